@@ -1,0 +1,24 @@
+// A verb of the command line: a file that parses, calls and prints.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace paceline {
+
+// Set by the verb that was named on the command line; returns the exit code.
+using Action = std::function<int()>;
+
+void add_list(CLI::App& app, Action& action);
+void add_describe(CLI::App& app, Action& action);
+void add_train(CLI::App& app, Action& action);
+void add_sweep(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
+
+}  // namespace paceline

@@ -1,0 +1,38 @@
+// A communication backend: one object a process, found by name in the generated table.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/comm/communicator.h"
+#include "engine/core/support.h"
+#include "engine/launch/place.h"
+
+namespace paceline {
+
+// What connect() is told: where this process stands and how many replicas it holds.
+struct Membership {
+  Place place;
+  int replicas_here = 1;
+  Deadlines deadlines;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  // Whether it can serve on this machine, now, for such a membership; or why not, with the cure.
+  virtual Support serves(const Membership& membership) const = 0;
+  // Joins the world; one communicator for each replica of this process, in rank order. The
+  // backend outlives them and leaves the world in its destructor.
+  virtual std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) = 0;
+  // What is really in use ("Open MPI v4.1.4, shared window in /dev/shm"), for the record.
+  virtual std::string description() const = 0;
+};
+
+using BackendFactory = std::unique_ptr<Backend> (*)();
+
+}  // namespace paceline

@@ -1,0 +1,50 @@
+// How replicas talk. One Communicator a replica; calls are collective: every rank makes the same
+// calls in the same order. Every wait has a deadline and, past it, throws stall.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "engine/core/dtype.h"
+#include "engine/core/lane.h"
+#include "engine/core/memory.h"
+
+namespace paceline {
+
+struct Deadlines {
+  double warn_seconds = 30;
+  double abort_seconds = 120;
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Memory in which this backend reduces fastest (mpi: the node's shared window; nccl: a
+  // registered buffer), for the gradient arena. Empty: none is better than the device's own.
+  // Collective, once. Valid as long as the communicator.
+  virtual Memory allocate(std::size_t bytes) = 0;
+
+  // Queues on `lane` the sum over ranks of `count` elements at `data`, in place, the same bits on
+  // every rank. f32 or f64. `label` (a literal) names it in errors: "bucket 3".
+  virtual void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                          std::string_view label) = 0;
+
+  // The control plane: small, synchronous, on host memory.
+  virtual void broadcast(void* data, std::size_t bytes, int root) = 0;
+  virtual void all_gather(const void* mine, std::size_t bytes, void* all) = 0;
+  virtual void barrier() = 0;
+
+  // Ends every rank's waits, now or soon. From any thread, any time.
+  virtual void abort(std::string_view why) noexcept = 0;
+};
+
+// Sums doubles over ranks in rank order; for losses and counts.
+void sum_over_ranks(Communicator& communicator, std::span<double> values);
+
+}  // namespace paceline

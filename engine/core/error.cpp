@@ -1,0 +1,48 @@
+#include "engine/core/error.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace paceline {
+
+int exit_code(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage: return 64;
+    case ErrorKind::input: return 65;
+    case ErrorKind::internal: return 70;
+    case ErrorKind::peer_lost: return 71;
+    case ErrorKind::stall: return 72;
+    case ErrorKind::mismatch: return 73;
+    case ErrorKind::preempted: return 75;
+  }
+  return 70;
+}
+
+ErrorKind kind_of_exit_code(int code) {
+  for (ErrorKind kind : {ErrorKind::usage, ErrorKind::input, ErrorKind::peer_lost, ErrorKind::stall,
+                         ErrorKind::mismatch, ErrorKind::preempted}) {
+    if (exit_code(kind) == code) return kind;
+  }
+  return ErrorKind::internal;
+}
+
+Error::Error(ErrorKind kind, std::string what, std::string where, std::string fix)
+    : kind_(kind), what_(std::move(what)), where_(std::move(where)), fix_(std::move(fix)) {
+  compose();
+}
+
+Error& Error::on_rank(int rank) {
+  rank_ = rank;
+  compose();
+  return *this;
+}
+
+void Error::compose() {
+  line_ = rank_ ? "rank " + std::to_string(*rank_) + ": " : "";
+  line_ += what_;
+  if (!where_.empty()) line_ += " (" + where_ + ")";
+  if (!fix_.empty()) line_ += "; " + fix_;
+  std::replace(line_.begin(), line_.end(), '\n', ' ');
+}
+
+}  // namespace paceline

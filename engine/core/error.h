@@ -1,0 +1,45 @@
+// The one exception type of Paceline. A user sees one line: what happened, where, what to do.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <string>
+
+namespace paceline {
+
+enum class ErrorKind {
+  usage,      // the request cannot be served as it stands
+  input,      // a file, record, spec or data set is bad or cannot be read or written
+  internal,   // a defect of ours or of a library below us
+  peer_lost,  // another rank died
+  stall,      // a deadline passed
+  mismatch,   // ranks disagree
+  preempted,  // stopped by request after a complete checkpoint
+};
+
+// Process exit code: 64 usage, 65 input, 70 internal, 71 peer lost, 72 stall, 73 mismatch,
+// 75 preempted. Success is 0, a failed check 1, an undecided gate 2.
+int exit_code(ErrorKind kind);
+ErrorKind kind_of_exit_code(int code);
+
+class Error : public std::exception {
+ public:
+  // `what` without a final full stop; `where` a file, line, key or object; `fix` an imperative.
+  Error(ErrorKind kind, std::string what, std::string where = "", std::string fix = "");
+
+  ErrorKind kind() const { return kind_; }
+  std::optional<int> rank() const { return rank_; }
+  Error& on_rank(int rank);
+
+  // "rank 3: what (where); fix", on one line.
+  const char* what() const noexcept override { return line_.c_str(); }
+
+ private:
+  void compose();
+
+  ErrorKind kind_;
+  std::string what_, where_, fix_, line_;
+  std::optional<int> rank_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,31 @@
+// Non-cryptographic 64-bit hashes (XXH3) as 16 hexadecimal digits, for identities and checksums.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+class Hash {
+ public:
+  Hash();
+  ~Hash();
+  Hash(const Hash&) = delete;
+  Hash& operator=(const Hash&) = delete;
+
+  Hash& add(const void* data, std::size_t bytes);
+  Hash& add(std::string_view text) { return add(text.data(), text.size()); }
+  std::uint64_t value() const;
+  std::string hex() const;
+
+ private:
+  void* state_;
+};
+
+std::uint64_t hash_value(std::string_view text);
+std::string hash_hex(std::string_view text);
+std::string to_hex(std::uint64_t value);
+
+}  // namespace paceline

@@ -1,0 +1,114 @@
+// The only concurrency noun: a lane is an ordered queue of work with markers. On a CPU it is a
+// host thread (or nothing at all: inline, work runs as it is queued); on a GPU it is a stream.
+//
+//   compute lane : forward | backward to G0 | backward to G1 | after R0: update 0 | ...
+//   comm lane    :            after G0: all-reduce 0 | after G1: all-reduce 1
+//
+// Queuing never allocates. Errors thrown by queued work are kept and thrown by the next drain().
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace paceline {
+
+class Lane;
+
+// A position in a lane: reached once all work queued before it is done.
+struct Marker {
+  const Lane* lane = nullptr;
+  std::uint64_t position = 0;
+};
+
+// A small trivially copyable callable kept in place, so that queuing does not allocate.
+class HostTask {
+ public:
+  template <typename Callable>
+  HostTask(Callable callable) {  // NOLINT: implicit, so that a lambda can be passed
+    static_assert(std::is_trivially_copyable_v<Callable> && sizeof(Callable) <= kBytes);
+    new (storage_.data()) Callable(callable);
+    run_ = [](void* storage) { (*static_cast<Callable*>(storage))(); };
+  }
+  HostTask() = default;
+  void operator()() { run_(storage_.data()); }
+
+ private:
+  static constexpr std::size_t kBytes = 96;
+  alignas(16) std::array<std::byte, kBytes> storage_{};
+  void (*run_)(void*) = nullptr;
+};
+
+class Lane {
+ public:
+  virtual ~Lane() = default;
+  // Runs `task` on the host in order with this lane's other work.
+  virtual void submit(HostTask task) = 0;
+  virtual Marker mark() = 0;
+  // Work queued from now on waits for `marker`, the caller does not (an inline lane does).
+  virtual void after(Marker marker) = 0;
+  virtual bool reached(Marker marker) const = 0;
+  // Returns once all queued work is done; throws what that work threw.
+  virtual void drain() = 0;
+  virtual bool is_inline() const = 0;
+
+  // Blocks until `marker`, which belongs to this lane, is reached.
+  virtual void wait_for(Marker marker) const = 0;
+};
+
+// Work runs at once on the thread that queues it.
+class InlineLane final : public Lane {
+ public:
+  void submit(HostTask task) override;
+  Marker mark() override { return {this, done_}; }
+  void after(Marker marker) override;
+  bool reached(Marker marker) const override { return marker.position <= done_; }
+  void drain() override {}
+  bool is_inline() const override { return true; }
+  void wait_for(Marker) const override {}
+
+ private:
+  std::uint64_t done_ = 0;
+};
+
+// A thread of its own. `at_start` runs on it first (binding, naming).
+class ThreadLane final : public Lane {
+ public:
+  explicit ThreadLane(HostTask at_start = [] {});
+  ~ThreadLane() override;
+
+  void submit(HostTask task) override;
+  Marker mark() override;
+  void after(Marker marker) override;
+  bool reached(Marker marker) const override;
+  void drain() override;
+  bool is_inline() const override { return false; }
+  void wait_for(Marker marker) const override;
+
+ private:
+  struct Entry {
+    HostTask task;
+    Marker wait;
+  };
+  static constexpr std::size_t kSlots = 256;
+
+  void push(const Entry& entry);
+  void work(HostTask at_start);
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::array<Entry, kSlots> ring_;
+  std::uint64_t queued_ = 0, done_ = 0;
+  bool stop_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace paceline

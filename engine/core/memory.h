@@ -1,0 +1,40 @@
+// Blocks of memory with a kind. A block is zeroed, aligned to 4096 bytes and touched once when it
+// is made, so that no step faults a page in.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace paceline {
+
+enum class MemoryKind { host, pinned, device };
+
+class Memory {
+ public:
+  Memory() = default;
+  // `release` is called once with the pointer, unless empty (borrowed memory).
+  Memory(void* data, std::size_t bytes, MemoryKind kind, std::function<void(void*)> release)
+      : data_(data, std::move(release)), bytes_(bytes), kind_(kind) {}
+
+  std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
+  std::size_t bytes() const { return bytes_; }
+  MemoryKind kind() const { return kind_; }
+
+ private:
+  struct Releaser {
+    std::function<void(void*)> release;
+    Releaser(std::function<void(void*)> r = {}) : release(std::move(r)) {}  // NOLINT: implicit
+    void operator()(void* data) const {
+      if (release) release(data);
+    }
+  };
+  std::unique_ptr<void, Releaser> data_;
+  std::size_t bytes_ = 0;
+  MemoryKind kind_ = MemoryKind::host;
+};
+
+// Host memory, touched by the calling thread (so on its NUMA node). Throws internal if none.
+Memory host_memory(std::size_t bytes);
+
+}  // namespace paceline

@@ -1,0 +1,30 @@
+// Small text helpers: nearest name, splitting, numbers from untrusted text, units for people.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline {
+
+// The candidate with the smallest edit distance, if it is close enough to be what was meant.
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+// "did you mean "cpus_per_task"?", or "known: a, b, c" where nothing is near.
+std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
+
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+std::string_view trim(std::string_view text);
+
+// The whole text as a number, or nothing. Reals must be finite.
+std::optional<std::int64_t> to_integer(std::string_view text);
+std::optional<double> to_real(std::string_view text);
+
+std::string format_bytes(double bytes);      // "11.6 MB", powers of 1000
+std::string format_seconds(double seconds);  // "1.24 s", "3 min 20 s", "850 us"
+std::string shell_quote(std::string_view word);
+
+}  // namespace paceline

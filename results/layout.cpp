@@ -1,0 +1,50 @@
+#include "results/layout.h"
+
+#include <fmt/format.h>
+
+#include "engine/core/error.h"
+#include "results/names.h"
+
+namespace paceline {
+
+Layout layout_of(const Point& parameters, const std::string& where) {
+  Layout layout;
+  layout.gpus = static_cast<int>(parameters.integer("gpus").value_or(1));
+  layout.nodes = static_cast<int>(parameters.integer("nodes").value_or(1));
+  layout.replicas_are_cores = parameters.text("device").value_or("cpu") != "cuda";
+  const std::string backend = parameters.text("backend").value_or("self");
+  const bool task_is_node = find_name("backend", backend, where).tasks == "node";
+  if (layout.gpus % layout.nodes != 0) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} replicas cannot be spread evenly over {} nodes", layout.gpus,
+                            layout.nodes),
+                where, "make gpus a multiple of nodes");
+  }
+  if (backend == "self" && layout.gpus > 1) {
+    throw Error(ErrorKind::usage, fmt::format("backend self has one replica, not {}", layout.gpus),
+                where, "choose another backend (paceline list backends)");
+  }
+  layout.ntasks = task_is_node ? layout.nodes : layout.gpus;
+  const int replicas_per_task = layout.gpus / layout.ntasks;
+  const auto per_task = parameters.integer("cpus_per_task");
+  const auto per_replica = parameters.integer("cpus_per_replica");
+  layout.cpus_per_task =
+      static_cast<int>(per_task.value_or(per_replica.value_or(1) * replicas_per_task));
+  layout.cpus_per_replica = layout.cpus_per_task / replicas_per_task;
+  if (per_task && per_replica && *per_replica != layout.cpus_per_replica) {
+    throw Error(ErrorKind::usage,
+                fmt::format("cpus_per_task {} and cpus_per_replica {} contradict each other "
+                            "with {} replicas a task",
+                            *per_task, *per_replica, replicas_per_task),
+                where, "give one of them");
+  }
+  if (layout.cpus_per_replica < 1 && layout.replicas_are_cores) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} replicas in a task of {} CPUs", replicas_per_task,
+                            layout.cpus_per_task),
+                where, "give each replica at least one: raise cpus_per_task");
+  }
+  return layout;
+}
+
+}  // namespace paceline
