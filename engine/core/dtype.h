@@ -11,20 +11,27 @@ enum class DType : std::uint8_t { u8, i32, f32, f64 };
 
 constexpr std::size_t size_of(DType type) {
   switch (type) {
-    case DType::u8: return 1;
+    case DType::u8:
+      return 1;
     case DType::i32:
-    case DType::f32: return 4;
-    case DType::f64: return 8;
+    case DType::f32:
+      return 4;
+    case DType::f64:
+      return 8;
   }
   return 0;
 }
 
 constexpr std::string_view name_of(DType type) {
   switch (type) {
-    case DType::u8: return "u8";
-    case DType::i32: return "i32";
-    case DType::f32: return "f32";
-    case DType::f64: return "f64";
+    case DType::u8:
+      return "u8";
+    case DType::i32:
+      return "i32";
+    case DType::f32:
+      return "f32";
+    case DType::f64:
+      return "f64";
   }
   return "?";
 }

@@ -7,13 +7,20 @@ namespace paceline {
 
 int exit_code(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::usage: return 64;
-    case ErrorKind::input: return 65;
-    case ErrorKind::internal: return 70;
-    case ErrorKind::peer_lost: return 71;
-    case ErrorKind::stall: return 72;
-    case ErrorKind::mismatch: return 73;
-    case ErrorKind::preempted: return 75;
+    case ErrorKind::usage:
+      return 64;
+    case ErrorKind::input:
+      return 65;
+    case ErrorKind::internal:
+      return 70;
+    case ErrorKind::peer_lost:
+      return 71;
+    case ErrorKind::stall:
+      return 72;
+    case ErrorKind::mismatch:
+      return 73;
+    case ErrorKind::preempted:
+      return 75;
   }
   return 70;
 }

@@ -12,9 +12,9 @@ enum class Level { debug, info, warning, error };
 
 struct Setup {
   Level level = Level::info;
-  std::string prefix;                // "rank 3: ", or empty
-  bool to_stderr = true;             // false: only the file, if any
-  std::filesystem::path file;        // empty: none
+  std::string prefix;          // "rank 3: ", or empty
+  bool to_stderr = true;       // false: only the file, if any
+  std::filesystem::path file;  // empty: none
 };
 
 void set_up(const Setup& setup);

@@ -11,24 +11,24 @@ namespace paceline {
 enum class MemoryKind { host, pinned, device };
 
 class Memory {
+  struct Releaser {
+    std::function<void(void*)> release;
+    void operator()(void* data) const {
+      if (release) release(data);
+    }
+  };
+
  public:
-  Memory() = default;
+  Memory() : data_(nullptr, Releaser{}) {}
   // `release` is called once with the pointer, unless empty (borrowed memory).
   Memory(void* data, std::size_t bytes, MemoryKind kind, std::function<void(void*)> release)
-      : data_(data, std::move(release)), bytes_(bytes), kind_(kind) {}
+      : data_(data, Releaser{std::move(release)}), bytes_(bytes), kind_(kind) {}
 
   std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
   std::size_t bytes() const { return bytes_; }
   MemoryKind kind() const { return kind_; }
 
  private:
-  struct Releaser {
-    std::function<void(void*)> release;
-    Releaser(std::function<void(void*)> r = {}) : release(std::move(r)) {}  // NOLINT: implicit
-    void operator()(void* data) const {
-      if (release) release(data);
-    }
-  };
   std::unique_ptr<void, Releaser> data_;
   std::size_t bytes_ = 0;
   MemoryKind kind_ = MemoryKind::host;

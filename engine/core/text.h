@@ -10,7 +10,8 @@
 namespace paceline {
 
 // The candidate with the smallest edit distance, if it is close enough to be what was meant.
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+std::optional<std::string> nearest(std::string_view word,
+                                   const std::vector<std::string>& candidates);
 
 // "did you mean "cpus_per_task"?", or "known: a, b, c" where nothing is near.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);

@@ -1,0 +1,58 @@
+#include "engine/core/log.h"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <memory>
+#include <vector>
+
+#include "engine/core/terminal.h"
+
+namespace paceline::log {
+
+namespace {
+
+spdlog::level::level_enum level_of(Level level) {
+  switch (level) {
+    case Level::debug:
+      return spdlog::level::debug;
+    case Level::info:
+      return spdlog::level::info;
+    case Level::warning:
+      return spdlog::level::warn;
+    case Level::error:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+}  // namespace
+
+void set_up(const Setup& setup) {
+  std::vector<spdlog::sink_ptr> sinks;
+  if (setup.to_stderr) {
+    const auto mode =
+        colours_welcome(STDERR_FILENO) ? spdlog::color_mode::automatic : spdlog::color_mode::never;
+    sinks.push_back(std::make_shared<spdlog::sinks::stderr_color_sink_mt>(mode));
+  }
+  if (!setup.file.empty()) {
+    sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(setup.file.string()));
+  }
+  auto logger = std::make_shared<spdlog::logger>("paceline", sinks.begin(), sinks.end());
+  logger->set_level(level_of(setup.level));
+  logger->set_pattern(setup.prefix.empty() ? "%v" : setup.prefix + "%v");
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(logger);
+}
+
+void write(Level level, const std::string& line) {
+  if (level == Level::warning) {
+    spdlog::default_logger_raw()->log(level_of(level), "warning: {}", line);
+  } else {
+    spdlog::default_logger_raw()->log(level_of(level), "{}", line);
+  }
+}
+
+}  // namespace paceline::log
