@@ -1,0 +1,185 @@
+#include "engine/comm/team.h"
+
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <string>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/log.h"
+
+namespace paceline {
+
+namespace {
+
+inline void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) {
+  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout,
+                 nullptr, 0);
+}
+
+// Slices begin on cache lines, so that no two ranks write one line.
+std::size_t slice_begin(std::size_t count, std::size_t element_bytes, int rank, int size) {
+  const std::size_t line = 64 / element_bytes;
+  const std::size_t lines = (count + line - 1) / line;
+  return std::min(count,
+                  lines * static_cast<std::size_t>(rank) / static_cast<std::size_t>(size) * line);
+}
+
+template <typename T>
+void reduce_pair(T* a, T* b, std::size_t n) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < n; ++i) {
+    const T sum = a[i] + b[i];
+    a[i] = sum;
+    b[i] = sum;
+  }
+}
+
+template <typename T>
+void reduce_slice(std::span<std::byte* const> parts, std::size_t begin, std::size_t end) {
+  const auto part = [&](std::size_t r) { return reinterpret_cast<T*>(parts[r]); };
+  if (parts.size() == 2) return reduce_pair(part(0) + begin, part(1) + begin, end - begin);
+  constexpr std::size_t kBlock = 1024;  // elements: stays in the first-level cache
+  std::array<T, kBlock> sum;
+  for (std::size_t at = begin; at < end; at += kBlock) {
+    const std::size_t n = std::min(kBlock, end - at);
+    std::copy_n(part(0) + at, n, sum.data());
+    for (std::size_t r = 1; r < parts.size(); ++r) {
+      const T* other = part(r) + at;
+      for (std::size_t i = 0; i < n; ++i) sum[i] += other[i];
+    }
+    for (std::size_t r = 0; r < parts.size(); ++r) std::copy_n(sum.data(), n, part(r) + at);
+  }
+}
+
+}  // namespace
+
+Team::Team(TeamControl& control, int rank, int size, Deadlines deadlines, double spin_microseconds)
+    : control_(control),
+      rank_(rank),
+      size_(size),
+      deadlines_(deadlines),
+      spin_seconds_(spin_microseconds * 1e-6) {
+  if (size > kMaxTeam) {
+    throw Error(ErrorKind::usage, fmt::format("{} ranks on one node", size), "",
+                fmt::format("use at most {}", kMaxTeam));
+  }
+}
+
+bool Team::all_arrived(std::uint32_t epoch) const {
+  for (int r = 0; r < size_; ++r) {
+    const std::uint32_t seen = control_.arrived[static_cast<std::size_t>(r)].epoch.load();
+    if (static_cast<std::int32_t>(seen - epoch) < 0) return false;  // epochs may wrap
+  }
+  return true;
+}
+
+void Team::barrier(std::string_view label) {
+  const std::uint32_t epoch = ++epoch_;
+  control_.arrived[static_cast<std::size_t>(rank_)].epoch.store(epoch);
+  if (control_.sleepers.load() > 0) ring_bell();
+  if (all_arrived(epoch)) return;
+  if (spin_seconds_ > 0) {
+    const double end = now_seconds() + spin_seconds_;
+    do {
+      for (int i = 0; i < 64; ++i) {
+        if (all_arrived(epoch)) return;
+        pause_briefly();
+      }
+    } while (now_seconds() < end);
+  }
+  sleep_until_arrived(epoch, label);
+}
+
+void Team::sleep_until_arrived(std::uint32_t epoch, std::string_view label) {
+  const double start = now_seconds();
+  bool warned = false;
+  while (true) {
+    control_.sleepers.fetch_add(1);
+    const std::uint32_t bell = control_.bell.load();
+    const bool come = all_arrived(epoch);
+    if (!come && control_.aborted.load() == 0) {
+      const timespec timeout{0, 50'000'000};
+      futex(control_.bell, FUTEX_WAIT, bell, &timeout);
+    }
+    control_.sleepers.fetch_sub(1);
+    if (come || all_arrived(epoch)) return;
+    throw_if_aborted(label);
+    const double waited = now_seconds() - start;
+    if (waited > deadlines_.abort_seconds) throw_stall(epoch, label);
+    if (waited > deadlines_.warn_seconds && !warned) {
+      log::warning("rank {} has waited {:.0f} s at {}", rank_, waited, label);
+      warned = true;
+    }
+  }
+}
+
+void Team::ring_bell() {
+  control_.bell.fetch_add(1);
+  futex(control_.bell, FUTEX_WAKE, INT32_MAX, nullptr);
+}
+
+void Team::throw_if_aborted(std::string_view label) const {
+  const std::uint32_t by = control_.aborted.load();
+  if (by == 0) return;
+  throw Error(ErrorKind::peer_lost, fmt::format("rank {} gave up", by - 1),
+              fmt::format("while waiting at {}", label), "see that rank's error")
+      .on_rank(rank_);
+}
+
+void Team::throw_stall(std::uint32_t epoch, std::string_view label) const {
+  std::string missing;
+  for (int r = 0; r < size_; ++r) {
+    const std::uint32_t seen = control_.arrived[static_cast<std::size_t>(r)].epoch.load();
+    if (static_cast<std::int32_t>(seen - epoch) < 0) {
+      missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+    }
+  }
+  throw Error(
+      ErrorKind::stall,
+      fmt::format("rank {} did not come within {:.0f} s", missing, deadlines_.abort_seconds),
+      std::string(label), "see what that rank was doing")
+      .on_rank(rank_);
+}
+
+void Team::all_reduce(std::span<std::byte* const> parts, std::size_t count, DType type,
+                      std::string_view label) {
+  barrier(label);
+  const std::size_t bytes = size_of(type);
+  const std::size_t begin = slice_begin(count, bytes, rank_, size_);
+  const std::size_t end = slice_begin(count, bytes, rank_ + 1, size_);
+  switch (type) {
+    case DType::f32:
+      reduce_slice<float>(parts, begin, end);
+      break;
+    case DType::f64:
+      reduce_slice<double>(parts, begin, end);
+      break;
+    default:
+      throw Error(ErrorKind::internal,
+                  fmt::format("cannot all-reduce elements of type {}", name_of(type)));
+  }
+  barrier(label);
+}
+
+void Team::abort() noexcept {
+  std::uint32_t none = 0;
+  control_.aborted.compare_exchange_strong(none, static_cast<std::uint32_t>(rank_) + 1);
+  ring_bell();
+}
+
+}  // namespace paceline

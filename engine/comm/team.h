@@ -1,0 +1,72 @@
+// All-reduce among the ranks of one node, over memory that all of them can see.
+//
+// A *part* is one rank's copy of the data; a *slice* is the range of elements that one rank is
+// responsible for. After a barrier every rank adds its slice over all parts, in rank order, and
+// writes the sum back into every part; a second barrier ends it. Each element is read once and
+// written once by one rank only, so the time is that of a memory copy, and every rank gets the
+// same bits. Used by `mirrored` (parts in one process) and `mpi` (parts in a shared window).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "engine/comm/communicator.h"
+
+namespace paceline {
+
+constexpr int kMaxTeam = 256;
+
+// The part that all ranks share; zero bytes are a valid initial state. Lives in process memory or
+// in a shared window, so it holds lock-free atomics only.
+struct TeamControl {
+  struct alignas(64) Flag {
+    std::atomic<std::uint32_t> epoch;
+  };
+  std::array<Flag, kMaxTeam> arrived;
+  alignas(64) std::atomic<std::uint32_t> sleepers;
+  std::atomic<std::uint32_t> bell;     // futex word: rung when somebody arrives and others sleep
+  std::atomic<std::uint32_t> aborted;  // 1 + the rank that aborted
+};
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+class Team {
+ public:
+  // `control` outlives the team. `spin_microseconds`: how long a wait polls before it sleeps; 0
+  // where ranks share cores.
+  Team(TeamControl& control, int rank, int size, Deadlines deadlines, double spin_microseconds);
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // Throws stall past the deadline, naming the ranks that did not come, and peer_lost after an
+  // abort. Allocates nothing on the good path.
+  void barrier(std::string_view label);
+
+  // parts[r] is rank r's copy of `count` elements, aligned to the element.
+  void all_reduce(std::span<std::byte* const> parts, std::size_t count, DType type,
+                  std::string_view label);
+
+  void abort() noexcept;
+
+ private:
+  bool all_arrived(std::uint32_t epoch) const;
+  void sleep_until_arrived(std::uint32_t epoch, std::string_view label);
+  void ring_bell();
+  void throw_if_aborted(std::string_view label) const;
+  [[noreturn]] void throw_stall(std::uint32_t epoch, std::string_view label) const;
+
+  TeamControl& control_;
+  int rank_, size_;
+  Deadlines deadlines_;
+  double spin_seconds_;
+  std::uint32_t epoch_ = 0;
+};
+
+// Polls this long where every rank has a core of its own.
+constexpr double kSpinMicroseconds = 200;
+
+}  // namespace paceline

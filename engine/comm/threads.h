@@ -1,0 +1,53 @@
+// Replicas that are threads of one process: what `mirrored`, `null` and `self` have in common.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/comm/backend.h"
+#include "engine/comm/team.h"
+
+namespace paceline {
+
+// What all threads of a team share: the barrier's state and each rank's current pointer.
+struct ThreadTeam {
+  TeamControl control{};
+  std::vector<std::byte*> parts;
+};
+
+class ThreadCommunicator : public Communicator {
+ public:
+  ThreadCommunicator(std::shared_ptr<ThreadTeam> shared, int rank, const Deadlines& deadlines);
+
+  int rank() const override { return team_.rank(); }
+  int size() const override { return team_.size(); }
+  Memory allocate(std::size_t) override { return {}; }
+  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                  std::string_view label) override;
+  void broadcast(void* data, std::size_t bytes, int root) override;
+  void all_gather(const void* mine, std::size_t bytes, void* all) override;
+  void barrier() override { team_.barrier("barrier"); }
+  void abort(std::string_view) noexcept override { team_.abort(); }
+
+ private:
+  std::shared_ptr<ThreadTeam> shared_;
+  Team team_;
+};
+
+// One communicator for each replica of this process, all of type T(shared, rank, deadlines).
+template <typename T>
+std::vector<std::unique_ptr<Communicator>> connect_threads(const Membership& membership) {
+  auto shared = std::make_shared<ThreadTeam>();
+  shared->parts.resize(static_cast<std::size_t>(membership.replicas_here));
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (int rank = 0; rank < membership.replicas_here; ++rank) {
+    communicators.push_back(std::make_unique<T>(shared, rank, membership.deadlines));
+  }
+  return communicators;
+}
+
+// No, with the cure, if a launcher started more than one process.
+Support serves_one_process(const Membership& membership, std::string_view backend);
+
+}  // namespace paceline
