@@ -1,0 +1,94 @@
+// What replicas compute on. A device compiles a plan into a program: fixed addresses, nothing
+// allocated after the first step. One Device object a replica.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/lane.h"
+#include "engine/core/memory.h"
+#include "engine/core/random.h"
+#include "engine/core/support.h"
+#include "engine/device/update.h"
+#include "engine/plan/plan.h"
+
+namespace paceline {
+
+struct DeviceOptions {
+  std::string precision = "fp32";
+  int threads = 1;        // that compute
+  std::vector<int> cpus;  // to bind them to, one each; empty: leave them
+  int comm_threads = 0;   // 1: the communication lane is a thread of its own
+  std::vector<int> comm_cpus;
+};
+
+// A staging slot: what one replica sees in one step. Pointers stay valid until the step is done.
+struct Batch {
+  const std::uint8_t* images = nullptr;  // samples x elements of a sample
+  const std::int32_t* labels = nullptr;
+  const std::uint32_t* positions = nullptr;  // of each sample in the epoch's global order
+  int samples = 0;                           // of this replica; at most the plan's batch, may be 0
+  int global_samples = 0;                    // of all replicas: the loss is divided by it
+  std::uint32_t epoch = 0;
+  PhiloxKey dropout_key;  // of the run's seed
+};
+
+enum class Mode { train, evaluate };
+
+// Sums over samples since the last take_sums().
+struct LossSums {
+  double loss = 0;     // cross-entropy, natural logarithm, not divided
+  double correct = 0;  // samples whose largest output is the label
+  double samples = 0;
+};
+
+class Program {
+ public:
+  virtual ~Program() = default;
+
+  // Queue on the compute lane. `forward` in evaluate mode applies no dropout and saves nothing.
+  virtual void forward(const Batch& batch, Mode mode) = 0;
+  // Backward of operations `from` down to `to`, both included, for the last forward in train mode.
+  virtual void backward(int from, int to) = 0;
+  // The optimizer over elements [begin, end) of the arenas.
+  virtual void update(const UpdateRule& rule, std::size_t begin, std::size_t end) = 0;
+
+  // Waits for the compute lane.
+  virtual LossSums take_sums() = 0;
+
+  // The arenas, in the plan's order and its real type, on the device.
+  virtual std::byte* parameters() = 0;
+  virtual std::byte* gradients() = 0;
+
+  // One parameter or its gradient in canonical layout, on the host, as double.
+  virtual std::vector<double> read_parameter(int index) const = 0;
+  virtual std::vector<double> read_gradient(int index) const = 0;
+  virtual void write_parameter(int index, std::span<const double> values) = 0;
+
+  // What runs each operation: "conv2d + relu + max_pool: fused loops, avx512".
+  virtual std::vector<std::string> implementations() const = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::string description() const = 0;  // libraries and instruction set in use
+  virtual DType real() const = 0;
+  virtual Support supports(const Operation& operation) const = 0;
+  virtual Memory allocate(std::size_t bytes) = 0;
+  virtual Lane& compute_lane() = 0;
+  virtual Lane& copy_lane() = 0;
+  virtual Lane& comm_lane() = 0;
+  // `gradients`: the plan's arena_elements, zeroed, owned by the caller.
+  virtual std::unique_ptr<Program> compile(const Plan& plan, std::byte* gradients) = 0;
+};
+
+using DeviceFactory = std::unique_ptr<Device> (*)(const DeviceOptions&);
+
+}  // namespace paceline

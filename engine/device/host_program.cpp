@@ -1,0 +1,84 @@
+#include "engine/device/host_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+
+template <typename T>
+HostProgram<T>::HostProgram(const Plan& plan, std::byte* gradients)
+    : plan_(plan),
+      gradients_(gradients),
+      activations_(host_memory(plan.activation_bytes)),
+      parameters_(host_memory(plan.arena_elements * sizeof(T))) {}
+
+template <typename T>
+void HostProgram<T>::forward(const Batch& batch, Mode mode) {
+  batch_ = batch;
+  mode_ = mode;
+  for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
+    run_forward(plan_.operations[i], static_cast<int>(i));
+  }
+  sums_.samples += batch.samples;
+}
+
+template <typename T>
+void HostProgram<T>::backward(int from, int to) {
+  for (int i = from; i >= to; --i) run_backward(plan_.operations[static_cast<std::size_t>(i)], i);
+}
+
+template <typename T>
+void HostProgram<T>::prepare_state(Optimizer optimizer) {
+  const int arenas = state_arenas(optimizer);
+  const std::size_t bytes = plan_.arena_elements * sizeof(T);
+  if (arenas > 0) {
+    state_a_ = host_memory(bytes);
+    std::fill_n(real(state_a_.data()), plan_.arena_elements,
+                static_cast<T>(initial_state(optimizer)));
+  }
+  if (arenas > 1) state_b_ = host_memory(bytes);
+  state_ready_ = true;
+}
+
+template <typename T>
+void HostProgram<T>::update(const UpdateRule& rule, std::size_t begin, std::size_t end) {
+  if (!state_ready_) prepare_state(rule.optimizer);
+  const auto at = [begin](const Memory& memory) -> T* {
+    return memory.data() ? real(memory.data()) + begin : nullptr;
+  };
+  apply(rule, at(parameters_), real(gradients_) + begin, at(state_a_), at(state_b_), end - begin);
+}
+
+template <typename T>
+LossSums HostProgram<T>::take_sums() {
+  return std::exchange(sums_, LossSums{});
+}
+
+template <typename T>
+std::vector<double> HostProgram<T>::read_parameter(int index) const {
+  const T* data = parameter(index);
+  return {data, data + plan_.parameters[static_cast<std::size_t>(index)].elements};
+}
+
+template <typename T>
+std::vector<double> HostProgram<T>::read_gradient(int index) const {
+  const T* data = gradient(index);
+  return {data, data + plan_.parameters[static_cast<std::size_t>(index)].elements};
+}
+
+template <typename T>
+void HostProgram<T>::write_parameter(int index, std::span<const double> values) {
+  const ParameterInfo& info = plan_.parameters[static_cast<std::size_t>(index)];
+  if (values.size() != info.elements) {
+    throw Error(ErrorKind::internal, "wrong number of values", info.name);
+  }
+  std::transform(values.begin(), values.end(), parameter(index),
+                 [](double value) { return static_cast<T>(value); });
+}
+
+template class HostProgram<float>;
+template class HostProgram<double>;
+
+}  // namespace paceline

@@ -1,0 +1,69 @@
+// What programs of host devices have in common: arenas, the order of operations, loss sums, and
+// access to parameters. A device's program adds the operations themselves and the update.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/device/device.h"
+
+namespace paceline {
+
+// T is float or double, the plan's real type.
+template <typename T>
+class HostProgram : public Program {
+ public:
+  // `plan` and `gradients` outlive the program.
+  HostProgram(const Plan& plan, std::byte* gradients);
+
+  void forward(const Batch& batch, Mode mode) override;
+  void backward(int from, int to) override;
+  void update(const UpdateRule& rule, std::size_t begin, std::size_t end) override;
+  LossSums take_sums() override;
+  std::byte* parameters() override { return parameters_.data(); }
+  std::byte* gradients() override { return gradients_; }
+  std::vector<double> read_parameter(int index) const override;
+  std::vector<double> read_gradient(int index) const override;
+  void write_parameter(int index, std::span<const double> values) override;
+
+ protected:
+  // One operation, for the current batch(); `index` is its place in the plan.
+  virtual void run_forward(const Operation& op, int index) = 0;
+  virtual void run_backward(const Operation& op, int index) = 0;
+  virtual void apply(const UpdateRule& rule, T* w, const T* g, T* a, T* b, std::size_t count) = 0;
+
+  const Plan& plan() const { return plan_; }
+  const Batch& batch() const { return batch_; }
+  std::size_t samples() const { return static_cast<std::size_t>(batch_.samples); }
+  Mode mode() const { return mode_; }
+  void add_sums(double loss, double correct) {
+    sums_.loss += loss;
+    sums_.correct += correct;
+  }
+
+  template <typename U = T>
+  U* tensor(int index) const {
+    return reinterpret_cast<U*>(activations_.data() +
+                                plan_.tensors[static_cast<std::size_t>(index)].offset);
+  }
+  T* parameter(int index) const { return real(parameters_.data()) + offset(index); }
+  T* gradient(int index) const { return real(gradients_) + offset(index); }
+
+ private:
+  static T* real(std::byte* data) { return reinterpret_cast<T*>(data); }
+  std::size_t offset(int index) const {
+    return plan_.parameters[static_cast<std::size_t>(index)].offset;
+  }
+  void prepare_state(Optimizer optimizer);
+
+  const Plan& plan_;
+  std::byte* gradients_;
+  Memory activations_, parameters_, state_a_, state_b_;
+  bool state_ready_ = false;
+  Batch batch_;
+  Mode mode_ = Mode::train;
+  LossSums sums_;
+};
+
+}  // namespace paceline

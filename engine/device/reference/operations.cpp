@@ -1,0 +1,212 @@
+#include "engine/device/reference/operations.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace paceline::reference {
+
+void cast_input(const std::uint8_t* x, double* y, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) y[i] = x[i] / 255.0;
+}
+
+void dense_forward(const double* x, const double* w, const double* b, double* y,
+                   std::size_t samples, std::size_t in, std::size_t out) {
+  for (std::size_t n = 0; n < samples; ++n) {
+    double* row = y + n * out;
+    std::copy_n(b, out, row);
+    for (std::size_t k = 0; k < in; ++k) {
+      const double factor = x[n * in + k];
+      for (std::size_t j = 0; j < out; ++j) row[j] += factor * w[k * out + j];
+    }
+  }
+}
+
+void dense_backward(const double* x, const double* w, const double* dy, double* dx, double* dw,
+                    double* db, std::size_t samples, std::size_t in, std::size_t out) {
+  std::fill_n(dw, in * out, 0.0);
+  std::fill_n(db, out, 0.0);
+  for (std::size_t n = 0; n < samples; ++n) {
+    const double* row = dy + n * out;
+    for (std::size_t j = 0; j < out; ++j) db[j] += row[j];
+    for (std::size_t k = 0; k < in; ++k) {
+      const double factor = x[n * in + k];
+      for (std::size_t j = 0; j < out; ++j) dw[k * out + j] += factor * row[j];
+      if (!dx) continue;
+      double sum = 0;
+      for (std::size_t j = 0; j < out; ++j) sum += row[j] * w[k * out + j];
+      dx[n * in + k] = sum;
+    }
+  }
+}
+
+namespace {
+
+// Calls visit(x index, weight index, y index) for every product of the convolution of one sample
+// and one window position, for each input channel; weight index is that of output channel 0.
+template <typename Visit>
+void for_each_tap(const Geometry& g, Visit visit) {
+  for (int oh = 0; oh < g.out.height; ++oh) {
+    for (int ow = 0; ow < g.out.width; ++ow) {
+      for (int kh = 0; kh < g.kernel; ++kh) {
+        const int ih = oh * g.stride + kh - g.padding;
+        if (ih < 0 || ih >= g.in.height) continue;
+        for (int kw = 0; kw < g.kernel; ++kw) {
+          const int iw = ow * g.stride + kw - g.padding;
+          if (iw < 0 || iw >= g.in.width) continue;
+          const int x = (ih * g.in.width + iw) * g.in.channels;
+          const int w = (kh * g.kernel + kw) * g.in.channels * g.out.channels;
+          const int y = (oh * g.out.width + ow) * g.out.channels;
+          for (int c = 0; c < g.in.channels; ++c) {
+            visit(static_cast<std::size_t>(x + c), static_cast<std::size_t>(w + c * g.out.channels),
+                  static_cast<std::size_t>(y));
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void conv_forward(const Geometry& g, const double* x, const double* w, const double* b, double* y,
+                  std::size_t samples) {
+  const auto channels = static_cast<std::size_t>(g.out.channels);
+  for (std::size_t n = 0; n < samples; ++n) {
+    const double* xn = x + n * g.in.elements();
+    double* yn = y + n * g.out.elements();
+    for (std::size_t i = 0; i < g.out.elements(); ++i) yn[i] = b[i % channels];
+    for_each_tap(g, [&](std::size_t xi, std::size_t wi, std::size_t yi) {
+      for (std::size_t c = 0; c < channels; ++c) yn[yi + c] += xn[xi] * w[wi + c];
+    });
+  }
+}
+
+void conv_backward(const Geometry& g, const double* x, const double* w, const double* dy,
+                   double* dx, double* dw, double* db, std::size_t samples) {
+  const auto channels = static_cast<std::size_t>(g.out.channels);
+  std::fill_n(dw, static_cast<std::size_t>(g.kernel * g.kernel * g.in.channels) * channels, 0.0);
+  std::fill_n(db, channels, 0.0);
+  if (dx) std::fill_n(dx, samples * g.in.elements(), 0.0);
+  for (std::size_t n = 0; n < samples; ++n) {
+    const double* xn = x + n * g.in.elements();
+    const double* dyn = dy + n * g.out.elements();
+    double* dxn = dx ? dx + n * g.in.elements() : nullptr;
+    for (std::size_t i = 0; i < g.out.elements(); ++i) db[i % channels] += dyn[i];
+    for_each_tap(g, [&](std::size_t xi, std::size_t wi, std::size_t yi) {
+      for (std::size_t c = 0; c < channels; ++c) dw[wi + c] += xn[xi] * dyn[yi + c];
+      if (!dxn) return;
+      double sum = 0;
+      for (std::size_t c = 0; c < channels; ++c) sum += dyn[yi + c] * w[wi + c];
+      dxn[xi] += sum;
+    });
+  }
+}
+
+void relu_forward(const double* x, double* y, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) y[i] = x[i] > 0 ? x[i] : 0;
+}
+
+void relu_backward(const double* y, const double* dy, double* dx, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+namespace {
+
+// Index within a sample of element `place` of the window of output (oh, ow), channel c.
+std::size_t window_element(const Geometry& g, int oh, int ow, int c, int place) {
+  const int ih = oh * g.kernel + place / g.kernel, iw = ow * g.kernel + place % g.kernel;
+  return static_cast<std::size_t>((ih * g.in.width + iw) * g.in.channels + c);
+}
+
+// Calls visit(output index, oh, ow, c) for every output element of a sample.
+template <typename Visit>
+void for_each_output(const Geometry& g, Visit visit) {
+  std::size_t index = 0;
+  for (int oh = 0; oh < g.out.height; ++oh) {
+    for (int ow = 0; ow < g.out.width; ++ow) {
+      for (int c = 0; c < g.out.channels; ++c) visit(index++, oh, ow, c);
+    }
+  }
+}
+
+}  // namespace
+
+void max_pool_forward(const Geometry& g, const double* x, double* y, std::uint8_t* chosen,
+                      std::size_t samples) {
+  for (std::size_t n = 0; n < samples; ++n) {
+    const double* xn = x + n * g.in.elements();
+    const std::size_t base = n * g.out.elements();
+    for_each_output(g, [&](std::size_t i, int oh, int ow, int c) {
+      int best = 0;
+      for (int place = 1; place < g.kernel * g.kernel; ++place) {
+        if (xn[window_element(g, oh, ow, c, place)] > xn[window_element(g, oh, ow, c, best)]) {
+          best = place;
+        }
+      }
+      y[base + i] = xn[window_element(g, oh, ow, c, best)];
+      chosen[base + i] = static_cast<std::uint8_t>(best);
+    });
+  }
+}
+
+void max_pool_backward(const Geometry& g, const double* dy, const std::uint8_t* chosen, double* dx,
+                       std::size_t samples) {
+  std::fill_n(dx, samples * g.in.elements(), 0.0);
+  for (std::size_t n = 0; n < samples; ++n) {
+    const std::size_t base = n * g.out.elements();
+    double* dxn = dx + n * g.in.elements();
+    for_each_output(g, [&](std::size_t i, int oh, int ow, int c) {
+      dxn[window_element(g, oh, ow, c, chosen[base + i])] += dy[base + i];
+    });
+  }
+}
+
+void dropout_forward(const double* x, double* y, std::uint8_t* kept, const Batch& batch,
+                     std::uint32_t layer, PhiloxKey key, double rate, std::size_t elements) {
+  const std::uint32_t threshold = dropout_threshold(rate);
+  for (std::size_t n = 0; n < static_cast<std::size_t>(batch.samples); ++n) {
+    for (std::size_t e = 0; e < elements; ++e) {
+      const PhiloxCounter block =
+          philox({static_cast<std::uint32_t>(e / 8), batch.positions[n], batch.epoch, layer}, key);
+      const std::uint32_t bits = (block[e % 8 / 2] >> (16 * (e % 2))) & 0xffff;
+      const std::size_t i = n * elements + e;
+      kept[i] = bits >= threshold;
+      y[i] = kept[i] ? x[i] / (1 - rate) : 0;
+    }
+  }
+}
+
+void dropout_backward(const double* dy, const std::uint8_t* kept, double* dx, double rate,
+                      std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) dx[i] = kept[i] ? dy[i] / (1 - rate) : 0;
+}
+
+LossSums softmax_cross_entropy_forward(const double* x, const std::int32_t* labels, double* p,
+                                       std::size_t samples, std::size_t classes) {
+  LossSums sums;
+  for (std::size_t n = 0; n < samples; ++n) {
+    const double* row = x + n * classes;
+    double* out = p + n * classes;
+    const double* largest = std::max_element(row, row + classes);
+    const auto label = static_cast<std::size_t>(labels[n]);
+    double total = 0;
+    for (std::size_t j = 0; j < classes; ++j) total += out[j] = std::exp(row[j] - *largest);
+    for (std::size_t j = 0; j < classes; ++j) out[j] /= total;
+    sums.loss += std::log(total) - (row[label] - *largest);
+    sums.correct += static_cast<std::size_t>(largest - row) == label;
+  }
+  return sums;
+}
+
+void softmax_cross_entropy_backward(const double* p, const std::int32_t* labels, double* dx,
+                                    std::size_t samples, std::size_t classes,
+                                    double global_samples) {
+  for (std::size_t n = 0; n < samples; ++n) {
+    for (std::size_t j = 0; j < classes; ++j) {
+      const double target = static_cast<std::size_t>(labels[n]) == j ? 1 : 0;
+      dx[n * classes + j] = (p[n * classes + j] - target) / global_samples;
+    }
+  }
+}
+
+}  // namespace paceline::reference

@@ -1,0 +1,55 @@
+// The oracle: every operation as its definition says, in double, one sample after another. Other
+// devices are tested against these; these against finite differences.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/core/random.h"
+#include "engine/device/device.h"
+
+namespace paceline::reference {
+
+// x, y and their gradients hold `samples` samples in NHWC; weights are in canonical order.
+// Backward *adds* nothing: it sets dx (unless null), dw and db.
+
+struct Geometry {
+  Shape in, out;
+  int kernel = 0, stride = 1, padding = 0;
+};
+
+void cast_input(const std::uint8_t* x, double* y, std::size_t count);
+
+void dense_forward(const double* x, const double* w, const double* b, double* y,
+                   std::size_t samples, std::size_t in, std::size_t out);
+void dense_backward(const double* x, const double* w, const double* dy, double* dx, double* dw,
+                    double* db, std::size_t samples, std::size_t in, std::size_t out);
+
+void conv_forward(const Geometry& geometry, const double* x, const double* w, const double* b,
+                  double* y, std::size_t samples);
+void conv_backward(const Geometry& geometry, const double* x, const double* w, const double* dy,
+                   double* dx, double* dw, double* db, std::size_t samples);
+
+void relu_forward(const double* x, double* y, std::size_t count);
+void relu_backward(const double* y, const double* dy, double* dx, std::size_t count);
+
+// `chosen` is the place of the largest element in its window, row by row; the first of equals.
+void max_pool_forward(const Geometry& geometry, const double* x, double* y, std::uint8_t* chosen,
+                      std::size_t samples);
+void max_pool_backward(const Geometry& geometry, const double* dy, const std::uint8_t* chosen,
+                       double* dx, std::size_t samples);
+
+// `kept` is 1 where the element passes, scaled by 1 / (1 - rate).
+void dropout_forward(const double* x, double* y, std::uint8_t* kept, const Batch& batch,
+                     std::uint32_t layer, PhiloxKey key, double rate, std::size_t elements);
+void dropout_backward(const double* dy, const std::uint8_t* kept, double* dx, double rate,
+                      std::size_t count);
+
+// Probabilities to p; returns the cross-entropy and the number of correct samples, summed.
+LossSums softmax_cross_entropy_forward(const double* x, const std::int32_t* labels, double* p,
+                                       std::size_t samples, std::size_t classes);
+// (p - 1 at the label) / global samples.
+void softmax_cross_entropy_backward(const double* p, const std::int32_t* labels, double* dx,
+                                    std::size_t samples, std::size_t classes,
+                                    double global_samples);
+
+}  // namespace paceline::reference

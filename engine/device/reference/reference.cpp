@@ -1,0 +1,133 @@
+// The device `reference`: naive and in double, for tests and for users who doubt a number.
+#include <algorithm>
+#include <memory>
+
+#include "engine/core/error.h"
+#include "engine/device/host_program.h"
+#include "engine/device/reference/operations.h"
+
+namespace paceline {
+
+namespace {
+
+using namespace reference;
+
+class ReferenceProgram final : public HostProgram<double> {
+ public:
+  using HostProgram::HostProgram;
+
+  std::vector<std::string> implementations() const override {
+    std::vector<std::string> lines;
+    for (const Operation& op : plan().operations) lines.push_back(op.text() + ": naive, double");
+    return lines;
+  }
+
+ private:
+  static Geometry geometry(const Operation& op) {
+    return {op.in, op.out, op.kernel, op.stride, op.padding};
+  }
+
+  void run_forward(const Operation& op, int) override {
+    const double* x = op.input == kNone ? nullptr : tensor(op.input);
+    double* y = tensor(op.output);
+    switch (op.kind) {
+      case OpKind::cast_input:
+        return cast_input(batch().images, y, samples() * op.in.elements());
+      case OpKind::dense:
+        return dense_forward(x, parameter(op.weight), parameter(op.bias), y, samples(),
+                             op.in.elements(), op.out.elements());
+      case OpKind::conv:
+        return conv_forward(geometry(op), x, parameter(op.weight), parameter(op.bias), y,
+                            samples());
+      case OpKind::relu:
+        return relu_forward(x, y, samples() * op.in.elements());
+      case OpKind::max_pool:
+        return max_pool_forward(geometry(op), x, y, tensor<std::uint8_t>(op.saved), samples());
+      case OpKind::dropout:
+        if (mode() == Mode::evaluate) {
+          std::copy_n(x, samples() * op.in.elements(), y);
+          return;
+        }
+        return dropout_forward(x, y, tensor<std::uint8_t>(op.saved), batch(), op.layer,
+                               batch().dropout_key, op.rate, op.in.elements());
+      case OpKind::softmax_cross_entropy: {
+        const LossSums sums =
+            softmax_cross_entropy_forward(x, batch().labels, y, samples(), op.in.elements());
+        return add_sums(sums.loss, sums.correct);
+      }
+    }
+  }
+
+  void run_backward(const Operation& op, int) override {
+    const double* x = op.input == kNone ? nullptr : tensor(op.input);
+    const double* dy = op.output_grad == kNone ? nullptr : tensor(op.output_grad);
+    double* dx = op.input_grad == kNone ? nullptr : tensor(op.input_grad);
+    switch (op.kind) {
+      case OpKind::cast_input:
+        return;
+      case OpKind::dense:
+        return dense_backward(x, parameter(op.weight), dy, dx, gradient(op.weight),
+                              gradient(op.bias), samples(), op.in.elements(), op.out.elements());
+      case OpKind::conv:
+        return conv_backward(geometry(op), x, parameter(op.weight), dy, dx, gradient(op.weight),
+                             gradient(op.bias), samples());
+      case OpKind::relu:
+        if (dx) relu_backward(tensor(op.output), dy, dx, samples() * op.in.elements());
+        return;
+      case OpKind::max_pool:
+        if (dx) max_pool_backward(geometry(op), dy, tensor<std::uint8_t>(op.saved), dx, samples());
+        return;
+      case OpKind::dropout:
+        if (dx) {
+          dropout_backward(dy, tensor<std::uint8_t>(op.saved), dx, op.rate,
+                           samples() * op.in.elements());
+        }
+        return;
+      case OpKind::softmax_cross_entropy:
+        return softmax_cross_entropy_backward(tensor(op.output), batch().labels, dx, samples(),
+                                              op.in.elements(), batch().global_samples);
+    }
+  }
+
+  void apply(const UpdateRule& rule, double* w, const double* g, double* a, double* b,
+             std::size_t count) override {
+    apply_update(rule, w, g, a, b, count);
+  }
+};
+
+class ReferenceDevice final : public Device {
+ public:
+  std::string_view name() const override { return "reference"; }
+  std::string description() const override { return "naive loops in double, one thread"; }
+  DType real() const override { return DType::f64; }
+  Support supports(const Operation& op) const override {
+    if (op.relu || op.pool || op.dropout) return Support::no("the reference fuses nothing");
+    return Support::yes();
+  }
+  Memory allocate(std::size_t bytes) override { return host_memory(bytes); }
+  Lane& compute_lane() override { return lane_; }
+  Lane& copy_lane() override { return lane_; }
+  Lane& comm_lane() override { return lane_; }
+  std::unique_ptr<Program> compile(const Plan& plan, std::byte* gradients) override {
+    return std::make_unique<ReferenceProgram>(plan, gradients);
+  }
+
+ private:
+  InlineLane lane_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_reference_device(const DeviceOptions& options) {
+  if (options.precision != "fp64") {
+    throw Error(ErrorKind::usage, "device reference computes in fp64, not " + options.precision, "",
+                "leave --precision out or give fp64");
+  }
+  if (options.threads != 1) {
+    throw Error(ErrorKind::usage, "device reference uses one compute thread a replica", "",
+                "give --compute-threads 1");
+  }
+  return std::make_unique<ReferenceDevice>();
+}
+
+}  // namespace paceline

@@ -1,0 +1,44 @@
+#include "engine/device/update.h"
+
+#include <string>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+
+Optimizer optimizer_of(std::string_view name) {
+  if (name == "sgd") return Optimizer::sgd;
+  if (name == "momentum") return Optimizer::momentum;
+  if (name == "adagrad") return Optimizer::adagrad;
+  if (name == "adam") return Optimizer::adam;
+  throw Error(ErrorKind::usage, "unknown optimizer \"" + std::string(name) + "\"", "",
+              "known: sgd, momentum, adagrad, adam");
+}
+
+int state_arenas(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::sgd:
+      return 0;
+    case Optimizer::momentum:
+    case Optimizer::adagrad:
+      return 1;
+    case Optimizer::adam:
+      return 2;
+  }
+  return 0;
+}
+
+double initial_state(Optimizer optimizer) {
+  return optimizer == Optimizer::adagrad ? 0.1 : 0;
+}
+
+UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long step) {
+  UpdateRule rule{.optimizer = optimizer, .rate = rate, .momentum = momentum};
+  if (optimizer == Optimizer::adam) {
+    const auto t = static_cast<double>(step);
+    rule.rate *= std::sqrt(1 - std::pow(rule.beta2, t)) / (1 - std::pow(rule.beta1, t));
+  }
+  return rule;
+}
+
+}  // namespace paceline
