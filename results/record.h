@@ -29,14 +29,14 @@ class Record {
   const Json& json() const { return *json_; }
   const std::string& where() const { return where_; }  // the file it came from
 
-  std::string kind() const;     // measured, published, ...
+  std::string kind() const;  // measured, published, ...
   std::string study() const;
-  std::string point() const;    // Point::text() of the axes that vary
-  std::string status() const;   // completed, failed, timeout, preempted
+  std::string point() const;   // Point::text() of the axes that vary
+  std::string status() const;  // completed, failed, timeout, preempted
   std::string reason() const;
   std::string identity() const;
   std::string data_hash() const;
-  std::string build() const;    // version, commit and dirty flag
+  std::string build() const;  // version, commit and dirty flag
   std::string session() const;
   int repeat() const;
   int attempt() const;
@@ -44,7 +44,7 @@ class Record {
   bool completed() const { return status() == "completed"; }
   bool flag(const char* name) const;  // resumed, oversubscribed, synthetic
 
-  Point parameters() const;     // every known parameter that the record gives
+  Point parameters() const;  // every known parameter that the record gives
   std::string workload() const;
   Layout layout() const;
   std::optional<double> number(const std::string& pointer) const;  // "/timing/fit_seconds"

@@ -15,13 +15,16 @@ struct Rejected {
 };
 
 struct StoreContent {
-  std::vector<Record> records;      // by point folder, repeat, attempt
-  std::vector<Rejected> rejected;   // cut short, newer schema, ...: reported, ignored, never fatal
+  std::vector<Record> records;     // by point folder, repeat, attempt
+  std::vector<Rejected> rejected;  // cut short, newer schema, ...: reported, ignored, never fatal
 };
 
 // Every record below `folder`, which may be a study, a folder of studies, or one record's file.
 // Files that are not named like records are not looked at. Throws input if it does not exist.
+// A folder with a table.json is a published table (published.h) and gives its rows.
 StoreContent load_store(const std::filesystem::path& folder);
+// Several at once: a file reached twice is read once, a run copied to another place is rejected.
+StoreContent load_stores(const std::vector<std::filesystem::path>& folders);
 
 class Store {
  public:

@@ -1,0 +1,76 @@
+#include "results/csv.h"
+
+#include <fmt/format.h>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+
+namespace {
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+
+  std::vector<CsvRow> all() {
+    std::vector<CsvRow> rows;
+    while (at_ < text_.size()) {
+      CsvRow next = row();
+      const bool empty = next.cells.size() == 1 && next.cells[0].empty();
+      if (!empty) rows.push_back(std::move(next));
+    }
+    return rows;
+  }
+
+ private:
+  CsvRow row() {
+    CsvRow row{line_, {}};
+    while (true) {
+      row.cells.push_back(at_ < text_.size() && text_[at_] == '"' ? quoted() : plain());
+      if (at_ >= text_.size()) return row;
+      const char end = text_[at_++];
+      if (end == ',') continue;
+      ++line_;
+      return row;
+    }
+  }
+
+  // Up to the comma or line end, which is left to be read.
+  std::string plain() {
+    const std::size_t end = std::min(text_.find_first_of(",\n", at_), text_.size());
+    std::string cell(text_.substr(at_, end - at_));
+    at_ = end;
+    if (!cell.empty() && cell.back() == '\r') cell.pop_back();
+    return cell;
+  }
+
+  std::string quoted() {
+    const std::size_t opened = line_;
+    std::string cell;
+    for (++at_; at_ < text_.size(); ++at_) {
+      if (text_[at_] == '\n') ++line_;
+      if (text_[at_] != '"') {
+        cell += text_[at_];
+      } else if (at_ + 1 < text_.size() && text_[at_ + 1] == '"') {
+        cell += text_[at_++];
+      } else {
+        ++at_;
+        return cell + plain();
+      }
+    }
+    throw Error(ErrorKind::input, "a quote is not closed", fmt::format("{}:{}", name_, opened),
+                "close it");
+  }
+
+  std::string_view text_;
+  const std::string& name_;
+  std::size_t at_ = 0, line_ = 1;
+};
+
+}  // namespace
+
+std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name) {
+  return Parser(text, name).all();
+}
+
+}  // namespace paceline

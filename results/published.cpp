@@ -1,0 +1,127 @@
+#include "results/published.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "results/csv.h"
+
+namespace paceline {
+
+namespace {
+
+// Where a column's cells go: any number of places in the record, or none ("[]").
+struct Column {
+  std::vector<Json::json_pointer> to;
+  bool is_text = false;
+  double scale = 1;  // of numbers, into the record's unit
+};
+
+[[noreturn]] void fail(const std::string& what, const std::string& where, const std::string& fix) {
+  throw Error(ErrorKind::input, what, where, fix);
+}
+
+Column read_column(const JsonDocument& description, const std::string& name) {
+  const std::string path = "/columns/" + name;
+  const std::string where = description.where(path);
+  const Json& json = description.value().at("columns").at(name);
+  Column column;
+  try {
+    for (const Json& to : json.at("to")) column.to.emplace_back(to.get<std::string>());
+    column.is_text = json.value("text", false);
+    column.scale = json.value("scale", 1.0);
+  } catch (const Json::exception&) {
+    fail(fmt::format("column \"{}\" is not described well", name), where,
+         R"(write {"to": ["/timing/fit_seconds"], "scale": 1})");
+  }
+  return column;
+}
+
+std::vector<Column> read_columns(const JsonDocument& description, const CsvRow& header) {
+  const Json& json = description.value();
+  for (const char* key : {"record", "columns"}) {
+    if (!json.is_object() || !json.contains(key) || !json.at(key).is_object()) {
+      fail(fmt::format("has no object \"{}\"", key), description.name(),
+           "see results/reference/README.md");
+    }
+  }
+  std::vector<std::string> known;
+  for (const auto& [name, value] : json.at("columns").items()) known.push_back(name);
+  std::vector<Column> columns;
+  for (const std::string& name : header.cells) {
+    if (!json.at("columns").contains(name)) {
+      fail(fmt::format("column \"{}\" of {} is not described", name, kPublishedRows),
+           description.where("/columns"), suggestion(name, known));
+    }
+    columns.push_back(read_column(description, name));
+  }
+  return columns;
+}
+
+void put(Json& record, const Column& column, const std::string& cell, const std::string& where) {
+  if (cell.empty()) return;  // the page does not say
+  Json value = cell;
+  if (!column.is_text) {
+    const auto integer = to_integer(cell);
+    const auto real = to_real(cell);
+    if (!real) fail(fmt::format("\"{}\" is not a number", cell), where, "mend the cell");
+    if (integer && column.scale == 1) {
+      value = *integer;
+    } else {
+      value = *real * column.scale;
+    }
+  }
+  try {
+    for (const auto& to : column.to) record[to] = value;
+  } catch (const Json::exception&) {
+    fail("the column's place in the record is taken", where, "mend \"to\" in table.json");
+  }
+}
+
+Json record_of(const Json& shared, const std::string& study, int row) {
+  Json record = {
+      {"schema", kRecordSchema}, {"kind", "published"}, {"study", study},       {"point", ""},
+      {"repeat", row},           {"attempt", 1},        {"status", "completed"}};
+  record.update(shared, true);
+  return record;
+}
+
+}  // namespace
+
+bool is_published(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(folder / kPublishedDescription, ignored);
+}
+
+std::vector<Record> read_published(const std::filesystem::path& folder) {
+  const JsonDocument description = read_json(folder / kPublishedDescription);
+  const std::string name = (folder / kPublishedRows).string();
+  const std::vector<CsvRow> rows = parse_csv(read_text(name), name);
+  if (rows.size() < 2) fail("has no rows", name, "give a header and a row a result");
+  const std::vector<Column> columns = read_columns(description, rows[0]);
+  const std::string study = std::filesystem::absolute(folder / kPublishedRows)
+                                .lexically_normal()
+                                .parent_path()
+                                .filename()
+                                .string();
+  std::vector<Record> records;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const std::string where = fmt::format("{}:{}", name, rows[i].line);
+    if (rows[i].cells.size() != columns.size()) {
+      fail(fmt::format("{} cells under {} headings", rows[i].cells.size(), columns.size()), where,
+           "mend the row");
+    }
+    Json record = record_of(description.value().at("record"), study, static_cast<int>(i));
+    for (std::size_t k = 0; k < columns.size(); ++k) {
+      put(record, columns[k], rows[i].cells[k], where);
+    }
+    record["point"] = Record(record, where).parameters().text();
+    records.emplace_back(std::move(record), where);
+  }
+  return records;
+}
+
+}  // namespace paceline

@@ -1,0 +1,221 @@
+#include "results/record_check.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "results/parameters.h"
+#include "results/record.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::int64_t kMostReplicas = 10'000'000;
+
+class Check {
+ public:
+  Check(const Json& record, const std::string& where) : record_(record), where_(where) {}
+
+  void all() const {
+    if (!record_.is_object()) fail("", "is not a record: no JSON object");
+    check_schema();
+    check_choice("kind", {"measured", "published", "predicted", "imported", "collective"});
+    check_choice("status", {"completed", "failed", "timeout", "preempted"});
+    for (const char* key :
+         {"/study", "/point", "/session", "/reason", "/identity", "/provenance/version",
+          "/provenance/commit", "/provenance/cpu_model", "/provenance/data_hash",
+          "/provenance/source", "/provenance/stack", "/provenance/hardware"}) {
+      check_text(key);
+    }
+    check_whole("/repeat", 1, true);
+    check_whole("/attempt", 1, true);
+    check_whole("/round", 0, false);
+    check_flags();
+    check_parameters();
+    check_layout();
+    check_finite(record_, "");
+    for (const char* key : {"/timing", "/throughput", "/phases", "/plan", "/probe"}) {
+      if (const Json* value = find(key)) check_not_negative(*value, key);
+    }
+    check_phases();
+    check_results();
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& key, const std::string& what) const {
+    throw Error(ErrorKind::input, what, key.empty() ? where_ : where_ + ", key " + key,
+                "mend the record or move it away");
+  }
+
+  // Null counts as absent.
+  const Json* find(const std::string& key) const {
+    const Json::json_pointer path(key);
+    if (!record_.contains(path) || record_.at(path).is_null()) return nullptr;
+    return &record_.at(path);
+  }
+
+  std::string text(const char* key) const { return record_.at(key).get<std::string>(); }
+
+  void check_schema() const {
+    const Json* schema = find("/schema");
+    if (!schema || !schema->is_number_integer()) fail("/schema", "is not a record: no schema");
+    const auto version = schema->get<std::int64_t>();
+    if (version > kRecordSchema) {
+      throw Error(
+          ErrorKind::input,
+          fmt::format("has schema {}, newer than this build reads ({})", version, kRecordSchema),
+          where_ + ", key /schema", "use a newer paceline");
+    }
+    if (version != kRecordSchema) fail("/schema", fmt::format("has unknown schema {}", version));
+  }
+
+  void check_choice(const std::string& key, std::initializer_list<std::string_view> choices) const {
+    const Json* value = find("/" + key);
+    if (!value || !value->is_string()) fail("/" + key, fmt::format("has no {}", key));
+    for (const std::string_view choice : choices) {
+      if (value->get_ref<const std::string&>() == choice) return;
+    }
+    fail("/" + key, fmt::format("has unknown {} {}", key, value->dump()));
+  }
+
+  void check_text(const std::string& key) const {
+    const Json* value = find(key);
+    if (value && !value->is_string()) fail(key, "should be a text");
+  }
+
+  void check_whole(const std::string& key, std::int64_t least, bool required) const {
+    const Json* value = find(key);
+    if (!value) {
+      if (required) fail(key, "is missing");
+      return;
+    }
+    if (!value->is_number_integer() || value->get<double>() < static_cast<double>(least) ||
+        value->get<double>() > static_cast<double>(kMostReplicas)) {
+      fail(key,
+           fmt::format("should be a whole number of at least {}, not {}", least, value->dump()));
+    }
+  }
+
+  void check_flags() const {
+    const Json* flags = find("/flags");
+    if (!flags) return;
+    if (!flags->is_object()) fail("/flags", "should be an object");
+    for (const auto& [name, value] : flags->items()) {
+      if (!value.is_boolean()) fail("/flags/" + name, "should be true or false");
+    }
+  }
+
+  // Types only: a record of another build may hold choices that this one does not know.
+  void check_parameters() const {
+    const Json* parameters = find("/parameters");
+    if (!parameters || !parameters->is_object()) fail("/parameters", "is missing");
+    const Json* workload = find("/parameters/workload");
+    if (text("kind") != "collective" && (!workload || !workload->is_string())) {
+      fail("/parameters/workload", "is missing");
+    }
+    for (const auto& [name, value] : parameters->items()) {
+      const Parameter* parameter = find_parameter(name);
+      if (!parameter || value.is_null()) continue;
+      const bool fits = parameter->kind == ValueKind::boolean   ? value.is_boolean()
+                        : parameter->kind == ValueKind::integer ? value.is_number_integer()
+                        : parameter->kind == ValueKind::real    ? value.is_number()
+                                                                : value.is_string();
+      if (!fits) fail("/parameters/" + name, "has the wrong type");
+    }
+  }
+
+  // A published page need not say how many CPUs there were.
+  void check_layout() const {
+    const bool all = text("kind") == "measured";
+    if (const Json* layout = find("/layout"); !layout || !layout->is_object()) {
+      fail("/layout", "is missing");
+    }
+    check_whole("/layout/gpus", 1, true);
+    check_whole("/layout/nodes", 1, all);
+    check_whole("/layout/ntasks", 1, all);
+    check_whole("/layout/cpus_per_task", 1, all);
+    check_whole("/layout/cpus_per_replica", 0, all);
+    check_text("/layout/replicas_are");
+  }
+
+  void check_finite(const Json& value, const std::string& key) const {
+    if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+      fail(key, "is not a finite number");
+    }
+    visit(value, key,
+          [this](const Json& child, const std::string& path) { check_finite(child, path); });
+  }
+
+  void check_not_negative(const Json& value, const std::string& key) const {
+    if (value.is_number() && value.get<double>() < 0) {
+      fail(key, fmt::format("cannot be negative: {}", value.dump()));
+    }
+    visit(value, key,
+          [this](const Json& child, const std::string& path) { check_not_negative(child, path); });
+  }
+
+  template <typename Visitor>
+  static void visit(const Json& value, const std::string& key, Visitor visitor) {
+    if (!value.is_structured()) return;
+    for (const auto& [name, child] : value.items()) {
+      if (child.is_structured() || child.is_number()) visitor(child, key + "/" + name);
+    }
+  }
+
+  void check_phases() const {
+    const Json* phases = find("/phases");
+    if (!phases) return;
+    if (!phases->is_array()) fail("/phases", "should be a list, an object a rank");
+    for (const Json& rank : *phases) {
+      if (!rank.is_object()) fail("/phases", "should be a list, an object a rank");
+    }
+  }
+
+  void check_positive(const std::string& key) const {
+    const Json* value = find(key);
+    if (!value) return;
+    if (!value->is_number()) fail(key, "should be a number");
+    if (!(value->get<double>() > 0))
+      fail(key, fmt::format("must be positive, not {}", value->dump()));
+  }
+
+  void check_share(const std::string& key) const {
+    const Json* value = find(key);
+    if (!value) return;
+    if (!value->is_number() || value->get<double>() < 0 || value->get<double>() > 1) {
+      fail(key, fmt::format("should be from 0 to 1, not {}", value->dump()));
+    }
+  }
+
+  void check_results() const {
+    for (const char* key : {"/timing/fit_seconds", "/throughput/samples_per_second",
+                            "/throughput/samples", "/throughput/steps"}) {
+      if (text("status") == "completed") check_positive(key);
+    }
+    check_share("/utilization");
+    check_share("/quality/test_accuracy");
+    if (text("status") != "completed" || text("kind") == "collective") return;
+    const bool rate_will_do = text("kind") != "measured";
+    if (!find("/timing/fit_seconds") && !(rate_will_do && find("/throughput/samples_per_second"))) {
+      fail("/timing/fit_seconds", "is missing");
+    }
+  }
+
+  const Json& record_;
+  const std::string& where_;
+};
+
+}  // namespace
+
+void check_record(const Json& record, const std::string& where) {
+  Check(record, where).all();
+}
+
+}  // namespace paceline

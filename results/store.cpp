@@ -1,0 +1,243 @@
+#include "results/store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/hash.h"
+#include "engine/core/text.h"
+#include "results/published.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A key a line, so that people and diff can read it and it stays small.
+std::string record_text(const Json& json, const std::string& where) {
+  std::string text = "{\n";
+  std::string largest;
+  std::size_t most = 0;
+  for (const auto& [key, value] : json.items()) {
+    const std::string dumped = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text += fmt::format("{}{}: {}", text.size() > 2 ? ",\n" : "", Json(key).dump(), dumped);
+    if (dumped.size() > most) {
+      most = dumped.size();
+      largest = key;
+    }
+  }
+  text += "\n}\n";
+  if (text.size() > kRecordLimitBytes) {
+    throw Error(
+        ErrorKind::internal,
+        fmt::format("record of {} bytes is over the limit of {}", text.size(), kRecordLimitBytes),
+        fmt::format("{}, key {} holds {} bytes", where, largest, most), "keep fewer samples in it");
+  }
+  return text;
+}
+
+// A sidecar that is taken back unless the record that names it was written.
+class Sidecar {
+ public:
+  // False: the name is taken.
+  bool create(const fs::path& file, std::string_view content) {
+    if (!create_file(file, content)) return false;
+    file_ = file;
+    return true;
+  }
+  ~Sidecar() {
+    std::error_code ignored;
+    if (!file_.empty()) fs::remove(file_, ignored);
+  }
+  void keep() { file_.clear(); }
+
+ private:
+  fs::path file_;
+};
+
+// Errors are left to the write itself, which can say what is wrong.
+bool taken(const fs::path& file) {
+  std::error_code ignored;
+  return fs::exists(file, ignored);
+}
+
+// False: one of the two names is taken.
+bool write_pair(const fs::path& record, const fs::path& samples, Json& json,
+                std::string_view compressed_samples) {
+  const Record checked(json, record.string());
+  json["samples"] = nullptr;
+  Sidecar sidecar;
+  if (!compressed_samples.empty()) {
+    json["samples"] = {{"file", samples.filename().string()},
+                       {"xxh3", hash_hex(compressed_samples)},
+                       {"bytes", compressed_samples.size()}};
+  }
+  const std::string text = record_text(json, record.string());
+  if (!compressed_samples.empty() && !sidecar.create(samples, compressed_samples)) return false;
+  if (!create_file(record, text)) return false;
+  sidecar.keep();
+  return true;
+}
+
+// {repeat, attempt} of "3.1.json".
+std::optional<std::pair<int, int>> record_name(const fs::path& file) {
+  const auto parts = split(file.filename().string(), '.');
+  if (parts.size() != 3 || parts[2] != "json") return std::nullopt;
+  const auto repeat = to_integer(parts[0]), attempt = to_integer(parts[1]);
+  if (!repeat || !attempt || *repeat < 1 || *attempt < 1) return std::nullopt;
+  return std::pair(static_cast<int>(*repeat), static_cast<int>(*attempt));
+}
+
+class Loader {
+ public:
+  void add_file(const fs::path& file) {
+    if (!is_new(file)) return;
+    try {
+      Record record = read_record(file);
+      check_name(record, file);
+      if (record.kind() == "measured") check_first(record);
+      content_.records.push_back(std::move(record));
+    } catch (const Error& error) {
+      content_.rejected.push_back({file, error.what()});
+    }
+  }
+
+  void add_published(const fs::path& folder) {
+    if (!is_new(folder)) return;
+    try {
+      for (Record& record : read_published(folder)) content_.records.push_back(std::move(record));
+    } catch (const Error& error) {
+      content_.rejected.push_back({folder / kPublishedDescription, error.what()});
+    }
+  }
+
+  StoreContent take() { return std::move(content_); }
+
+ private:
+  // A file reached twice (a study and its parent were both named) is read once.
+  bool is_new(const fs::path& file) {
+    std::error_code code;
+    const fs::path real = fs::canonical(file, code);
+    return paths_.insert(code ? file.string() : real.string()).second;
+  }
+
+  static void check_name(const Record& record, const fs::path& file) {
+    const auto name = record_name(file);
+    if (!name || *name == std::pair(record.repeat(), record.attempt())) return;
+    throw Error(ErrorKind::input,
+                fmt::format("says it is repeat {}, attempt {}, unlike its name", record.repeat(),
+                            record.attempt()),
+                file.string() + ", keys /repeat and /attempt", "was it copied? remove it");
+  }
+
+  // The same run twice would count as two.
+  void check_first(const Record& record) {
+    if (record.session().empty()) return;
+    const auto key = std::tuple(record.session(), record.study(), record.point(), record.repeat(),
+                                record.attempt());
+    const auto [it, first] = seen_.emplace(key, record.where());
+    if (first) return;
+    throw Error(ErrorKind::input,
+                fmt::format("is the same run as {} (session {}, point {})", it->second,
+                            record.session(), record.point()),
+                record.where() + ", keys /session, /point, /repeat and /attempt",
+                "remove the copy");
+  }
+
+  StoreContent content_;
+  std::set<std::string> paths_;
+  std::map<std::tuple<std::string, std::string, std::string, int, int>, std::string> seen_;
+};
+
+struct Found {
+  fs::path file;
+  std::pair<int, int> name;
+};
+
+}  // namespace
+
+namespace {
+
+void load_into(Loader& loader, const fs::path& folder) {
+  std::error_code code;
+  const auto status = fs::status(folder, code);
+  if (!fs::exists(status)) {
+    throw Error(ErrorKind::input, "no such study", folder.string(), "check the path");
+  }
+  if (!fs::is_directory(status)) return loader.add_file(folder);
+  std::vector<Found> found;
+  std::vector<fs::path> published;
+  if (is_published(folder)) published.push_back(folder);
+  auto walk =
+      fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, code);
+  for (; !code && walk != fs::recursive_directory_iterator(); walk.increment(code)) {
+    std::error_code ignored;
+    if (walk->is_directory(ignored)) {
+      if (is_published(walk->path())) published.push_back(walk->path());
+    } else if (const auto name = record_name(walk->path())) {
+      found.push_back({walk->path(), *name});
+    }
+  }
+  if (code) {
+    throw Error(ErrorKind::input, "cannot be read: " + code.message(), folder.string(),
+                "check its permissions");
+  }
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return std::forward_as_tuple(a.file.parent_path(), a.name) <
+           std::forward_as_tuple(b.file.parent_path(), b.name);
+  });
+  std::sort(published.begin(), published.end());
+  for (const Found& each : found) loader.add_file(each.file);
+  for (const fs::path& each : published) loader.add_published(each);
+}
+
+}  // namespace
+
+StoreContent load_store(const fs::path& folder) {
+  return load_stores({folder});
+}
+
+StoreContent load_stores(const std::vector<fs::path>& folders) {
+  Loader loader;
+  for (const fs::path& folder : folders) load_into(loader, folder);
+  return loader.take();
+}
+
+Store::Store(fs::path study_folder) : folder_(std::move(study_folder)) {}
+
+fs::path Store::write(const std::string& point_folder, int repeat, Json json,
+                      std::string_view compressed_samples) const {
+  const fs::path folder = folder_ / point_folder;
+  make_folder(folder);
+  json["repeat"] = repeat;
+  for (int attempt = 1;; ++attempt) {
+    const fs::path record = folder / fmt::format("{}.{}.json", repeat, attempt);
+    const fs::path samples = folder / fmt::format("{}.{}.steps.gz", repeat, attempt);
+    if (taken(record) || taken(samples)) continue;
+    json["attempt"] = attempt;
+    if (write_pair(record, samples, json, compressed_samples)) return record;
+  }
+}
+
+void write_record_file(const fs::path& file, Json json, std::string_view compressed_samples) {
+  if (!json.contains("repeat")) json["repeat"] = 1;
+  if (!json.contains("attempt")) json["attempt"] = 1;
+  fs::path samples = file;
+  samples.replace_extension(".steps.gz");
+  if (file.has_parent_path()) make_folder(file.parent_path());
+  if (taken(file) || !write_pair(file, samples, json, compressed_samples)) {
+    throw Error(ErrorKind::input, "exists already, and a record is never overwritten",
+                taken(file) ? file.string() : samples.string(),
+                "choose another name or move it away");
+  }
+}
+
+}  // namespace paceline
