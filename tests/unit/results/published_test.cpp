@@ -1,0 +1,98 @@
+#include "results/published.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "engine/core/error.h"
+#include "results/csv.h"
+#include "tests/unit/results/sample_record.h"
+
+namespace paceline {
+namespace {
+
+using testing::TemporaryFolder;
+
+constexpr char kDescription[] = R"({
+  "record": {"parameters": {"workload": "w"}, "layout": {"replicas_are": "gpus"}},
+  "columns": {"gpus": {"to": ["/layout/gpus", "/parameters/gpus"]},
+              "minutes": {"to": ["/timing/fit_seconds"], "scale": 60},
+              "who": {"to": ["/provenance/stack"], "text": true},
+              "remark": {"to": []}}})";
+
+std::vector<Record> read(const std::string& description, const std::string& rows) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "table.json") << description;
+  std::ofstream(folder / "table.csv") << rows;
+  return read_published(folder.path());
+}
+
+std::string refusal(const std::string& description, const std::string& rows) {
+  try {
+    read(description, rows);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Published, ReadsTheTableShipped) {
+  const auto folder = std::filesystem::path(PACELINE_SOURCE_DIR) / "results/reference";
+  const auto cassava = read_published(folder / "cassava-resnet50");
+  ASSERT_EQ(cassava.size(), 14U);
+  EXPECT_EQ(cassava[0].number("/timing/fit_seconds"), 574);
+  EXPECT_EQ(cassava[13].layout().cpus_per_task, 32);
+  EXPECT_EQ(cassava[13].layout().gpus, 4);
+  EXPECT_NEAR(cassava[13].number("/utilization").value(), 0.63, 1e-12);
+  EXPECT_EQ(cassava[0].kind(), "published");
+  EXPECT_EQ(cassava[0].study(), "cassava-resnet50");
+  EXPECT_FALSE(cassava[0].layout().replicas_are_cores);
+  const auto imagenet = read_published(folder / "imagenet-resnet50");
+  ASSERT_EQ(imagenet.size(), 27U);
+  EXPECT_EQ(imagenet[26].number("/throughput/samples_per_second"), 63601);
+  EXPECT_FALSE(imagenet[16].number("/parameters/batch_per_replica").has_value());
+}
+
+TEST(Published, ScalesNumbersAndLeavesOutWhatThePageDoesNotSay) {
+  const auto records = read(kDescription, "gpus,minutes,who,remark\n2,1.5,\"a, b\",7\n4,1,,\n");
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].number("/timing/fit_seconds"), 90);
+  EXPECT_EQ(records[0].json()["provenance"]["stack"], "a, b");
+  EXPECT_FALSE(records[1].json().contains("provenance"));
+  EXPECT_EQ(records[1].point(), "gpus=4");
+  EXPECT_NE(records[0].where().find("table.csv:2"), std::string::npos);
+}
+
+TEST(Published, NamesFileAndLineOfWhatIsWrong) {
+  const std::string header = "gpus,minutes\n";
+  const auto expect = [](const std::string& said, const std::string& wanted,
+                         const std::string& place) {
+    EXPECT_NE(said.find(wanted), std::string::npos) << said;
+    EXPECT_NE(said.find(place), std::string::npos) << said;
+  };
+  expect(refusal(kDescription, header + "1,5\n2,x\n"), "\"x\" is not a number", "table.csv:3");
+  expect(refusal(kDescription, header + "1\n"), "1 cells under 2 headings", "table.csv:2");
+  expect(refusal(kDescription, header + "0,5\n"), "at least 1", "table.csv:2");
+  expect(refusal(kDescription, header + "2,\n"), "is missing", "table.csv:2");
+  expect(refusal(kDescription, header), "has no rows", "table.csv");
+  expect(refusal(kDescription, "gpu,minutes\n1,2\n"), "did you mean \"gpus\"", "table.json:3");
+  expect(refusal("{\"columns\": {}}", header + "1,2\n"), "no object \"record\"", "table.json");
+  expect(
+      refusal("{\"record\": {}, \"columns\": {\"gpus\": {}, \"minutes\": {}}}", header + "1,2\n"),
+      "not described well", "table.json:1");
+  expect(refusal("[1", header + "1,2\n"), "not JSON", "table.json");
+}
+
+TEST(Csv, ReadsQuotesAndLineEnds) {
+  const auto rows = parse_csv("a,b\r\n\n\"x, \"\"y\"\"\nz\",2\n3,", "t");
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[1].cells, (std::vector<std::string>{"x, \"y\"\nz", "2"}));
+  EXPECT_EQ(rows[1].line, 3U);
+  EXPECT_EQ(rows[2].line, 5U);
+  EXPECT_EQ(rows[2].cells, (std::vector<std::string>{"3", ""}));
+  EXPECT_THROW(parse_csv("a\n\"b", "t"), Error);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,137 @@
+#include "results/record.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+
+#include "engine/core/error.h"
+#include "tests/unit/results/sample_record.h"
+
+namespace paceline {
+namespace {
+
+using testing::sample_record;
+using testing::TemporaryFolder;
+
+std::string refusal(const Json& json) {
+  try {
+    Record record(json, "file.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    return error.what();
+  }
+  return "accepted";
+}
+
+Json with(const std::string& pointer, Json value) {
+  Json json = sample_record();
+  json[Json::json_pointer(pointer)] = std::move(value);
+  return json;
+}
+
+TEST(Record, GivesTypedAccess) {
+  Json json = sample_record({.gpus = 2, .fit_seconds = 7.5});
+  json["provenance"]["dirty"] = true;
+  json["flags"]["synthetic"] = true;
+  const Record record(json, "file.json");
+  EXPECT_EQ(record.workload(), "mnist-cnn");
+  EXPECT_EQ(record.build(), "0.1.0 abc (dirty)");
+  EXPECT_EQ(record.layout().ntasks, 2);
+  EXPECT_TRUE(record.layout().replicas_are_cores);
+  EXPECT_TRUE(record.flag("synthetic"));
+  EXPECT_FALSE(record.flag("resumed"));
+  EXPECT_DOUBLE_EQ(record.number("/timing/fit_seconds").value(), 7.5);
+  EXPECT_FALSE(record.number("/timing/none").has_value());
+  EXPECT_EQ(record.parameters().text(),
+            "gpus=2,cpus_per_task=1,backend=mpi,precision=fp32,batch_per_replica=64,epochs=2,"
+            "learning_rate=0.001");
+  const Record copy = record;
+  EXPECT_EQ(copy.json(), record.json());
+}
+
+TEST(Record, KeepsParametersItDoesNotKnow) {
+  EXPECT_EQ(Record(with("/parameters/of_the_future", 3), "f").parameters().text(),
+            Record(sample_record(), "f").parameters().text());
+}
+
+struct Bad {
+  const char* pointer;
+  Json value;
+  const char* said;
+};
+
+TEST(Record, NamesFileAndKeyOfBadValues) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Bad cases[] = {
+      {"/timing/fit_seconds", -3.0, "cannot be negative: -3.0"},
+      {"/timing/fit_seconds", 0, "must be positive"},
+      {"/timing/fit_seconds", nullptr, "is missing"},
+      {"/timing/fit_seconds", "10", "should be a number"},
+      {"/timing/fit_seconds", nan, "not a finite number"},
+      {"/timing/first_epoch_seconds", -0.5, "cannot be negative"},
+      {"/phases/0/input", -1e-9, "cannot be negative"},
+      {"/probe/flops_per_second", nan, "not a finite number"},
+      {"/quality/test_accuracy", 98.4, "should be from 0 to 1"},
+      {"/layout/gpus", 0, "at least 1"},
+      {"/layout/gpus", 1.5, "whole number"},
+      {"/layout/gpus", 4e18, "whole number"},
+      {"/repeat", nullptr, "is missing"},
+      {"/kind", "guessed", "unknown kind"},
+      {"/status", "done", "unknown status"},
+      {"/parameters/gpus", "two", "wrong type"},
+      {"/parameters/workload", nullptr, "is missing"},
+      {"/flags/resumed", "no", "true or false"},
+      {"/study", 4, "should be a text"},
+  };
+  for (const Bad& bad : cases) {
+    const std::string said = refusal(with(bad.pointer, bad.value));
+    EXPECT_NE(said.find(bad.said), std::string::npos) << bad.pointer << ": " << said;
+    EXPECT_NE(said.find(std::string("file.json, key ") + bad.pointer), std::string::npos) << said;
+  }
+}
+
+TEST(Record, RefusesANewerSchema) {
+  EXPECT_NE(refusal(with("/schema", 2)).find("schema 2, newer than this build reads (1)"),
+            std::string::npos);
+  EXPECT_NE(refusal(Json::array()).find("not a record"), std::string::npos);
+  EXPECT_NE(refusal(Json::object()).find("no schema"), std::string::npos);
+}
+
+TEST(Record, AFailedRunNeedsNoTiming) {
+  Json json = sample_record();
+  json["status"] = "failed";
+  json.erase("timing");
+  EXPECT_EQ(refusal(json), "accepted");
+}
+
+std::string refusal_of_text(const std::string& text) {
+  const TemporaryFolder folder;
+  const auto file = folder / "1.1.json";
+  std::ofstream(file) << text;
+  try {
+    read_record(file);
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(file.string()), std::string::npos) << error.what();
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Record, RefusesBadFiles) {
+  const std::string whole = sample_record().dump();
+  EXPECT_EQ(refusal_of_text(whole), "accepted");
+  for (const std::size_t cut :
+       {std::size_t{0}, std::size_t{1}, whole.size() / 2, whole.size() - 1}) {
+    EXPECT_NE(refusal_of_text(whole.substr(0, cut)).find("not JSON"), std::string::npos) << cut;
+  }
+  EXPECT_NE(refusal_of_text(whole + std::string(kRecordLimitBytes, ' ')).find("larger than"),
+            std::string::npos);
+  EXPECT_NE(refusal_of_text("{\"schema\": 1, \"schema\": 1}").find("given twice"),
+            std::string::npos);
+  EXPECT_NE(refusal_of_text("{\"schema\": NaN}").find("not JSON"), std::string::npos);
+  EXPECT_NE(refusal_of_text("{\"schema\": 1, \"x\": 1e999}").find("not JSON"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,203 @@
+#include "results/store.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "engine/core/error.h"
+#include "engine/core/hash.h"
+#include "tests/unit/results/sample_record.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::sample_record;
+using testing::TemporaryFolder;
+
+TEST(Store, WritesSamplesThenARecordThatNamesThem) {
+  const TemporaryFolder folder;
+  const Store store(folder / "quick");
+  Json json = sample_record({.repeat = 3});
+  json.erase("attempt");
+  const fs::path file = store.write("gpus=1", 3, json, "compressed");
+  EXPECT_EQ(file, folder.path() / "quick/gpus=1/3.1.json");
+  const Record record = read_record(file);
+  EXPECT_EQ(record.attempt(), 1);
+  EXPECT_EQ(record.json()["samples"]["file"], "3.1.steps.gz");
+  EXPECT_EQ(record.json()["samples"]["bytes"], 10);
+  EXPECT_EQ(record.json()["samples"]["xxh3"], hash_hex("compressed"));
+  EXPECT_EQ(read_text(file.parent_path() / "3.1.steps.gz"), "compressed");
+  EXPECT_EQ(store.write("gpus=1", 3, json, "again").filename(), "3.2.json");
+  EXPECT_EQ(store.write("gpus=1", 3, json, "").filename(), "3.3.json");
+  EXPECT_TRUE(read_record(folder.path() / "quick/gpus=1/3.3.json").json()["samples"].is_null());
+}
+
+TEST(Store, RefusesARecordThatCouldNotBeReadBack) {
+  const TemporaryFolder folder;
+  const Store store(folder / "quick");
+  Json json = sample_record();
+  json["timing"]["fit_seconds"] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THROW(store.write("p", 1, json, "samples"), Error);
+  json = sample_record();
+  json["padding"] = std::string(kRecordLimitBytes, 'x');
+  EXPECT_THROW(store.write("p", 1, json, "samples"), Error);
+  EXPECT_TRUE(fs::is_empty(folder.path() / "quick/p"));
+}
+
+TEST(Store, KeepsBytesThatAreNotText) {
+  const TemporaryFolder folder;
+  Json json = sample_record();
+  json["provenance"]["command"] = "paceline train \xff";
+  const Record record = read_record(Store(folder / "s").write("p", 1, json, ""));
+  EXPECT_TRUE(record.json()["provenance"]["command"].is_string());
+}
+
+TEST(Store, AFolderThatCannotBeMadeIsBadInput) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "file") << "in the way";
+  try {
+    Store(folder / "file/study").write("p", 1, sample_record(), "x");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input);
+    EXPECT_NE(std::string(error.what()).find("file"), std::string::npos);
+  }
+}
+
+void write_many(const Store& store, int count) {
+  for (int i = 0; i < count; ++i) {
+    store.write("p", 1, sample_record(), "samples " + std::to_string(getpid()));
+  }
+}
+
+// Every writer found a name of its own, and every record names samples that are its own.
+void expect_attempts(const fs::path& study, int count) {
+  std::set<int> attempts;
+  for (const auto& entry : fs::directory_iterator(study / "p")) {
+    ASSERT_EQ(entry.path().string().find(".tmp"), std::string::npos);
+    if (entry.path().extension() != ".json") continue;
+    const Record record = read_record(entry.path());
+    attempts.insert(record.attempt());
+    const std::string samples =
+        read_text(study / "p" / record.json()["samples"]["file"].get<std::string>());
+    EXPECT_EQ(record.json()["samples"]["xxh3"], hash_hex(samples));
+  }
+  EXPECT_EQ(attempts.size(), static_cast<std::size_t>(count));
+}
+
+TEST(Store, ThreadsNeverOverwrite) {
+  const TemporaryFolder folder;
+  const Store store(folder / "s");
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { write_many(store, 5); });
+  for (std::thread& thread : threads) thread.join();
+  expect_attempts(folder / "s", 20);
+}
+
+TEST(Store, ProcessesNeverOverwrite) {
+  const TemporaryFolder folder;
+  const Store store(folder / "s");
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      try {
+        write_many(store, 5);
+      } catch (...) {
+        _exit(1);
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  expect_attempts(folder / "s", 20);
+}
+
+// A writer without samples may take the record's name between our two writes.
+TEST(Store, ASidecarWithoutItsRecordIsTakenBack) {
+  const TemporaryFolder folder;
+  const Store store(folder / "s");
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&store, i] {
+      for (int k = 0; k < 8; ++k) store.write("p", 1, sample_record(), i % 2 ? "samples" : "");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int records = 0, sidecars = 0;
+  for (const auto& entry : fs::directory_iterator(folder.path() / "s/p")) {
+    entry.path().extension() == ".json" ? ++records : ++sidecars;
+  }
+  EXPECT_EQ(records, 32);
+  EXPECT_EQ(sidecars, 16);
+}
+
+TEST(Store, LoadsInOrderAndReportsWhatItIgnores) {
+  const TemporaryFolder folder;
+  const Store store(folder / "s");
+  for (const int repeat : {10, 2, 1}) {
+    store.write("gpus=1", repeat, sample_record({.repeat = repeat}), "");
+  }
+  store.write("gpus=2", 1, sample_record({.gpus = 2}), "");
+  const fs::path points = folder / "s";
+  std::ofstream(points / "gpus=2/2.1.json") << sample_record().dump().substr(0, 300);
+  std::ofstream(points / "gpus=2/3.1.json.77.0.tmp") << "half";
+  std::ofstream(points / "gpus=2/notes.json") << "{}";
+  Json newer = sample_record({.gpus = 2, .repeat = 4});
+  newer["schema"] = 9;
+  std::ofstream(points / "gpus=2/4.1.json") << newer.dump();
+  fs::copy_file(points / "gpus=2/1.1.json", points / "gpus=2/5.1.json");
+  fs::create_directories(points / "copy");
+  fs::copy_file(points / "gpus=2/1.1.json", points / "copy/1.1.json");
+
+  const StoreContent content = load_store(points);
+  ASSERT_EQ(content.records.size(), 4U);
+  EXPECT_EQ(content.records[1].repeat(), 1);  // after the copy, which came first
+  EXPECT_EQ(content.records[2].repeat(), 2);
+  EXPECT_EQ(content.records[3].repeat(), 10);
+  std::vector<std::string> reasons;
+  for (const Rejected& rejected : content.rejected) {
+    EXPECT_NE(rejected.reason.find(rejected.file.string()), std::string::npos) << rejected.reason;
+    reasons.push_back(rejected.reason);
+  }
+  ASSERT_EQ(reasons.size(), 4U);
+  EXPECT_NE(reasons[0].find("is the same run as"), std::string::npos) << reasons[0];
+  EXPECT_NE(reasons[1].find("not JSON"), std::string::npos) << reasons[1];
+  EXPECT_NE(reasons[2].find("newer"), std::string::npos) << reasons[2];
+  EXPECT_NE(reasons[3].find("unlike its name"), std::string::npos) << reasons[3];
+}
+
+TEST(Store, ReadsOneFileAndAStudyNamedTwiceOnce) {
+  const TemporaryFolder folder;
+  write_record_file(folder / "mine.json", sample_record(), "samples");
+  EXPECT_EQ(load_store(folder / "mine.json").records.size(), 1U);
+  Store(folder / "s").write("p", 1, sample_record(), "");
+  const StoreContent content = load_stores({folder / "s", folder.path(), folder / "s/p/1.1.json"});
+  EXPECT_EQ(content.records.size(), 1U);
+  EXPECT_TRUE(content.rejected.empty());
+  EXPECT_THROW(load_store(folder / "none"), Error);
+}
+
+TEST(Store, ARecordFileIsNeverOverwritten) {
+  const TemporaryFolder folder;
+  write_record_file(folder / "mine.json", sample_record(), "samples");
+  const std::string before = read_text(folder / "mine.json");
+  EXPECT_EQ(read_text(folder / "mine.steps.gz"), "samples");
+  Json other = sample_record({.fit_seconds = 99});
+  EXPECT_THROW(write_record_file(folder / "mine.json", other, "other"), Error);
+  EXPECT_EQ(read_text(folder / "mine.json"), before);
+  EXPECT_EQ(read_text(folder / "mine.steps.gz"), "samples");
+}
+
+}  // namespace
+}  // namespace paceline
