@@ -35,9 +35,11 @@ struct UpdateRule {
 UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long step);
 
 // `w`, `a`, `b` are updated in place; unused arenas may be null.
+// Always inlined: each instruction set compiles its own copy.
 template <typename T>
-inline void apply_update(const UpdateRule& rule, T* __restrict w, const T* __restrict g,
-                         T* __restrict a, T* __restrict b, std::size_t count) {
+inline __attribute__((always_inline)) void apply_update(const UpdateRule& rule, T* __restrict w,
+                                                        const T* __restrict g, T* __restrict a,
+                                                        T* __restrict b, std::size_t count) {
   const T rate = static_cast<T>(rule.rate), epsilon = static_cast<T>(rule.epsilon);
   switch (rule.optimizer) {
     case Optimizer::sgd:

@@ -1,0 +1,83 @@
+// The device `cpu`: a replica is a fixed set of cores.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "engine/core/error.h"
+#include "engine/device/cpu/program.h"
+
+namespace paceline {
+
+namespace {
+
+using namespace cpu;
+
+std::string wanted_isa() {
+  const char* wanted = std::getenv("PACELINE_ISA");
+  return wanted ? wanted : "";
+}
+
+void bind_to(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cpu), &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(const DeviceOptions& options)
+      : kernels_(kernels_for(wanted_isa())), parallel_(options.threads, options.cpus) {
+    if (options.comm_threads > 0) {
+      const int cpu = options.comm_cpus.empty() ? -1 : options.comm_cpus.front();
+      comm_thread_ = std::make_unique<ThreadLane>([cpu] {
+        if (cpu >= 0) bind_to(cpu);
+      });
+    }
+  }
+
+  std::string_view name() const override { return "cpu"; }
+  std::string description() const override {
+    return fmt::format("{}, own loops for {}, {} threads", library_version(), kernels_.isa,
+                       parallel_.threads());
+  }
+  DType real() const override { return DType::f32; }
+
+  Support supports(const Operation& op) const override {
+    if (op.pool && !is_stem(op)) {
+      return Support::no("pooling is fused only into a 3x3 convolution of one channel");
+    }
+    return Support::yes();
+  }
+
+  Memory allocate(std::size_t bytes) override { return host_memory(bytes); }
+  Lane& compute_lane() override { return inline_; }
+  Lane& copy_lane() override { return inline_; }
+  Lane& comm_lane() override {
+    if (comm_thread_) return *comm_thread_;
+    return inline_;
+  }
+  std::unique_ptr<Program> compile(const Plan& plan, std::byte* gradients) override {
+    return std::make_unique<CpuProgram>(plan, gradients, kernels_, parallel_);
+  }
+
+ private:
+  const Kernels& kernels_;
+  Parallel parallel_;
+  InlineLane inline_;
+  std::unique_ptr<ThreadLane> comm_thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device(const DeviceOptions& options) {
+  if (options.precision != "fp32") {
+    throw Error(ErrorKind::usage, "device cpu computes in fp32, not " + options.precision, "",
+                "give --precision fp32, or --device reference for fp64");
+  }
+  return std::make_unique<CpuDevice>(options);
+}
+
+}  // namespace paceline

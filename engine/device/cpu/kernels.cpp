@@ -1,0 +1,55 @@
+#include "engine/device/cpu/kernels.h"
+
+#include <string>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline::cpu {
+
+namespace baseline {
+extern const Kernels kKernels;
+}
+#if defined(__x86_64__)
+namespace avx2 {
+extern const Kernels kKernels;
+}
+namespace avx512 {
+extern const Kernels kKernels;
+}
+#endif
+
+namespace {
+
+std::vector<const Kernels*> kernels_here() {
+  std::vector<const Kernels*> sets;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq"))
+    sets.push_back(&avx512::kKernels);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    sets.push_back(&avx2::kKernels);
+#endif
+  sets.push_back(&baseline::kKernels);
+  return sets;
+}
+
+}  // namespace
+
+std::vector<std::string_view> instruction_sets_here() {
+  std::vector<std::string_view> names;
+  for (const Kernels* kernels : kernels_here()) names.emplace_back(kernels->isa);
+  return names;
+}
+
+const Kernels& kernels_for(std::string_view wanted) {
+  std::vector<std::string> names;
+  for (const Kernels* kernels : kernels_here()) {
+    if (wanted.empty() || wanted == kernels->isa) return *kernels;
+    names.emplace_back(kernels->isa);
+  }
+  throw Error(ErrorKind::usage, "instruction set " + std::string(wanted) + " is not to be had here",
+              "PACELINE_ISA", "choose of: " + join(names, ", "));
+}
+
+}  // namespace paceline::cpu

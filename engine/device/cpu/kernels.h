@@ -1,0 +1,64 @@
+// Our own loops, compiled once for each instruction set and chosen when the program starts. All
+// work on the range that the caller gives; none allocates.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/random.h"
+#include "engine/device/update.h"
+
+namespace paceline::cpu {
+
+// The random bits of one dropout layer in one step; position of each row in the global order.
+struct DropoutBits {
+  PhiloxKey key;
+  const std::uint32_t* positions;
+  std::uint32_t epoch, layer;
+  double rate;
+};
+
+// 3x3 convolution of a one-channel image, stride 1, no padding, + bias + ReLU + 2x2 max pooling;
+// filters are a multiple of 16. `chosen` holds which of the four won, 255 where ReLU was at zero.
+struct StemShape {
+  int height, width;  // of the image
+  int filters;
+};
+
+struct Kernels {
+  const char* isa;
+
+  void (*cast)(const std::uint8_t* x, float* y, std::size_t count);
+
+  // y += bias, row by row, then ReLU, then dropout.
+  void (*bias)(float* y, const float* bias, std::size_t rows, std::size_t columns);
+  void (*bias_relu)(float* y, const float* bias, std::size_t rows, std::size_t columns);
+  void (*bias_relu_dropout)(float* y, const float* bias, std::size_t rows, std::size_t columns,
+                            const DropoutBits& bits, std::size_t first_row);
+  void (*dropout)(const float* x, float* y, std::uint8_t* kept, std::size_t rows,
+                  std::size_t columns, const DropoutBits& bits);
+
+  // dy = y > 0 ? dy * scale : 0
+  void (*relu_backward)(const float* y, float* dy, float scale, std::size_t count);
+  // sums[j] = sum over rows of x[row][j], for columns [begin, end)
+  void (*column_sums)(const float* x, float* sums, std::size_t rows, std::size_t columns,
+                      std::size_t begin, std::size_t end);
+
+  void (*stem_forward)(const StemShape& shape, const float* x, const float* w, const float* b,
+                       float* y, std::uint8_t* chosen, std::size_t samples);
+  // Sets dw (9 x filters) and db from these samples.
+  void (*stem_backward)(const StemShape& shape, const float* x, const float* dy,
+                        const std::uint8_t* chosen, float* dw, float* db, std::size_t samples);
+
+  void (*update)(const UpdateRule& rule, float* w, const float* g, float* a, float* b,
+                 std::size_t count);
+};
+
+// The best that this CPU runs, or `wanted` ("avx512", "avx2", "baseline"; empty: the best). Throws
+// usage if the CPU lacks it or the build does not have it.
+const Kernels& kernels_for(std::string_view wanted);
+std::vector<std::string_view> instruction_sets_here();  // best first
+
+}  // namespace paceline::cpu

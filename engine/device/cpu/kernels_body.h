@@ -1,0 +1,244 @@
+// Included once for each instruction set with PACELINE_ISA defined; no include guard on purpose.
+// Only builtins and code of this file: a shared inline function compiled for AVX-512 here could be
+// the copy that the linker keeps for everyone.
+#include <cstring>
+
+#include "engine/device/cpu/kernels.h"
+
+namespace paceline::cpu::PACELINE_ISA {
+
+namespace {
+
+constexpr std::size_t kLanes = 16;
+typedef float Vec __attribute__((vector_size(kLanes * sizeof(float))));
+typedef std::int32_t IntVec __attribute__((vector_size(kLanes * sizeof(float))));
+typedef std::uint8_t ByteVec __attribute__((vector_size(kLanes)));
+
+#define PACELINE_INLINE inline __attribute__((always_inline))
+
+PACELINE_INLINE void load(const float* p, Vec& v) {
+  __builtin_memcpy(&v, p, sizeof v);
+}
+PACELINE_INLINE void store(float* p, const Vec& v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
+void cast(const std::uint8_t* x, float* y, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) y[i] = static_cast<float>(x[i]) * (1.0F / 255.0F);
+}
+
+void bias(float* y, const float* b, std::size_t rows, std::size_t columns) {
+  for (std::size_t r = 0; r < rows; ++r) {
+    float* row = y + r * columns;
+    for (std::size_t j = 0; j < columns; ++j) row[j] += b[j];
+  }
+}
+
+void bias_relu(float* y, const float* b, std::size_t rows, std::size_t columns) {
+  for (std::size_t r = 0; r < rows; ++r) {
+    float* row = y + r * columns;
+    for (std::size_t j = 0; j < columns; ++j) {
+      const float z = row[j] + b[j];
+      row[j] = z > 0 ? z : 0;
+    }
+  }
+}
+
+// The Philox blocks of elements [8 first, 8 (first + kLanes)) of one row: words[k][lane] is word k
+// of block first + lane, so that each of the four words is a vector.
+struct Blocks {
+  std::uint32_t words[4][kLanes];
+};
+
+PACELINE_INLINE void philox_blocks(const DropoutBits& bits, std::uint32_t position,
+                                   std::uint32_t first, Blocks& out) {
+  std::uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
+  for (std::size_t l = 0; l < kLanes; ++l) {
+    c0[l] = first + static_cast<std::uint32_t>(l);
+    c1[l] = position;
+    c2[l] = bits.epoch;
+    c3[l] = bits.layer;
+  }
+  std::uint32_t low = bits.key.low, high = bits.key.high;
+  for (int round = 0; round < 10; ++round) {
+    for (std::size_t l = 0; l < kLanes; ++l) {
+      const std::uint64_t a = std::uint64_t{0xD2511F53} * c0[l];
+      const std::uint64_t b = std::uint64_t{0xCD9E8D57} * c2[l];
+      c0[l] = static_cast<std::uint32_t>(b >> 32) ^ c1[l] ^ low;
+      c1[l] = static_cast<std::uint32_t>(b);
+      c2[l] = static_cast<std::uint32_t>(a >> 32) ^ c3[l] ^ high;
+      c3[l] = static_cast<std::uint32_t>(a);
+    }
+    low += 0x9E3779B9;
+    high += 0xBB67AE85;
+  }
+  for (std::size_t l = 0; l < kLanes; ++l) {
+    out.words[0][l] = c0[l];
+    out.words[1][l] = c1[l];
+    out.words[2][l] = c2[l];
+    out.words[3][l] = c3[l];
+  }
+}
+
+// Calls visit(element, keeps) for the elements of a row, in blocks whose bits are made together.
+template <typename Visit>
+PACELINE_INLINE void for_each_bit(const DropoutBits& bits, std::uint32_t position,
+                                  std::size_t columns, Visit visit) {
+  constexpr std::size_t kSpan = 8 * kLanes;
+  const std::uint32_t threshold = static_cast<std::uint32_t>(bits.rate * 65536.0 + 0.5);
+  for (std::size_t at = 0; at < columns; at += kSpan) {
+    Blocks blocks;
+    philox_blocks(bits, position, static_cast<std::uint32_t>(at / 8), blocks);
+    std::uint8_t keep[kSpan];
+    for (std::size_t l = 0; l < kLanes; ++l) {
+      for (std::size_t k = 0; k < 4; ++k) {
+        const std::uint32_t word = blocks.words[k][l];
+        keep[l * 8 + 2 * k] = (word & 0xffff) >= threshold;
+        keep[l * 8 + 2 * k + 1] = (word >> 16) >= threshold;
+      }
+    }
+    const std::size_t n = columns - at < kSpan ? columns - at : kSpan;
+    for (std::size_t i = 0; i < n; ++i) visit(at + i, keep[i]);
+  }
+}
+
+void bias_relu_dropout(float* y, const float* b, std::size_t rows, std::size_t columns,
+                       const DropoutBits& bits, std::size_t first_row) {
+  const float scale = static_cast<float>(1 / (1 - bits.rate));
+  for (std::size_t r = 0; r < rows; ++r) {
+    float* row = y + r * columns;
+    for_each_bit(bits, bits.positions[first_row + r], columns,
+                 [&](std::size_t j, std::uint8_t keep) {
+                   const float z = row[j] + b[j];
+                   row[j] = (z > 0) & keep ? z * scale : 0;
+                 });
+  }
+}
+
+void dropout(const float* x, float* y, std::uint8_t* kept, std::size_t rows, std::size_t columns,
+             const DropoutBits& bits) {
+  const float scale = static_cast<float>(1 / (1 - bits.rate));
+  for (std::size_t r = 0; r < rows; ++r) {
+    const std::size_t base = r * columns;
+    for_each_bit(bits, bits.positions[r], columns, [&](std::size_t j, std::uint8_t keep) {
+      kept[base + j] = keep;
+      y[base + j] = keep ? x[base + j] * scale : 0;
+    });
+  }
+}
+
+void relu_backward(const float* y, float* dy, float scale, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) dy[i] = y[i] > 0 ? dy[i] * scale : 0;
+}
+
+void column_sums(const float* x, float* sums, std::size_t rows, std::size_t columns,
+                 std::size_t begin, std::size_t end) {
+  for (std::size_t j = begin; j < end; ++j) sums[j] = 0;
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t j = begin; j < end; ++j) sums[j] += x[r * columns + j];
+  }
+}
+
+// Output (r, s) of the pooling sees the 4x4 patch of the image at (2r, 2s): four convolutions
+// (places 0 to 3, row by row) that share its 16 values.
+PACELINE_INLINE void stem_point(const float* patch, int width, const Vec (&w)[9], const Vec& b,
+                                Vec& best, IntVec& place) {
+  Vec sum[4] = {b, b, b, b};
+  for (int u = 0; u < 4; ++u) {
+    for (int v = 0; v < 4; ++v) {
+      const float value = patch[u * width + v];
+      for (int d = 0; d < 4; ++d) {
+        const int kr = u - (d >> 1), kc = v - (d & 1);
+        if (kr >= 0 && kr < 3 && kc >= 0 && kc < 3) sum[d] += value * w[kr * 3 + kc];
+      }
+    }
+  }
+  best = sum[0];
+  place = IntVec{};
+  for (int d = 1; d < 4; ++d) {
+    const IntVec greater = sum[d] > best;
+    best = greater ? sum[d] : best;
+    place = greater ? IntVec{} + d : place;
+  }
+  const IntVec positive = best > 0;
+  best = positive ? best : Vec{};
+  place = positive ? place : IntVec{} + 255;
+}
+
+void stem_forward(const StemShape& shape, const float* x, const float* w, const float* b, float* y,
+                  std::uint8_t* chosen, std::size_t samples) {
+  const int rows = (shape.height - 2) / 2, columns = (shape.width - 2) / 2;
+  const auto filters = static_cast<std::size_t>(shape.filters);
+  for (std::size_t n = 0; n < samples; ++n) {
+    const float* image = x + n * static_cast<std::size_t>(shape.height * shape.width);
+    const std::size_t base = n * static_cast<std::size_t>(rows * columns) * filters;
+    for (std::size_t f = 0; f < filters; f += kLanes) {
+      Vec weights[9], offset;
+      for (std::size_t k = 0; k < 9; ++k) load(w + k * filters + f, weights[k]);
+      load(b + f, offset);
+      for (int r = 0; r < rows; ++r) {
+        for (int s = 0; s < columns; ++s) {
+          Vec best;
+          IntVec place;
+          stem_point(image + 2 * r * shape.width + 2 * s, shape.width, weights, offset, best,
+                     place);
+          const std::size_t at = base + static_cast<std::size_t>(r * columns + s) * filters + f;
+          store(y + at, best);
+          const ByteVec bytes = __builtin_convertvector(place, ByteVec);
+          __builtin_memcpy(chosen + at, &bytes, sizeof bytes);
+        }
+      }
+    }
+  }
+}
+
+void stem_backward(const StemShape& shape, const float* x, const float* dy,
+                   const std::uint8_t* chosen, float* dw, float* db, std::size_t samples) {
+  const int rows = (shape.height - 2) / 2, columns = (shape.width - 2) / 2;
+  const auto filters = static_cast<std::size_t>(shape.filters);
+  for (std::size_t f = 0; f < filters; f += kLanes) {
+    Vec sums[9] = {}, offset = {};
+    for (std::size_t n = 0; n < samples; ++n) {
+      const float* image = x + n * static_cast<std::size_t>(shape.height * shape.width);
+      const std::size_t base = n * static_cast<std::size_t>(rows * columns) * filters;
+      for (int r = 0; r < rows; ++r) {
+        for (int s = 0; s < columns; ++s) {
+          const std::size_t at = base + static_cast<std::size_t>(r * columns + s) * filters + f;
+          Vec gradient, parts[4];
+          load(dy + at, gradient);
+          ByteVec bytes;
+          __builtin_memcpy(&bytes, chosen + at, sizeof bytes);
+          const IntVec place = __builtin_convertvector(bytes, IntVec);
+          for (int d = 0; d < 4; ++d) parts[d] = place == d ? gradient : Vec{};
+          offset += (parts[0] + parts[1]) + (parts[2] + parts[3]);
+          const float* patch = image + 2 * r * shape.width + 2 * s;
+          for (int u = 0; u < 4; ++u) {
+            for (int v = 0; v < 4; ++v) {
+              const float value = patch[u * shape.width + v];
+              for (int d = 0; d < 4; ++d) {
+                const int kr = u - (d >> 1), kc = v - (d & 1);
+                if (kr >= 0 && kr < 3 && kc >= 0 && kc < 3) sums[kr * 3 + kc] += value * parts[d];
+              }
+            }
+          }
+        }
+      }
+    }
+    for (std::size_t k = 0; k < 9; ++k) store(dw + k * filters + f, sums[k]);
+    store(db + f, offset);
+  }
+}
+
+void update(const UpdateRule& rule, float* w, const float* g, float* a, float* b,
+            std::size_t count) {
+  apply_update(rule, w, g, a, b, count);
+}
+
+}  // namespace
+
+extern const Kernels kKernels;
+const Kernels kKernels = {PACELINE_ISA_NAME, cast,          bias,          bias_relu,
+                          bias_relu_dropout, dropout,       relu_backward, column_sums,
+                          stem_forward,      stem_backward, update};
+
+}  // namespace paceline::cpu::PACELINE_ISA

@@ -1,0 +1,59 @@
+// The threads of one replica. The only place in Paceline where OpenMP stands; oneDNN runs on the
+// same threads.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+namespace paceline::cpu {
+
+class Parallel {
+ public:
+  // Called on the replica's own thread, before its first parallel region: binds the calling thread
+  // and its helpers to `cpus`, one each (none: leaves them where they are).
+  Parallel(int threads, const std::vector<int>& cpus);
+
+  int threads() const { return threads_; }
+
+  // body(begin, end) on contiguous ranges of [0, count), each a multiple of `grain` but the last;
+  // on this thread alone where a helper would get less than `least`. The ranges depend on the
+  // number of threads only, so sums made in them repeat.
+  template <typename Body>
+  void ranges(std::size_t count, std::size_t grain, std::size_t least, Body&& body) const {
+    if (threads_ == 1 || count < 2 * least) {
+      if (count > 0) body(std::size_t{0}, count);
+      return;
+    }
+    each([&](int thread) {
+      const auto [begin, end] = share(count, grain, thread);
+      if (begin < end) body(begin, end);
+    });
+  }
+
+  // body(thread) once on every thread.
+  template <typename Body>
+  void each(Body&& body) const {
+    if (threads_ == 1) return body(0);
+    run([](void* context,
+           int thread) { (*static_cast<std::remove_reference_t<Body>*>(context))(thread); },
+        &body);
+  }
+
+  struct Range {
+    std::size_t begin, end;
+  };
+  Range share(std::size_t count, std::size_t grain, int thread) const {
+    const std::size_t grains = (count + grain - 1) / grain;
+    const auto n = static_cast<std::size_t>(threads_), t = static_cast<std::size_t>(thread);
+    return {std::min(count, grains * t / n * grain), std::min(count, grains * (t + 1) / n * grain)};
+  }
+
+ private:
+  void run(void (*body)(void*, int), void* context) const;
+
+  int threads_;
+};
+
+}  // namespace paceline::cpu
