@@ -1,0 +1,125 @@
+#include "engine/input/feeder.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kSlotsPerThread = 3;
+
+void bind_to(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cpu), &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+}  // namespace
+
+Feeder::Feeder(const Dataset& dataset, const StreamSpec& stream, const Setup& setup)
+    : dataset_(dataset),
+      stream_spec_(stream),
+      setup_(setup),
+      slots_(setup.threads ? kSlotsPerThread * static_cast<std::size_t>(setup.threads) : 1),
+      inline_stream_(stream) {
+  for (Slot& slot : slots_) {
+    slot.batch.images.assign(setup.batch * dataset.sample_bytes(), 0);
+    slot.batch.labels.assign(setup.batch, 0);
+    slot.batch.positions.assign(setup.batch, 0);
+  }
+  inline_drawn_.reserve(setup.batch);
+  for (int worker = 0; worker < setup.threads; ++worker) {
+    threads_.emplace_back([this, worker] { work(worker); });
+  }
+}
+
+Feeder::~Feeder() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Feeder::prepare(Slot& slot, std::size_t step, SampleStream& stream,
+                     std::vector<Drawn>& drawn) const {
+  StagedBatch& batch = slot.batch;
+  batch.global_samples = stream.samples_of_step(step);
+  batch.pass = stream.pass_of_step(step);
+  batch.samples = slice_of(batch.global_samples, setup_.rank, setup_.ranks).count;
+  if (slot.staged_once && dataset_.synthetic) return;
+  stream.draw(step, setup_.rank, setup_.ranks, drawn);
+  const std::size_t bytes = dataset_.sample_bytes();
+  constexpr std::size_t kAhead = 4;  // samples lie far apart: fetch early
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    if (i + kAhead < drawn.size()) {
+      const std::uint8_t* later = dataset_.images.data() + drawn[i + kAhead].sample * bytes;
+      for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(later + line);
+    }
+    std::memcpy(batch.images.data() + i * bytes, dataset_.images.data() + drawn[i].sample * bytes,
+                bytes);
+    batch.labels[i] = dataset_.labels[drawn[i].sample];
+    batch.positions[i] = drawn[i].position;
+  }
+  slot.staged_once = drawn.size() == setup_.batch;
+}
+
+const StagedBatch& Feeder::next() {
+  const std::size_t step = given_++;
+  Slot& slot = slot_of(step);
+  if (threads_.empty()) {
+    prepare(slot, setup_.first_step + step, inline_stream_, inline_drawn_);
+    return slot.batch;
+  }
+  std::unique_lock lock(mutex_);
+  if (step > 0) {
+    slot_of(step - 1).state = State::empty;
+    changed_.notify_all();
+  }
+  ready_batches_ +=
+      static_cast<double>(std::count_if(slots_.begin(), slots_.end(), [](const Slot& other) {
+        return other.state == State::filled;
+      }));
+  changed_.wait(lock, [&] { return slot.state == State::filled || error_; });
+  if (slot.state != State::filled) std::rethrow_exception(error_);
+  return slot.batch;
+}
+
+void Feeder::work(int worker) try {
+  if (!setup_.cpus.empty()) {
+    bind_to(setup_.cpus[static_cast<std::size_t>(worker) % setup_.cpus.size()]);
+  }
+  SampleStream stream(stream_spec_);
+  std::vector<Drawn> drawn;
+  drawn.reserve(setup_.batch);
+  const auto stride = static_cast<std::size_t>(setup_.threads);
+  for (auto step = static_cast<std::size_t>(worker); step < setup_.steps; step += stride) {
+    Slot& slot = slot_of(step);
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] {
+        return stop_ || (slot.state == State::empty && step < given_ + slots_.size());
+      });
+      if (stop_) return;
+    }
+    prepare(slot, setup_.first_step + step, stream, drawn);
+    {
+      std::lock_guard lock(mutex_);
+      slot.state = State::filled;
+    }
+    changed_.notify_all();
+  }
+} catch (...) {
+  {
+    std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+  }
+  changed_.notify_all();
+}
+
+}  // namespace paceline

@@ -1,0 +1,77 @@
+// Prepares the batches of one rank in staging slots, in order, on input threads or inline.
+//
+// Worker w of W prepares steps w, w + W, ...; a slot is taken again only when the step that used it
+// was given back. What a batch holds does not depend on the number of threads.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/input/dataset.h"
+#include "engine/input/stream.h"
+
+namespace paceline {
+
+struct StagedBatch {
+  std::vector<std::uint8_t> images;  // room for a whole batch
+  std::vector<std::int32_t> labels;
+  std::vector<std::uint32_t> positions;
+  std::size_t samples = 0, global_samples = 0;
+  std::uint32_t pass = 0;
+};
+
+class Feeder {
+ public:
+  struct Setup {
+    int rank = 0, ranks = 1;
+    std::size_t batch = 0;  // of this rank, at most
+    std::size_t first_step = 0, steps = 0;
+    int threads = 0;        // 0: prepared by next() itself
+    std::vector<int> cpus;  // for the threads
+  };
+
+  // `dataset` outlives the feeder. A synthetic one is staged once a slot and then used again, so
+  // that a run without input cost can be measured.
+  Feeder(const Dataset& dataset, const StreamSpec& stream, const Setup& setup);
+  ~Feeder();
+
+  // The next step's batch, valid until the next call. Throws what an input thread threw.
+  const StagedBatch& next();
+
+  // Batches that were ready when next() was called, summed over calls; 0 inline.
+  double ready_batches() const { return ready_batches_; }
+
+ private:
+  enum class State { empty, filled };
+  struct Slot {
+    StagedBatch batch;
+    State state = State::empty;
+    bool staged_once = false;
+  };
+
+  void prepare(Slot& slot, std::size_t step, SampleStream& stream, std::vector<Drawn>& drawn) const;
+  void work(int worker);
+  Slot& slot_of(std::size_t step) { return slots_[step % slots_.size()]; }
+
+  const Dataset& dataset_;
+  StreamSpec stream_spec_;
+  Setup setup_;
+  std::vector<Slot> slots_;
+  SampleStream inline_stream_;
+  std::vector<Drawn> inline_drawn_;
+  std::size_t given_ = 0;  // batches handed out so far
+  double ready_batches_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stop_ = false;
+  std::exception_ptr error_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,22 @@
+// The order in which samples are taken: a pure function of (seed, epoch), the same on every rank
+// and for every number of threads and ranks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace paceline {
+
+// A permutation of 0..samples-1. `buffer` 0 shuffles the whole set; N as a shuffle buffer of N
+// samples does: it is filled in file order, and each sample taken from a random place in it is
+// replaced by the next one of the file.
+std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint32_t epoch, std::size_t samples,
+                                       std::size_t buffer);
+
+// Rank r's part of a global batch of `count` samples: [count r / N, count (r + 1) / N).
+struct Slice {
+  std::size_t begin = 0, count = 0;
+};
+Slice slice_of(std::size_t count, int rank, int ranks);
+
+}  // namespace paceline

@@ -1,0 +1,64 @@
+#include "engine/input/stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+
+SampleStream::SampleStream(const StreamSpec& spec) : spec_(spec) {
+  const std::size_t whole = spec.samples / spec.global_batch;
+  const bool rest = spec.samples % spec.global_batch != 0 && !spec.drop_last;
+  steps_ = spec.steps_per_epoch ? spec.steps_per_epoch : whole + (rest ? 1 : 0);
+  if (spec.steps_per_epoch && spec.global_batch > spec.samples) {
+    throw Error(ErrorKind::usage,
+                fmt::format("a global batch of {} is larger than the {} training samples",
+                            spec.global_batch, spec.samples),
+                "steps_per_epoch", "use a smaller batch");
+  }
+  if (steps_ == 0) {
+    throw Error(ErrorKind::usage,
+                fmt::format("a global batch of {} is larger than the {} training samples",
+                            spec.global_batch, spec.samples),
+                "last_batch=drop", "use a smaller batch or --last-batch keep");
+  }
+}
+
+std::size_t SampleStream::first_of_step(std::size_t step) const {
+  if (spec_.steps_per_epoch) return step * spec_.global_batch;
+  return step / steps_ * spec_.samples + step % steps_ * spec_.global_batch;
+}
+
+std::size_t SampleStream::samples_of_step(std::size_t step) const {
+  if (spec_.steps_per_epoch) return spec_.global_batch;
+  return std::min(spec_.global_batch, spec_.samples - step % steps_ * spec_.global_batch);
+}
+
+std::uint32_t SampleStream::pass_of_step(std::size_t step) const {
+  return static_cast<std::uint32_t>(first_of_step(step) / spec_.samples);
+}
+
+const std::vector<std::uint32_t>& SampleStream::order_of_pass(std::uint32_t pass) {
+  const std::size_t place = pass % 2;  // a batch straddles two passes at most
+  if (pass_[place] != pass) {
+    order_[place] = epoch_order(spec_.seed, pass, spec_.samples, spec_.shuffle_buffer);
+    pass_[place] = pass;
+  }
+  return order_[place];
+}
+
+void SampleStream::draw(std::size_t step, int rank, int ranks, std::vector<Drawn>& drawn) {
+  drawn.clear();
+  const Slice slice = slice_of(samples_of_step(step), rank, ranks);
+  const std::size_t first = first_of_step(step) + slice.begin;
+  for (std::size_t i = 0; i < slice.count; ++i) {
+    const std::size_t at = first + i;
+    const auto position = static_cast<std::uint32_t>(at % spec_.samples);
+    drawn.push_back(
+        {order_of_pass(static_cast<std::uint32_t>(at / spec_.samples))[position], position});
+  }
+}
+
+}  // namespace paceline

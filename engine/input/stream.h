@@ -1,0 +1,52 @@
+// Which samples step t takes, on every rank.
+//
+// Without steps_per_epoch an epoch is one pass over the set, and its last batch may be incomplete
+// (keep) or is left out (drop). With it, batches come from an endless stream of passes, each in an
+// order of its own, and an epoch is that many steps; a batch may straddle two passes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/input/order.h"
+
+namespace paceline {
+
+struct StreamSpec {
+  std::uint64_t seed = 0;
+  std::size_t samples = 0;  // of the training set
+  std::size_t global_batch = 0;
+  std::size_t shuffle_buffer = 0;
+  bool drop_last = false;
+  std::size_t steps_per_epoch = 0;  // 0: one pass
+};
+
+// One sample of a batch: its index in the set and its place in the order of its pass.
+struct Drawn {
+  std::uint32_t sample, position;
+};
+
+class SampleStream {
+ public:
+  // Throws usage if an epoch would have no step.
+  explicit SampleStream(const StreamSpec& spec);
+
+  std::size_t steps_per_epoch() const { return steps_; }
+  std::size_t samples_of_step(std::size_t step) const;  // of all ranks
+  std::uint32_t pass_of_step(std::size_t step) const;   // in which its first sample lies
+
+  // The samples that rank takes in step `step` (counted from 0 over all epochs), into `drawn`.
+  // Steps are asked for in any order, but going back is slow.
+  void draw(std::size_t step, int rank, int ranks, std::vector<Drawn>& drawn);
+
+ private:
+  std::size_t first_of_step(std::size_t step) const;  // in the endless sequence of samples
+  const std::vector<std::uint32_t>& order_of_pass(std::uint32_t pass);
+
+  StreamSpec spec_;
+  std::size_t steps_;
+  std::uint32_t pass_[2] = {~0U, ~0U};
+  std::vector<std::uint32_t> order_[2];
+};
+
+}  // namespace paceline
