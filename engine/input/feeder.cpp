@@ -99,12 +99,10 @@ void Feeder::work(int worker) try {
   drawn.reserve(setup_.batch);
   const auto stride = static_cast<std::size_t>(setup_.threads);
   for (auto step = static_cast<std::size_t>(worker); step < setup_.steps; step += stride) {
-    Slot& slot = slot_of(step);
+    Slot& slot = slot_of(step);  // only this worker fills it: slots are a multiple of threads
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] {
-        return stop_ || (slot.state == State::empty && step < given_ + slots_.size());
-      });
+      changed_.wait(lock, [&] { return stop_ || slot.state == State::empty; });
       if (stop_) return;
     }
     prepare(slot, setup_.first_step + step, stream, drawn);

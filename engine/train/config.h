@@ -1,0 +1,40 @@
+// Everything that a training run is told, resolved: no defaults are left to fill in.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/device/update.h"
+
+namespace paceline {
+
+enum class RateRule { none, linear, sqrt };
+RateRule rate_rule_of(const std::string& name);  // throws usage
+
+enum class Evaluate { none, end, epoch };
+
+struct TrainConfig {
+  int replicas = 1;
+  int batch_per_replica = 64;
+  int epochs = 1;
+  std::size_t step_limit = 0;       // stop after so many steps; 0: none
+  std::size_t steps_per_epoch = 0;  // from an endless stream; 0: one pass
+  Optimizer optimizer = Optimizer::adam;
+  double learning_rate = 0.001;  // for one replica
+  RateRule rate_rule = RateRule::none;
+  double momentum = 0.9;
+  std::uint64_t seed = 1;
+  bool drop_last = false;
+  std::size_t shuffle_buffer = 0;
+  Evaluate evaluate = Evaluate::end;
+  double bucket_mb = 8, last_bucket_mb = 1;
+  bool overlap = true;
+  bool update = true;
+  std::size_t log_every = 0;   // steps; 0: by time
+  bool check_replicas = true;  // equal parameters on all ranks at the end
+};
+
+// learning_rate, times replicas (linear) or their square root.
+double scaled_rate(const TrainConfig& config);
+
+}  // namespace paceline

@@ -1,0 +1,44 @@
+// What a training run returns; the command line makes the record of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/train/phase_clock.h"
+
+namespace paceline {
+
+struct EpochQuality {
+  double train_loss = 0, train_accuracy = 0;  // means over the epoch's samples, as it went
+  double test_loss = -1, test_accuracy = -1;  // negative: not evaluated
+};
+
+struct RankTimes {
+  std::vector<StepTimes> steps;
+  double communication_busy = 0;  // all-reduce time, hidden or not
+  double input_ready = 0;         // batches that stood ready, mean over steps
+};
+
+// Complete on rank 0, where the other ranks' times are gathered.
+struct Outcome {
+  double fit_seconds = 0;  // barrier to barrier, maximum over ranks, without evaluation
+  double setup_seconds = 0, evaluation_seconds = 0;
+  std::vector<double> epoch_seconds;
+  std::size_t steps = 0, samples = 0;  // samples of all replicas
+  std::size_t global_batch = 0;
+  double learning_rate = 0;
+  std::vector<EpochQuality> epochs;
+  std::uint64_t parameter_checksum = 0;  // over canonical fp32 values
+  std::vector<RankTimes> ranks;
+  std::vector<std::size_t> bucket_bytes;
+  std::size_t parameter_count = 0;
+  double flops_per_sample = 0;
+  std::size_t activation_bytes = 0, parameter_bytes = 0;
+  bool gradients_in_backend_memory = false;
+  bool overlapped = false;
+  std::vector<std::string> implementations;
+  std::string device_description;
+};
+
+}  // namespace paceline

@@ -1,0 +1,83 @@
+#include "engine/train/session.h"
+
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+
+namespace {
+
+// Keeps the error that explains the others: a replica that was released because a peer gave up
+// says less than that peer.
+class FirstCause {
+ public:
+  void add(std::exception_ptr error, bool is_consequence) {
+    std::lock_guard lock(mutex_);
+    if (!error_ || (was_consequence_ && !is_consequence)) {
+      error_ = error;
+      was_consequence_ = is_consequence;
+    }
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr error_;
+  bool was_consequence_ = false;
+};
+
+Outcome train_replica(const SessionSetup& setup, Communicator& communicator, int index) {
+  Trainer::Setup trainer;
+  trainer.config = &setup.config;
+  trainer.network = setup.network;
+  trainer.data = setup.data;
+  trainer.communicator = &communicator;
+  trainer.device = setup.make_device(index);
+  trainer.input_threads = setup.input_threads;
+  if (!setup.input_cpus.empty()) {
+    trainer.input_cpus = setup.input_cpus[static_cast<std::size_t>(index)];
+  }
+  if (communicator.rank() == 0) {
+    trainer.report = setup.report;
+    trainer.note = setup.note;
+  }
+  return Trainer(std::move(trainer)).run();
+}
+
+void guarded(const SessionSetup& setup, Communicator& communicator, int index, Outcome& outcome,
+             FirstCause& cause) {
+  try {
+    outcome = train_replica(setup, communicator, index);
+  } catch (Error& error) {
+    if (!error.rank() && communicator.size() > 1) error.on_rank(communicator.rank());
+    communicator.abort(error.what());
+    cause.add(std::current_exception(), error.kind() == ErrorKind::peer_lost);
+  } catch (const std::exception& error) {
+    communicator.abort(error.what());
+    cause.add(std::current_exception(), false);
+  }
+}
+
+}  // namespace
+
+Outcome run_session(const SessionSetup& setup,
+                    std::vector<std::unique_ptr<Communicator>>& communicators) {
+  std::vector<Outcome> outcomes(communicators.size());
+  FirstCause cause;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < communicators.size(); ++i) {
+    threads.emplace_back(
+        [&, i] { guarded(setup, *communicators[i], static_cast<int>(i), outcomes[i], cause); });
+  }
+  guarded(setup, *communicators[0], 0, outcomes[0], cause);
+  for (std::thread& thread : threads) thread.join();
+  cause.rethrow();
+  return std::move(outcomes[0]);
+}
+
+}  // namespace paceline

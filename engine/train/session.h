@@ -1,0 +1,31 @@
+// The replicas of this process: one thread each, a communicator each, one outcome.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/comm/backend.h"
+#include "engine/train/trainer.h"
+
+namespace paceline {
+
+struct SessionSetup {
+  TrainConfig config;
+  const Network* network = nullptr;
+  const DatasetPair* data = nullptr;
+  // Makes the device of replica `index` of this process; called on that replica's thread.
+  std::function<std::unique_ptr<Device>(int index)> make_device;
+  int input_threads = 0;
+  std::vector<std::vector<int>> input_cpus;  // of each replica here
+  std::function<void(const Progress&)> report;
+  std::function<void(const std::string&)> note;
+};
+
+// Trains over already connected communicators, one a replica here. Where one replica fails the
+// others are released and the first cause is thrown. The outcome is that of this process's first
+// rank, complete on rank 0.
+Outcome run_session(const SessionSetup& setup,
+                    std::vector<std::unique_ptr<Communicator>>& communicators);
+
+}  // namespace paceline

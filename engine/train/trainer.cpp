@@ -1,0 +1,252 @@
+#include "engine/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "engine/core/error.h"
+#include "engine/train/evaluation.h"
+#include "engine/train/weights.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double kReportSeconds = 2;
+
+StreamSpec stream_of(const TrainConfig& config, const Dataset& train) {
+  StreamSpec stream;
+  stream.seed = config.seed;
+  stream.samples = train.samples;
+  stream.global_batch = static_cast<std::size_t>(config.batch_per_replica) *
+                        static_cast<std::size_t>(config.replicas);
+  stream.shuffle_buffer = config.shuffle_buffer;
+  stream.drop_last = config.drop_last;
+  stream.steps_per_epoch = config.steps_per_epoch;
+  return stream;
+}
+
+std::size_t steps_in_all(const TrainConfig& config, const StreamSpec& stream) {
+  const std::size_t steps =
+      SampleStream(stream).steps_per_epoch() * static_cast<std::size_t>(config.epochs);
+  return config.step_limit ? std::min(steps, config.step_limit) : steps;
+}
+
+}  // namespace
+
+Trainer::Trainer(Setup setup)
+    : setup_(std::move(setup)), config_(*setup_.config), communicator_(*setup_.communicator) {
+  Device& device = *setup_.device;
+  std::vector<std::string> notes;
+  plan_ = make_plan(
+      *setup_.network, config_.batch_per_replica, device.real(),
+      [&](const Operation& op) { return device.supports(op); }, &notes);
+  const std::size_t bytes = plan_.arena_elements * size_of(plan_.real);
+  gradients_ = communicator_.allocate(bytes);
+  outcome_.gradients_in_backend_memory = gradients_.data() != nullptr;
+  if (!gradients_.data()) gradients_ = device.allocate(bytes);
+  program_ = device.compile(plan_, gradients_.data());
+  initialise_parameters(*program_, plan_, config_.seed);
+  reducer_ = std::make_unique<Reducer>(
+      make_buckets(plan_, config_.bucket_mb, config_.last_bucket_mb), plan_.real, gradients_.data(),
+      communicator_, device.compute_lane(), device.comm_lane());
+  overlap_ = config_.overlap && !device.comm_lane().is_inline();
+  rate_ = scaled_rate(config_);
+  stream_ = stream_of(config_, setup_.data->train);
+  total_steps_ = steps_in_all(config_, stream_);
+  clock_ = std::make_unique<PhaseClock>(total_steps_);
+  if (setup_.note) {
+    for (const std::string& note : notes) setup_.note(note);
+    for (const std::string& line : program_->implementations()) setup_.note(line);
+  }
+}
+
+Batch Trainer::batch_of(const StagedBatch& staged) const {
+  Batch batch;
+  batch.images = staged.images.data();
+  batch.labels = staged.labels.data();
+  batch.positions = staged.positions.data();
+  batch.samples = static_cast<int>(staged.samples);
+  batch.global_samples = static_cast<int>(staged.global_samples);
+  batch.epoch = staged.pass;
+  batch.dropout_key = philox_key(config_.seed, Stream::dropout);
+  return batch;
+}
+
+void Trainer::step(const Batch& batch) {
+  program_->forward(batch, Mode::train);
+  clock_->end(Phase::forward);
+  backward_and_reduce();
+  apply_updates();
+}
+
+void Trainer::backward_and_reduce() {
+  int next = static_cast<int>(plan_.operations.size()) - 1;
+  const auto& buckets = reducer_->buckets();
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    program_->backward(next, buckets[i].operation);
+    next = buckets[i].operation - 1;
+    if (overlap_) reducer_->start(i);
+  }
+  clock_->end(Phase::backward);
+  if (overlap_) return;
+  for (std::size_t i = 0; i < buckets.size(); ++i) reducer_->start(i);
+  clock_->end(Phase::communication);
+}
+
+void Trainer::apply_updates() {
+  const UpdateRule rule = update_rule(config_.optimizer, rate_, config_.momentum, ++update_count_);
+  const auto& buckets = reducer_->buckets();
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    reducer_->finish(i);
+    clock_->end(Phase::communication);
+    if (config_.update) program_->update(rule, buckets[i].begin, buckets[i].end);
+    clock_->end(Phase::update);
+  }
+}
+
+void Trainer::run_epoch(Feeder& feeder, int epoch, std::size_t steps) {
+  for (std::size_t i = 0; i < steps; ++i) {
+    clock_->begin_step();
+    const StagedBatch& staged = feeder.next();
+    clock_->end(Phase::input);
+    step(batch_of(staged));
+    outcome_.samples += staged.global_samples;
+    ++outcome_.steps;
+    if (setup_.report) report_progress(epoch);
+    clock_->end_step();
+  }
+}
+
+void Trainer::report_progress(int epoch) {
+  const bool due = config_.log_every
+                       ? outcome_.steps % config_.log_every == 0
+                       : outcome_.steps % 16 == 0 && now_seconds() - last_report_ > kReportSeconds;
+  if (!due) return;
+  const LossSums sums = program_->take_sums();
+  epoch_totals_.loss += sums.loss;
+  epoch_totals_.correct += sums.correct;
+  epoch_totals_.samples += sums.samples;
+  const double now = now_seconds();
+  const auto samples =
+      static_cast<double>((outcome_.steps - last_report_step_) * stream_.global_batch);
+  setup_.report({outcome_.steps, total_steps_, epoch, sums.loss / std::max(1.0, sums.samples),
+                 samples / (now - last_report_)});
+  last_report_ = now;
+  last_report_step_ = outcome_.steps;
+}
+
+// Gathers the epoch's sums over ranks. Not in the timed part.
+void Trainer::finish_epoch(int epoch, double seconds) {
+  const LossSums sums = program_->take_sums();
+  std::array<double, 3> totals = {epoch_totals_.loss + sums.loss,
+                                  epoch_totals_.correct + sums.correct,
+                                  epoch_totals_.samples + sums.samples};
+  epoch_totals_ = {};
+  sum_over_ranks(communicator_, totals);
+  EpochQuality quality;
+  quality.train_loss = totals[0] / totals[2];
+  quality.train_accuracy = totals[1] / totals[2];
+  if (!std::isfinite(quality.train_loss)) {
+    throw Error(ErrorKind::usage, fmt::format("the loss is not finite after epoch {}", epoch),
+                fmt::format("learning rate {}", rate_), "lower the learning rate");
+  }
+  outcome_.epochs.push_back(quality);
+  outcome_.epoch_seconds.push_back(seconds);
+}
+
+void Trainer::evaluate_now() {
+  const double start = now_seconds();
+  const Evaluation result =
+      evaluate(*program_, config_.batch_per_replica, setup_.data->test, communicator_);
+  outcome_.epochs.back().test_loss = result.loss;
+  outcome_.epochs.back().test_accuracy = result.accuracy;
+  outcome_.evaluation_seconds += now_seconds() - start;
+}
+
+Outcome Trainer::run() {
+  Feeder::Setup feeding;
+  feeding.rank = communicator_.rank();
+  feeding.ranks = communicator_.size();
+  feeding.batch = static_cast<std::size_t>(config_.batch_per_replica);
+  feeding.steps = total_steps_;
+  feeding.threads = setup_.input_threads;
+  feeding.cpus = setup_.input_cpus;
+  Feeder feeder(setup_.data->train, stream_, feeding);
+  const std::size_t per_epoch = SampleStream(stream_).steps_per_epoch();
+  int epoch = 0;
+  while (outcome_.steps < total_steps_) {
+    ++epoch;
+    communicator_.barrier();
+    const double start = last_report_ = now_seconds();
+    run_epoch(feeder, epoch, std::min(per_epoch, total_steps_ - outcome_.steps));
+    communicator_.barrier();
+    finish_epoch(epoch, now_seconds() - start);
+    const bool last = outcome_.steps == total_steps_;
+    if (config_.evaluate == Evaluate::epoch || (config_.evaluate == Evaluate::end && last)) {
+      evaluate_now();
+    }
+  }
+  outcome_.ranks.resize(1);
+  outcome_.ranks[0].input_ready =
+      feeder.ready_batches() / static_cast<double>(std::max<std::size_t>(1, outcome_.steps));
+  gather(outcome_);
+  return std::move(outcome_);
+}
+
+void Trainer::gather(Outcome& outcome) {
+  const auto size = static_cast<std::size_t>(communicator_.size());
+  const std::vector<StepTimes>& mine = clock_->steps();
+  std::vector<StepTimes> all(mine.size() * size);
+  communicator_.all_gather(mine.data(), mine.size() * sizeof(StepTimes), all.data());
+  const std::array<double, 2> sums = {reducer_->busy_seconds(), outcome.ranks[0].input_ready};
+  std::vector<double> all_sums(sums.size() * size);
+  communicator_.all_gather(sums.data(), sizeof sums, all_sums.data());
+  outcome.ranks.resize(size);
+  for (std::size_t r = 0; r < size; ++r) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(r * mine.size());
+    outcome.ranks[r].steps.assign(first, first + static_cast<std::ptrdiff_t>(mine.size()));
+    outcome.ranks[r].communication_busy = all_sums[2 * r];
+    outcome.ranks[r].input_ready = all_sums[2 * r + 1];
+  }
+  std::vector<double> epochs(outcome.epoch_seconds.size() * size);
+  communicator_.all_gather(outcome.epoch_seconds.data(),
+                           outcome.epoch_seconds.size() * sizeof(double), epochs.data());
+  for (std::size_t i = 0; i < epochs.size(); ++i) {
+    double& slowest = outcome.epoch_seconds[i % outcome.epoch_seconds.size()];
+    slowest = std::max(slowest, epochs[i]);
+  }
+  for (const double seconds : outcome.epoch_seconds) outcome.fit_seconds += seconds;
+  outcome.parameter_checksum = parameter_checksum(*program_, plan_);
+  if (config_.check_replicas) check_equal_parameters(outcome.parameter_checksum);
+  outcome.global_batch = stream_.global_batch;
+  outcome.learning_rate = rate_;
+  for (const Bucket& bucket : reducer_->buckets()) {
+    outcome.bucket_bytes.push_back((bucket.end - bucket.begin) * size_of(plan_.real));
+  }
+  outcome.parameter_count = plan_.parameter_count;
+  outcome.flops_per_sample = plan_.flops_per_sample;
+  outcome.activation_bytes = plan_.activation_bytes;
+  outcome.parameter_bytes = plan_.arena_elements * size_of(plan_.real) *
+                            static_cast<std::size_t>(2 + state_arenas(config_.optimizer));
+  outcome.overlapped = overlap_;
+  outcome.implementations = program_->implementations();
+  outcome.device_description = setup_.device->description();
+}
+
+void Trainer::check_equal_parameters(std::uint64_t mine) {
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator_.size()));
+  communicator_.all_gather(&mine, sizeof mine, all.data());
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    if (all[r] != all[0]) {
+      throw Error(ErrorKind::mismatch,
+                  fmt::format("parameters of rank {} differ from those of rank 0 after {} steps", r,
+                              outcome_.steps),
+                  "", "the backend's sums are not the same on all ranks: report it");
+    }
+  }
+}
+
+}  // namespace paceline
