@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 
 namespace paceline {
@@ -14,14 +13,19 @@ Environment environment_of_process();
 struct Place {
   int rank = 0, size = 1;              // of tasks (processes)
   int local_rank = 0, local_size = 1;  // among the tasks of this node
+  // Launchers of MPI do not number the nodes: there, these two assume equal, block-wise filled
+  // nodes, and are for the log only; the mpi backend asks MPI.
   int node = 0, nodes = 1;
-  std::string evidence = "alone";      // "Open MPI (OMPI_COMM_WORLD_RANK)", "Slurm step", ...
-  bool launched = false;               // a launcher started us, alone or with others
+  std::string evidence = "alone";  // "Open MPI (OMPI_COMM_WORLD_RANK)", "Slurm step", ...
+  bool launched = false;           // a launcher started us, alone or with others
 };
 
-// Evidence in this order: RANK/WORLD_SIZE/LOCAL_RANK (torchrun), OMPI_COMM_WORLD_*, PMIX/PMI,
-// MPICH's MPI_LOCALRANKID with PMI_RANK, PALS, Slurm step variables; else alone. Throws usage,
-// with the cure, where sources disagree: SLURM_PROCID is never taken under mpirun.
+// Evidence in this order: RANK/WORLD_SIZE/LOCAL_RANK (torchrun), OMPI_COMM_WORLD_*, PALS, PMI
+// (MPICH and its kin, with MPI_LOCALRANKID), PMIX_RANK, Slurm step variables; else alone. Throws
+// usage, with the cure, where two launchers disagree or one is incomplete.
+//
+// Slurm's variables count only inside a step and only where no other launcher's rank is set: in a
+// batch shell SLURM_PROCID is 0, and under mpirun it numbers mpirun's helpers, not the ranks.
 Place find_place(const Environment& environment);
 
 // What MPI itself says, cross-checked: throws usage with the cure ("--mpi=pmix") where a launcher

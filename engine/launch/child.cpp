@@ -1,0 +1,176 @@
+#include "engine/launch/child.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+
+namespace paceline {
+
+namespace {
+
+[[noreturn]] void fail(const char* what) {
+  throw Error(ErrorKind::internal, fmt::format("{}: {}", what, std::strerror(errno)), "",
+              "check the limits on processes and open files (ulimit -a)");
+}
+
+// Pointers into strings that live at least as long as the result.
+std::vector<char*> as_arguments(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> as_assignments(const Environment& environment) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : environment) words.push_back(name + "=" + value);
+  return words;
+}
+
+// Between fork and exec: only calls that are safe there.
+[[noreturn]] void become(char** arguments, char** environment, int error_pipe, bool capture_output,
+                         pid_t parent) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(127);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int nothing = open("/dev/null", O_RDONLY);
+  dup2(nothing, STDIN_FILENO);
+  dup2(error_pipe, STDERR_FILENO);
+  if (capture_output) dup2(error_pipe, STDOUT_FILENO);
+  execve(arguments[0], arguments, environment);
+  _exit(127);
+}
+
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) {
+      sigaddset(&set, number);
+    }
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
+    descriptor_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (descriptor_ < 0) fail("cannot watch for signals");
+  }
+  ~BlockedSignals() {
+    close(descriptor_);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  int next() const {  // 0: none pending
+    signalfd_siginfo info;
+    return read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
+                                                                : 0;
+  }
+
+ private:
+  sigset_t before_;
+  int descriptor_;
+};
+
+bool asks_to_stop(int number) {
+  return number == SIGINT || number == SIGTERM || number == SIGHUP;
+}
+
+// False at end of file.
+bool hear_some(int pipe, const std::function<void(std::string_view)>& hear) {
+  std::array<char, 4096> buffer;
+  const ssize_t got = read(pipe, buffer.data(), buffer.size());
+  if (got > 0) hear({buffer.data(), static_cast<std::size_t>(got)});
+  return got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+bool readable(int descriptor, int milliseconds) {
+  pollfd entry{descriptor, POLLIN, 0};
+  return poll(&entry, 1, milliseconds) > 0;
+}
+
+}  // namespace
+
+Child::Child(const ChildSetup& setup) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot make a pipe");
+  const auto assignments = as_assignments(setup.environment);
+  const auto arguments = as_arguments(setup.command);
+  const auto environment = as_arguments(assignments);
+  const pid_t parent = getpid();
+  pid_ = fork();
+  if (pid_ == 0) {
+    become(const_cast<char**>(arguments.data()), const_cast<char**>(environment.data()), ends[1],
+           setup.capture_output, parent);
+  }
+  close(ends[1]);
+  if (pid_ < 0) {
+    close(ends[0]);
+    fail("cannot start a process");
+  }
+  setpgid(pid_, pid_);  // here too, so that signal() finds the group at once
+  pipe_ = ends[0];
+}
+
+Child::~Child() {
+  if (!reaped_) {
+    signal(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  close(pipe_);
+}
+
+void Child::signal(int number) noexcept {
+  if (!reaped_) kill(-pid_, number);
+}
+
+bool Child::ended(ChildEnd& end) {
+  int status = 0;
+  if (reaped_ || waitpid(pid_, &status, WNOHANG) != pid_) return reaped_;
+  reaped_ = true;
+  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
+  return true;
+}
+
+Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& hear,
+                  double grace_seconds) {
+  const BlockedSignals signals;
+  Child child(setup);
+  Watch watch;
+  double kill_at = 0;
+  bool speaking = true;
+  while (!child.ended(watch.end)) {
+    pollfd entries[2] = {{signals.descriptor(), POLLIN, 0}, {child.pipe(), POLLIN, 0}};
+    poll(entries, speaking ? 2 : 1, 500);
+    if (speaking && entries[1].revents != 0) speaking = hear_some(child.pipe(), hear);
+    while (const int number = signals.next()) {
+      if (number == SIGCHLD) continue;
+      child.signal(number);
+      if (!asks_to_stop(number) || watch.stopped_by != 0) continue;
+      watch.stopped_by = number;
+      kill_at = now_seconds() + grace_seconds;
+    }
+    if (watch.stopped_by != 0 && now_seconds() > kill_at) child.signal(SIGKILL);
+  }
+  // A grandchild may hold the pipe open for ever; what was said before the end is there already.
+  while (speaking && readable(child.pipe(), 100)) speaking = hear_some(child.pipe(), hear);
+  return watch;
+}
+
+}  // namespace paceline

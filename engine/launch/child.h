@@ -1,0 +1,58 @@
+// A child process in a process group of its own, whose standard error we read.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/launch/place.h"
+
+namespace paceline {
+
+struct ChildSetup {
+  std::vector<std::string> command;  // a path and its arguments
+  Environment environment;
+  bool capture_output = false;  // standard output goes into the pipe too, else where ours goes
+};
+
+// How it ended: exit code, or the signal that killed it.
+struct ChildEnd {
+  int exit_code = 0;
+  int signal = 0;
+};
+
+class Child {
+ public:
+  // Starts it with an empty standard input. It gets SIGTERM if this process dies. Throws internal
+  // if it cannot be started.
+  explicit Child(const ChildSetup& setup);
+  ~Child();  // kills what still runs
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  int pipe() const { return pipe_; }
+  void signal(int number) noexcept;
+  bool ended(ChildEnd& end);  // never blocks
+
+ private:
+  pid_t pid_ = -1;
+  int pipe_ = -1;
+  bool reaped_ = false;
+};
+
+// Waits for a child while passing what it says to `hear`, and passing SIGINT, SIGTERM, SIGHUP,
+// SIGUSR1 and SIGUSR2 that we get on to it. After SIGINT, SIGTERM or SIGHUP it has
+// `grace_seconds` to end, then it is killed. Call from the main thread, before others are started:
+// signals that another thread takes cannot be passed on.
+struct Watch {
+  ChildEnd end;
+  int stopped_by = 0;  // the first SIGINT, SIGTERM or SIGHUP passed on; 0: none
+};
+Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& hear,
+                  double grace_seconds = 15);
+
+}  // namespace paceline

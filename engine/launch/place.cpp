@@ -1,0 +1,247 @@
+#include "engine/launch/place.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// Reads the whole numbers that launchers leave.
+class Numbers {
+ public:
+  explicit Numbers(const Environment& environment) : environment_(environment) {}
+
+  bool has(const std::string& name) const { return environment_.count(name) != 0; }
+
+  std::optional<int> find(const std::string& name) const {
+    const auto found = environment_.find(name);
+    if (found == environment_.end()) return std::nullopt;
+    const auto value = to_integer(found->second);
+    if (!value || *value < 0 || *value > INT32_MAX) {
+      throw Error(ErrorKind::usage, fmt::format("{} is not a rank or count", found->second), name,
+                  "unset it, or start the ranks with mpirun or srun --mpi=pmix");
+    }
+    return static_cast<int>(*value);
+  }
+
+  int need(const std::string& name, std::string_view because) const {
+    if (const auto value = find(name)) return *value;
+    throw Error(ErrorKind::usage, fmt::format("{} is set but {} is not", because, name), "",
+                fmt::format("set {0}, or unset {1} and start the ranks with mpirun or "
+                            "srun --mpi=pmix",
+                            name, because));
+  }
+
+  std::string text(const std::string& name) const {
+    const auto found = environment_.find(name);
+    return found == environment_.end() ? "" : found->second;
+  }
+
+ private:
+  const Environment& environment_;
+};
+
+void guess_nodes(Place& place) {
+  place.nodes = (place.size + place.local_size - 1) / place.local_size;
+  place.node = place.rank / place.local_size;
+}
+
+std::optional<Place> from_torchrun(const Numbers& env) {
+  if (!env.has("RANK") || !env.has("WORLD_SIZE")) return std::nullopt;
+  Place place;
+  place.rank = env.need("RANK", "WORLD_SIZE");
+  place.size = env.need("WORLD_SIZE", "RANK");
+  place.local_rank = env.need("LOCAL_RANK", "RANK");
+  place.local_size = env.need("LOCAL_WORLD_SIZE", "RANK");
+  place.evidence = "torchrun (RANK)";
+  return place;
+}
+
+std::optional<Place> from_open_mpi(const Numbers& env) {
+  const std::string prefix = "OMPI_COMM_WORLD_", rank = prefix + "RANK";
+  if (!env.has(rank)) return std::nullopt;
+  Place place;
+  place.rank = env.need(rank, rank);
+  place.size = env.need(prefix + "SIZE", rank);
+  place.local_rank = env.need(prefix + "LOCAL_RANK", rank);
+  place.local_size = env.need(prefix + "LOCAL_SIZE", rank);
+  place.evidence = "Open MPI (OMPI_COMM_WORLD_RANK)";
+  return place;
+}
+
+std::optional<Place> from_pals(const Numbers& env) {
+  if (!env.has("PALS_RANKID")) return std::nullopt;
+  Place place;
+  place.rank = env.need("PALS_RANKID", "PALS_RANKID");
+  place.size = env.need("PMI_SIZE", "PALS_RANKID");
+  place.local_rank = env.need("PALS_LOCAL_RANKID", "PALS_RANKID");
+  place.local_size = env.need("PMI_LOCAL_SIZE", "PALS_RANKID");
+  place.evidence = "PALS (PALS_RANKID)";
+  return place;
+}
+
+// "2(x3),1" for node 3 is 1: Slurm's tasks per node, equal counts folded.
+std::optional<int> tasks_on_node(const std::string& folded, int node) {
+  int first = 0;
+  for (const std::string& part : split(folded, ',')) {
+    const std::size_t open = part.find("(x");
+    const auto tasks = to_integer(part.substr(0, open));
+    const auto times = open == std::string::npos
+                           ? std::optional<std::int64_t>(1)
+                           : to_integer(part.substr(open + 2, part.size() - open - 3));
+    if (!tasks || !times) return std::nullopt;
+    if (node < first + *times) return static_cast<int>(*tasks);
+    first += static_cast<int>(*times);
+  }
+  return std::nullopt;
+}
+
+// Batch and interactive shells are steps too, with numbers from this one on.
+constexpr std::int64_t kFirstSpecialStep = 4294967280;
+
+bool in_slurm_step(const Numbers& env) {
+  const std::string id = env.has("SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID";
+  const auto step = to_integer(env.text(id));
+  return step && *step < kFirstSpecialStep && env.has("SLURM_PROCID");
+}
+
+std::optional<Place> from_slurm(const Numbers& env) {
+  if (!in_slurm_step(env)) return std::nullopt;
+  const std::string rank = "SLURM_PROCID";
+  Place place;
+  place.rank = env.need(rank, rank);
+  place.size = env.has("SLURM_STEP_NUM_TASKS") ? env.need("SLURM_STEP_NUM_TASKS", rank)
+                                               : env.need("SLURM_NTASKS", rank);
+  place.local_rank = env.need("SLURM_LOCALID", rank);
+  place.node = env.need("SLURM_NODEID", rank);
+  place.nodes = env.has("SLURM_STEP_NUM_NODES") ? env.need("SLURM_STEP_NUM_NODES", rank)
+                                                : env.need("SLURM_NNODES", rank);
+  const auto tasks = tasks_on_node(env.text("SLURM_STEP_TASKS_PER_NODE"), place.node);
+  if (!tasks) {
+    throw Error(ErrorKind::usage,
+                fmt::format("cannot read \"{}\"", env.text("SLURM_STEP_TASKS_PER_NODE")),
+                "SLURM_STEP_TASKS_PER_NODE", "start the ranks with srun --mpi=pmix");
+  }
+  place.local_size = *tasks;
+  place.evidence = "Slurm step";
+  return place;
+}
+
+std::optional<Place> from_pmi(const Numbers& env) {
+  if (!env.has("PMI_RANK") || env.has("PALS_RANKID")) return std::nullopt;
+  Place place;
+  place.rank = env.need("PMI_RANK", "PMI_RANK");
+  place.size = env.need("PMI_SIZE", "PMI_RANK");
+  place.evidence = "PMI (PMI_RANK)";
+  const auto slurm = from_slurm(env);
+  if (env.has("MPI_LOCALRANKID")) {
+    place.local_rank = env.need("MPI_LOCALRANKID", "PMI_RANK");
+    place.local_size = env.need("MPI_LOCALNRANKS", "MPI_LOCALRANKID");
+  } else if (slurm && slurm->size == place.size) {
+    place.local_rank = slurm->local_rank;
+    place.local_size = slurm->local_size;
+  } else {
+    place.local_rank = env.need("PMI_LOCAL_RANK", "PMI_RANK");
+    place.local_size = env.need("PMI_LOCAL_SIZE", "PMI_RANK");
+  }
+  return place;
+}
+
+// PMIx numbers the ranks but does not say how many there are: Slurm or Open MPI does.
+std::optional<Place> from_pmix(const Numbers& env) {
+  if (!env.has("PMIX_RANK") || env.has("OMPI_COMM_WORLD_RANK")) return std::nullopt;
+  const int rank = env.need("PMIX_RANK", "PMIX_RANK");
+  auto place = from_slurm(env);
+  if (!place) {
+    throw Error(ErrorKind::usage, "PMIX_RANK is set, but nothing says how many ranks there are", "",
+                "start the ranks with mpirun or srun --mpi=pmix, or set RANK, WORLD_SIZE, "
+                "LOCAL_RANK and LOCAL_WORLD_SIZE");
+  }
+  if (place->rank != rank) {
+    throw Error(ErrorKind::usage,
+                fmt::format("PMIX_RANK={} but SLURM_PROCID={}", rank, place->rank), "",
+                "start the ranks with one launcher only: srun --mpi=pmix or mpirun");
+  }
+  place->evidence = "PMIx in a Slurm step (PMIX_RANK)";
+  return place;
+}
+
+void check_range(const Place& place) {
+  if (place.size >= 1 && place.rank < place.size && place.local_size >= 1 &&
+      place.local_rank < place.local_size && place.local_size <= place.size) {
+    return;
+  }
+  throw Error(ErrorKind::usage,
+              fmt::format("rank {} of {}, local rank {} of {} cannot be", place.rank, place.size,
+                          place.local_rank, place.local_size),
+              place.evidence, "start the ranks with mpirun or srun --mpi=pmix");
+}
+
+}  // namespace
+
+Environment environment_of_process() {
+  Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
+Place find_place(const Environment& environment) {
+  const Numbers env(environment);
+  std::vector<Place> claims;
+  for (const auto source : {from_torchrun, from_open_mpi, from_pals, from_pmi, from_pmix}) {
+    auto place = source(env);
+    if (!place) continue;
+    check_range(*place);
+    if (place->nodes == 1) guess_nodes(*place);
+    claims.push_back(*place);
+  }
+  if (claims.empty()) {
+    if (const auto slurm = from_slurm(env)) {
+      check_range(*slurm);
+      claims.push_back(*slurm);
+    }
+  }
+  if (claims.empty()) return {};
+  for (const Place& other : claims) {
+    if (other.rank == claims[0].rank && other.size == claims[0].size) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("{} says rank {} of {}, but {} says rank {} of {}", claims[0].evidence,
+                            claims[0].rank, claims[0].size, other.evidence, other.rank, other.size),
+                "", "start the ranks with one launcher only, and unset the other's variables");
+  }
+  claims[0].launched = true;
+  return claims[0];
+}
+
+void check_against_mpi(const Place& place, int mpi_rank, int mpi_size) {
+  if (mpi_rank == place.rank && mpi_size == place.size) return;
+  const std::string claim =
+      fmt::format("{} says rank {} of {}", place.evidence, place.rank, place.size);
+  if (mpi_size == 1) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{0}, but MPI sees 1 rank: these are {1} singletons, not {1} ranks",
+                            claim, place.size),
+                "",
+                "start them with srun --mpi=pmix, or with the mpirun of the MPI that this was "
+                "built with");
+  }
+  throw Error(ErrorKind::usage,
+              fmt::format("{}, but MPI says rank {} of {}", claim, mpi_rank, mpi_size), "",
+              "start the ranks with one launcher: mpirun or srun --mpi=pmix");
+}
+
+}  // namespace paceline

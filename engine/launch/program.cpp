@@ -1,0 +1,59 @@
+#include "engine/launch/program.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/launch/child.h"
+
+namespace paceline {
+
+std::optional<std::filesystem::path> find_program(const std::string& name,
+                                                  const Environment& environment) {
+  const auto path = environment.find("PATH");
+  if (path == environment.end()) return std::nullopt;
+  for (const std::string& folder : split(path->second, ':')) {
+    const std::filesystem::path file = std::filesystem::path(folder.empty() ? "." : folder) / name;
+    std::error_code error;
+    if (std::filesystem::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0) {
+      return std::filesystem::absolute(file);
+    }
+  }
+  return std::nullopt;
+}
+
+std::filesystem::path this_program() {
+  std::error_code error;
+  const auto file = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) return file;
+  throw Error(ErrorKind::internal, "cannot find this program's own file: " + error.message(),
+              "/proc/self/exe", "mount /proc, or start the ranks with mpirun yourself");
+}
+
+std::string output_of(const std::vector<std::string>& command, double seconds) {
+  constexpr std::size_t kMost = 64 << 10;
+  std::string output;
+  try {
+    Child child({command, environment_of_process(), true});
+    const double end = now_seconds() + seconds;
+    std::array<char, 4096> buffer;
+    while (output.size() < kMost) {
+      const double left = end - now_seconds();
+      pollfd entry{child.pipe(), POLLIN, 0};
+      if (left <= 0 || poll(&entry, 1, static_cast<int>(left * 1000) + 1) <= 0) return "";
+      const ssize_t got = read(child.pipe(), buffer.data(), buffer.size());
+      if (got <= 0) break;
+      output.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+    return output;
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+}  // namespace paceline

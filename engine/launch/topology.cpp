@@ -1,0 +1,135 @@
+#include "engine/launch/topology.h"
+
+#include <fmt/format.h>
+#include <hwloc.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <set>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/launch/affinity.h"
+
+namespace paceline {
+
+namespace {
+
+struct Destroyer {
+  void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
+};
+using Handle = std::unique_ptr<hwloc_topology, Destroyer>;
+
+void check(int result, const char* what) {
+  if (result == 0) return;
+  throw Error(ErrorKind::internal, fmt::format("{}: {}", what, std::strerror(errno)), "hwloc",
+              "report it with the output of lstopo");
+}
+
+Handle open_topology(const std::string& synthetic) {
+  hwloc_topology_t raw = nullptr;
+  check(hwloc_topology_init(&raw), "cannot start reading the topology");
+  Handle handle(raw);
+  if (!synthetic.empty()) {
+    check(hwloc_topology_set_synthetic(raw, synthetic.c_str()), "not a synthetic topology");
+  }
+  check(hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED), "cannot set flags");
+  check(hwloc_topology_load(raw), "cannot read the topology");
+  return handle;
+}
+
+int numa_of(hwloc_topology_t topology, hwloc_obj_t pu) {
+  hwloc_obj_t node = nullptr;
+  while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr) {
+    if (hwloc_bitmap_intersects(node->cpuset, pu->cpuset)) {
+      return static_cast<int>(node->logical_index);
+    }
+  }
+  return 0;
+}
+
+std::string model_of(hwloc_topology_t topology) {
+  for (const hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_MACHINE}) {
+    const hwloc_obj_t object = hwloc_get_obj_by_type(topology, type, 0);
+    const char* name = object ? hwloc_obj_get_info_by_name(object, "CPUModel") : nullptr;
+    if (name != nullptr) return std::string(trim(name));
+  }
+  return "unknown CPU";
+}
+
+// hwloc's logical order puts near objects together and a core's threads side by side.
+Topology read(const std::string& synthetic) {
+  const Handle handle = open_topology(synthetic);
+  const hwloc_topology_t raw = handle.get();
+  const CpuSet usable = synthetic.empty() ? usable_cpus() : CpuSet{};
+  Topology topology;
+  topology.cpu_model = model_of(raw);
+  topology.machine_cpus = std::max(1, hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_PU));
+  topology.machine_cores = hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_CORE);
+  if (topology.machine_cores <= 0) topology.machine_cores = topology.machine_cpus;
+  topology.numa_nodes = std::max(1, hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_NUMANODE));
+  topology.memory_bytes = static_cast<std::int64_t>(hwloc_get_root_obj(raw)->total_memory);
+  hwloc_obj_t pu = nullptr;
+  while ((pu = hwloc_get_next_obj_by_type(raw, HWLOC_OBJ_PU, pu)) != nullptr) {
+    const int id = static_cast<int>(pu->os_index);
+    if (synthetic.empty() && !std::binary_search(usable.begin(), usable.end(), id)) continue;
+    const hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(raw, HWLOC_OBJ_CORE, pu);
+    const auto number = core ? core->logical_index : pu->logical_index;
+    topology.cpus.push_back({id, static_cast<int>(number), numa_of(raw, pu)});
+  }
+  return topology;
+}
+
+std::string plural(int count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+CpuSet usable_cpus() {
+  // The kernel wants room for every CPU it could have, not only for those that are there.
+  for (int room = 1024; room <= 1 << 20; room *= 2) {
+    cpu_set_t* mask = CPU_ALLOC(static_cast<std::size_t>(room));
+    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(room));
+    const int result = sched_getaffinity(0, bytes, mask);
+    CpuSet cpus;
+    for (int cpu = 0; result == 0 && cpu < room; ++cpu) {
+      if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, mask)) cpus.push_back(cpu);
+    }
+    CPU_FREE(mask);
+    if (!cpus.empty()) return cpus;
+    if (errno != EINVAL) break;
+  }
+  throw Error(ErrorKind::internal, fmt::format("cannot read the affinity: {}", strerror(errno)),
+              "sched_getaffinity", "report it");
+}
+
+int Topology::usable_cores() const {
+  std::set<int> cores;
+  for (const Cpu& cpu : cpus) cores.insert(cpu.core);
+  return static_cast<int>(cores.size());
+}
+
+Topology topology_of_machine() {
+  return read("");
+}
+
+Topology synthetic_topology(const std::string& synthetic) {
+  return read(synthetic);
+}
+
+std::string summary(const Topology& topology) {
+  CpuSet ids;
+  for (const Cpu& cpu : topology.cpus) ids.push_back(cpu.id);
+  return fmt::format("{}; {} of {} usable ({}), {}{}, {}, {}", topology.cpu_model,
+                     topology.cpus.size(), plural(topology.machine_cpus, "CPU"), format_cpus(ids),
+                     plural(topology.machine_cores, "core"),
+                     topology.hyperthreads() ? " with hyper-threads" : "",
+                     plural(topology.numa_nodes, "NUMA node"),
+                     format_bytes(static_cast<double>(topology.memory_bytes)));
+}
+
+}  // namespace paceline
