@@ -1,0 +1,217 @@
+#include "analysis/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// What is compared: seconds, or seconds per sample.
+double cost(const Run& run, bool rates) {
+  return rates ? 1 / *run.samples_per_second : *run.fit_seconds;
+}
+
+std::vector<double> costs(const Row& row, bool rates) {
+  std::vector<double> values;
+  for (const Run& run : row.runs) values.push_back(cost(run, rates));
+  return values;
+}
+
+// Mean log cost a round of a session; runs that belong to no round are not in it.
+std::map<std::pair<std::string, int>, double> by_round(const Row& row, bool rates) {
+  std::map<std::pair<std::string, int>, std::pair<double, int>> sums;
+  for (const Run& run : row.runs) {
+    if (run.session.empty() || run.round < 1) continue;
+    auto& [sum, count] = sums[{run.session, run.round}];
+    sum += std::log(cost(run, rates));
+    ++count;
+  }
+  std::map<std::pair<std::string, int>, double> means;
+  for (const auto& [round, sum] : sums) means[round] = sum.first / sum.second;
+  return means;
+}
+
+// Paired if every round of the smaller row is shared and there are two; Welch otherwise.
+Ratio ratio_of(const Row& base, const Row& row, bool rates) {
+  const auto base_rounds = by_round(base, rates), row_rounds = by_round(row, rates);
+  std::vector<double> log_ratios;
+  for (const auto& [round, value] : row_rounds) {
+    if (const auto it = base_rounds.find(round); it != base_rounds.end()) {
+      log_ratios.push_back(it->second - value);
+    }
+  }
+  const bool all_shared = log_ratios.size() == std::min(base.runs.size(), row.runs.size());
+  Ratio ratio = all_shared && log_ratios.size() >= 2
+                    ? paired_ratio(log_ratios)
+                    : independent_ratio(costs(base, rates), costs(row, rates));
+  if (base.tainted || row.tainted) {
+    ratio.estimate.interval.reset();
+    ratio.kind = RatioKind::single;
+  }
+  return ratio;
+}
+
+class Comparer {
+ public:
+  Comparer(const Study& study, Base base) : study_(study) {
+    result_.base = base;
+    result_.rates = needs_rates();
+    for (std::size_t i = 0; i < study.rows.size(); ++i) {
+      values_.push_back(geometric_mean(costs(study.rows[i], result_.rates)).value);
+      if (run_of_row(i).gpus == 1) singles_.push_back(i);
+    }
+  }
+
+  Comparison all() {
+    mark_best();
+    for (std::size_t i = 0; i < study_.rows.size(); ++i) {
+      const auto base = result_.base == Base::best ? best_base(i) : matched_base(i);
+      result_.speed_ups.push_back(base ? std::optional(speed_up(*base, i)) : std::nullopt);
+    }
+    for (const auto& [note, rows] : missing_) {
+      result_.notes.push_back(fmt::format("no speed-up for {}: {}", join(rows, " and "), note));
+    }
+    if (!borrowed_.empty()) {
+      result_.notes.push_back(
+          fmt::format("backend {} has no run of one replica: its base is the run of backend self",
+                      join({borrowed_.begin(), borrowed_.end()}, ", ")));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // Times will do only where all runs have one and do the same work.
+  bool needs_rates() const {
+    bool needed = compares_rates(study_.scaling);
+    const Run* without = nullptr;
+    for (const Row& row : study_.rows) {
+      for (const Run& run : row.runs) {
+        needed = needed || !run.fit_seconds;
+        if (!run.samples_per_second) without = &run;
+      }
+    }
+    if (needed && without) {
+      throw Error(ErrorKind::input, "has no samples per second, by which it must be compared",
+                  without->where + ", key /throughput/samples_per_second", "report it apart");
+    }
+    return needed;
+  }
+
+  const Run& run_of_row(std::size_t i) const { return study_.rows[i].first(); }
+
+  // Clean rows come before tainted ones, then the faster.
+  bool better(std::size_t a, std::size_t b) const {
+    return std::tuple(study_.rows[a].tainted, values_[a]) <
+           std::tuple(study_.rows[b].tainted, values_[b]);
+  }
+
+  bool same_system(const Run& a, const Run& b) const {
+    return a.kind == b.kind && a.system == b.system;
+  }
+
+  void mark_best() {
+    std::map<std::tuple<std::string, std::string, int>, std::size_t> best;
+    for (std::size_t i = 0; i < study_.rows.size(); ++i) {
+      const Run& run = run_of_row(i);
+      const auto [it, first] = best.emplace(std::tuple(run.kind, run.system, run.gpus), i);
+      if (!first && better(i, it->second)) it->second = i;
+    }
+    result_.best_of_size.assign(study_.rows.size(), false);
+    for (const auto& [key, i] : best) result_.best_of_size[i] = true;
+  }
+
+  std::optional<std::size_t> best_base(std::size_t i) {
+    std::optional<std::size_t> best;
+    for (const std::size_t k : singles_) {
+      if (!same_system(run_of_row(k), run_of_row(i))) continue;
+      if (!best || better(k, *best)) best = k;
+    }
+    if (!best) missing("there is no run of one replica", i);
+    return best;
+  }
+
+  bool matches(const Run& single, const Run& run, const std::string& backend) const {
+    if (!same_system(single, run) || single.backend != backend) return false;
+    const bool same_cpus = run.replicas_are_cores
+                               ? single.cpus_per_replica() == run.cpus_per_replica()
+                               : single.cpus_per_task == run.cpus_per_task;
+    return same_cpus && std::all_of(study_.axes.begin(), study_.axes.end(), [&](const auto& axis) {
+             return single.parameters.text(axis) == run.parameters.text(axis);
+           });
+  }
+
+  std::optional<std::size_t> matched_base(std::size_t i) {
+    const Run& run = run_of_row(i);
+    if (run.gpus == 1) return i;
+    for (const std::size_t k : singles_) {
+      if (matches(run_of_row(k), run, run.backend)) return k;
+    }
+    for (const std::size_t k : singles_) {
+      if (!matches(run_of_row(k), run, "self")) continue;
+      borrowed_.insert(run.backend);
+      return k;
+    }
+    const auto cpus =
+        run.replicas_are_cores ? run.cpus_per_replica() : std::optional<double>(run.cpus_per_task);
+    std::string note = "there is no matching run of one replica";
+    if (cpus) {
+      note += fmt::format(" with {} {:g}",
+                          run.replicas_are_cores ? "CPUs per replica" : "cpus-per-task", *cpus);
+    }
+    missing(note + " (--base best compares with the fastest one)", i);
+    return std::nullopt;
+  }
+
+  void missing(const std::string& note, std::size_t i) {
+    const Run& run = run_of_row(i);
+    std::string row = fmt::format("{} replicas", run.gpus);
+    if (!run.backend.empty()) row += " with " + run.backend;
+    if (!run.system.empty()) row += " of " + run.system;
+    auto& rows = missing_[note];
+    if (std::find(rows.begin(), rows.end(), row) == rows.end()) rows.push_back(row);
+  }
+
+  SpeedUp speed_up(std::size_t base, std::size_t i) const {
+    const int replicas = run_of_row(i).gpus;
+    SpeedUp result;
+    result.base = base;
+    if (base == i) {
+      result.ratio.estimate = {1, std::nullopt, study_.rows[i].runs.size()};
+    } else {
+      result.ratio = ratio_of(study_.rows[base], study_.rows[i], result_.rates);
+    }
+    result.efficiency = result.ratio.estimate.value / replicas;
+    if (replicas > 1 && !compares_rates(study_.scaling)) {
+      result.karp_flatt = karp_flatt(result.ratio.estimate.value, replicas);
+    }
+    return result;
+  }
+
+  const Study& study_;
+  Comparison result_;
+  std::vector<double> values_;        // mean cost of each row
+  std::vector<std::size_t> singles_;  // rows of one replica
+  std::map<std::string, std::vector<std::string>> missing_;
+  std::set<std::string> borrowed_;
+};
+
+}  // namespace
+
+double karp_flatt(double speed_up, double replicas) {
+  return (1 / speed_up - 1 / replicas) / (1 - 1 / replicas);
+}
+
+Comparison compare(const Study& study, Base base) {
+  return Comparer(study, base).all();
+}
+
+}  // namespace paceline

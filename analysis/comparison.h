@@ -1,0 +1,40 @@
+// Each row of a study against its base.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/statistics.h"
+#include "analysis/study.h"
+
+namespace paceline {
+
+enum class Base {
+  matched,  // one replica, same backend and axes, and the same CPUs: of a task where replicas are
+            // GPUs, of a replica where they are cores
+  best,     // the fastest row of one replica of the same system, whatever its CPUs or backend
+};
+
+struct SpeedUp {
+  std::size_t base = 0;   // index of the base's row
+  Ratio ratio;            // of times, or of rates where the work differs
+  double efficiency = 0;  // speed-up over replicas
+  // Karp and Flatt, CACM 33(5), 1990: (1/S - 1/p) / (1 - 1/p), the serial share that would
+  // explain the speed-up S of p replicas. None for p = 1 and for weak scaling.
+  std::optional<double> karp_flatt;
+};
+
+struct Comparison {
+  Base base = Base::matched;
+  bool rates = false;                             // rates are compared, not times
+  std::vector<std::optional<SpeedUp>> speed_ups;  // a row each; none where there is no base
+  std::vector<bool> best_of_size;                 // the fastest row of its system and gpus
+  std::vector<std::string> notes;                 // bases that are missing or were borrowed
+};
+
+double karp_flatt(double speed_up, double replicas);
+
+Comparison compare(const Study& study, Base base);
+
+}  // namespace paceline

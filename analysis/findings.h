@@ -1,0 +1,16 @@
+// What the numbers of a table say, in sentences.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/row_facts.h"
+
+namespace paceline {
+
+// A line a ladder (best: the fastest rows; matched: the range over CPUs), what its Karp-Flatt
+// fraction does as replicas are added, and what a published page leaves out.
+std::vector<std::string> findings(const Study& study, const Comparison& comparison,
+                                  const std::vector<RowFacts>& facts);
+
+}  // namespace paceline

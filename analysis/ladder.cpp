@@ -1,0 +1,81 @@
+#include "analysis/ladder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// The parts of a ladder's name, of which those that all ladders share are dropped.
+using Parts = std::vector<std::string>;
+
+Parts parts_of(const Study& study, const Comparison& comparison, const Run& run, bool by_cpus) {
+  Parts parts = {run.kind == "measured" ? "" : run.kind, run.system};
+  if (comparison.base == Base::best) return parts;
+  parts.push_back(run.backend);
+  for (const std::string& axis : study.axes) {
+    parts.push_back(fmt::format("{} {}", axis, run.parameters.text(axis).value_or("-")));
+  }
+  if (by_cpus && run.replicas_are_cores && run.cpus_per_replica()) {
+    parts.push_back(fmt::format("{:g} CPU{} per replica", *run.cpus_per_replica(),
+                                *run.cpus_per_replica() == 1 ? "" : "s"));
+  } else if (by_cpus && run.cpus_per_task) {
+    parts.push_back(fmt::format("cpus-per-task {:2}", *run.cpus_per_task));
+  }
+  return parts;
+}
+
+void name_ladders(std::vector<std::pair<Parts, Ladder>>& ladders) {
+  std::map<std::size_t, std::set<std::string>> values;
+  for (const auto& [parts, ladder] : ladders) {
+    for (std::size_t i = 0; i < parts.size(); ++i) values[i].insert(parts[i]);
+  }
+  constexpr std::size_t kBackend = 2;
+  for (auto& [parts, ladder] : ladders) {
+    Parts shown;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (!parts[i].empty() && (values[i].size() > 1 || i == kBackend)) shown.push_back(parts[i]);
+    }
+    ladder.name = join(shown, ", ");
+  }
+}
+
+}  // namespace
+
+double Rung::mean_speed_up() const {
+  double sum = 0;
+  for (const RowFacts* row : rows) sum += row->speed_up->ratio.estimate.value;
+  return sum / static_cast<double>(rows.size());
+}
+
+std::vector<Ladder> make_ladders(const Study& study, const Comparison& comparison,
+                                 const std::vector<RowFacts>& facts, bool by_cpus) {
+  std::map<Parts, std::map<int, Rung>> found;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    if (!facts[i].speed_up) continue;
+    if (comparison.base == Base::best && !comparison.best_of_size[i]) continue;
+    const Run& run = facts[i].run();
+    Rung& rung = found[parts_of(study, comparison, run, by_cpus)][run.gpus];
+    rung.gpus = run.gpus;
+    rung.rows.push_back(&facts[i]);
+  }
+  std::vector<std::pair<Parts, Ladder>> ladders;
+  for (auto& [parts, rungs] : found) {
+    if (rungs.rbegin()->first == 1) continue;
+    Ladder ladder;
+    for (auto& [gpus, rung] : rungs) ladder.rungs.push_back(std::move(rung));
+    ladders.emplace_back(parts, std::move(ladder));
+  }
+  name_ladders(ladders);
+  std::vector<Ladder> result;
+  for (auto& [parts, ladder] : ladders) result.push_back(std::move(ladder));
+  return result;
+}
+
+}  // namespace paceline

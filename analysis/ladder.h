@@ -1,0 +1,29 @@
+// A series of growing numbers of replicas: what a plot draws as one line and a finding speaks of.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/row_facts.h"
+
+namespace paceline {
+
+struct Rung {
+  int gpus = 1;
+  std::vector<const RowFacts*> rows;  // with a speed-up; not empty
+
+  double mean_speed_up() const;
+};
+
+struct Ladder {
+  std::string name;         // backend, system, CPUs, axes: what sets it apart from the others
+  std::vector<Rung> rungs;  // by gpus; includes one replica
+};
+
+// Base best: one ladder a system, of its fastest rows. Base matched: one a system, backend and
+// set of axes, and with `by_cpus` also one a number of CPUs. Ladders of a single rung, which show
+// no scaling, are left out.
+std::vector<Ladder> make_ladders(const Study& study, const Comparison& comparison,
+                                 const std::vector<RowFacts>& facts, bool by_cpus);
+
+}  // namespace paceline

@@ -1,0 +1,145 @@
+#include "analysis/legend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+std::string interval_note(const std::vector<RowFacts>& facts, const std::string& kinds) {
+  std::size_t single = 0;
+  for (const RowFacts& row : facts) single += row.row->runs.size() < 2 ? 1 : 0;
+  if (single == facts.size()) {
+    return facts.front().run().kind == "published"
+               ? "the pages give no spread: no interval can be given"
+               : "one run a row: no interval can be given; run at least 3 repeats";
+  }
+  std::string note =
+      "± is half of the 95 % t interval (on logarithms) of the geometric mean over runs; "
+      "[low, high] where it is lopsided. Speed-up: ";
+  if (kinds == "paired") {
+    note += "paired interval, from runs of the same round";
+  } else if (kinds == "welch") {
+    note += "Welch's interval, as runs share no rounds";
+  } else if (kinds == "mixed") {
+    note += "paired interval where runs share rounds, Welch's elsewhere (column interval)";
+  } else {
+    note += "no interval";
+  }
+  if (single > 0) note += ". Rows of one run have no interval";
+  return note;
+}
+
+std::string base_name(const Run& run) {
+  std::vector<std::string> parts;
+  if (!run.system.empty()) parts.push_back(run.system);
+  if (!run.backend.empty()) parts.push_back(run.backend);
+  if (run.replicas_are_cores && run.cpus_per_replica()) {
+    parts.push_back(fmt::format("{:g} CPUs per replica", *run.cpus_per_replica()));
+  } else if (run.cpus_per_task) {
+    parts.push_back(fmt::format("cpus-per-task {}", *run.cpus_per_task));
+  }
+  return join(parts, ", ");
+}
+
+// Every base that a row of several replicas is compared with.
+std::string base_note(const Comparison& comparison, const std::vector<RowFacts>& facts) {
+  std::set<std::size_t> used;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    if (facts[i].speed_up && facts[i].run().gpus > 1) used.insert(facts[i].speed_up->base);
+  }
+  std::string note = "base best: the fastest row of one replica";
+  if (comparison.base == Base::matched) {
+    note = "base matched: one replica of the same backend";
+    if (facts.front().run().cpus_per_task) {
+      note += facts.front().run().replicas_are_cores ? ", same CPUs per replica"
+                                                     : ", same cpus-per-task";
+    }
+  }
+  if (used.empty()) return note + "; there is none";
+  std::vector<std::string> bases;
+  for (const std::size_t i : used) {
+    const RowFacts& base = facts[i];
+    const std::string value = comparison.rates
+                                  ? fmt::format("{:.4g} samples/s", base.samples_per_second->value)
+                                  : fmt::format("{:.4g} s", base.fit_seconds->value);
+    const std::string name = base_name(base.run());
+    bases.push_back(value + (name.empty() ? "" : " (" + name + ")"));
+  }
+  return note + ": " + join(bases, "; ");
+}
+
+template <typename Field>
+void add_distinct(std::vector<std::string>& notes, const char* prefix,
+                  const std::vector<RowFacts>& facts, Field field) {
+  std::set<std::string> seen;
+  for (const RowFacts& row : facts) {
+    for (const Run& run : row.row->runs) {
+      const std::string text = field(run);
+      if (!text.empty() && seen.insert(text).second) notes.push_back(prefix + text);
+    }
+  }
+}
+
+std::string warmup_note(const std::vector<RowFacts>& facts) {
+  std::set<int> warmups;
+  for (const RowFacts& row : facts) {
+    if (!row.step_seconds) continue;
+    for (const Run& run : row.row->runs)
+      warmups.insert(static_cast<int>(run.warmup_steps.value_or(0)));
+  }
+  if (warmups.empty()) return "";
+  const std::string count = *warmups.begin() == *warmups.rbegin()
+                                ? std::to_string(*warmups.begin())
+                                : fmt::format("{} to {}", *warmups.begin(), *warmups.rbegin());
+  return fmt::format("step ms: median step of the slowest rank; the first {} steps are left out",
+                     count);
+}
+
+bool any_measured(const std::vector<RowFacts>& facts) {
+  return std::any_of(facts.begin(), facts.end(),
+                     [](const RowFacts& row) { return row.run().kind == "measured"; });
+}
+
+}  // namespace
+
+std::vector<std::string> legend(const Study& study, const Comparison& comparison,
+                                const std::vector<RowFacts>& facts,
+                                const std::string& interval_kinds) {
+  std::vector<std::string> notes;
+  notes.push_back(interval_note(facts, interval_kinds));
+  if (any_measured(facts)) {
+    notes.push_back(
+        "fit seconds: barrier to barrier, slowest rank, first epoch included, evaluation and "
+        "checkpoints excluded");
+  }
+  notes.push_back(fmt::format("speed-up: ratio of {}; {}",
+                              comparison.rates ? "samples/s" : "fit seconds",
+                              base_note(comparison, facts)));
+  if (comparison.base == Base::best && interval_kinds != "none") {
+    notes.push_back(
+        "the best of several rows is chosen after the fact, which flatters it a little");
+  }
+  notes.push_back(
+      fmt::format("scaling type {}: {}", name_of(study.scaling), explanation_of(study.scaling)));
+  if (const std::string note = warmup_note(facts); !note.empty()) notes.push_back(note);
+  if (std::any_of(facts.begin(), facts.end(),
+                  [](const RowFacts& row) { return row.input_stall.has_value(); })) {
+    notes.push_back(
+        "input stall, exposed comm.: share of step time that ranks waited for samples, for other "
+        "ranks");
+  }
+  add_distinct(notes, "published by ", facts, [](const Run& run) { return run.source; });
+  add_distinct(notes, "published time: ", facts, [](const Run& run) { return run.time_is; });
+  add_distinct(notes, "published rate: ", facts, [](const Run& run) { return run.rate_is; });
+  notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
+  notes.insert(notes.end(), study.notes.begin(), study.notes.end());
+  return notes;
+}
+
+}  // namespace paceline

@@ -1,0 +1,244 @@
+#include "analysis/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+Format format_of(std::string_view name) {
+  if (name == "text") return Format::text;
+  if (name == "md") return Format::markdown;
+  if (name == "csv") return Format::csv;
+  if (name == "json") return Format::json;
+  throw Error(ErrorKind::usage, fmt::format("unknown format \"{}\"", name), "--format",
+              suggestion(name, {"text", "md", "csv", "json"}));
+}
+
+std::string_view extension_of(Format format) {
+  switch (format) {
+    case Format::text:
+      return "txt";
+    case Format::markdown:
+      return "md";
+    case Format::csv:
+      return "csv";
+    case Format::json:
+      return "json";
+  }
+  return "txt";
+}
+
+namespace {
+
+// Records come from anywhere: nothing in them may steer a terminal.
+std::string printable(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return result;
+}
+
+// Characters, not bytes: "±" is two bytes of UTF-8.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
+}
+
+std::string padded(const std::string& text, std::size_t width, bool left) {
+  const std::string space(width - std::min(width, width_of(text)), ' ');
+  return left ? text + space : space + text;
+}
+
+// "cpus-per-task" and "fit seconds" on two lines, so that columns are no wider than their numbers.
+std::vector<std::string> heading_lines(const std::string& heading) {
+  const std::size_t space = heading.rfind(' ');
+  if (space != std::string::npos) return {heading.substr(0, space), heading.substr(space + 1)};
+  const std::size_t dash = heading.rfind('-');
+  if (dash != std::string::npos && heading.size() > 10) {
+    return {heading.substr(0, dash + 1), heading.substr(dash + 1)};
+  }
+  return {"", heading};
+}
+
+// The table's texts and how wide each column is. Values and their intervals are aligned apart:
+// "10.30 ±0.2" stands under " 9.20 ±0.1".
+class Grid {
+ public:
+  explicit Grid(const Table& table) : table_(table) {
+    for (std::size_t k = 0; k < table.columns.size(); ++k) {
+      headings_.push_back(heading_lines(table.columns[k].heading));
+      std::size_t tail = 0;
+      for (const auto& row : table.rows) tail = std::max(tail, width_of(tail_of(row[k].text)));
+      tails_.push_back(tail);
+      std::size_t width = 0;
+      for (const std::string& line : headings_[k]) width = std::max(width, width_of(line));
+      for (const auto& row : table.rows) width = std::max(width, width_of(cell(row, k)));
+      widths_.push_back(width);
+    }
+  }
+
+  std::string heading(std::size_t line) const {
+    std::string text;
+    for (std::size_t k = 0; k < widths_.size(); ++k) add(text, k, headings_[k][line]);
+    return text;
+  }
+
+  std::string row(const std::vector<Cell>& cells) const {
+    std::string text;
+    for (std::size_t k = 0; k < widths_.size(); ++k) add(text, k, cell(cells, k));
+    return std::string(text.substr(0, text.find_last_not_of(' ') + 1));
+  }
+
+  std::size_t width() const {
+    std::size_t width = 0;
+    for (std::size_t k = 0; k < widths_.size(); ++k) {
+      if (table_.columns[k].shown) width += widths_[k] + (width > 0 ? 2 : 0);
+    }
+    return width;
+  }
+
+ private:
+  static std::string tail_of(const std::string& text) {
+    const std::size_t at = std::min(text.find(" ±"), text.find(" ["));
+    return at == std::string::npos ? "" : text.substr(at);
+  }
+
+  std::string cell(const std::vector<Cell>& cells, std::size_t k) const {
+    const std::string text = printable(cells[k].text);
+    if (table_.columns[k].is_text) return text;
+    if (text.empty()) return padded("-", 1 + tails_[k], true);
+    const std::string tail = tail_of(text);
+    return text.substr(0, text.size() - tail.size()) + padded(tail, tails_[k], true);
+  }
+
+  void add(std::string& text, std::size_t k, const std::string& what) const {
+    if (!table_.columns[k].shown) return;
+    if (!text.empty()) text += "  ";
+    text += padded(what, widths_[k], table_.columns[k].is_text);
+  }
+
+  const Table& table_;
+  std::vector<std::vector<std::string>> headings_;
+  std::vector<std::size_t> widths_, tails_;
+};
+
+// "  - a long sentence" with its later lines indented.
+std::string wrapped(const std::string& sentence, std::size_t width) {
+  std::string text;
+  std::string line = "  -";
+  for (const std::string& word : split(printable(sentence), ' ')) {
+    if (width_of(line) + 1 + width_of(word) > width && width_of(line) > 3) {
+      text += line + '\n';
+      line = "   ";
+    }
+    line += ' ' + word;
+  }
+  return text + line + '\n';
+}
+
+std::string escaped_for_markdown(const std::string& text) {
+  std::string result;
+  for (const char c : printable(text)) {
+    if (std::string_view("|\\`*_<>[]").find(c) != std::string_view::npos) result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+std::string csv_value(const Column& column, const Cell& cell) {
+  if (column.is_text) return csv_cell(cell.text);
+  return cell.value ? fmt::format("{}", *cell.value) : "";
+}
+
+}  // namespace
+
+std::string render_text(const Table& table, const TextStyle& style) {
+  const Grid grid(table);
+  const char* bold = style.colours ? "\x1b[1m" : "";
+  const char* plain = style.colours ? "\x1b[0m" : "";
+  std::string text = fmt::format("{}{}{}\n\n", bold, printable(table.title), plain);
+  for (const std::size_t line : {0, 1}) {
+    text += fmt::format("{}{}{}\n", bold, grid.heading(line), plain);
+  }
+  text += std::string(grid.width(), '-') + '\n';
+  for (const auto& row : table.rows) text += grid.row(row) + '\n';
+  text += '\n';
+  for (const std::string& finding : table.findings) text += wrapped(finding, style.width);
+  if (!table.findings.empty()) text += '\n';
+  for (const std::string& note : table.notes) text += wrapped(note, style.width);
+  return text;
+}
+
+std::string render_markdown(const Table& table) {
+  std::string headings = "|", rule = "|";
+  for (const Column& column : table.columns) {
+    if (!column.shown) continue;
+    headings += fmt::format(" {} |", escaped_for_markdown(column.heading));
+    rule += column.is_text ? " --- |" : " ---: |";
+  }
+  std::string text =
+      fmt::format("## {}\n\n{}\n{}\n", escaped_for_markdown(table.title), headings, rule);
+  for (const auto& row : table.rows) {
+    text += '|';
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      if (table.columns[k].shown) text += fmt::format(" {} |", escaped_for_markdown(row[k].text));
+    }
+    text += '\n';
+  }
+  for (const auto* sentences : {&table.findings, &table.notes}) {
+    if (!sentences->empty()) text += '\n';
+    for (const std::string& sentence : *sentences) {
+      text += fmt::format("- {}\n", escaped_for_markdown(sentence));
+    }
+  }
+  return text;
+}
+
+std::string render_csv(const Table& table) {
+  std::vector<std::string> cells;
+  for (const Column& column : table.columns) {
+    cells.push_back(column.key);
+    if (!column.has_interval) continue;
+    cells.push_back(column.key + "_low");
+    cells.push_back(column.key + "_high");
+  }
+  std::string text = join(cells, ",") + '\n';
+  for (const auto& row : table.rows) {
+    cells.clear();
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      cells.push_back(csv_value(table.columns[k], row[k]));
+      if (!table.columns[k].has_interval) continue;
+      const auto& interval = row[k].interval;
+      cells.push_back(interval ? fmt::format("{}", interval->low) : "");
+      cells.push_back(interval ? fmt::format("{}", interval->high) : "");
+    }
+    text += join(cells, ",") + '\n';
+  }
+  return text;
+}
+
+std::string render(const std::vector<Table>& tables, Format format, const TextStyle& style) {
+  if (format == Format::json) return render_json(tables);
+  std::string text;
+  for (const Table& table : tables) {
+    if (!text.empty()) text += '\n';
+    text += format == Format::text       ? render_text(table, style)
+            : format == Format::markdown ? render_markdown(table)
+                                         : render_csv(table);
+  }
+  return text;
+}
+
+}  // namespace paceline

@@ -1,0 +1,35 @@
+// A table as text, markdown, CSV or JSON. All say the same.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/table.h"
+
+namespace paceline {
+
+enum class Format { text, markdown, csv, json };
+
+// "text", "md", "csv", "json"; throws usage otherwise.
+Format format_of(std::string_view name);
+std::string_view extension_of(Format format);  // "txt", "md", "csv", "json"
+
+struct TextStyle {
+  bool colours = false;
+  std::size_t width = 140;  // notes are wrapped to it; the table itself is never cut
+};
+
+std::string render_text(const Table& table, const TextStyle& style = {});
+std::string render_markdown(const Table& table);
+
+// A header line, then a line a row; gaps are empty cells. Shares are from 0 to 1.
+std::string render_csv(const Table& table);
+
+// {"schema": 1, "tables": [{"title", "workload", "precision", "scaling", "base", "interval",
+// "rows": [{KEY: number, text or null, "speed_up_low": .., ..}], "findings", "notes"}]}
+std::string render_json(const std::vector<Table>& tables);
+
+std::string render(const std::vector<Table>& tables, Format format, const TextStyle& style = {});
+
+}  // namespace paceline

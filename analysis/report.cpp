@@ -1,0 +1,91 @@
+#include "analysis/report.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <ostream>
+
+#include "analysis/plot.h"
+#include "analysis/row_facts.h"
+#include "analysis/table.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "results/store.h"
+
+namespace paceline {
+
+namespace {
+
+struct Result {
+  Table table;
+  std::optional<Plot> plot;
+};
+
+Result result_of(const Study& study, Base base) {
+  const Comparison comparison = compare(study, base);
+  std::vector<RowFacts> facts;
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    facts.push_back(row_facts(study, comparison, i));
+  }
+  Result result{make_table(study, comparison, facts), std::nullopt};
+  result.plot = make_plot(study, comparison, facts, result.table.title);
+  return result;
+}
+
+void write_tables(const std::vector<Table>& tables, const std::filesystem::path& out,
+                  ReportFiles& files) {
+  make_folder(out);
+  for (const Format format : {Format::markdown, Format::csv, Format::json}) {
+    files.tables.push_back(out / fmt::format("report.{}", extension_of(format)));
+    replace_file(files.tables.back(), render(tables, format));
+  }
+}
+
+void draw_plots(const std::vector<Result>& results, const ReportOptions& options,
+                ReportFiles& files) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].plot) continue;
+    const std::string stem = i == 0 ? "speedup" : fmt::format("speedup-{}", i + 1);
+    for (const std::string& format : options.plots) {
+      const std::filesystem::path file = options.out / fmt::format("{}.{}", stem, format);
+      draw_plot(*results[i].plot, format, file);
+      files.plots.push_back(file);
+    }
+  }
+}
+
+void print_files(const ReportFiles& files, std::ostream& stream) {
+  stream << '\n';
+  for (const auto& file : files.plots) stream << "speed-up plot: " << file.string() << '\n';
+  if (files.plots.empty()) stream << "no speed-up plot was drawn\n";
+  for (const auto& file : files.tables) stream << "table: " << file.string() << '\n';
+}
+
+}  // namespace
+
+ReportFiles write_report(const std::vector<std::filesystem::path>& studies,
+                         const ReportOptions& options, std::ostream& stream) {
+  for (const std::string& format : options.plots) check_plot_format(format);
+  const std::vector<Study> all = make_studies(load_stores(studies), options.only);
+  std::vector<Result> results;
+  std::vector<Table> tables;
+  for (const Study& study : all) {
+    results.push_back(result_of(study, options.base));
+    tables.push_back(results.back().table);
+  }
+  stream << render(tables, options.format, options.style) << std::flush;
+  ReportFiles files;
+  if (options.out.empty()) return files;
+  write_tables(tables, options.out, files);
+  std::optional<Error> refused;
+  try {
+    draw_plots(results, options, files);
+  } catch (const Error& error) {
+    refused = error;
+  }
+  if (options.format == Format::text) print_files(files, stream);
+  if (refused) throw *refused;
+  return files;
+}
+
+}  // namespace paceline

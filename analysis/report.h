@@ -1,0 +1,37 @@
+// From studies to what a user reads: table, findings, legend, files and plots. The one entry for
+// the verbs.
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "analysis/comparison.h"
+#include "analysis/render.h"
+#include "analysis/study.h"
+
+namespace paceline {
+
+struct ReportOptions {
+  Base base = Base::matched;
+  Format format = Format::text;  // of what is printed
+  TextStyle style;
+  std::filesystem::path out;  // folder for report.md, .csv, .json and plots; empty: only print
+  std::vector<std::string> plots = {"svg", "png"};
+  std::vector<Selection> only;
+};
+
+struct ReportFiles {
+  std::vector<std::filesystem::path> tables;  // report.md, report.csv, report.json
+  std::vector<std::filesystem::path> plots;   // speedup.svg, ...; speedup-2.svg for a second table
+};
+
+// Prints the report to `stream` and writes the files (over older ones: a report can be made
+// again). In text, the paths written are printed last. Throws input or usage before anything is
+// printed where the records cannot be reported, and usage after all else where plots were wanted
+// and gnuplot is missing.
+ReportFiles write_report(const std::vector<std::filesystem::path>& studies,
+                         const ReportOptions& options, std::ostream& stream);
+
+}  // namespace paceline

@@ -1,0 +1,63 @@
+#include "analysis/row_facts.h"
+
+#include <vector>
+
+namespace paceline {
+
+namespace {
+
+using Quantity = std::optional<double> Run::*;
+
+std::vector<double> values(const Row& row, Quantity quantity) {
+  std::vector<double> result;
+  for (const Run& run : row.runs) {
+    if (run.*quantity) result.push_back(*(run.*quantity));
+  }
+  return result;
+}
+
+std::optional<double> mean(const Row& row, Quantity quantity) {
+  const std::vector<double> all = values(row, quantity);
+  if (all.empty()) return std::nullopt;
+  double sum = 0;
+  for (const double value : all) sum += value;
+  return sum / static_cast<double>(all.size());
+}
+
+std::optional<Estimate> estimate(const Row& row, Quantity quantity) {
+  const std::vector<double> all = values(row, quantity);
+  if (all.empty()) return std::nullopt;
+  Estimate result = geometric_mean(all);
+  if (row.tainted) result.interval.reset();
+  return result;
+}
+
+std::optional<double> share_of_step(const Row& row, double Run::*phase) {
+  double seconds = 0, steps = 0;
+  for (const Run& run : row.runs) {
+    seconds += run.*phase;
+    steps += run.phase_step;
+  }
+  return steps > 0 ? std::optional(seconds / steps) : std::nullopt;
+}
+
+}  // namespace
+
+RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t index) {
+  const Row& row = study.rows[index];
+  const auto& speed_up = comparison.speed_ups[index];
+  RowFacts facts;
+  facts.row = &row;
+  facts.speed_up = speed_up ? &*speed_up : nullptr;
+  facts.fit_seconds = estimate(row, &Run::fit_seconds);
+  facts.samples_per_second = estimate(row, &Run::samples_per_second);
+  facts.step_seconds = mean(row, &Run::step_seconds);
+  facts.first_epoch_seconds = mean(row, &Run::first_epoch_seconds);
+  facts.utilization = mean(row, &Run::utilization);
+  facts.test_accuracy = mean(row, &Run::test_accuracy);
+  facts.input_stall = share_of_step(row, &Run::phase_input);
+  facts.exposed_communication = share_of_step(row, &Run::phase_communication);
+  return facts;
+}
+
+}  // namespace paceline

@@ -1,0 +1,23 @@
+// The means over a row's runs that the columns show.
+#pragma once
+
+#include <optional>
+
+#include "analysis/comparison.h"
+
+namespace paceline {
+
+struct RowFacts {
+  const Row* row = nullptr;
+  const SpeedUp* speed_up = nullptr;  // none where there is no base
+  std::optional<Estimate> fit_seconds, samples_per_second;
+  std::optional<double> step_seconds, first_epoch_seconds, utilization, test_accuracy;
+  // Shares of the step, over ranks and runs: waiting for input, waiting for communication.
+  std::optional<double> input_stall, exposed_communication;
+
+  const Run& run() const { return row->first(); }
+};
+
+RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t index);
+
+}  // namespace paceline

@@ -1,0 +1,117 @@
+#include "analysis/run.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace paceline {
+
+namespace {
+
+std::string text_of(const Record& record, const char* pointer) {
+  const Json::json_pointer path(pointer);
+  if (!record.json().contains(path) || !record.json().at(path).is_string()) return "";
+  return record.json().at(path).get<std::string>();
+}
+
+std::optional<int> integer_of(const Record& record, const char* pointer) {
+  const auto number = record.number(pointer);
+  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+std::optional<double> median_step(const Json& record) {
+  const Json::json_pointer path("/timing/step_seconds");
+  if (!record.contains(path) || !record.at(path).is_array()) return std::nullopt;
+  std::optional<double> slowest;
+  for (const Json& rank : record.at(path)) {
+    if (!rank.is_object() || !rank.contains("p50") || !rank["p50"].is_number()) continue;
+    slowest = std::max(slowest.value_or(0), rank["p50"].get<double>());
+  }
+  return slowest;
+}
+
+void add_phases(Run& run, const Json& record) {
+  const auto phases = record.find("phases");
+  if (phases == record.end() || !phases->is_array()) return;
+  const auto number = [](const Json& rank, const char* key) {
+    const auto it = rank.find(key);
+    return it != rank.end() && it->is_number() ? it->get<double>() : 0.0;
+  };
+  for (const Json& rank : *phases) {
+    run.phase_input += number(rank, "input");
+    run.phase_communication += number(rank, "communication");
+    run.phase_step += number(rank, "step");
+  }
+}
+
+// Of batch per replica, global batch and rate, what follows from the others.
+void fill_in(Run& run) {
+  if (!run.global_batch && run.batch_per_replica) {
+    run.global_batch = *run.batch_per_replica * run.gpus;
+  }
+  if (!run.batch_per_replica && run.global_batch) {
+    run.batch_per_replica = *run.global_batch / run.gpus;
+  }
+  if (!run.samples_per_second && run.samples && run.fit_seconds) {
+    run.samples_per_second = *run.samples / *run.fit_seconds;
+  }
+}
+
+std::string system_of(const Record& record) {
+  const std::string stack = text_of(record, "/provenance/stack");
+  const std::string hardware = text_of(record, "/provenance/hardware");
+  return stack + (stack.empty() || hardware.empty() ? "" : ", ") + hardware;
+}
+
+}  // namespace
+
+std::optional<double> Run::cpus_per_replica() const {
+  if (!cpus_per_task) return std::nullopt;
+  return static_cast<double>(*cpus_per_task) * ntasks.value_or(1) / gpus;
+}
+
+Run run_of(const Record& record) {
+  Run run;
+  run.where = record.where();
+  run.kind = record.kind();
+  run.study = record.study();
+  run.status = record.status();
+  run.reason = record.reason();
+  run.session = record.session();
+  run.build = record.build();
+  run.workload = record.workload();
+  run.parameters = record.parameters();
+  run.precision = text_of(record, "/parameters/precision");
+  run.backend = run.parameters.text("backend").value_or("");
+  run.system = system_of(record);
+  run.cpu_model = text_of(record, "/provenance/cpu_model");
+  run.source = text_of(record, "/provenance/source");
+  run.time_is = text_of(record, "/provenance/time_is");
+  run.rate_is = text_of(record, "/provenance/rate_is");
+  run.repeat = record.repeat();
+  run.round = record.round();
+  run.resumed = record.flag("resumed");
+  run.oversubscribed = record.flag("oversubscribed");
+  run.synthetic = record.flag("synthetic");
+  run.gpus = record.layout().gpus;
+  run.nodes = integer_of(record, "/layout/nodes");
+  run.ntasks = integer_of(record, "/layout/ntasks");
+  run.cpus_per_task = integer_of(record, "/layout/cpus_per_task");
+  run.replicas_are_cores = record.layout().replicas_are_cores;
+  run.fit_seconds = record.number("/timing/fit_seconds");
+  run.first_epoch_seconds = record.number("/timing/first_epoch_seconds");
+  run.step_seconds = median_step(record.json());
+  run.warmup_steps = record.number("/timing/warmup_steps_excluded");
+  run.samples_per_second = record.number("/throughput/samples_per_second");
+  run.samples = record.number("/throughput/samples");
+  run.steps = record.number("/throughput/steps");
+  run.global_batch = record.number("/plan/global_batch");
+  if (!run.global_batch) run.global_batch = record.number("/parameters/global_batch");
+  run.batch_per_replica = record.number("/parameters/batch_per_replica");
+  run.utilization = record.number("/utilization");
+  run.test_accuracy = record.number("/quality/test_accuracy");
+  add_phases(run, record.json());
+  fill_in(run);
+  return run;
+}
+
+}  // namespace paceline

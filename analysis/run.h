@@ -1,0 +1,40 @@
+// What the analysis needs of one record, read once: flat and typed.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "results/record.h"
+
+namespace paceline {
+
+struct Run {
+  std::string where;  // file, or file and line
+  std::string kind, study, status, reason, session, build, workload, precision, backend;
+  std::string system;                    // published: software stack and hardware; else empty
+  std::string cpu_model;                 // of the machine, where known
+  std::string source, time_is, rate_is;  // published: where, and what its numbers mean
+  Point parameters;
+  int repeat = 1, round = 0;
+  bool resumed = false, oversubscribed = false, synthetic = false;
+
+  int gpus = 1;
+  std::optional<int> nodes, ntasks, cpus_per_task;
+  bool replicas_are_cores = true;
+
+  std::optional<double> fit_seconds, first_epoch_seconds, step_seconds;  // step: median, all ranks
+  std::optional<double> samples_per_second, samples, steps, warmup_steps;
+  std::optional<double> batch_per_replica, global_batch;
+  std::optional<double> utilization, test_accuracy;  // 0 to 1
+
+  // Sums over ranks; the step is 0 where there are no phases.
+  double phase_input = 0, phase_communication = 0, phase_step = 0;
+
+  // Never enters an interval.
+  bool tainted() const { return resumed || oversubscribed; }
+  std::optional<double> cpus_per_replica() const;
+};
+
+Run run_of(const Record& record);
+
+}  // namespace paceline

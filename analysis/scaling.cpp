@@ -1,0 +1,127 @@
+#include "analysis/scaling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+
+namespace {
+
+using Runs = std::vector<const Run*>;
+using Quantity = std::optional<double> Run::*;
+
+bool known(const Runs& runs, Quantity quantity) {
+  return std::all_of(runs.begin(), runs.end(),
+                     [&](const Run* run) { return (run->*quantity).has_value(); });
+}
+
+// The first run whose value differs from the first run's by more than `tolerance`.
+const Run* odd_one(const Runs& runs, Quantity quantity, double tolerance = 1e-6) {
+  const double first = *(runs[0]->*quantity);
+  const auto it = std::find_if(runs.begin(), runs.end(), [&](const Run* run) {
+    return std::abs(*(run->*quantity) - first) > tolerance;
+  });
+  return it == runs.end() ? nullptr : *it;
+}
+
+bool fixed(const Runs& runs, Quantity quantity) {
+  return known(runs, quantity) && !odd_one(runs, quantity);
+}
+
+double samples_tolerance(const Runs& runs) {
+  double tolerance = 0;
+  for (const Run* run : runs) {
+    const double epochs = run->parameters.real("epochs").value_or(1);
+    tolerance = std::max(tolerance, run->global_batch.value_or(0) * epochs);
+  }
+  return tolerance;
+}
+
+std::string described(const Run& run) {
+  std::string text = fmt::format("{} replica{}", run.gpus, run.gpus == 1 ? "" : "s");
+  const auto add = [&](const char* what, std::optional<double> value) {
+    if (value) text += fmt::format(", {} {:.0f}", what, *value);
+  };
+  add("samples", run.samples);
+  add("steps", run.steps);
+  add("batch per replica", run.batch_per_replica);
+  return text;
+}
+
+[[noreturn]] void refuse(const Run& a, const Run& b, const char* what) {
+  throw Error(ErrorKind::usage,
+              fmt::format("records of different studies are mixed: {} ({}; {})", what, described(a),
+                          described(b)),
+              a.where + " and " + b.where,
+              "report them apart, or choose with --only, e.g. --only batch_per_replica=32");
+}
+
+Scaling of_unknown_total(const Runs& runs) {
+  if (!known(runs, &Run::batch_per_replica)) return Scaling::unknown;
+  const Run* odd = odd_one(runs, &Run::batch_per_replica);
+  if (!odd) return Scaling::weak;
+  if (fixed(runs, &Run::global_batch)) return Scaling::strong;
+  refuse(*runs[0], *odd, "neither the batch per replica nor the global batch is the same");
+}
+
+}  // namespace
+
+std::string_view name_of(Scaling scaling) {
+  switch (scaling) {
+    case Scaling::strong:
+      return "strong";
+    case Scaling::fixed_epochs:
+      return "fixed-epochs";
+    case Scaling::weak:
+      return "weak";
+    case Scaling::one_size:
+      return "one size";
+    case Scaling::unknown:
+      return "unknown";
+  }
+  return "?";
+}
+
+std::string_view explanation_of(Scaling scaling) {
+  switch (scaling) {
+    case Scaling::strong:
+      return "total samples and global batch are fixed";
+    case Scaling::fixed_epochs:
+      return "total samples and batch per replica are fixed, so the global batch grows";
+    case Scaling::weak:
+      return "batch per replica is fixed and the work grows with the replicas";
+    case Scaling::one_size:
+      return "every run has the same number of replicas: there is no scaling to see";
+    case Scaling::unknown:
+      return "the batch is not stated, so it cannot be derived";
+  }
+  return "";
+}
+
+bool compares_rates(Scaling scaling) {
+  return scaling == Scaling::weak || scaling == Scaling::unknown;
+}
+
+Scaling scaling_of(const Runs& runs) {
+  const bool one_size = std::all_of(runs.begin(), runs.end(),
+                                    [&](const Run* run) { return run->gpus == runs[0]->gpus; });
+  if (!known(runs, &Run::samples)) return one_size ? Scaling::one_size : of_unknown_total(runs);
+  const Run* odd_samples = odd_one(runs, &Run::samples, samples_tolerance(runs));
+  const bool per_replica_fixed = fixed(runs, &Run::batch_per_replica);
+  if (odd_samples) {
+    if (!one_size && per_replica_fixed && fixed(runs, &Run::steps)) return Scaling::weak;
+    refuse(*runs[0], *odd_samples, "neither the total of samples nor steps and batch are the same");
+  }
+  if (one_size) return Scaling::one_size;
+  if (!known(runs, &Run::batch_per_replica)) return Scaling::unknown;
+  if (fixed(runs, &Run::global_batch)) return Scaling::strong;
+  if (per_replica_fixed) return Scaling::fixed_epochs;
+  refuse(*runs[0], *odd_one(runs, &Run::batch_per_replica),
+         "neither the batch per replica nor the global batch is the same");
+}
+
+}  // namespace paceline

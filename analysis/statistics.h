@@ -1,0 +1,52 @@
+// Intervals from few runs. The run is the unit of replication, never the step.
+//
+// Times and rates are positive and their noise is a factor, so their means, ratios and intervals
+// are taken on logarithms and given back as factors. See Hoefler and Belli, "Scientific
+// benchmarking of parallel computing systems", SC15.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace paceline {
+
+constexpr double kConfidence = 0.95;
+
+struct Interval {
+  double low = 0, high = 0;
+};
+
+struct Estimate {
+  double value = 0;
+  std::optional<Interval> interval;  // none from fewer than two values
+  std::size_t count = 0;
+};
+
+enum class RatioKind {
+  single,  // too few runs for an interval
+  paired,  // t interval of the log ratios of runs that shared a round
+  welch,   // Welch's t interval of the difference of mean logs
+};
+
+struct Ratio {
+  Estimate estimate;
+  RatioKind kind = RatioKind::single;
+};
+
+// Two-sided quantile of Student's t: 12.706 for 1 degree of freedom at 95 %. Fractional degrees
+// of freedom are welcome.
+double t_quantile(double degrees_of_freedom, double confidence = kConfidence);
+
+// Geometric mean of positive values with the t interval of the mean of their logs. Values are
+// not empty.
+Estimate geometric_mean(std::span<const double> values);
+
+// exp(mean) of log ratios of pairs with the t interval of their mean. Not empty.
+Ratio paired_ratio(std::span<const double> log_ratios);
+
+// Geometric mean of `above` over that of `below`, runs independent: Welch's interval on logs with
+// the degrees of freedom of Welch and Satterthwaite. No interval unless both have two values.
+Ratio independent_ratio(std::span<const double> above, std::span<const double> below);
+
+}  // namespace paceline

@@ -1,0 +1,231 @@
+#include "analysis/study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "analysis/labels.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// Of these a table has columns of its own, or they are the same in all of it.
+const std::set<std::string, std::less<>> kOwnColumns = {
+    "gpus", "nodes", "cpus_per_task", "cpus_per_replica", "backend", "precision", "seed"};
+
+std::optional<std::string> field(const Run& run, const std::string& key) {
+  if (key == "kind") return run.kind;
+  if (key == "study") return run.study;
+  if (key == "session") return run.session;
+  if (key == "build") return run.build;
+  if (key == "system") return run.system;
+  if (key == "workload") return run.workload;
+  if (key == "precision") return run.precision;
+  return run.parameters.text(key);
+}
+
+void check_key(const std::string& key) {
+  std::vector<std::string> known = {"kind", "study", "session", "build", "system", "workload"};
+  for (const Parameter& parameter : parameters()) known.emplace_back(parameter.name);
+  if (std::find(known.begin(), known.end(), key) != known.end()) return;
+  throw Error(ErrorKind::usage, fmt::format("records have no \"{}\"", key), "--only",
+              suggestion(key, known));
+}
+
+std::vector<Run> selected_runs(const StoreContent& content,
+                               const std::vector<Selection>& selections) {
+  for (const Selection& selection : selections) check_key(selection.key);
+  std::vector<Run> runs;
+  std::vector<std::set<std::string>> seen(selections.size());
+  for (const Record& record : content.records) {
+    if (record.kind() == "collective") continue;
+    Run run = run_of(record);
+    bool wanted = true;
+    for (std::size_t i = 0; i < selections.size(); ++i) {
+      const auto value = field(run, selections[i].key);
+      if (value) seen[i].insert(*value);
+      wanted = wanted && value == selections[i].value;
+    }
+    if (wanted) runs.push_back(std::move(run));
+  }
+  for (std::size_t i = 0; i < selections.size(); ++i) {
+    if (seen[i].contains(selections[i].value)) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("no record has {} \"{}\"", selections[i].key, selections[i].value),
+                "--only", suggestion(selections[i].value, {seen[i].begin(), seen[i].end()}));
+  }
+  return runs;
+}
+
+// Everything but layout, backend and seed.
+std::string other_parameters(const Run& run) {
+  std::string text;
+  for (const auto& [name, value] : run.parameters.values()) {
+    if (kOwnColumns.contains(name) || !find_parameter(name)->identity) continue;
+    text += name + '=' + to_text(value) + ',';
+  }
+  return text;
+}
+
+std::string layout_key(const Run& run) {
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}", run.kind, run.system, run.backend, run.gpus,
+                     run.nodes.value_or(0), run.ntasks.value_or(0), run.cpus_per_task.value_or(0));
+}
+
+std::vector<Row> make_rows(std::vector<Run> runs) {
+  std::unordered_map<std::string, std::size_t> index;
+  std::vector<Row> rows;
+  for (Run& run : runs) {
+    const auto [it, first] =
+        index.emplace(layout_key(run) + '|' + other_parameters(run), rows.size());
+    if (first) rows.emplace_back();
+    rows[it->second].runs.push_back(std::move(run));
+  }
+  for (Row& row : rows) {
+    const auto clean = std::stable_partition(row.runs.begin(), row.runs.end(),
+                                             [](const Run& run) { return !run.tainted(); });
+    row.tainted = clean == row.runs.begin();
+    if (row.tainted) continue;
+    row.left_out = static_cast<std::size_t>(row.runs.end() - clean);
+    row.runs.erase(clean, row.runs.end());
+  }
+  return rows;
+}
+
+// A parameter is an axis of its own where rows of one layout differ in it.
+std::vector<std::string> axes_of(const std::vector<Row>& rows) {
+  std::map<std::string, std::map<std::string, std::string>> first_of_layout;
+  std::set<std::string> differing;
+  for (const Row& row : rows) {
+    auto& first = first_of_layout[layout_key(row.first())];
+    for (const auto& [name, value] : row.first().parameters.values()) {
+      if (kOwnColumns.contains(name) || !find_parameter(name)->identity) continue;
+      const auto [it, is_first] = first.emplace(name, to_text(value));
+      if (!is_first && it->second != to_text(value)) differing.insert(name);
+    }
+  }
+  std::vector<std::string> axes;
+  for (const Parameter& parameter : parameters()) {
+    if (differing.contains(std::string(parameter.name))) axes.emplace_back(parameter.name);
+  }
+  return axes;
+}
+
+void sort_rows(Study& study) {
+  const auto key = [&](const Row& row) {
+    const Run& run = row.first();
+    std::string axes;
+    for (const std::string& axis : study.axes) {
+      axes += run.parameters.text(axis).value_or("") + ',';
+    }
+    return std::tuple(run.kind, run.system, run.backend, axes, run.gpus, run.nodes.value_or(0),
+                      run.cpus_per_task.value_or(0));
+  };
+  std::stable_sort(study.rows.begin(), study.rows.end(),
+                   [&](const Row& a, const Row& b) { return key(a) < key(b); });
+}
+
+using Group = std::tuple<std::string, std::string, Scaling>;  // workload, precision, type
+
+// Runs of one size have no type of their own: they join the one type that their like have.
+void settle_one_sizes(std::map<Group, std::vector<Run>>& groups) {
+  for (auto it = groups.begin(); it != groups.end();) {
+    const auto& [workload, precision, scaling] = it->first;
+    std::vector<Group> hosts;
+    for (const auto& [group, runs] : groups) {
+      if (std::get<0>(group) == workload && std::get<1>(group) == precision &&
+          std::get<2>(group) != Scaling::one_size) {
+        hosts.push_back(group);
+      }
+    }
+    if (scaling != Scaling::one_size || hosts.size() != 1) {
+      ++it;
+      continue;
+    }
+    auto& host = groups[hosts.front()];
+    std::move(it->second.begin(), it->second.end(), std::back_inserter(host));
+    it = groups.erase(it);
+  }
+}
+
+std::map<Group, std::vector<Run>> grouped(std::vector<Run> runs) {
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::vector<Run>>
+      systems;
+  for (Run& run : runs) {
+    auto& system = systems[{run.workload, run.precision, run.kind, run.system}];
+    system.push_back(std::move(run));
+  }
+  std::map<Group, std::vector<Run>> groups;
+  for (auto& [key, members] : systems) {
+    std::vector<const Run*> pointers;
+    for (const Run& run : members) pointers.push_back(&run);
+    auto& group = groups[{std::get<0>(key), std::get<1>(key), scaling_of(pointers)}];
+    std::move(members.begin(), members.end(), std::back_inserter(group));
+  }
+  settle_one_sizes(groups);
+  return groups;
+}
+
+void refuse_mixture(const std::map<Group, std::vector<Run>>& groups) {
+  const auto all_published = [](const auto& group) {
+    return std::all_of(group.second.begin(), group.second.end(),
+                       [](const Run& run) { return run.kind == "published"; });
+  };
+  if (groups.size() < 2 || std::all_of(groups.begin(), groups.end(), all_published)) return;
+  const auto& [a, runs_a] = *groups.begin();
+  const auto& [b, runs_b] = *std::next(groups.begin());
+  const std::string where = runs_a.front().where + " and " + runs_b.front().where;
+  const auto refuse = [&](const char* what, std::string_view left, std::string_view right,
+                          const char* key) {
+    const auto shown = [](std::string_view text) { return text.empty() ? "not stated" : text; };
+    throw Error(ErrorKind::usage,
+                fmt::format("{} are mixed: {} and {}", what, shown(left), shown(right)), where,
+                key ? fmt::format("choose one with --only {}={}", key, left.empty() ? right : left)
+                    : "report them apart");
+  };
+  if (std::get<0>(a) != std::get<0>(b)) {
+    refuse("workloads", std::get<0>(a), std::get<0>(b), "workload");
+  }
+  if (std::get<1>(a) != std::get<1>(b)) {
+    refuse("precisions", std::get<1>(a), std::get<1>(b), "precision");
+  }
+  refuse("scaling types", name_of(std::get<2>(a)), name_of(std::get<2>(b)), nullptr);
+}
+
+}  // namespace
+
+std::vector<Study> make_studies(const StoreContent& content,
+                                const std::vector<Selection>& selections) {
+  std::vector<Run> runs = selected_runs(content, selections);
+  const std::vector<std::string> notes = record_notes(content, runs);
+  std::erase_if(runs, [](const Run& run) { return run.status != "completed"; });
+  if (runs.empty()) {
+    throw Error(ErrorKind::input, "no completed record",
+                notes.empty() ? "the folders named" : notes.front(),
+                "run the study first, or name another folder");
+  }
+  auto groups = grouped(std::move(runs));
+  refuse_mixture(groups);
+  std::vector<Study> studies;
+  for (auto& [group, members] : groups) {
+    Study study;
+    std::tie(study.workload, study.precision, study.scaling) = group;
+    study.replicas_are_cores = members.front().replicas_are_cores;
+    study.rows = make_rows(std::move(members));
+    study.axes = axes_of(study.rows);
+    sort_rows(study);
+    study.notes = row_notes(study);
+    study.notes.insert(study.notes.end(), notes.begin(), notes.end());
+    studies.push_back(std::move(study));
+  }
+  return studies;
+}
+
+}  // namespace paceline

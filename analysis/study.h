@@ -1,0 +1,43 @@
+// From records to the rows of a table: runs of one point stand together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/run.h"
+#include "analysis/scaling.h"
+#include "results/store.h"
+
+namespace paceline {
+
+// The completed runs of one point: one kind, system, layout and set of parameters (the seed aside).
+struct Row {
+  std::vector<Run> runs;     // what is averaged; never empty
+  bool tainted = false;      // there are only resumed or oversubscribed runs: no interval
+  std::size_t left_out = 0;  // resumed or oversubscribed runs beside clean ones
+
+  const Run& first() const { return runs.front(); }
+};
+
+// Records that can stand in one table: one workload, precision and scaling type.
+struct Study {
+  std::string workload, precision;
+  Scaling scaling = Scaling::unknown;
+  bool replicas_are_cores = false;
+  std::vector<Row> rows;           // by kind, system, backend, axes, gpus, nodes, CPUs
+  std::vector<std::string> axes;   // parameters that differ between rows of one layout
+  std::vector<std::string> notes;  // one sentence each, for the legend
+};
+
+// Chooses records: a parameter's name, or kind, study, session, build, system or workload.
+struct Selection {
+  std::string key, value;
+};
+
+// Throws usage, naming records, where workloads, precisions or scaling types are mixed; published
+// pages, which nobody can run again, make a study each instead. Throws input where no completed
+// record is left.
+std::vector<Study> make_studies(const StoreContent& content,
+                                const std::vector<Selection>& selections = {});
+
+}  // namespace paceline

@@ -1,0 +1,226 @@
+#include "analysis/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "analysis/findings.h"
+#include "analysis/labels.h"
+#include "analysis/legend.h"
+
+namespace paceline {
+
+namespace {
+
+// Four significant digits, but no decimals that were never measured.
+int digits_of(double value, bool exact) {
+  if (exact && value == std::floor(value)) return 0;
+  const double magnitude = std::abs(value);
+  return magnitude >= 1000 ? 0 : magnitude >= 100 ? 1 : magnitude >= 10 ? 2 : 3;
+}
+
+Cell number(std::optional<double> value, int digits) {
+  if (!value) return {};
+  return {fmt::format("{:.{}f}", *value, digits), value, std::nullopt};
+}
+
+Cell whole(std::optional<int> value) {
+  if (!value) return {};
+  return {std::to_string(*value), *value, std::nullopt};
+}
+
+Cell percent(std::optional<double> share, int digits = 1) {
+  if (!share) return {};
+  return {fmt::format("{:.{}f} %", *share * 100, digits), share, std::nullopt};
+}
+
+// "1.69 ±0.03", or "1.7 [0.9, 3.1]" where the interval is so wide that it is lopsided.
+Cell estimate(const Estimate& estimate, int digits) {
+  Cell cell = number(estimate.value, digits);
+  if (!estimate.interval) return cell;
+  const auto [low, high] = *estimate.interval;
+  const double half_width = std::max(high - estimate.value, estimate.value - low);
+  cell.interval = estimate.interval;
+  cell.text += half_width > 0.25 * estimate.value
+                   ? fmt::format(" [{:.{}f}, {:.{}f}]", low, digits, high, digits)
+                   : fmt::format(" ±{:.{}f}", half_width, digits);
+  return cell;
+}
+
+Cell measured(const std::optional<Estimate>& value) {
+  if (!value) return {};
+  return estimate(*value, digits_of(value->value, value->count == 1));
+}
+
+Cell speed_up_cell(const RowFacts& facts) {
+  return facts.speed_up ? estimate(facts.speed_up->ratio.estimate, 2) : Cell{};
+}
+
+// Shown where the rows of one table have unlike intervals.
+Cell interval_kind_cell(const RowFacts& facts) {
+  if (!facts.speed_up || !facts.speed_up->ratio.estimate.interval) return {};
+  return {facts.speed_up->ratio.kind == RatioKind::paired ? "paired" : "welch", {}, {}};
+}
+
+Cell karp_flatt_cell(const RowFacts& facts) {
+  return facts.speed_up ? number(facts.speed_up->karp_flatt, 3) : Cell{};
+}
+
+Cell cpus_per_replica_cell(const RowFacts& facts) {
+  const auto cpus = facts.run().cpus_per_replica();
+  return cpus ? number(cpus, *cpus == std::floor(*cpus) ? 0 : 1) : Cell{};
+}
+
+struct Definition {
+  Column column;
+  std::function<Cell(const RowFacts&)> cell;
+  bool essential = false;
+};
+
+Column text_column(const char* key, const char* heading) {
+  return {key, heading, true};
+}
+Column whole_column(const char* key, const char* heading) {
+  return {key, heading, false, true};
+}
+Column real_column(const char* key, const char* heading) {
+  return {key, heading};
+}
+
+Column interval_column(const char* key, const char* heading) {
+  return {key, heading, false, false, true};
+}
+
+void add_layout(std::vector<Definition>& all, const Study& study) {
+  all.push_back({text_column("system", "system"), [](const RowFacts& f) {
+                   return Cell{f.run().system, {}, {}};
+                 }});
+  all.push_back(
+      {whole_column("nodes", "nodes"), [](const RowFacts& f) { return whole(f.run().nodes); }});
+  all.push_back(
+      {whole_column("ntasks", "ntasks"), [](const RowFacts& f) { return whole(f.run().ntasks); }});
+  all.push_back({whole_column("cpus_per_task", "cpus-per-task"),
+                 [](const RowFacts& f) { return whole(f.run().cpus_per_task); }});
+  all.push_back(
+      {whole_column("gpus", "gpus"), [](const RowFacts& f) { return whole(f.run().gpus); }, true});
+  all.push_back({real_column("cpus_per_replica", "CPUs per replica"), cpus_per_replica_cell});
+  all.push_back({text_column("backend", "backend"), [](const RowFacts& f) {
+                   return Cell{f.run().backend, {}, {}};
+                 }});
+  for (const std::string& axis : study.axes) {
+    all.push_back({text_column(axis.c_str(), axis.c_str()), [axis](const RowFacts& f) {
+                     return Cell{f.run().parameters.text(axis).value_or(""), {}, {}};
+                   }});
+  }
+}
+
+void add_results(std::vector<Definition>& all) {
+  all.push_back({whole_column("runs", "runs"),
+                 [](const RowFacts& f) { return whole(static_cast<int>(f.row->runs.size())); },
+                 true});
+  all.push_back({interval_column("fit_seconds", "fit seconds"),
+                 [](const RowFacts& f) { return measured(f.fit_seconds); }});
+  all.push_back({real_column("first_epoch_seconds", "first epoch s"), [](const RowFacts& f) {
+                   return f.first_epoch_seconds ? number(f.first_epoch_seconds,
+                                                         digits_of(*f.first_epoch_seconds, false))
+                                                : Cell{};
+                 }});
+  all.push_back(
+      {real_column("step_seconds", "step ms"), [](const RowFacts& f) {
+         if (!f.step_seconds) return Cell{};
+         const double ms = *f.step_seconds * 1e3;
+         return Cell{fmt::format("{:.{}f}", ms, digits_of(ms, false)), f.step_seconds, {}};
+       }});
+  all.push_back({interval_column("samples_per_second", "samples/s"), [](const RowFacts& f) {
+                   Cell cell = measured(f.samples_per_second);
+                   cell.text = f.samples_per_second
+                                   ? fmt::format("{:.{}f}", f.samples_per_second->value,
+                                                 f.samples_per_second->value < 1000 ? 1 : 0)
+                                   : "";
+                   return cell;
+                 }});
+  all.push_back({interval_column("speed_up", "speed-up"), speed_up_cell, true});
+  all.push_back(
+      {real_column("efficiency", "efficiency"),
+       [](const RowFacts& f) { return f.speed_up ? percent(f.speed_up->efficiency) : Cell{}; },
+       true});
+  all.push_back({real_column("karp_flatt", "Karp-Flatt"), karp_flatt_cell});
+  all.push_back({real_column("input_stall", "input stall"),
+                 [](const RowFacts& f) { return percent(f.input_stall); }});
+  all.push_back({real_column("exposed_communication", "exposed comm."),
+                 [](const RowFacts& f) { return percent(f.exposed_communication); }});
+  all.push_back({real_column("gpu_utilization", "GPU util."),
+                 [](const RowFacts& f) { return percent(f.utilization, 0); }});
+  all.push_back({real_column("test_accuracy", "test accuracy"),
+                 [](const RowFacts& f) { return percent(f.test_accuracy, 2); }});
+  all.push_back({text_column("label", "label"), [](const RowFacts& f) {
+                   return Cell{row_label(*f.row), {}, {}};
+                 }});
+}
+
+void fill(Table& table, const std::vector<Definition>& definitions,
+          const std::vector<RowFacts>& facts) {
+  table.rows.resize(facts.size());
+  for (const Definition& definition : definitions) {
+    Column column = definition.column;
+    column.shown = definition.essential;
+    for (std::size_t i = 0; i < facts.size(); ++i) {
+      Cell cell = definition.cell(facts[i]);
+      column.shown = column.shown || !cell.text.empty();
+      table.rows[i].push_back(std::move(cell));
+    }
+    table.columns.push_back(std::move(column));
+  }
+}
+
+void hide(Table& table, std::string_view key) {
+  for (Column& column : table.columns) column.shown = column.shown && column.key != key;
+}
+
+std::string title_of(const Study& study) {
+  std::string title = study.workload;
+  if (!study.precision.empty()) title += ", " + study.precision;
+  title += study.scaling == Scaling::unknown ? ", scaling type not known"
+                                             : fmt::format(", {} scaling", name_of(study.scaling));
+  if (const std::string label = common_label(study); !label.empty()) title += " (" + label + ")";
+  return title;
+}
+
+std::string interval_kinds(const Comparison& comparison) {
+  std::set<RatioKind> kinds;
+  for (const auto& speed_up : comparison.speed_ups) {
+    if (speed_up && speed_up->ratio.estimate.interval) kinds.insert(speed_up->ratio.kind);
+  }
+  if (kinds.size() > 1) return "mixed";
+  if (kinds.empty()) return "none";
+  return *kinds.begin() == RatioKind::paired ? "paired" : "welch";
+}
+
+}  // namespace
+
+Table make_table(const Study& study, const Comparison& comparison,
+                 const std::vector<RowFacts>& facts) {
+  Table table;
+  table.title = title_of(study);
+  table.workload = study.workload;
+  table.precision = study.precision;
+  table.scaling = name_of(study.scaling);
+  table.base = comparison.base == Base::best ? "best" : "matched";
+  table.interval = interval_kinds(comparison);
+  std::vector<Definition> definitions;
+  add_layout(definitions, study);
+  add_results(definitions);
+  if (table.interval == "mixed") {
+    definitions.push_back({text_column("interval", "interval"), interval_kind_cell});
+  }
+  fill(table, definitions, facts);
+  if (!common_label(study).empty()) hide(table, "label");  // the title has it
+  table.findings = findings(study, comparison, facts);
+  table.notes = legend(study, comparison, facts, table.interval);
+  return table;
+}
+
+}  // namespace paceline

@@ -1,0 +1,40 @@
+// A table as a value: what the text, markdown, CSV and JSON renderers show is the same.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/row_facts.h"
+
+namespace paceline {
+
+struct Cell {
+  std::string text;             // for people; empty is a gap
+  std::optional<double> value;  // for programs; none for texts and gaps
+  std::optional<Interval> interval;
+};
+
+struct Column {
+  std::string key;      // stable: of CSV and JSON, units in the name, shares from 0 to 1
+  std::string heading;  // for people
+  bool is_text = false;
+  bool is_whole = false;
+  bool has_interval = false;  // CSV and JSON give KEY_low and KEY_high beside it
+  bool shown = true;          // false: text and markdown leave it out, it has no data
+};
+
+struct Table {
+  std::string title;
+  std::string workload, precision, scaling, base, interval;  // interval: paired, welch, mixed, none
+  std::vector<Column> columns;
+  std::vector<std::vector<Cell>> rows;
+  std::vector<std::string> findings;  // what the numbers say
+  std::vector<std::string> notes;     // the legend
+};
+
+// Columns without data are not shown, but for the essential ones; programs get them all.
+Table make_table(const Study& study, const Comparison& comparison,
+                 const std::vector<RowFacts>& facts);
+
+}  // namespace paceline

@@ -1,0 +1,100 @@
+#include "analysis/report.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include "cli/verb.h"
+#include "engine/core/error.h"
+#include "engine/core/terminal.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  paceline report results/local/quick
+  paceline report results/local/quick --out report --plots svg,png,pdf
+  paceline report results/reference/cassava-resnet50 --base best
+  paceline report results/reference/imagenet-resnet50 --only precision=amp --format md
+  paceline report monday/quick tuesday/quick --format json
+
+--base matched compares with one replica, the same backend and the same CPUs; --base best
+compares the fastest row of each size with the fastest of one replica.)";
+
+struct Arguments {
+  std::vector<std::string> studies;
+  std::string base = "matched", format = "text", out;
+  std::vector<std::string> plots = {"svg", "png"}, only;
+  bool no_plots = false;
+};
+
+Base base_of(const std::string& name) {
+  if (name == "matched") return Base::matched;
+  if (name == "best") return Base::best;
+  throw Error(ErrorKind::usage, "unknown base \"" + name + "\"", "--base",
+              suggestion(name, {"matched", "best"}));
+}
+
+Selection selection_of(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=VALUE", "--only",
+                "write for example --only backend=mpi");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+TextStyle style_of_terminal() {
+  TextStyle style;
+  style.colours = colours_welcome(STDOUT_FILENO);
+  return style;
+}
+
+int report(const Arguments& arguments, bool plots_asked) {
+  if (arguments.out.empty() && plots_asked) {
+    throw Error(ErrorKind::usage, "plots need a folder to go to", "--plots", "add --out DIR");
+  }
+  ReportOptions options;
+  options.base = base_of(arguments.base);
+  options.format = format_of(arguments.format);
+  options.style = style_of_terminal();
+  options.out = arguments.out;
+  options.plots = arguments.no_plots ? std::vector<std::string>{} : arguments.plots;
+  for (const std::string& text : arguments.only) options.only.push_back(selection_of(text));
+  write_report({arguments.studies.begin(), arguments.studies.end()}, options, std::cout);
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("report", "Table, findings and speed-up plot of a study");
+  verb->footer(kFooter);
+  verb->add_option("STUDY", arguments->studies,
+                   "Folders of run records, records, or published tables")
+      ->required();
+  verb->add_option("--base", arguments->base, "Base of speed-ups: matched or best")
+      ->capture_default_str();
+  verb->add_option("--format", arguments->format, "What is printed: text, md, csv or json")
+      ->capture_default_str();
+  verb->add_option("--out", arguments->out,
+                   "Folder for report.md, report.csv, report.json and the plots");
+  verb->add_option("--only", arguments->only, "Use only records with KEY=VALUE (may be repeated)")
+      ->allow_extra_args(false);
+  CLI::Option* plots = verb->add_option("--plots", arguments->plots,
+                                        "Plots to write: svg, png, pdf; comma-separated")
+                           ->delimiter(',')
+                           ->capture_default_str();
+  verb->add_flag("--no-plots", arguments->no_plots, "Write no plots")->excludes(plots);
+  verb->callback([arguments, plots, &action] {
+    action = [arguments, asked = plots->count() > 0] { return report(*arguments, asked); };
+  });
+}
+
+}  // namespace paceline
