@@ -23,10 +23,11 @@ int run(int argc, char** argv) {
   app.footer(kFooter);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
+  const std::vector<std::string> command(argv, argv + argc);
   paceline::Action action;
   paceline::add_list(app, action);
   paceline::add_describe(app, action);
-  paceline::add_train(app, action);
+  paceline::add_train(app, action, command);
   paceline::add_sweep(app, action);
   paceline::add_report(app, action);
   paceline::add_doctor(app, action);
@@ -54,7 +55,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "paceline: out of memory; use a smaller batch or more memory\n");
     return paceline::exit_code(paceline::ErrorKind::internal);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "paceline: internal error: %s; please report it with the command\n", error.what());
+    std::fprintf(stderr, "paceline: internal error: %s; please report it with the command\n",
+                 error.what());
     return paceline::exit_code(paceline::ErrorKind::internal);
   }
 }

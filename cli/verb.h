@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -15,7 +16,8 @@ using Action = std::function<int()>;
 
 void add_list(CLI::App& app, Action& action);
 void add_describe(CLI::App& app, Action& action);
-void add_train(CLI::App& app, Action& action);
+// `command` is the whole command line, kept for records and for the ranks that are started.
+void add_train(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_sweep(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);

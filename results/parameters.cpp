@@ -41,6 +41,7 @@ const std::vector<Parameter>& parameters() {
       {"compute_threads", integer, "1..", "threads that compute, in each replica"},
       {"input_threads", integer, "0..", "threads that prepare batches, in each replica"},
       {"comm_threads", integer, "0..1", "1 overlaps all-reduce with backward on a thread of its own"},
+      {"oversubscribe", boolean, "", "let replicas share cores where there are too few"},
       {"bucket_mb", real, "0..", "largest gradient bucket, MiB"},
       {"last_bucket_mb", real, "0..", "largest last bucket, MiB (it is never hidden)"},
       {"overlap", boolean, "", "reduce buckets while backward runs (false: after it)"},
@@ -236,8 +237,9 @@ std::string Point::folder() const {
   return encoded.empty() ? "point" : encoded;
 }
 
-std::string identity_hash(const Point& all_parameters) {
+std::string identity_hash(std::string_view workload, const Point& all_parameters) {
   Hash hash;
+  hash.add(workload).add("\n");
   for (const auto& [name, value] : all_parameters.values()) {
     if (find_parameter(name)->identity) hash.add(name + '=' + to_text(value) + '\n');
   }

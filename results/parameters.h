@@ -58,7 +58,7 @@ class Point {
   std::vector<std::pair<std::string, Value>> values_;
 };
 
-// 16 hexadecimal digits over every identity parameter and its value.
-std::string identity_hash(const Point& all_parameters);
+// 16 hexadecimal digits over the workload and every identity parameter with its value.
+std::string identity_hash(std::string_view workload, const Point& all_parameters);
 
 }  // namespace paceline

@@ -74,6 +74,12 @@ class Program {
   virtual std::vector<std::string> implementations() const = 0;
 };
 
+// How fast this replica's threads are at this moment: a record without it cannot be compared.
+struct Probe {
+  double flops_per_second = 0;  // fused multiply-adds of the real type, as two each
+  double bytes_per_second = 0;  // copied, counted once
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -82,6 +88,7 @@ class Device {
   virtual DType real() const = 0;
   virtual Support supports(const Operation& operation) const = 0;
   virtual Memory allocate(std::size_t bytes) = 0;
+  virtual Probe probe() = 0;  // takes about 30 ms
   virtual Lane& compute_lane() = 0;
   virtual Lane& copy_lane() = 0;
   virtual Lane& comm_lane() = 0;

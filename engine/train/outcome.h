@@ -21,7 +21,7 @@ struct RankTimes {
 };
 
 // Complete on rank 0, where the other ranks' times are gathered.
-struct Outcome {
+struct TrainingOutcome {
   double fit_seconds = 0;  // barrier to barrier, maximum over ranks, without evaluation
   double setup_seconds = 0, evaluation_seconds = 0;
   std::vector<double> epoch_seconds;
@@ -39,6 +39,7 @@ struct Outcome {
   bool overlapped = false;
   std::vector<std::string> implementations;
   std::string device_description;
+  double probe_flops_per_second = 0, probe_bytes_per_second = 0;  // of one replica, all at once
 };
 
 }  // namespace paceline

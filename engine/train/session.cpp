@@ -31,7 +31,7 @@ class FirstCause {
   bool was_consequence_ = false;
 };
 
-Outcome train_replica(const SessionSetup& setup, Communicator& communicator, int index) {
+TrainingOutcome train_replica(const SessionSetup& setup, Communicator& communicator, int index) {
   Trainer::Setup trainer;
   trainer.config = &setup.config;
   trainer.network = setup.network;
@@ -49,8 +49,8 @@ Outcome train_replica(const SessionSetup& setup, Communicator& communicator, int
   return Trainer(std::move(trainer)).run();
 }
 
-void guarded(const SessionSetup& setup, Communicator& communicator, int index, Outcome& outcome,
-             FirstCause& cause) {
+void guarded(const SessionSetup& setup, Communicator& communicator, int index,
+             TrainingOutcome& outcome, FirstCause& cause) {
   try {
     outcome = train_replica(setup, communicator, index);
   } catch (Error& error) {
@@ -65,9 +65,9 @@ void guarded(const SessionSetup& setup, Communicator& communicator, int index, O
 
 }  // namespace
 
-Outcome run_session(const SessionSetup& setup,
-                    std::vector<std::unique_ptr<Communicator>>& communicators) {
-  std::vector<Outcome> outcomes(communicators.size());
+TrainingOutcome run_session(const SessionSetup& setup,
+                            std::vector<std::unique_ptr<Communicator>>& communicators) {
+  std::vector<TrainingOutcome> outcomes(communicators.size());
   FirstCause cause;
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < communicators.size(); ++i) {

@@ -25,7 +25,7 @@ struct SessionSetup {
 // Trains over already connected communicators, one a replica here. Where one replica fails the
 // others are released and the first cause is thrown. The outcome is that of this process's first
 // rank, complete on rank 0.
-Outcome run_session(const SessionSetup& setup,
-                    std::vector<std::unique_ptr<Communicator>>& communicators);
+TrainingOutcome run_session(const SessionSetup& setup,
+                            std::vector<std::unique_ptr<Communicator>>& communicators);
 
 }  // namespace paceline

@@ -166,7 +166,7 @@ void Trainer::evaluate_now() {
   outcome_.evaluation_seconds += now_seconds() - start;
 }
 
-Outcome Trainer::run() {
+TrainingOutcome Trainer::run() {
   Feeder::Setup feeding;
   feeding.rank = communicator_.rank();
   feeding.ranks = communicator_.size();
@@ -175,6 +175,10 @@ Outcome Trainer::run() {
   feeding.threads = setup_.input_threads;
   feeding.cpus = setup_.input_cpus;
   Feeder feeder(setup_.data->train, stream_, feeding);
+  communicator_.barrier();
+  const Probe probe = setup_.device->probe();
+  outcome_.probe_flops_per_second = probe.flops_per_second;
+  outcome_.probe_bytes_per_second = probe.bytes_per_second;
   const std::size_t per_epoch = SampleStream(stream_).steps_per_epoch();
   int epoch = 0;
   while (outcome_.steps < total_steps_) {
@@ -196,7 +200,7 @@ Outcome Trainer::run() {
   return std::move(outcome_);
 }
 
-void Trainer::gather(Outcome& outcome) {
+void Trainer::gather(TrainingOutcome& outcome) {
   const auto size = static_cast<std::size_t>(communicator_.size());
   const std::vector<StepTimes>& mine = clock_->steps();
   std::vector<StepTimes> all(mine.size() * size);

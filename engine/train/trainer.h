@@ -42,7 +42,7 @@ class Trainer {
   explicit Trainer(Setup setup);
 
   // The whole run; collective. Times start at a barrier.
-  Outcome run();
+  TrainingOutcome run();
 
   // For tests in locked steps: one step on a given batch, parameters as they stand.
   Program& program() { return *program_; }
@@ -60,7 +60,7 @@ class Trainer {
   void backward_and_reduce();
   void apply_updates();
   void report_progress(int epoch);
-  void gather(Outcome& outcome);
+  void gather(TrainingOutcome& outcome);
   void check_equal_parameters(std::uint64_t mine);
   Batch batch_of(const StagedBatch& staged) const;
 
@@ -80,7 +80,7 @@ class Trainer {
   Totals epoch_totals_;
   double last_report_ = 0;
   std::size_t last_report_step_ = 0;
-  Outcome outcome_;
+  TrainingOutcome outcome_;
 };
 
 }  // namespace paceline

@@ -3,10 +3,13 @@
 #include <sched.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <numeric>
 
 #include "engine/core/error.h"
 #include "engine/device/cpu/program.h"
+#include "engine/device/probe.h"
 
 namespace paceline {
 
@@ -53,6 +56,21 @@ class CpuDevice final : public Device {
   }
 
   Memory allocate(std::size_t bytes) override { return host_memory(bytes); }
+  Probe probe() override {
+    std::vector<double> operations(static_cast<std::size_t>(parallel_.threads()));
+    return timed_probe(
+        [&](std::size_t rounds) {
+          parallel_.each([&](int thread) {
+            operations[static_cast<std::size_t>(thread)] = kernels_.multiply_add(rounds);
+          });
+          return std::accumulate(operations.begin(), operations.end(), 0.0);
+        },
+        [&](std::byte* to, const std::byte* from, std::size_t bytes) {
+          parallel_.ranges(bytes, 4096, 4096, [&](std::size_t begin, std::size_t end) {
+            std::memcpy(to + begin, from + begin, end - begin);
+          });
+        });
+  }
   Lane& compute_lane() override { return inline_; }
   Lane& copy_lane() override { return inline_; }
   Lane& comm_lane() override {

@@ -54,6 +54,9 @@ struct Kernels {
 
   void (*update)(const UpdateRule& rule, float* w, const float* g, float* a, float* b,
                  std::size_t count);
+
+  // Multiplies and adds for the probe; returns how many operations it did.
+  double (*multiply_add)(std::size_t rounds);
 };
 
 // The best that this CPU runs, or `wanted` ("avx512", "avx2", "baseline"; empty: the best). Throws

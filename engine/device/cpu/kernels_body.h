@@ -234,11 +234,25 @@ void update(const UpdateRule& rule, float* w, const float* g, float* a, float* b
   apply_update(rule, w, g, a, b, count);
 }
 
+double multiply_add(std::size_t rounds) {
+  Vec sums[10];
+  for (Vec& sum : sums) sum = Vec{} + 1;
+  const Vec factor = Vec{} + 0.999F, term = Vec{} + 0.001F;
+  for (std::size_t i = 0; i < rounds; ++i) {
+    for (Vec& sum : sums) sum = sum * factor + term;
+  }
+  Vec total = {};
+  for (const Vec& sum : sums) total += sum;
+  volatile float keep = total[0];
+  static_cast<void>(keep);
+  return 2.0 * 10 * kLanes * static_cast<double>(rounds);
+}
+
 }  // namespace
 
 extern const Kernels kKernels;
 const Kernels kKernels = {PACELINE_ISA_NAME, cast,          bias,          bias_relu,
                           bias_relu_dropout, dropout,       relu_backward, column_sums,
-                          stem_forward,      stem_backward, update};
+                          stem_forward,      stem_backward, update,        multiply_add};
 
 }  // namespace paceline::cpu::PACELINE_ISA

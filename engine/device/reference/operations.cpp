@@ -209,4 +209,15 @@ void softmax_cross_entropy_backward(const double* p, const std::int32_t* labels,
   }
 }
 
+double multiply_add_rounds(std::size_t rounds) {
+  double sums[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (std::size_t i = 0; i < rounds; ++i) {
+    for (double& sum : sums) sum = sum * 0.999 + 0.001;
+  }
+  volatile double keep =
+      sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
+  static_cast<void>(keep);
+  return 2.0 * 8 * static_cast<double>(rounds);
+}
+
 }  // namespace paceline::reference

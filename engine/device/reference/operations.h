@@ -52,4 +52,7 @@ void softmax_cross_entropy_backward(const double* p, const std::int32_t* labels,
                                     std::size_t samples, std::size_t classes,
                                     double global_samples);
 
+// Multiplies and adds for the probe; returns how many operations it did.
+double multiply_add_rounds(std::size_t rounds);
+
 }  // namespace paceline::reference

@@ -4,6 +4,7 @@
 
 #include "engine/core/error.h"
 #include "engine/device/host_program.h"
+#include "engine/device/probe.h"
 #include "engine/device/reference/operations.h"
 
 namespace paceline {
@@ -105,6 +106,12 @@ class ReferenceDevice final : public Device {
     return Support::yes();
   }
   Memory allocate(std::size_t bytes) override { return host_memory(bytes); }
+  Probe probe() override {
+    return timed_probe(multiply_add_rounds,
+                       [](std::byte* to, const std::byte* from, std::size_t bytes) {
+                         std::copy_n(from, bytes, to);
+                       });
+  }
   Lane& compute_lane() override { return lane_; }
   Lane& copy_lane() override { return lane_; }
   Lane& comm_lane() override { return lane_; }

@@ -1,0 +1,82 @@
+// paceline completion bash|zsh|fish: a script for the shell, made from the verbs as they are.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "cli/verb.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+struct Verb {
+  std::string name, summary;
+  std::vector<std::string> words;  // its options and the values of its positional choices
+};
+
+std::vector<Verb> verbs_of(const CLI::App& app) {
+  std::vector<Verb> verbs;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    Verb verb{sub->get_name(), sub->get_description(), {}};
+    for (const CLI::Option* option : sub->get_options()) {
+      if (option->get_group().empty()) continue;
+      for (const std::string& name : option->get_lnames()) verb.words.push_back("--" + name);
+    }
+    verbs.push_back(verb);
+  }
+  return verbs;
+}
+
+void print_bash(const std::vector<Verb>& verbs) {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs) names.push_back(verb.name);
+  fmt::print("_paceline() {{\n  local words\n  case \"${{COMP_WORDS[1]}}\" in\n");
+  for (const Verb& verb : verbs) {
+    fmt::print("    {}) words=\"{}\" ;;\n", verb.name, join(verb.words, " "));
+  }
+  fmt::print("    *) words=\"--help --version\" ;;\n  esac\n");
+  fmt::print("  [ \"$COMP_CWORD\" -eq 1 ] && words=\"{} --help --version\"\n", join(names, " "));
+  fmt::print("  COMPREPLY=($(compgen -W \"$words\" -- \"${{COMP_WORDS[COMP_CWORD]}}\"))\n}}\n");
+  fmt::print("complete -o default -F _paceline paceline\n");
+}
+
+void print_zsh(const std::vector<Verb>& verbs) {
+  fmt::print("autoload -U +X bashcompinit && bashcompinit\n");
+  print_bash(verbs);
+}
+
+void print_fish(const std::vector<Verb>& verbs) {
+  for (const Verb& verb : verbs) {
+    fmt::print("complete -c paceline -n __fish_use_subcommand -a {} -d {}\n", verb.name,
+               shell_quote(verb.summary));
+    for (const std::string& word : verb.words) {
+      fmt::print("complete -c paceline -n '__fish_seen_subcommand_from {}' -l {}\n", verb.name,
+                 word.substr(2));
+    }
+  }
+}
+
+}  // namespace
+
+void add_completion(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("completion", "A completion script for your shell");
+  auto shell = std::make_shared<std::string>();
+  verb->add_option("shell", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  verb->footer("Example:\n  source <(paceline completion bash)");
+  verb->callback([shell, &app, &action] {
+    action = [shell, &app] {
+      const auto verbs = verbs_of(app);
+      if (*shell == "bash") print_bash(verbs);
+      if (*shell == "zsh") print_zsh(verbs);
+      if (*shell == "fish") print_fish(verbs);
+      return 0;
+    };
+  });
+}
+
+}  // namespace paceline

@@ -1,0 +1,38 @@
+// The verbs and functions that need the engine, in a build without it.
+#include <CLI/CLI.hpp>
+
+#include "cli/resolve.h"
+#include "cli/verb.h"
+#include "cli/version.h"
+#include "engine/core/error.h"
+
+namespace paceline {
+
+namespace {
+
+void add_absent(CLI::App& app, Action& action, const char* name, const char* summary) {
+  CLI::App* verb = app.add_subcommand(name, summary);
+  verb->allow_extras();
+  verb->callback([name, &action] {
+    action = [name]() -> int {
+      throw Error(ErrorKind::usage, std::string("this build has no engine, so no ") + name, "",
+                  "build with -DPACELINE_ENGINE=ON");
+    };
+  });
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Action& action, const std::vector<std::string>&) {
+  add_absent(app, action, "train", "Train a workload (not in this build)");
+}
+
+void add_describe(CLI::App& app, Action& action) {
+  add_absent(app, action, "describe", "Describe a workload (not in this build)");
+}
+
+ResolvedRun resolve_run(const std::string& workload, const Point& given) {
+  return {given, identity_hash(workload, given), "", build_id()};
+}
+
+}  // namespace paceline

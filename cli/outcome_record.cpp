@@ -1,0 +1,219 @@
+#include "cli/outcome_record.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/version.h"
+#include "engine/core/error.h"
+#include "engine/core/hash.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+double round_digits(double value) {
+  return std::stod(fmt::format("{:.7g}", value));
+}
+
+Json value_json(const Value& value) {
+  return std::visit([](const auto& v) { return Json(v); }, value);
+}
+
+Json parameters_json(const RunRequest& request) {
+  Json parameters = {{"workload", request.workload}};
+  for (const auto& [name, value] : request.parameters.values())
+    parameters[name] = value_json(value);
+  return parameters;
+}
+
+Json layout_json(const Layout& layout, const ThreadPlan& threads) {
+  return {{"nodes", layout.nodes},
+          {"ntasks", layout.ntasks},
+          {"cpus_per_task", layout.cpus_per_task},
+          {"gpus", layout.gpus},
+          {"cpus_per_replica", layout.cpus_per_replica},
+          {"replicas_are", layout.replicas_are_cores ? "cores" : "gpus"},
+          {"compute_threads", threads.compute},
+          {"input_threads", threads.input},
+          {"comm_threads", threads.comm}};
+}
+
+Json provenance_json(const RunRequest& request, const RunFacts& facts,
+                     const TrainingOutcome& outcome) {
+  const Build b = build();
+  std::vector<std::string> command;
+  for (const std::string& word : request.command) command.push_back(shell_quote(word));
+  return {{"version", b.version},
+          {"commit", b.commit},
+          {"dirty", b.dirty},
+          {"compiler", b.compiler},
+          {"compiler_flags", b.compiler_flags},
+          {"libraries", outcome.device_description},
+          {"hosts", facts.hosts},
+          {"cpu_model", facts.cpu_model},
+          {"affinity", facts.affinity},
+          {"data_set", facts.data_set},
+          {"data_hash", facts.data_hash},
+          {"backend_asked", request.parameters.text("backend").value_or("")},
+          {"backend_used", facts.backend_used},
+          {"implementations", outcome.implementations},
+          {"command", join(command, " ")},
+          {"started_at", facts.started_at}};
+}
+
+// Linear interpolation between order statistics.
+double quantile(const std::vector<float>& sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto low = static_cast<std::size_t>(at);
+  const std::size_t high = std::min(low + 1, sorted.size() - 1);
+  const double rest = at - static_cast<double>(low);
+  return static_cast<double>(sorted[low]) * (1 - rest) + static_cast<double>(sorted[high]) * rest;
+}
+
+Json step_quantiles(const RankTimes& rank, std::size_t warmup) {
+  std::vector<float> totals;
+  for (std::size_t i = warmup; i < rank.steps.size(); ++i) totals.push_back(rank.steps[i].total);
+  std::sort(totals.begin(), totals.end());
+  Json row;
+  for (const auto& [key, share] :
+       {std::pair{"p05", 0.05}, {"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"max", 1.0}}) {
+    row[key] = round_digits(quantile(totals, share));
+  }
+  return row;
+}
+
+Json phases_json(const RankTimes& rank) {
+  std::array<double, kPhases> sums{};
+  double step = 0;
+  for (const StepTimes& times : rank.steps) {
+    for (std::size_t p = 0; p < kPhases; ++p) sums[p] += static_cast<double>(times.seconds[p]);
+    step += static_cast<double>(times.total);
+  }
+  Json row;
+  for (std::size_t p = 0; p < kPhases; ++p) row[kPhaseNames[p]] = round_digits(sums[p]);
+  row["step"] = round_digits(step);
+  const double exposed = sums[static_cast<std::size_t>(Phase::communication)];
+  row["communication_hidden"] = round_digits(std::max(0.0, rank.communication_busy - exposed));
+  return row;
+}
+
+Json timing_json(const TrainingOutcome& outcome) {
+  const std::size_t warmup = outcome.steps > 4 * kWarmupSteps ? kWarmupSteps : 0;
+  Json epochs = Json::array(), quantiles = Json::array();
+  for (const double seconds : outcome.epoch_seconds) epochs.push_back(round_digits(seconds));
+  for (const RankTimes& rank : outcome.ranks) quantiles.push_back(step_quantiles(rank, warmup));
+  return {{"fit_seconds", round_digits(outcome.fit_seconds)},
+          {"first_epoch_seconds", round_digits(outcome.epoch_seconds.front())},
+          {"epoch_seconds", epochs},
+          {"evaluation_seconds", round_digits(outcome.evaluation_seconds)},
+          {"setup_seconds", round_digits(outcome.setup_seconds)},
+          {"warmup_steps_excluded", warmup},
+          {"step_seconds", quantiles}};
+}
+
+Json quality_json(const TrainingOutcome& outcome) {
+  Json epochs = Json::array();
+  for (const EpochQuality& epoch : outcome.epochs) {
+    Json row = {{"train_loss", round_digits(epoch.train_loss)},
+                {"train_accuracy", round_digits(epoch.train_accuracy)}};
+    if (epoch.test_accuracy >= 0) {
+      row["test_loss"] = round_digits(epoch.test_loss);
+      row["test_accuracy"] = round_digits(epoch.test_accuracy);
+    }
+    epochs.push_back(row);
+  }
+  Json quality = {{"epochs", epochs}, {"parameter_checksum", to_hex(outcome.parameter_checksum)}};
+  if (outcome.epochs.back().test_accuracy >= 0) {
+    quality["test_accuracy"] = round_digits(outcome.epochs.back().test_accuracy);
+  }
+  return quality;
+}
+
+Json plan_json(const TrainingOutcome& outcome) {
+  return {{"parameter_count", outcome.parameter_count},
+          {"flops_per_sample", outcome.flops_per_sample},
+          {"buckets_bytes", outcome.bucket_bytes},
+          {"memory_bytes",
+           {{"activations", outcome.activation_bytes},
+            {"parameters_gradients_state", outcome.parameter_bytes}}},
+          {"gradients_in_backend_memory", outcome.gradients_in_backend_memory},
+          {"overlapped", outcome.overlapped},
+          {"global_batch", outcome.global_batch},
+          {"learning_rate", outcome.learning_rate}};
+}
+
+}  // namespace
+
+Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingOutcome& outcome) {
+  const RecordTarget& target = request.target;
+  Json phases = Json::array();
+  for (const RankTimes& rank : outcome.ranks) phases.push_back(phases_json(rank));
+  return {{"schema", 1},
+          {"kind", "measured"},
+          {"study", target.study},
+          {"point", target.point},
+          {"repeat", target.repeat},
+          {"attempt", 1},
+          {"session", target.session},
+          {"round", target.round},
+          {"status", "completed"},
+          {"reason", ""},
+          {"parameters", parameters_json(request)},
+          {"identity", identity_hash(request.workload, request.parameters)},
+          {"layout", layout_json(facts.layout, facts.threads)},
+          {"provenance", provenance_json(request, facts, outcome)},
+          {"timing", timing_json(outcome)},
+          {"throughput",
+           {{"samples_per_second",
+             round_digits(static_cast<double>(outcome.samples) / outcome.fit_seconds)},
+            {"samples", outcome.samples},
+            {"steps", outcome.steps}}},
+          {"phases", phases},
+          {"plan", plan_json(outcome)},
+          {"utilization", nullptr},
+          {"probe",
+           {{"flops_per_second", round_digits(outcome.probe_flops_per_second)},
+            {"bytes_per_second", round_digits(outcome.probe_bytes_per_second)}}},
+          {"quality", quality_json(outcome)},
+          {"flags",
+           {{"resumed", false},
+            {"oversubscribed", facts.oversubscribed},
+            {"synthetic", facts.synthetic}}}};
+}
+
+std::string compressed_samples(const TrainingOutcome& outcome) {
+  fmt::memory_buffer lines;
+  for (std::size_t r = 0; r < outcome.ranks.size(); ++r) {
+    for (std::size_t s = 0; s < outcome.ranks[r].steps.size(); ++s) {
+      const StepTimes& times = outcome.ranks[r].steps[s];
+      fmt::format_to(std::back_inserter(lines), "{{\"rank\":{},\"step\":{},\"total\":{:.4g}", r, s,
+                     times.total);
+      for (std::size_t p = 0; p < kPhases; ++p) {
+        fmt::format_to(std::back_inserter(lines), ",\"{}\":{:.4g}", kPhaseNames[p],
+                       times.seconds[p]);
+      }
+      fmt::format_to(std::back_inserter(lines), "}}\n");
+    }
+  }
+  z_stream stream{};
+  constexpr int kGzipWindow = 15 + 16;
+  if (deflateInit2(&stream, 6, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::bad_alloc();
+  }
+  std::string out(deflateBound(&stream, static_cast<uLong>(lines.size())), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(lines.data());
+  stream.avail_in = static_cast<uInt>(lines.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int status = deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (status != Z_STREAM_END) throw Error(ErrorKind::internal, "samples could not be compressed");
+  return out;
+}
+
+}  // namespace paceline

@@ -1,0 +1,31 @@
+// From an outcome to a record and its sidecar of step samples.
+#pragma once
+
+#include <string>
+
+#include "cli/run.h"
+#include "engine/train/outcome.h"
+
+namespace paceline {
+
+// What the outcome does not know: where and how it ran.
+struct RunFacts {
+  Layout layout;
+  ThreadPlan threads;
+  std::string data_set, data_hash;
+  std::string backend_used;
+  std::vector<std::string> hosts, affinity;  // a rank
+  std::string cpu_model;
+  std::string started_at;
+  bool oversubscribed = false, synthetic = false;
+};
+
+Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingOutcome& outcome);
+
+// Gzipped JSON lines: {"rank":0,"step":0,"input":..,...} in seconds.
+std::string compressed_samples(const TrainingOutcome& outcome);
+
+// Steps left out of the step quantiles: they warm caches and start threads.
+constexpr std::size_t kWarmupSteps = 10;
+
+}  // namespace paceline

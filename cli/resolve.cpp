@@ -1,0 +1,196 @@
+#include "cli/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/run.h"
+#include "cli/version.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "results/names.h"
+#include "workloads/table.h"
+
+namespace paceline {
+
+Workload make_workload(const std::string& name) {
+  for (const auto& row : workload_table()) {
+    if (name == row.name) return row.make();
+  }
+  const Name& known = find_name("workload", name);
+  throw Error(ErrorKind::usage, fmt::format("workload {} is not built here", name), "",
+              known.reason);
+}
+
+namespace {
+
+constexpr std::int64_t kDefaultEpochs = 5;
+
+void set_default(Point& parameters, std::string_view name, Value value) {
+  if (!parameters.find(name)) parameters.set(name, std::move(value));
+}
+
+std::string default_backend(std::int64_t gpus) {
+  if (gpus == 1) return "self";
+  const auto& backends = known_names().backends;
+  const bool mpi = std::any_of(backends.begin(), backends.end(),
+                               [](const Name& n) { return n.name == "mpi" && n.built; });
+  return mpi ? "mpi" : "mirrored";
+}
+
+void check_built(const char* kind, const std::string& name) {
+  const Name& known = find_name(kind, name);
+  if (!known.built) {
+    throw Error(ErrorKind::usage, fmt::format("{} {} is not built here", kind, name), "",
+                known.reason);
+  }
+}
+
+void default_place(Point& p) {
+  set_default(p, "gpus", std::int64_t{1});
+  set_default(p, "nodes", std::int64_t{1});
+  const std::int64_t gpus = *p.integer("gpus");
+  set_default(p, "backend", default_backend(gpus));
+  set_default(p, "device", std::string("cpu"));
+  check_built("backend", *p.text("backend"));
+  check_built("device", *p.text("device"));
+  const std::string device = *p.text("device");
+  set_default(p, "precision", std::string(device == "reference" ? "fp64" : "fp32"));
+  if (!p.find("cpus_per_task") && !p.find("cpus_per_replica") && device != "reference") {
+    const auto cores = static_cast<std::int64_t>(topology_of_machine().usable_cores());
+    const std::int64_t here = gpus / *p.integer("nodes");
+    p.set("cpus_per_replica", std::max<std::int64_t>(1, cores / std::max<std::int64_t>(1, here)));
+  }
+  const Layout layout = layout_of(p);
+  p.erase("cpus_per_replica");
+  p.set("cpus_per_task", std::int64_t{layout.cpus_per_task});
+}
+
+void default_batch(Point& p, const Workload& workload) {
+  const std::int64_t gpus = *p.integer("gpus");
+  const auto global = p.integer("global_batch"), each = p.integer("batch_per_replica");
+  if (global && *global % gpus != 0) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("global batch {} cannot be shared evenly by {} replicas", *global, gpus), "",
+        "make it a multiple");
+  }
+  if (global && each && *global != *each * gpus) {
+    throw Error(ErrorKind::usage,
+                fmt::format("global_batch {} is not batch_per_replica {} times {} replicas",
+                            *global, *each, gpus),
+                "", "give one of them");
+  }
+  if (global) {
+    p.set("batch_per_replica", *global / gpus);
+  } else {
+    set_default(p, "batch_per_replica", *workload.defaults.find("batch_per_replica"));
+  }
+  const std::int64_t batch = *p.integer("batch_per_replica");
+  if (batch > (1 << 20)) {
+    throw Error(ErrorKind::usage, fmt::format("a batch of {} samples a replica", batch), "",
+                "use at most 1048576");
+  }
+}
+
+void default_training(Point& p) {
+  if (!p.find("epochs") && !p.find("steps")) p.set("epochs", kDefaultEpochs);
+  set_default(p, "optimizer", std::string("adam"));
+  set_default(p, "learning_rate", 0.001);
+  set_default(p, "learning_rate_rule", std::string("none"));
+  if (p.text("optimizer") == "momentum") set_default(p, "momentum", 0.9);
+  set_default(p, "seed", std::int64_t{1});
+  set_default(p, "last_batch", std::string("keep"));
+  set_default(p, "shuffle_buffer", std::int64_t{0});
+  set_default(p, "evaluate", std::string("end"));
+  set_default(p, "input", std::string("data"));
+  set_default(p, "bucket_mb", 8.0);
+  set_default(p, "last_bucket_mb", 1.0);
+  set_default(p, "overlap", true);
+  set_default(p, "update", true);
+  set_default(p, "oversubscribe", false);
+}
+
+// "K" or "K/replicas".
+std::size_t steps_per_epoch_of(const Point& p) {
+  const auto text = p.text("steps_per_epoch");
+  if (!text) return 0;
+  const auto parts = split(*text, '/');
+  const auto steps = to_integer(parts[0]);
+  const bool shared = parts.size() == 2 && parts[1] == "replicas";
+  if (!steps || *steps < 1 || *steps > (1 << 30) || (parts.size() > 1 && !shared)) {
+    throw Error(ErrorKind::usage, fmt::format("steps_per_epoch cannot be \"{}\"", *text), "",
+                "give a number K, or K/replicas");
+  }
+  const auto replicas = static_cast<std::size_t>(shared ? *p.integer("gpus") : 1);
+  return std::max<std::size_t>(1, static_cast<std::size_t>(*steps) / replicas);
+}
+
+}  // namespace
+
+Point resolve_parameters(const Workload& workload, const Point& given) {
+  Point p = given;
+  for (const auto& [name, value] : workload.defaults.values()) {
+    if (name != "batch_per_replica") set_default(p, name, value);
+  }
+  default_place(p);
+  default_batch(p, workload);
+  default_training(p);
+  const ThreadPlan threads = threads_of(p, layout_of(p));
+  p.set("compute_threads", std::int64_t{threads.compute});
+  p.set("input_threads", std::int64_t{threads.input});
+  p.set("comm_threads", std::int64_t{threads.comm});
+  steps_per_epoch_of(p);
+  return p;
+}
+
+ThreadPlan threads_of(const Point& p, const Layout& layout) {
+  const auto asked = [&](std::string_view name) -> std::optional<int> {
+    const auto value = p.integer(name);
+    return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
+  };
+  return plan_threads(layout.cpus_per_replica,
+                      {asked("compute_threads"), asked("input_threads"), asked("comm_threads")});
+}
+
+TrainConfig config_of(const Point& p, const Layout& layout) {
+  TrainConfig config;
+  config.replicas = layout.gpus;
+  config.batch_per_replica = static_cast<int>(*p.integer("batch_per_replica"));
+  config.epochs =
+      static_cast<int>(std::min<std::int64_t>(p.integer("epochs").value_or(1 << 20), 1 << 20));
+  config.step_limit = static_cast<std::size_t>(p.integer("steps").value_or(0));
+  config.steps_per_epoch = steps_per_epoch_of(p);
+  config.optimizer = optimizer_of(*p.text("optimizer"));
+  config.learning_rate = *p.real("learning_rate");
+  config.rate_rule = rate_rule_of(*p.text("learning_rate_rule"));
+  config.momentum = p.real("momentum").value_or(0.9);
+  config.seed = static_cast<std::uint64_t>(*p.integer("seed"));
+  config.drop_last = p.text("last_batch") == "drop";
+  config.shuffle_buffer = static_cast<std::size_t>(*p.integer("shuffle_buffer"));
+  const std::string evaluate = *p.text("evaluate");
+  config.evaluate = evaluate == "none"    ? Evaluate::none
+                    : evaluate == "epoch" ? Evaluate::epoch
+                                          : Evaluate::end;
+  config.bucket_mb = *p.real("bucket_mb");
+  config.last_bucket_mb = *p.real("last_bucket_mb");
+  config.overlap = std::get<bool>(*p.find("overlap"));
+  config.update = std::get<bool>(*p.find("update"));
+  config.log_every = static_cast<std::size_t>(p.integer("log_every").value_or(0));
+  config.check_replicas = p.text("backend") != "null";
+  return config;
+}
+
+ResolvedRun resolve_run(const std::string& name, const Point& given) {
+  const Workload workload = make_workload(name);
+  ResolvedRun run;
+  run.parameters = resolve_parameters(workload, given);
+  run.identity = identity_hash(name, run.parameters);
+  run.data_hash = run.parameters.text("input") == "synthetic"
+                      ? "synthetic"
+                      : workload.hash(find_data_folder(workload.data_set, {}));
+  run.build = build_id();
+  return run;
+}
+
+}  // namespace paceline

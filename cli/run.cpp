@@ -1,0 +1,325 @@
+#include "cli/run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/outcome_record.h"
+#include "cli/version.h"
+#include "engine/comm/table.h"
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/hash.h"
+#include "engine/core/log.h"
+#include "engine/core/text.h"
+#include "engine/device/table.h"
+#include "engine/launch/affinity.h"
+#include "engine/train/session.h"
+#include "results/store.h"
+
+namespace paceline {
+
+namespace {
+
+template <typename Function>
+Function factory_of(const std::vector<Factory<Function>>& table, const std::string& name) {
+  for (const auto& row : table) {
+    if (name == row.name) return row.make;
+  }
+  throw Error(ErrorKind::internal, name + " is in names.json but not in the factory table");
+}
+
+// The CPUs of each replica of this process: first those that compute, then input, then comm.
+std::vector<CpuSet> replica_cpus(const Topology& topology, const Place& place, const Layout& layout,
+                                 int replicas_here) {
+  const CpuSet mine = cpus_of_task(topology.cpus, place, layout.cpus_per_task);
+  std::vector<Cpu> cpus;
+  for (const Cpu& cpu : topology.cpus) {
+    if (std::find(mine.begin(), mine.end(), cpu.id) != mine.end()) cpus.push_back(cpu);
+  }
+  return split_cpus(cpus, replicas_here, layout.cpus_per_replica);
+}
+
+CpuSet part_of(const CpuSet& cpus, int from, int count) {
+  const auto clamp = [&](int at) { return std::min<std::ptrdiff_t>(at, std::ssize(cpus)); };
+  return {cpus.begin() + clamp(from), cpus.begin() + clamp(from + count)};
+}
+
+// What every rank tells every other at the start.
+struct RankCard {
+  std::array<char, 64> host{};
+  std::array<char, 128> cpus{};  // of all replicas of its process
+  std::uint64_t run = 0;         // hash of build, parameters and data
+};
+
+template <std::size_t N>
+void put(std::array<char, N>& field, const std::string& text) {
+  std::copy_n(text.begin(), std::min(text.size(), N - 1), field.begin());
+}
+
+// One training run of this process, from parameters to a record.
+class Run {
+ public:
+  explicit Run(const RunRequest& request)
+      : request_(request),
+        started_(now_seconds()),
+        workload_(make_workload(request.workload)),
+        layout_(layout_of(request.parameters)),
+        threads_(threads_of(request.parameters, layout_)),
+        config_(config_of(request.parameters, layout_)),
+        place_(find_place(environment_of_process())),
+        replicas_here_(layout_.gpus / layout_.ntasks) {
+    facts_.started_at = utc_time_stamp();
+  }
+
+  int go() {
+    check_tasks();
+    check_target();
+    set_up_log();
+    const Topology topology = topology_of_machine();
+    const bool oversubscribe = std::get<bool>(*request_.parameters.find("oversubscribe"));
+    check_mask(usable_cpus(), replicas_here_, layout_.cpus_per_replica, oversubscribe);
+    cpus_ = replica_cpus(topology, place_, layout_, replicas_here_);
+    facts_.cpu_model = topology.cpu_model;
+    load_data();
+    connect();
+    exchange_cards(oversubscribe);
+    TrainingOutcome outcome = train();
+    if (place_.rank == 0) finish(outcome);
+    return 0;
+  }
+
+ private:
+  void check_tasks() const {
+    if (place_.size == layout_.ntasks) return;
+    throw Error(ErrorKind::usage,
+                fmt::format("{} tasks were started ({}), but gpus={} with backend {} is {}",
+                            place_.size, place_.evidence, layout_.gpus,
+                            *request_.parameters.text("backend"), layout_.ntasks),
+                "", fmt::format("start {} tasks or set --gpus", layout_.ntasks));
+  }
+
+  // A record that cannot be written should be known before the training, not after it.
+  void check_target() const {
+    const auto& file = request_.target.file;
+    if (place_.rank != 0 || file.empty()) return;
+    if (std::filesystem::exists(file)) {
+      throw Error(ErrorKind::input, "there is a record already", file.string(),
+                  "records are never overwritten: give another name");
+    }
+    const auto folder = file.parent_path();
+    if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
+      throw Error(ErrorKind::input, "the record's folder cannot be written", file.string(),
+                  "make it or choose another");
+    }
+  }
+
+  void set_up_log() const {
+    log::Setup setup;
+    if (request_.log_ranks && place_.size > 1) setup.prefix = fmt::format("rank {}: ", place_.rank);
+    setup.to_stderr = place_.rank == 0 || request_.log_ranks;
+    if (request_.quiet) setup.level = log::Level::warning;
+    if (request_.verbose) setup.level = log::Level::debug;
+    log::set_up(setup);
+  }
+
+  void load_data() {
+    const bool synthetic = request_.parameters.text("input") == "synthetic";
+    facts_.synthetic = synthetic;
+    const auto limit = [&](std::string_view name) {
+      return static_cast<std::size_t>(request_.parameters.integer(name).value_or(0));
+    };
+    if (synthetic) {
+      const Shape shape = workload_.network.sample();
+      data_ =
+          synthetic_images(shape.height, shape.width, shape.channels, workload_.network.classes(),
+                           workload_.train_samples, workload_.test_samples, config_.seed);
+    } else {
+      data_ = workload_.load(find_data_folder(workload_.data_set, request_.data));
+    }
+    limit_samples(data_.train, limit("train_limit"));
+    limit_samples(data_.test, limit("test_limit"));
+    facts_.data_set = synthetic ? "synthetic" : workload_.data_set;
+    facts_.data_hash = data_.hash;
+  }
+
+  void connect() {
+    backend_ = factory_of(backend_table(), *request_.parameters.text("backend"))();
+    Membership membership;
+    membership.place = place_;
+    membership.replicas_here = replicas_here_;
+    if (const Support support = backend_->serves(membership); !support) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("backend {} cannot serve: {}", backend_->name(), support.because()));
+    }
+    communicators_ = backend_->connect(membership);
+    facts_.backend_used = backend_->description();
+  }
+
+  // Placement lines, and refusals that need all ranks' word: shared cores, unlike runs. Goes
+  // through each process's first communicator; the others of this process say the same.
+  void exchange_cards(bool oversubscribe) {
+    RankCard mine;
+    std::array<char, 64> host{};
+    gethostname(host.data(), host.size() - 1);
+    put(mine.host, host.data());
+    mine.run =
+        hash_value(build_id() + identity_hash(request_.workload, request_.parameters) + data_.hash);
+    cards_.resize(static_cast<std::size_t>(layout_.gpus));
+    if (communicators_.size() == 1) {
+      put(mine.cpus, format_cpus(cpus_[0]));
+      communicators_[0]->all_gather(&mine, sizeof mine, cards_.data());
+    } else {
+      for (std::size_t i = 0; i < cards_.size(); ++i) {
+        cards_[i] = mine;
+        put(cards_[i].cpus, format_cpus(cpus_[i]));
+      }
+    }
+    check_cards(oversubscribe);
+  }
+
+  void check_cards(bool oversubscribe) {
+    for (std::size_t r = 0; r < cards_.size(); ++r) {
+      const RankCard& card = cards_[r];
+      if (card.run != cards_[0].run) {
+        throw Error(ErrorKind::mismatch,
+                    fmt::format("rank {} on {} has another build, other parameters or other data "
+                                "than rank 0 on {}",
+                                r, card.host.data(), cards_[0].host.data()),
+                    "", "start all ranks with the same program, command and data");
+      }
+      for (std::size_t other = 0; other < r; ++other) {
+        if (card.host != cards_[other].host || !share_a_cpu(card, cards_[other])) continue;
+        facts_.oversubscribed = true;
+        if (oversubscribe) continue;
+        throw Error(
+            ErrorKind::usage,
+            fmt::format("replicas {} and {} would share CPUs ({} and {}) of {}", other, r,
+                        cards_[other].cpus.data(), card.cpus.data(), card.host.data()),
+            "", "use fewer replicas or CPUs each, bind the tasks, or give --oversubscribe true");
+      }
+      facts_.hosts.emplace_back(card.host.data());
+      facts_.affinity.emplace_back(card.cpus.data());
+      log::info("replica {} on {}: CPUs {}: {} compute, {} input, {} communication threads", r,
+                card.host.data(), card.cpus.data(), threads_.compute, threads_.input,
+                threads_.comm);
+    }
+  }
+
+  static std::vector<int> cpu_list(const RankCard& card) {
+    std::vector<int> cpus;
+    for (const std::string& range : split(card.cpus.data(), ',')) {
+      const auto ends = split(range, '-');
+      const auto low = to_integer(ends.front()), high = to_integer(ends.back());
+      for (auto cpu = low.value_or(0); low && high && cpu <= *high; ++cpu) {
+        cpus.push_back(static_cast<int>(cpu));
+      }
+    }
+    return cpus;
+  }
+
+  static bool share_a_cpu(const RankCard& a, const RankCard& b) {
+    const auto other = cpu_list(b);
+    const auto list = cpu_list(a);
+    return std::any_of(list.begin(), list.end(), [&](int cpu) {
+      return std::find(other.begin(), other.end(), cpu) != other.end();
+    });
+  }
+
+  TrainingOutcome train() {
+    SessionSetup session;
+    session.config = config_;
+    session.network = &workload_.network;
+    session.data = &data_;
+    session.input_threads = threads_.input;
+    for (const CpuSet& cpus : cpus_) {
+      session.input_cpus.push_back(part_of(cpus, threads_.compute, threads_.input));
+    }
+    session.make_device = [this](int index) { return make_device(index); };
+    session.note = [](const std::string& line) { log::debug("{}", line); };
+    if (!request_.quiet) {
+      session.report = [this](const Progress& progress) { print_progress(progress); };
+    }
+    setup_seconds_ = now_seconds() - started_;
+    return run_session(session, communicators_);
+  }
+
+  std::unique_ptr<Device> make_device(int index) const {
+    const CpuSet& cpus = cpus_[static_cast<std::size_t>(index)];
+    DeviceOptions options;
+    options.precision = *request_.parameters.text("precision");
+    options.threads = threads_.compute;
+    options.cpus = part_of(cpus, 0, threads_.compute);
+    options.comm_threads = threads_.comm;
+    options.comm_cpus = part_of(cpus, threads_.compute + threads_.input, threads_.comm);
+    return factory_of(device_table(), *request_.parameters.text("device"))(options);
+  }
+
+  void print_progress(const Progress& progress) const {
+    const double left = static_cast<double>(progress.steps - progress.step) *
+                        static_cast<double>(config_.batch_per_replica * layout_.gpus) /
+                        progress.samples_per_second;
+    log::info("epoch {}, step {}/{}: loss {:.4f}, {:.0f} samples/s, about {} left", progress.epoch,
+              progress.step, progress.steps, progress.loss, progress.samples_per_second,
+              format_seconds(left));
+  }
+
+  void finish(TrainingOutcome& outcome) {
+    outcome.setup_seconds = setup_seconds_;
+    facts_.layout = layout_;
+    facts_.threads = threads_;
+    const Json record = record_of(request_, facts_, outcome);
+    const RecordTarget& target = request_.target;
+    std::string written;
+    if (!target.store.empty()) {
+      written = Store(target.store)
+                    .write(target.point_folder, target.repeat, record, compressed_samples(outcome))
+                    .string();
+    } else if (!target.file.empty()) {
+      write_record_file(target.file, record, compressed_samples(outcome));
+      written = target.file.string();
+    }
+    if (request_.json) fmt::print("{}\n", record.dump(2));
+    print_summary(outcome, written);
+  }
+
+  void print_summary(const TrainingOutcome& outcome, const std::string& written) const {
+    const EpochQuality& last = outcome.epochs.back();
+    const std::string accuracy =
+        last.test_accuracy >= 0 ? fmt::format(", test accuracy {:.2f} %", 100 * last.test_accuracy)
+                                : "";
+    log::info(
+        "{}: {} steps of {} samples in {} ({:.0f} samples/s), training loss {:.4f}{}",
+        request_.workload, outcome.steps, outcome.global_batch, format_seconds(outcome.fit_seconds),
+        static_cast<double>(outcome.samples) / outcome.fit_seconds, last.train_loss, accuracy);
+    if (!written.empty()) log::info("record: {}", written);
+  }
+
+  const RunRequest& request_;
+  double started_;
+  Workload workload_;
+  Layout layout_;
+  ThreadPlan threads_;
+  TrainConfig config_;
+  Place place_;
+  int replicas_here_;
+  double setup_seconds_ = 0;
+  std::vector<CpuSet> cpus_;
+  DatasetPair data_;
+  std::unique_ptr<Backend> backend_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+  std::vector<RankCard> cards_;
+  RunFacts facts_;
+};
+
+}  // namespace
+
+int run_training(const RunRequest& request) {
+  return Run(request).go();
+}
+
+}  // namespace paceline

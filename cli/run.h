@@ -1,0 +1,48 @@
+// A training run, resolved: what `paceline train` does after its command line is read.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "engine/core/json.h"
+#include "engine/launch/threads.h"
+#include "engine/train/config.h"
+#include "results/layout.h"
+#include "results/parameters.h"
+#include "workloads/workload.h"
+
+namespace paceline {
+
+// Throws usage naming the nearest workload.
+Workload make_workload(const std::string& name);
+
+// Every parameter with its value: given ones, then the workload's, then the common defaults.
+// Throws usage for contradictions. The data set is not touched.
+Point resolve_parameters(const Workload& workload, const Point& given);
+
+TrainConfig config_of(const Point& parameters, const Layout& layout);
+ThreadPlan threads_of(const Point& parameters, const Layout& layout);
+
+// Where the record goes, and what the sweep says of the run.
+struct RecordTarget {
+  std::filesystem::path file;   // --record
+  std::filesystem::path store;  // a study's folder, from a sweep
+  std::string study = "train", point, point_folder, session;
+  int repeat = 1, round = 1;
+};
+
+struct RunRequest {
+  std::string workload;
+  Point parameters;            // resolved
+  std::filesystem::path data;  // empty: find it
+  RecordTarget target;
+  bool json = false;  // print the record to standard output
+  bool quiet = false, verbose = false;
+  bool log_ranks = false;            // all ranks print
+  std::vector<std::string> command;  // as it was typed
+};
+
+// Runs this process's share of the training, as a rank or as the only process. Returns 0 or throws.
+int run_training(const RunRequest& request);
+
+}  // namespace paceline

@@ -1,0 +1,144 @@
+// paceline train WORKLOAD
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/run.h"
+#include "cli/verb.h"
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/log.h"
+#include "engine/launch/program.h"
+#include "engine/launch/spawn.h"
+#include "results/names.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  paceline train mnist-cnn                                    # one replica on all cores
+  paceline train mnist-cnn --gpus 2 --backend mpi             # two ranks, started by us
+  paceline train mnist-mlp --gpus 2 --backend mirrored --cpus-per-task 2 --record run.json
+  mpirun -np 2 paceline train mnist-cnn --gpus 2 --backend mpi --cpus-per-task 1
+  srun --mpi=pmix -n 2 -c 4 paceline train mnist-cnn --gpus 2 --backend mpi --cpus-per-task 4
+
+On the cpu device a replica (--gpus counts them) is a group of cores.)";
+
+struct TrainOptions {
+  std::string workload, data, record, store, context;
+  std::map<std::string, std::string> parameters;  // by name, as typed
+  bool json = false, quiet = false, verbose = false, log_ranks = false;
+};
+
+std::string flag_of(std::string_view name) {
+  std::string flag = "--" + std::string(name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+Point parse_parameters(const TrainOptions& options) {
+  Point point;
+  for (const auto& [name, text] : options.parameters) {
+    if (!text.empty()) point.set(name, parsed_value(name, text, flag_of(name)));
+  }
+  return point;
+}
+
+// What the sweep says of this run (see sweeps/README.md).
+void read_context(const TrainOptions& options, RecordTarget& target) {
+  target.file = options.record;
+  target.store = options.store;
+  target.session = new_session_id();
+  if (options.context.empty()) return;
+  const JsonDocument document("--context", options.context);
+  const Json& context = document.value();
+  try {
+    target.study = context.at("study");
+    target.point = context.at("point");
+    target.point_folder = context.at("point_folder");
+    target.session = context.at("session");
+    target.repeat = context.at("repeat");
+    target.round = context.at("round");
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorKind::usage, std::string("--context is incomplete: ") + error.what());
+  }
+}
+
+// The ranks of a backend between processes are ours to start, unless a launcher did.
+bool must_spawn(const Layout& layout, const Place& place) {
+  return layout.ntasks > 1 && !place.launched;
+}
+
+int spawn(const RunRequest& request, const Layout& layout) {
+  const bool oversubscribe = std::get<bool>(*request.parameters.find("oversubscribe"));
+  check_mask(usable_cpus(), layout.gpus / layout.nodes, layout.cpus_per_replica, oversubscribe);
+  if (layout.nodes > 1) {
+    throw Error(ErrorKind::usage, fmt::format("{} nodes cannot be started from here", layout.nodes),
+                "", "run it under srun or mpirun in an allocation of these nodes");
+  }
+  SpawnRequest spawning;
+  spawning.command = request.command;
+  spawning.command[0] = this_program().string();
+  spawning.ranks = layout.ntasks;
+  spawning.environment = environment_of_process();
+  const Outcome outcome = spawn_ranks(spawning);
+  if (!outcome.noise.empty()) fmt::print(stderr, "{}\n", outcome.noise);
+  if (!outcome.line.empty()) fmt::print(stderr, "paceline: {}\n", outcome.line);
+  return outcome.exit_code;
+}
+
+int train(const TrainOptions& options, const std::vector<std::string>& command) {
+  log::Setup logging;
+  logging.level = options.verbose ? log::Level::debug : log::Level::info;
+  log::set_up(logging);
+  RunRequest request;
+  request.workload = options.workload;
+  request.parameters =
+      resolve_parameters(make_workload(options.workload), parse_parameters(options));
+  request.data = options.data;
+  request.json = options.json;
+  request.quiet = options.quiet;
+  request.verbose = options.verbose;
+  request.log_ranks = options.log_ranks;
+  request.command = command;
+  read_context(options, request.target);
+  const Environment environment = environment_of_process();
+  const Place place = find_place(environment);
+  const Layout layout = layout_of(request.parameters);
+  if (must_spawn(layout, place)) return spawn(request, layout);
+  return run_rank(environment, place, [&] { return run_training(request); });
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Action& action, const std::vector<std::string>& command) {
+  CLI::App* verb = app.add_subcommand("train", "Train a workload, and leave a record");
+  auto options = std::make_shared<TrainOptions>();
+  verb->add_option("workload", options->workload, "see: paceline list workloads")->required();
+  verb->add_option("--data", options->data, "folder of the data set's files");
+  verb->add_option("--record", options->record, "write the run record to this new file");
+  verb->add_flag("--json", options->json, "print the record to standard output");
+  verb->add_flag("--quiet", options->quiet, "no progress, only warnings and errors");
+  verb->add_flag("--verbose", options->verbose, "also what runs each operation");
+  verb->add_flag("--log-ranks", options->log_ranks, "let every rank print, not only rank 0");
+  verb->add_option("--store", options->store)->group("");
+  verb->add_option("--context", options->context)->group("");
+  for (const Parameter& parameter : parameters()) {
+    std::string help(parameter.help);
+    if (!parameter.values.empty()) help += " [" + std::string(parameter.values) + "]";
+    verb->add_option(flag_of(parameter.name), options->parameters[std::string(parameter.name)],
+                     help)
+        ->group("Parameters (sweep axes)");
+  }
+  verb->footer(kFooter);
+  verb->callback([options, command, &action] {
+    action = [options, command] { return train(*options, command); };
+  });
+}
+
+}  // namespace paceline
