@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <ctime>
 #include <string>
+#include <utility>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -68,16 +69,22 @@ void reduce_slice(std::span<std::byte* const> parts, std::size_t begin, std::siz
 
 }  // namespace
 
-Team::Team(TeamControl& control, int rank, int size, Deadlines deadlines, double spin_microseconds)
+Team::Team(TeamControl& control, int rank, int size, Deadlines deadlines, double spin_microseconds,
+           std::vector<int> names)
     : control_(control),
       rank_(rank),
       size_(size),
       deadlines_(deadlines),
-      spin_seconds_(spin_microseconds * 1e-6) {
+      spin_seconds_(spin_microseconds * 1e-6),
+      names_(std::move(names)) {
   if (size > kMaxTeam) {
     throw Error(ErrorKind::usage, fmt::format("{} ranks on one node", size), "",
                 fmt::format("use at most {}", kMaxTeam));
   }
+}
+
+int Team::name_of_rank(int rank) const {
+  return names_.empty() ? rank : names_[static_cast<std::size_t>(rank)];
 }
 
 bool Team::all_arrived(std::uint32_t epoch) const {
@@ -122,7 +129,7 @@ void Team::sleep_until_arrived(std::uint32_t epoch, std::string_view label) {
     const double waited = now_seconds() - start;
     if (waited > deadlines_.abort_seconds) throw_stall(epoch, label);
     if (waited > deadlines_.warn_seconds && !warned) {
-      log::warning("rank {} has waited {:.0f} s at {}", rank_, waited, label);
+      log::warning("rank {} has waited {:.0f} s at {}", name_of_rank(rank_), waited, label);
       warned = true;
     }
   }
@@ -136,9 +143,10 @@ void Team::ring_bell() {
 void Team::throw_if_aborted(std::string_view label) const {
   const std::uint32_t by = control_.aborted.load();
   if (by == 0) return;
-  throw Error(ErrorKind::peer_lost, fmt::format("rank {} gave up", by - 1),
+  throw Error(ErrorKind::peer_lost,
+              fmt::format("rank {} gave up", name_of_rank(static_cast<int>(by) - 1)),
               fmt::format("while waiting at {}", label), "see that rank's error")
-      .on_rank(rank_);
+      .on_rank(name_of_rank(rank_));
 }
 
 void Team::throw_stall(std::uint32_t epoch, std::string_view label) const {
@@ -146,14 +154,14 @@ void Team::throw_stall(std::uint32_t epoch, std::string_view label) const {
   for (int r = 0; r < size_; ++r) {
     const std::uint32_t seen = control_.arrived[static_cast<std::size_t>(r)].epoch.load();
     if (static_cast<std::int32_t>(seen - epoch) < 0) {
-      missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+      missing += (missing.empty() ? "" : ", ") + std::to_string(name_of_rank(r));
     }
   }
   throw Error(
       ErrorKind::stall,
       fmt::format("rank {} did not come within {:.0f} s", missing, deadlines_.abort_seconds),
       std::string(label), "see what that rank was doing")
-      .on_rank(rank_);
+      .on_rank(name_of_rank(rank_));
 }
 
 void Team::all_reduce(std::span<std::byte* const> parts, std::size_t count, DType type,

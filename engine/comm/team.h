@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "engine/comm/communicator.h"
 
@@ -36,8 +37,9 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 class Team {
  public:
   // `control` outlives the team. `spin_microseconds`: how long a wait polls before it sleeps; 0
-  // where ranks share cores.
-  Team(TeamControl& control, int rank, int size, Deadlines deadlines, double spin_microseconds);
+  // where ranks share cores. `names`: how errors call the ranks, where not by their number here.
+  Team(TeamControl& control, int rank, int size, Deadlines deadlines, double spin_microseconds,
+       std::vector<int> names = {});
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -51,12 +53,13 @@ class Team {
                   std::string_view label);
 
   void abort() noexcept;
+  void throw_if_aborted(std::string_view label) const;  // peer_lost
 
  private:
   bool all_arrived(std::uint32_t epoch) const;
   void sleep_until_arrived(std::uint32_t epoch, std::string_view label);
   void ring_bell();
-  void throw_if_aborted(std::string_view label) const;
+  int name_of_rank(int rank) const;
   [[noreturn]] void throw_stall(std::uint32_t epoch, std::string_view label) const;
 
   TeamControl& control_;
@@ -64,6 +67,7 @@ class Team {
   Deadlines deadlines_;
   double spin_seconds_;
   std::uint32_t epoch_ = 0;
+  std::vector<int> names_;
 };
 
 // Polls this long where every rank has a core of its own.

@@ -28,7 +28,7 @@ std::string quoted(const std::vector<std::string>& command) {
 
 }  // namespace
 
-Outcome spawn_ranks(const SpawnRequest& request) {
+Verdict spawn_ranks(const SpawnRequest& request) {
   const auto launcher = find_launcher(request.environment);
   if (!launcher) {
     throw Error(ErrorKind::usage, "no mpirun to start the ranks with", "PATH",

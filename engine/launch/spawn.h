@@ -1,4 +1,4 @@
-// Starts the ranks of a run through mpirun and reports one outcome for all.
+// Starts the ranks of a run through mpirun and reports one verdict for all.
 #pragma once
 
 #include <string>
@@ -18,6 +18,6 @@ struct SpawnRequest {
 // Runs to the end. Standard output of the ranks goes where ours goes; their standard error too,
 // without the launcher's own words. SIGINT and SIGTERM are passed on (see child.h). Each rank must
 // run its work in run_rank(). Throws usage, with the cure, if there is no mpirun.
-Outcome spawn_ranks(const SpawnRequest& request);
+Verdict spawn_ranks(const SpawnRequest& request);
 
 }  // namespace paceline

@@ -74,7 +74,7 @@ const RankStatus* earliest_failure(const std::vector<RankStatus>& statuses, Cond
 }
 
 // Names the rank, unless its message does or all ranks say the same.
-Outcome told_by(const RankStatus& status, int ranks, const std::vector<RankStatus>& statuses) {
+Verdict told_by(const RankStatus& status, int ranks, const std::vector<RankStatus>& statuses) {
   const auto same = std::count_if(statuses.begin(), statuses.end(), [&](const RankStatus& other) {
     return other.message == status.message;
   });
@@ -90,7 +90,7 @@ std::string host_of(int rank, const std::vector<RankStatus>& statuses) {
   return "";
 }
 
-Outcome killed(const Death& death, const std::vector<RankStatus>& statuses) {
+Verdict killed(const Death& death, const std::vector<RankStatus>& statuses) {
   const Error error(
       ErrorKind::peer_lost,
       fmt::format("rank {}{} died of signal {} ({})", death.rank, host_of(death.rank, statuses),
@@ -112,7 +112,7 @@ std::vector<std::string> vanished(int ranks, const std::vector<RankStatus>& stat
   return gone;
 }
 
-Outcome not_started(const Watch& launcher, const std::string& noise) {
+Verdict not_started(const Watch& launcher, const std::string& noise) {
   const Error error(ErrorKind::internal,
                     launcher.end.signal != 0
                         ? fmt::format("the launcher died of signal {}", launcher.end.signal)
@@ -122,7 +122,7 @@ Outcome not_started(const Watch& launcher, const std::string& noise) {
   return {exit_code(error.kind()), error.what(), noise};
 }
 
-Outcome silent(const std::vector<std::string>& gone, const std::string& noise) {
+Verdict silent(const std::vector<std::string>& gone, const std::string& noise) {
   const Error error(ErrorKind::peer_lost,
                     fmt::format("rank{} {} vanished without a word", gone.size() == 1 ? "" : "s",
                                 join(gone, ", ")),
@@ -132,7 +132,7 @@ Outcome silent(const std::vector<std::string>& gone, const std::string& noise) {
 
 }  // namespace
 
-Outcome judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
+Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
               const std::string& noise) {
   if (const RankStatus* own = earliest_failure(statuses, is_own)) {
     return told_by(*own, ranks, statuses);
@@ -154,11 +154,11 @@ Outcome judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& l
   if (const RankStatus* lost = earliest_failure(statuses, [](const RankStatus&) { return true; })) {
     return told_by(*lost, ranks, statuses);
   }
-  Outcome outcome;
+  Verdict verdict;
   for (const RankStatus& status : statuses) {
-    outcome.exit_code = std::max(outcome.exit_code, status.exit_code);
+    verdict.exit_code = std::max(verdict.exit_code, status.exit_code);
   }
-  return outcome;
+  return verdict;
 }
 
 }  // namespace paceline

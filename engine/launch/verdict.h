@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-struct Outcome {
+struct Verdict {
   int exit_code = 0;
   std::string line;   // what went wrong, or empty
   std::string noise;  // the launcher's own words, where no rank told why; print before the line
@@ -18,7 +18,7 @@ struct Outcome {
 // A cause wins over its consequences, in this order: a rank's own error (the earliest); a signal
 // we were stopped by; a rank that the launcher saw killed; a stall; a rank that vanished without
 // a word; ranks that lost a peer; an exit code of ranks that ended well.
-Outcome judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
+Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
               const std::string& noise);
 
 }  // namespace paceline

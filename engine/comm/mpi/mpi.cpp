@@ -1,0 +1,60 @@
+// One process a replica, started by mpirun or srun.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "engine/comm/backend.h"
+#include "engine/comm/mpi/mpi_communicator.h"
+#include "engine/comm/mpi/shared_memory.h"
+
+namespace paceline {
+
+namespace {
+
+class MpiBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "mpi"; }
+
+  Support serves(const Membership& membership) const override {
+    if (membership.replicas_here != 1) {
+      return Support::no(
+          fmt::format("backend mpi has one replica a task, not {}: start a task for "
+                      "each, or use mirrored",
+                      membership.replicas_here));
+    }
+    // Open MPI takes its rank from PMIx only; a step without it is N jobs of one rank.
+    if (membership.place.evidence == "Slurm step" && membership.place.size > 1 &&
+        mpi::library_version().starts_with("Open MPI")) {
+      return Support::no(
+          fmt::format("srun started {} processes that Open MPI cannot join: start "
+                      "them with srun --mpi=pmix, or with mpirun",
+                      membership.place.size));
+    }
+    return Support::yes();
+  }
+
+  std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
+    world_ = std::make_unique<mpi::World>(membership.place);
+    std::vector<std::unique_ptr<Communicator>> communicators;
+    communicators.push_back(std::make_unique<mpi::MpiCommunicator>(*world_, membership.deadlines));
+    return communicators;
+  }
+
+  std::string description() const override {
+    if (!world_) return mpi::library_version();
+    return fmt::format("{}, {} ranks on {} node{}, shared window in {}", mpi::library_version(),
+                       world_->size(), world_->nodes(), world_->nodes() == 1 ? "" : "s",
+                       mpi::shared_memory_folder(environment_of_process()).string());
+  }
+
+ private:
+  std::unique_ptr<mpi::World> world_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_mpi_backend() {
+  return std::make_unique<MpiBackend>();
+}
+
+}  // namespace paceline

@@ -1,0 +1,49 @@
+// Ranks as processes: inside a node they reduce in the node's shared window, between nodes their
+// leaders (the first rank of each) exchange the nodes' sums by MPI.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/comm/communicator.h"
+#include "engine/comm/mpi/window.h"
+#include "engine/comm/mpi/world.h"
+#include "engine/comm/team.h"
+
+namespace paceline::mpi {
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator(World& world, const Deadlines& deadlines);
+
+  int rank() const override { return world_.rank(); }
+  int size() const override { return world_.size(); }
+  Memory allocate(std::size_t bytes) override;
+  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                  std::string_view label) override;
+  void broadcast(void* data, std::size_t bytes, int root) override;
+  void all_gather(const void* mine, std::size_t bytes, void* all) override;
+  void barrier() override;
+  void abort(std::string_view why) noexcept override;
+
+ private:
+  bool one_node() const { return world_.nodes() == 1; }
+  std::span<std::byte* const> parts_at(std::size_t offset);
+  void reduce(std::byte* data, std::size_t count, DType type, std::string_view label);
+  void reduce_parts(std::span<std::byte* const> parts, std::size_t count, DType type,
+                    std::string_view label);
+  void exchange_between_nodes(std::byte* data, std::size_t count, DType type,
+                              std::string_view label);
+  void broadcast_on_node(std::byte* data, std::size_t bytes, int root);
+  void gather_on_node(const std::byte* mine, std::size_t bytes, std::byte* all);
+
+  World& world_;
+  Patience patience_;
+  Window control_;  // the team's state, in the leader's part
+  Window scratch_;  // for data that is not in the arena
+  std::unique_ptr<Window> arena_;
+  std::vector<std::byte*> parts_;
+  Team team_;
+};
+
+}  // namespace paceline::mpi
