@@ -75,10 +75,12 @@ class Comparer {
     mark_best();
     for (std::size_t i = 0; i < study_.rows.size(); ++i) {
       const auto base = result_.base == Base::best ? best_base(i) : matched_base(i);
+      if (!base) missing(i);
       result_.speed_ups.push_back(base ? std::optional(speed_up(*base, i)) : std::nullopt);
     }
-    for (const auto& [note, rows] : missing_) {
-      result_.notes.push_back(fmt::format("no speed-up for {}: {}", join(rows, " and "), note));
+    for (const auto& [key, sizes] : missing_) {
+      result_.notes.push_back(fmt::format("no speed-up for {} replicas ({}): {}", join(sizes, ", "),
+                                          key.second, key.first));
     }
     if (!borrowed_.empty()) {
       result_.notes.push_back(
@@ -129,13 +131,12 @@ class Comparer {
     for (const auto& [key, i] : best) result_.best_of_size[i] = true;
   }
 
-  std::optional<std::size_t> best_base(std::size_t i) {
+  std::optional<std::size_t> best_base(std::size_t i) const {
     std::optional<std::size_t> best;
     for (const std::size_t k : singles_) {
       if (!same_system(run_of_row(k), run_of_row(i))) continue;
       if (!best || better(k, *best)) best = k;
     }
-    if (!best) missing("there is no run of one replica", i);
     return best;
   }
 
@@ -160,24 +161,27 @@ class Comparer {
       borrowed_.insert(run.backend);
       return k;
     }
-    const auto cpus =
-        run.replicas_are_cores ? run.cpus_per_replica() : std::optional<double>(run.cpus_per_task);
-    std::string note = "there is no matching run of one replica";
-    if (cpus) {
-      note += fmt::format(" with {} {:g}",
-                          run.replicas_are_cores ? "CPUs per replica" : "cpus-per-task", *cpus);
-    }
-    missing(note + " (--base best compares with the fastest one)", i);
     return std::nullopt;
   }
 
-  void missing(const std::string& note, std::size_t i) {
+  void missing(std::size_t i) {
     const Run& run = run_of_row(i);
-    std::string row = fmt::format("{} replicas", run.gpus);
-    if (!run.backend.empty()) row += " with " + run.backend;
-    if (!run.system.empty()) row += " of " + run.system;
-    auto& rows = missing_[note];
-    if (std::find(rows.begin(), rows.end(), row) == rows.end()) rows.push_back(row);
+    std::string note = "there is no run of one replica";
+    if (best_base(i)) {
+      const auto cpus = run.replicas_are_cores ? run.cpus_per_replica()
+                                               : std::optional<double>(run.cpus_per_task);
+      note +=
+          cpus ? fmt::format(" with {} {:g}",
+                             run.replicas_are_cores ? "CPUs per replica" : "cpus-per-task", *cpus)
+               : " that matches";
+      note += "; --base best compares with the fastest";
+    }
+    std::string row = run.system;
+    if (!run.backend.empty()) row += (row.empty() ? "" : ", ") + run.backend;
+    if (row.empty()) row = "this study";
+    auto& sizes = missing_[{note, row}];
+    const std::string size = std::to_string(run.gpus);
+    if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
   }
 
   SpeedUp speed_up(std::size_t base, std::size_t i) const {
@@ -200,7 +204,8 @@ class Comparer {
   Comparison result_;
   std::vector<double> values_;        // mean cost of each row
   std::vector<std::size_t> singles_;  // rows of one replica
-  std::map<std::string, std::vector<std::string>> missing_;
+  // (why, whose) -> sizes without a base.
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> missing_;
   std::set<std::string> borrowed_;
 };
 

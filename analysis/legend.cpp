@@ -40,7 +40,8 @@ std::string base_name(const Run& run) {
   if (!run.system.empty()) parts.push_back(run.system);
   if (!run.backend.empty()) parts.push_back(run.backend);
   if (run.replicas_are_cores && run.cpus_per_replica()) {
-    parts.push_back(fmt::format("{:g} CPUs per replica", *run.cpus_per_replica()));
+    parts.push_back(fmt::format("{:g} CPU{} per replica", *run.cpus_per_replica(),
+                                *run.cpus_per_replica() == 1 ? "" : "s"));
   } else if (run.cpus_per_task) {
     parts.push_back(fmt::format("cpus-per-task {}", *run.cpus_per_task));
   }

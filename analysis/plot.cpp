@@ -54,7 +54,7 @@ std::string quoted(const std::string& text) {
 // The legend stands below the plot, a line a series, so the picture grows with it. Sizes are in
 // hundredths of the printed inch: PNG has twice the dots of SVG.
 std::string terminal(const std::string& format, std::size_t series) {
-  const std::size_t height = 440 + 22 * (series + 1);
+  const std::size_t height = 440 + 22 * (series + 2);
   if (format == "svg") {
     return fmt::format(
         "svg noenhanced size 700,{} font 'DejaVu Sans,Helvetica,Arial,sans-serif,14' "
@@ -200,12 +200,13 @@ std::string plot_script(const Plot& plot, const std::string& format, const std::
   std::string script = fmt::format("set terminal {}\nset output {}\nset encoding utf8\n",
                                    terminal(format, plot.series.size()), quoted(output));
   script += fmt::format(
-      "set title {} offset 0,1.2\nset label 1 {} at graph 0.5,1.05 center textcolor rgb '#444444'\n"
+      "set tmargin 4.5\nset title {} offset 0,0.9\nset label 1 {} at graph 0.5,1.05 center "
+      "textcolor rgb '#444444'\n"
       "set xlabel {}\nset ylabel 'speed-up'\n",
       quoted(plot.title), quoted(plot.subtitle), quoted(plot.x_label));
   script += "set border 3\nset tics nomirror out\n";
   script += "set grid ytics linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\n";
-  script += "set key below center vertical maxcols 1 reverse Left samplen 2.5\n";
+  script += "set key below center vertical maxcols 1 reverse Left samplen 2.5 title ' '\n";
   script += fmt::format("set xrange [{}:{}]\nset xtics ({})\n", 1 - margin, plot.most_gpus + margin,
                         tics(plot));
   script += fmt::format("set yrange [0:{}]\n", 1.04 * highest(plot));

@@ -54,15 +54,17 @@ std::string padded(const std::string& text, std::size_t width, bool left) {
   return left ? text + space : space + text;
 }
 
-// "cpus-per-task" and "fit seconds" on two lines, so that columns are no wider than their numbers.
+// Two lines, so that columns are no wider than their numbers.
 std::vector<std::string> heading_lines(const std::string& heading) {
-  const std::size_t space = heading.rfind(' ');
-  if (space != std::string::npos) return {heading.substr(0, space), heading.substr(space + 1)};
-  const std::size_t dash = heading.rfind('-');
-  if (dash != std::string::npos && heading.size() > 10) {
-    return {heading.substr(0, dash + 1), heading.substr(dash + 1)};
-  }
-  return {"", heading};
+  const std::size_t end = heading.find('\n');
+  if (end == std::string::npos) return {"", heading};
+  return {heading.substr(0, end), heading.substr(end + 1)};
+}
+
+std::string one_line(const std::string& heading) {
+  const std::vector<std::string> lines = heading_lines(heading);
+  const bool joined = lines[0].empty() || lines[0].ends_with('-');
+  return lines[0] + (joined ? "" : " ") + lines[1];
 }
 
 // The table's texts and how wide each column is. Values and their intervals are aligned apart:
@@ -185,7 +187,7 @@ std::string render_markdown(const Table& table) {
   std::string headings = "|", rule = "|";
   for (const Column& column : table.columns) {
     if (!column.shown) continue;
-    headings += fmt::format(" {} |", escaped_for_markdown(column.heading));
+    headings += fmt::format(" {} |", escaped_for_markdown(one_line(column.heading)));
     rule += column.is_text ? " --- |" : " ---: |";
   }
   std::string text =

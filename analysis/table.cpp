@@ -37,6 +37,12 @@ Cell percent(std::optional<double> share, int digits = 1) {
   return {fmt::format("{:.{}f} %", *share * 100, digits), share, std::nullopt};
 }
 
+// A margin that is not zero never reads as zero.
+std::string margin(double half_width, int digits) {
+  while (half_width > 0 && digits < 9 && half_width < 0.5 * std::pow(10.0, -digits)) ++digits;
+  return fmt::format("{:.{}f}", half_width, digits);
+}
+
 // "1.69 ±0.03", or "1.7 [0.9, 3.1]" where the interval is so wide that it is lopsided.
 Cell estimate(const Estimate& estimate, int digits) {
   Cell cell = number(estimate.value, digits);
@@ -46,7 +52,7 @@ Cell estimate(const Estimate& estimate, int digits) {
   cell.interval = estimate.interval;
   cell.text += half_width > 0.25 * estimate.value
                    ? fmt::format(" [{:.{}f}, {:.{}f}]", low, digits, high, digits)
-                   : fmt::format(" ±{:.{}f}", half_width, digits);
+                   : " ±" + margin(half_width, digits);
   return cell;
 }
 
@@ -102,11 +108,11 @@ void add_layout(std::vector<Definition>& all, const Study& study) {
       {whole_column("nodes", "nodes"), [](const RowFacts& f) { return whole(f.run().nodes); }});
   all.push_back(
       {whole_column("ntasks", "ntasks"), [](const RowFacts& f) { return whole(f.run().ntasks); }});
-  all.push_back({whole_column("cpus_per_task", "cpus-per-task"),
+  all.push_back({whole_column("cpus_per_task", "cpus-\nper-task"),
                  [](const RowFacts& f) { return whole(f.run().cpus_per_task); }});
   all.push_back(
       {whole_column("gpus", "gpus"), [](const RowFacts& f) { return whole(f.run().gpus); }, true});
-  all.push_back({real_column("cpus_per_replica", "CPUs per replica"), cpus_per_replica_cell});
+  all.push_back({real_column("cpus_per_replica", "CPUs per\nreplica"), cpus_per_replica_cell});
   all.push_back({text_column("backend", "backend"), [](const RowFacts& f) {
                    return Cell{f.run().backend, {}, {}};
                  }});
@@ -121,15 +127,15 @@ void add_results(std::vector<Definition>& all) {
   all.push_back({whole_column("runs", "runs"),
                  [](const RowFacts& f) { return whole(static_cast<int>(f.row->runs.size())); },
                  true});
-  all.push_back({interval_column("fit_seconds", "fit seconds"),
+  all.push_back({interval_column("fit_seconds", "fit\nseconds"),
                  [](const RowFacts& f) { return measured(f.fit_seconds); }});
-  all.push_back({real_column("first_epoch_seconds", "first epoch s"), [](const RowFacts& f) {
+  all.push_back({real_column("first_epoch_seconds", "first\nepoch s"), [](const RowFacts& f) {
                    return f.first_epoch_seconds ? number(f.first_epoch_seconds,
                                                          digits_of(*f.first_epoch_seconds, false))
                                                 : Cell{};
                  }});
   all.push_back(
-      {real_column("step_seconds", "step ms"), [](const RowFacts& f) {
+      {real_column("step_seconds", "step\nms"), [](const RowFacts& f) {
          if (!f.step_seconds) return Cell{};
          const double ms = *f.step_seconds * 1e3;
          return Cell{fmt::format("{:.{}f}", ms, digits_of(ms, false)), f.step_seconds, {}};
@@ -147,14 +153,14 @@ void add_results(std::vector<Definition>& all) {
       {real_column("efficiency", "efficiency"),
        [](const RowFacts& f) { return f.speed_up ? percent(f.speed_up->efficiency) : Cell{}; },
        true});
-  all.push_back({real_column("karp_flatt", "Karp-Flatt"), karp_flatt_cell});
-  all.push_back({real_column("input_stall", "input stall"),
+  all.push_back({real_column("karp_flatt", "Karp-\nFlatt"), karp_flatt_cell});
+  all.push_back({real_column("input_stall", "input\nstall"),
                  [](const RowFacts& f) { return percent(f.input_stall); }});
-  all.push_back({real_column("exposed_communication", "exposed comm."),
+  all.push_back({real_column("exposed_communication", "exposed\ncomm."),
                  [](const RowFacts& f) { return percent(f.exposed_communication); }});
-  all.push_back({real_column("gpu_utilization", "GPU util."),
+  all.push_back({real_column("gpu_utilization", "GPU\nutil."),
                  [](const RowFacts& f) { return percent(f.utilization, 0); }});
-  all.push_back({real_column("test_accuracy", "test accuracy"),
+  all.push_back({real_column("test_accuracy", "test\naccuracy"),
                  [](const RowFacts& f) { return percent(f.test_accuracy, 2); }});
   all.push_back({text_column("label", "label"), [](const RowFacts& f) {
                    return Cell{row_label(*f.row), {}, {}};

@@ -17,7 +17,7 @@ struct Cell {
 
 struct Column {
   std::string key;      // stable: of CSV and JSON, units in the name, shares from 0 to 1
-  std::string heading;  // for people
+  std::string heading;  // for people; may have two lines
   bool is_text = false;
   bool is_whole = false;
   bool has_interval = false;  // CSV and JSON give KEY_low and KEY_high beside it
