@@ -86,7 +86,7 @@ int spawn(const RunRequest& request, const Layout& layout) {
   spawning.command[0] = this_program().string();
   spawning.ranks = layout.ntasks;
   spawning.environment = environment_of_process();
-  const Outcome outcome = spawn_ranks(spawning);
+  const Verdict outcome = spawn_ranks(spawning);
   if (!outcome.noise.empty()) fmt::print(stderr, "{}\n", outcome.noise);
   if (!outcome.line.empty()) fmt::print(stderr, "paceline: {}\n", outcome.line);
   return outcome.exit_code;

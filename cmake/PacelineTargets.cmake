@@ -7,6 +7,9 @@
 #   Puts a name into the generated factory table and into names.json.
 
 set(PACELINE_WARNINGS -Wall -Wextra -Wpedantic -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND PACELINE_WARNINGS -Wno-restrict)  # false alarms on std::string (GCC bug 105651)
+endif()
 
 function(paceline_common target)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR} PRIVATE ${PROJECT_BINARY_DIR}/generated)
