@@ -1,0 +1,95 @@
+#include "engine/launch/affinity.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/unit/launch/expect_error.h"
+
+namespace paceline {
+namespace {
+
+using Sets = std::vector<CpuSet>;
+
+TEST(Topology, CoresThreadsAndNodesAreTold) {
+  const Topology machine = synthetic_topology("numa:2 core:2 pu:2");
+  ASSERT_EQ(machine.cpus.size(), 8U);
+  EXPECT_EQ(machine.machine_cores, 4);
+  EXPECT_EQ(machine.usable_cores(), 4);
+  EXPECT_EQ(machine.numa_nodes, 2);
+  EXPECT_TRUE(machine.hyperthreads());
+  EXPECT_EQ(machine.cpus[1].core, 0);
+  EXPECT_EQ(machine.cpus[7].core, 3);
+  EXPECT_EQ(machine.cpus[7].numa, 1);
+}
+
+TEST(Topology, ThisMachine) {
+  const Topology machine = topology_of_machine();
+  EXPECT_EQ(machine.cpus.size(), usable_cpus().size());
+  EXPECT_GE(machine.machine_cpus, static_cast<int>(machine.cpus.size()));
+  EXPECT_GE(machine.numa_nodes, 1);
+  EXPECT_GT(machine.memory_bytes, 1 << 20);
+  EXPECT_NE(summary(machine).find(format_cpus(usable_cpus())), std::string::npos);
+}
+
+TEST(SplitCpus, ContiguousSets) {
+  const auto cpus = synthetic_topology("numa:2 core:4 pu:1").cpus;
+  EXPECT_EQ(split_cpus(cpus, 2, 4), (Sets{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+  EXPECT_EQ(split_cpus(cpus, 3, 2), (Sets{{0, 1}, {2, 3}, {4, 5}}));
+}
+
+TEST(SplitCpus, OneThreadACoreWhileThereAreCoresEnough) {
+  const auto cpus = synthetic_topology("core:4 pu:2").cpus;
+  EXPECT_EQ(split_cpus(cpus, 2, 2), (Sets{{0, 2}, {4, 6}}));
+  EXPECT_EQ(split_cpus(cpus, 2, 4), (Sets{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+  EXPECT_EQ(split_cpus(cpus, 5, 1), (Sets{{0}, {1}, {2}, {3}, {4}}));
+}
+
+TEST(SplitCpus, SiblingsNumberedApartStayTogether) {
+  // Linux numbers the second threads after all first ones: 0 and 2 are one core.
+  const std::vector<Cpu> cpus = {{0, 0, 0}, {2, 0, 0}, {1, 1, 0}, {3, 1, 0}};
+  EXPECT_EQ(split_cpus(cpus, 2, 2), (Sets{{0, 2}, {1, 3}}));
+  EXPECT_EQ(split_cpus(cpus, 2, 1), (Sets{{0}, {1}}));
+}
+
+TEST(SplitCpus, WrapsWhereOversubscribed) {
+  const auto cpus = synthetic_topology("core:2 pu:1").cpus;
+  EXPECT_EQ(split_cpus(cpus, 4, 1), (Sets{{0}, {1}, {0}, {1}}));
+  EXPECT_EQ(split_cpus(cpus, 2, 2), (Sets{{0, 1}, {0, 1}}));
+}
+
+TEST(SplitCpus, ASetLargerThanTheMaskIsRefused) {
+  const auto cpus = synthetic_topology("core:2 pu:1").cpus;
+  EXPECT_ERROR(split_cpus(cpus, 1, 3), usage, "3 CPUs wanted for one task, 2 usable");
+  EXPECT_ERROR(split_cpus(cpus, 1, 0), usage, "0 CPUs");
+}
+
+TEST(CpusOfTask, OwnMaskOrSharedMask) {
+  Place place;
+  place.local_rank = 1;
+  place.local_size = 2;
+  EXPECT_EQ(cpus_of_task({{4, 4, 0}, {5, 5, 0}}, place, 2), (CpuSet{4, 5}));  // ours alone
+  EXPECT_EQ(cpus_of_task({{4, 4, 0}, {5, 5, 0}}, place, 1), (CpuSet{5}));     // shared by both
+}
+
+TEST(Affinity, BoundThreadKeepsToItsCpu) {
+  const CpuSet all = usable_cpus();
+  CpuSet seen;
+  std::thread([&] {
+    bind_this_thread({all.back()});
+    seen = usable_cpus();
+  }).join();
+  EXPECT_EQ(seen, CpuSet{all.back()});
+  EXPECT_EQ(usable_cpus(), all);
+  EXPECT_ERROR(bind_this_thread({}), internal, "cannot bind");
+}
+
+TEST(Affinity, Format) {
+  EXPECT_EQ(format_cpus({0, 1, 2, 3, 8}), "0-3,8");
+  EXPECT_EQ(format_cpus({5}), "5");
+  EXPECT_EQ(format_cpus({1, 3, 4}), "1,3-4");
+  EXPECT_EQ(format_cpus({}), "");
+}
+
+}  // namespace
+}  // namespace paceline

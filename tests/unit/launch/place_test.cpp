@@ -1,0 +1,150 @@
+#include "engine/launch/place.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/launch/expect_error.h"
+
+namespace paceline {
+namespace {
+
+struct Expected {
+  int rank, size, local_rank, local_size, node, nodes;
+  std::string evidence;
+};
+
+void expect_place(const Environment& environment, const Expected& expected) {
+  const Place place = find_place(environment);
+  EXPECT_EQ(place.rank, expected.rank);
+  EXPECT_EQ(place.size, expected.size);
+  EXPECT_EQ(place.local_rank, expected.local_rank);
+  EXPECT_EQ(place.local_size, expected.local_size);
+  EXPECT_EQ(place.node, expected.node);
+  EXPECT_EQ(place.nodes, expected.nodes);
+  EXPECT_EQ(place.evidence, expected.evidence);
+  EXPECT_EQ(place.launched, expected.evidence != "alone");
+}
+
+Environment operator+(Environment a, const Environment& b) {
+  a.insert(b.begin(), b.end());
+  return a;
+}
+
+// Rank 3 of 4, the second of two on the second node.
+const Environment kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
+                              {"OMPI_COMM_WORLD_SIZE", "4"},
+                              {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                              {"PMIX_RANK", "3"}};
+const Environment kStep = {{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "3"},
+                           {"SLURM_NTASKS", "4"},  {"SLURM_STEP_NUM_TASKS", "4"},
+                           {"SLURM_LOCALID", "1"}, {"SLURM_NODEID", "1"},
+                           {"SLURM_NNODES", "2"},  {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}};
+const Environment kTorchrun = {
+    {"RANK", "3"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}};
+const Environment kHydra = {
+    {"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+const Environment kPals = {{"PALS_RANKID", "3"},
+                           {"PALS_LOCAL_RANKID", "1"},
+                           {"PMI_RANK", "3"},
+                           {"PMI_SIZE", "4"},
+                           {"PMI_LOCAL_SIZE", "2"}};
+// What a batch script sees: it is no rank.
+const Environment kBatchShell = {{"SLURM_PROCID", "0"},
+                                 {"SLURM_LOCALID", "0"},
+                                 {"SLURM_NODEID", "0"},
+                                 {"SLURM_NTASKS", "4"},
+                                 {"SLURM_NNODES", "2"}};
+
+TEST(Place, NothingIsAlone) {
+  expect_place({}, {0, 1, 0, 1, 0, 1, "alone"});
+}
+
+TEST(Place, EachLauncherIsRead) {
+  expect_place(kOpenMpi, {3, 4, 1, 2, 1, 2, "Open MPI (OMPI_COMM_WORLD_RANK)"});
+  expect_place(kStep, {3, 4, 1, 2, 1, 2, "Slurm step"});
+  expect_place(kStep + Environment{{"PMIX_RANK", "3"}},
+               {3, 4, 1, 2, 1, 2, "PMIx in a Slurm step (PMIX_RANK)"});
+  expect_place(kTorchrun, {3, 4, 1, 2, 1, 2, "torchrun (RANK)"});
+  expect_place(kHydra, {3, 4, 1, 2, 1, 2, "PMI (PMI_RANK)"});
+  expect_place(kPals, {3, 4, 1, 2, 1, 2, "PALS (PALS_RANKID)"});
+}
+
+TEST(Place, PmiUnderSrunTakesSlurmsLocalRank) {
+  expect_place(kStep + Environment{{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}},
+               {3, 4, 1, 2, 1, 2, "PMI (PMI_RANK)"});
+}
+
+TEST(Place, UnequalNodesOfAStep) {
+  Environment step = kStep;
+  step["SLURM_STEP_TASKS_PER_NODE"] = "3,1";
+  step["SLURM_LOCALID"] = "0";
+  expect_place(step, {3, 4, 0, 1, 1, 2, "Slurm step"});
+}
+
+// Under mpirun Slurm's numbers are those of mpirun's helpers, one a node.
+TEST(Place, SlurmIsNotBelievedUnderMpirun) {
+  const Expected right{3, 4, 1, 2, 1, 2, "Open MPI (OMPI_COMM_WORLD_RANK)"};
+  expect_place(kOpenMpi + kBatchShell, right);  // ranks on the head node
+  Environment helper = {{"SLURM_STEP_ID", "0"},
+                        {"SLURM_PROCID", "0"},
+                        {"SLURM_NTASKS", "1"},
+                        {"SLURM_LOCALID", "0"},
+                        {"SLURM_NODEID", "0"},
+                        {"SLURM_NNODES", "1"},
+                        {"SLURM_STEP_TASKS_PER_NODE", "1"}};
+  expect_place(kOpenMpi + helper, right);  // ranks on the second node
+  helper["SLURM_PROCID"] = "1";
+  helper["SLURM_NTASKS"] = "2";
+  expect_place(kOpenMpi + helper, right);  // on the third
+  expect_place(kHydra + helper, {3, 4, 1, 2, 1, 2, "PMI (PMI_RANK)"});
+}
+
+TEST(Place, ShellsOfAJobAreNoRanks) {
+  expect_place(kBatchShell, {0, 1, 0, 1, 0, 1, "alone"});
+  Environment interactive = kStep;
+  interactive["SLURM_STEP_ID"] = "4294967290";
+  expect_place(interactive, {0, 1, 0, 1, 0, 1, "alone"});
+}
+
+TEST(Place, TorchrunOnEachNodeOfAStep) {
+  Environment step = kStep;
+  step["SLURM_PROCID"] = "1";
+  step["SLURM_STEP_NUM_TASKS"] = "2";
+  expect_place(kTorchrun + step, {3, 4, 1, 2, 1, 2, "torchrun (RANK)"});
+}
+
+TEST(Place, LaunchersThatDisagreeAreRefused) {
+  Environment stale = kTorchrun;
+  stale["RANK"] = "0";
+  stale["LOCAL_RANK"] = "0";
+  EXPECT_ERROR(find_place(stale + kOpenMpi), usage,
+               "torchrun (RANK) says rank 0 of 4, but Open MPI (OMPI_COMM_WORLD_RANK) says rank 3 "
+               "of 4; start the ranks with one launcher only");
+  Environment wrong = kStep + Environment{{"PMIX_RANK", "2"}};
+  EXPECT_ERROR(find_place(wrong), usage, "PMIX_RANK=2 but SLURM_PROCID=3");
+}
+
+TEST(Place, IncompleteOrImpossibleEvidenceIsRefused) {
+  EXPECT_ERROR(find_place({{"PMIX_RANK", "1"}}), usage, "nothing says how many ranks");
+  EXPECT_ERROR(find_place({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), usage, "LOCAL_RANK is not");
+  EXPECT_ERROR(find_place({{"OMPI_COMM_WORLD_RANK", "x"}}), usage, "x is not a rank");
+  Environment beyond = kOpenMpi;
+  beyond["OMPI_COMM_WORLD_RANK"] = "4";
+  EXPECT_ERROR(find_place(beyond), usage, "rank 4 of 4");
+  Environment torn = kStep;
+  torn["SLURM_STEP_TASKS_PER_NODE"] = "2(x";
+  EXPECT_ERROR(find_place(torn), usage, "SLURM_STEP_TASKS_PER_NODE");
+}
+
+TEST(Place, MpiMustAgree) {
+  const Place place = find_place(kStep);
+  EXPECT_NO_THROW(check_against_mpi(place, 3, 4));
+  EXPECT_ERROR(check_against_mpi(place, 0, 1), usage,
+               "Slurm step says rank 3 of 4, but MPI sees 1 rank: these are 4 singletons, not 4 "
+               "ranks; start them with srun --mpi=pmix");
+  EXPECT_ERROR(check_against_mpi(place, 2, 4), usage, "MPI says rank 2 of 4");
+  EXPECT_ERROR(check_against_mpi({}, 2, 4), usage, "alone says rank 0 of 1");
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,85 @@
+#include "engine/launch/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace paceline {
+namespace {
+
+RankStatus done(int rank, int code = 0) {
+  return {rank, "n1", 100 + rank, RankState::done, code, "", 50};
+}
+RankStatus failed(int rank, int code, const std::string& message, double time) {
+  return {rank, "n1", 100 + rank, RankState::failed, code, message, time};
+}
+RankStatus running(int rank) {
+  return {rank, "n1", 100 + rank, RankState::running, 0, "", 1};
+}
+
+Watch ended(int code, int stopped_by = 0) {
+  return {{code, 0}, stopped_by};
+}
+
+const std::string kKilled =
+    "mpirun noticed that process rank 1 with PID 0 on node n1 exited on signal 9 (Killed).\n";
+
+void expect(const Verdict& verdict, int code, const std::string& line) {
+  EXPECT_EQ(verdict.exit_code, code);
+  EXPECT_EQ(verdict.line, line);
+}
+
+TEST(Judge, AllWell) {
+  expect(judge(2, {done(0), done(1)}, ended(0), ""), 0, "");
+  expect(judge(2, {done(0, 1), done(1)}, ended(1), ""), 1, "");
+}
+
+TEST(Judge, OwnErrorWinsOverItsConsequences) {
+  const auto lost = failed(0, 71, "rank 0: rank 2 gave up", 9.0);
+  const auto stall = failed(1, 72, "rank 1: rank 2 did not come", 9.5);
+  const auto cause = failed(2, 65, "bad file", 10.0);
+  const auto later = failed(3, 70, "broken", 11.0);
+  expect(judge(4, {lost, stall, cause, later}, ended(137), kKilled), 65, "rank 2: bad file");
+}
+
+TEST(Judge, WhatAllSayIsSaidWithoutARank) {
+  expect(judge(2, {failed(0, 64, "too many", 2), failed(1, 64, "too many", 1)}, ended(64), ""), 64,
+         "too many");
+}
+
+TEST(Judge, KilledRankIsNamed) {
+  expect(judge(2, {failed(0, 71, "rank 0: lost", 9), running(1)}, ended(137), kKilled), 71,
+         "rank 1 on n1 died of signal 9 (Killed); see the kernel's log: most often memory ran out");
+  const std::string mpich =
+      "=   PID 101 RUNNING AT n1\n=   EXIT CODE: 11\n"
+      "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)\n";
+  expect(judge(2, {running(0), running(1)}, ended(139), mpich), 71,
+         "rank 1 on n1 died of signal 11 (Segmentation fault); please report it with the command");
+}
+
+TEST(Judge, RequestedStopIsNoFailureOfARank) {
+  expect(judge(2, {running(0), running(1)}, ended(1, SIGINT), kKilled), 130,
+         "stopped by signal 2 (Interrupt)");
+  expect(judge(2, {done(0), done(1)}, ended(0, SIGINT), ""), 0, "");
+}
+
+TEST(Judge, StallThenSilenceThenLostPeer) {
+  const auto lost = failed(0, 71, "rank 0: lost", 9);
+  expect(judge(2, {failed(0, 72, "rank 0: rank 1 did not come", 9), running(1)}, ended(1), ""), 72,
+         "rank 0: rank 1 did not come");
+  const Verdict silent = judge(2, {lost}, ended(1), "words");
+  expect(silent, 71,
+         "rank 1 vanished without a word; see the launcher's words and the kernel's log");
+  EXPECT_EQ(silent.noise, "words");
+  expect(judge(2, {lost, done(1)}, ended(1), ""), 71, "rank 0: lost");
+}
+
+TEST(Judge, LauncherThatStartedNobodySpeaksForItself) {
+  const Verdict verdict = judge(2, {}, ended(213), "no slots");
+  EXPECT_EQ(verdict.exit_code, 70);
+  EXPECT_NE(verdict.line.find("code 213 before any rank began"), std::string::npos);
+  EXPECT_EQ(verdict.noise, "no slots");
+}
+
+}  // namespace
+}  // namespace paceline
