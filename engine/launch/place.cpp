@@ -188,17 +188,6 @@ void check_range(const Place& place) {
 
 }  // namespace
 
-Environment environment_of_process() {
-  Environment environment;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const std::size_t equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return environment;
-}
-
 Place find_place(const Environment& environment) {
   const Numbers env(environment);
   std::vector<Place> claims;

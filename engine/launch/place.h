@@ -1,14 +1,11 @@
 // Who am I: rank, world size and node, from what the launcher left in the environment.
 #pragma once
 
-#include <map>
 #include <string>
 
-namespace paceline {
+#include "engine/core/environment.h"
 
-// The environment as a value, so that tests can make one. of_process() copies the real one.
-using Environment = std::map<std::string, std::string>;
-Environment environment_of_process();
+namespace paceline {
 
 struct Place {
   int rank = 0, size = 1;              // of tasks (processes)

@@ -9,7 +9,7 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/launch/child.h"
+#include "engine/core/child.h"
 
 namespace paceline {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/launch/child.h"
+#include "engine/core/child.h"
 #include "engine/launch/status.h"
 
 namespace paceline {

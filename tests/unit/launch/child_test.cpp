@@ -1,4 +1,4 @@
-#include "engine/launch/child.h"
+#include "engine/core/child.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/launch/place.h"
+#include "engine/core/environment.h"
 
 namespace paceline {
 
@@ -51,8 +51,11 @@ class Child {
 struct Watch {
   ChildEnd end;
   int stopped_by = 0;  // the first SIGINT, SIGTERM or SIGHUP passed on; 0: none
+  bool timed_out = false;
 };
+// `limit_seconds`: how long it may run before it gets SIGTERM (and SIGKILL after the grace); 0:
+// for ever.
 Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& hear,
-                  double grace_seconds = 15);
+                  double grace_seconds = 15, double limit_seconds = 0);
 
 }  // namespace paceline

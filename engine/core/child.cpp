@@ -1,4 +1,4 @@
-#include "engine/launch/child.h"
+#include "engine/core/child.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -149,9 +149,10 @@ bool Child::ended(ChildEnd& end) {
 }
 
 Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& hear,
-                  double grace_seconds) {
+                  double grace_seconds, double limit_seconds) {
   const BlockedSignals signals;
   Child child(setup);
+  const double limit_at = limit_seconds > 0 ? now_seconds() + limit_seconds : 0;
   Watch watch;
   double kill_at = 0;
   bool speaking = true;
@@ -166,7 +167,13 @@ Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_
       watch.stopped_by = number;
       kill_at = now_seconds() + grace_seconds;
     }
-    if (watch.stopped_by != 0 && now_seconds() > kill_at) child.signal(SIGKILL);
+    if (limit_at > 0 && !watch.timed_out && now_seconds() > limit_at) {
+      watch.timed_out = true;
+      child.signal(SIGTERM);
+      kill_at = now_seconds() + grace_seconds;
+    }
+    const bool told_to_stop = watch.stopped_by != 0 || watch.timed_out;
+    if (told_to_stop && now_seconds() > kill_at) child.signal(SIGKILL);
   }
   // A grandchild may hold the pipe open for ever; what was said before the end is there already.
   while (speaking && readable(child.pipe(), 100)) speaking = hear_some(child.pipe(), hear);

@@ -1,0 +1,12 @@
+// The environment as a value, so that tests can make one.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace paceline {
+
+using Environment = std::map<std::string, std::string>;
+Environment environment_of_process();
+
+}  // namespace paceline
