@@ -48,10 +48,11 @@ class Pipe {
 
 class SpawnActions {
  public:
-  explicit SpawnActions(int messages) {
+  SpawnActions(const char* output, int messages) {
     posix_spawn_file_actions_init(&actions_);
     posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_TRUNC,
+                                     0644);
     posix_spawn_file_actions_adddup2(&actions_, messages, STDERR_FILENO);
   }
   ~SpawnActions() { posix_spawn_file_actions_destroy(&actions_); }
@@ -86,13 +87,14 @@ bool read_messages(int reader, double deadline_seconds, std::string& messages) {
 
 }  // namespace
 
-ChildEnd run_child(const std::vector<std::string>& words, double deadline_seconds) {
+ChildEnd run_child(const std::vector<std::string>& words, double deadline_seconds,
+                   const std::filesystem::path& output) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   ChildEnd end;
   Pipe pipe;
-  const SpawnActions actions(pipe.writer());
+  const SpawnActions actions(output.c_str(), pipe.writer());
   pid_t child = 0;
   const int failed = posix_spawnp(&child, argv[0], actions.get(), nullptr, argv.data(), environ);
   if (failed != 0) {

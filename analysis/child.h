@@ -1,6 +1,7 @@
 // Runs a program to its end, without a shell.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,8 @@ struct ChildEnd {
   std::string messages;  // what it wrote to standard error, at most 4 KB
 };
 
-// `words[0]` is looked up on PATH. Standard input is empty, standard output is dropped.
-ChildEnd run_child(const std::vector<std::string>& words, double deadline_seconds);
+// `words[0]` is looked up on PATH. Standard input is empty, standard output goes to a new file.
+ChildEnd run_child(const std::vector<std::string>& words, double deadline_seconds,
+                   const std::filesystem::path& output = "/dev/null");
 
 }  // namespace paceline

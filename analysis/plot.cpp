@@ -41,12 +41,15 @@ PlotSeries series_of(const Ladder& ladder) {
   return series;
 }
 
-// Within single quotes only a quote is special, and is doubled.
+// gnuplot substitutes nothing within single quotes, and a typographic quote does not end them.
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) {
-    if (c == '\'') result += '\'';
-    result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    if (c == '\'') {
+      result += "’";
+    } else {
+      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
   }
   return result + "'";
 }
@@ -195,10 +198,10 @@ void check_plot_format(const std::string& format) {
               suggestion(format, {"svg", "png", "pdf"}));
 }
 
-std::string plot_script(const Plot& plot, const std::string& format, const std::string& output) {
+std::string plot_script(const Plot& plot, const std::string& format) {
   const double margin = 0.05 * std::max(1, plot.most_gpus - 1);
-  std::string script = fmt::format("set terminal {}\nset output {}\nset encoding utf8\n",
-                                   terminal(format, plot.series.size()), quoted(output));
+  std::string script =
+      fmt::format("set terminal {}\nset encoding utf8\n", terminal(format, plot.series.size()));
   script += fmt::format(
       "set tmargin 4.5\nset title {} offset 0,0.9\nset label 1 {} at graph 0.5,1.05 center "
       "textcolor rgb '#444444'\n"
@@ -212,7 +215,7 @@ std::string plot_script(const Plot& plot, const std::string& format, const std::
   script += fmt::format("set yrange [0:{}]\n", 1.04 * highest(plot));
   script += fmt::format("$ideal << END\n1 1\n{0} {0}\nEND\n", plot.most_gpus);
   for (std::size_t i = 0; i < plot.series.size(); ++i) script += data_block(plot, i);
-  return script + curves(plot) + "unset output\n";
+  return script + curves(plot);
 }
 
 void draw_plot(const Plot& plot, const std::string& format, const fs::path& file) {
@@ -220,14 +223,14 @@ void draw_plot(const Plot& plot, const std::string& format, const fs::path& file
   const ScratchFolder folder;
   const fs::path script = folder.path() / "plot.gp";
   const fs::path picture = folder.path() / ("plot." + format);
-  replace_file(script, plot_script(plot, format, picture.string()));
-  const ChildEnd end = run_child({"gnuplot", script.string()}, kDeadlineSeconds);
+  replace_file(script, plot_script(plot, format));
+  const ChildEnd end = run_child({"gnuplot", script.string()}, kDeadlineSeconds, picture);
   if (!end.found) {
     throw Error(ErrorKind::usage, "no plot: gnuplot is not installed", file.string(),
                 "install the package gnuplot-nox, or pass --no-plots");
   }
   std::error_code ignored;
-  if (!end.in_time || end.code != 0 || !fs::exists(picture, ignored)) {
+  if (!end.in_time || end.code != 0 || fs::file_size(picture, ignored) == 0) {
     throw Error(ErrorKind::internal,
                 end.in_time ? "no plot: gnuplot failed: " + std::string(trim(end.messages))
                             : "no plot: gnuplot did not end in time",

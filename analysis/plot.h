@@ -36,9 +36,9 @@ std::optional<Plot> make_plot(const Study& study, const Comparison& comparison,
 // "svg", "png" or "pdf"; throws usage otherwise.
 void check_plot_format(const std::string& format);
 
-// The whole gnuplot script, which writes to `output`. Text of records stands in it only within
-// single quotes, in which gnuplot substitutes nothing.
-std::string plot_script(const Plot& plot, const std::string& format, const std::string& output);
+// The whole gnuplot script, which writes the picture to standard output. Text of records stands
+// in it only within single quotes, in which gnuplot substitutes nothing.
+std::string plot_script(const Plot& plot, const std::string& format);
 
 // Draws into a temporary folder and puts the result at `file` whole. Throws usage naming the
 // package where gnuplot is missing, internal with its message where it fails.

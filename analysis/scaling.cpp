@@ -41,6 +41,15 @@ double samples_tolerance(const Runs& runs) {
   return tolerance;
 }
 
+// Each replica did the same work: what weak scaling means.
+bool samples_per_replica_fixed(const Runs& runs) {
+  const double first = *runs[0]->samples / runs[0]->gpus;
+  const double tolerance = samples_tolerance(runs);
+  return std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
+    return std::abs(*run->samples / run->gpus - first) <= tolerance / run->gpus;
+  });
+}
+
 std::string described(const Run& run) {
   std::string text = fmt::format("{} replica{}", run.gpus, run.gpus == 1 ? "" : "s");
   const auto add = [&](const char* what, std::optional<double> value) {
@@ -113,7 +122,10 @@ Scaling scaling_of(const Runs& runs) {
   const Run* odd_samples = odd_one(runs, &Run::samples, samples_tolerance(runs));
   const bool per_replica_fixed = fixed(runs, &Run::batch_per_replica);
   if (odd_samples) {
-    if (!one_size && per_replica_fixed && fixed(runs, &Run::steps)) return Scaling::weak;
+    if (!one_size && per_replica_fixed && fixed(runs, &Run::steps) &&
+        samples_per_replica_fixed(runs)) {
+      return Scaling::weak;
+    }
     refuse(*runs[0], *odd_samples, "neither the total of samples nor steps and batch are the same");
   }
   if (one_size) return Scaling::one_size;

@@ -62,6 +62,7 @@ double t_quantile(double degrees_of_freedom, double confidence) {
 }
 
 Estimate geometric_mean(std::span<const double> values) {
+  if (values.size() == 1) return {values[0], std::nullopt, 1};  // exactly, not by way of its log
   return mean_of_logs(logs(values));
 }
 

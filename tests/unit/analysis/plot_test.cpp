@@ -1,0 +1,125 @@
+#include "analysis/plot.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "analysis/child.h"
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "tests/unit/results/sample_record.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TemporaryFolder;
+
+Plot sample_plot() {
+  return {
+      "a title",
+      "of tests",
+      "GPUs",
+      4,
+      {{"mpi", {{1, 1, std::nullopt}, {2, 1.8, Interval{1.7, 1.9}}, {4, 3, Interval{2.5, 3.6}}}},
+       {"mirrored", {{1, 1, std::nullopt}, {4, 2.5, std::nullopt}}}}};
+}
+
+// PATH is put back when the test ends.
+class WithPath {
+ public:
+  explicit WithPath(const std::string& path) : before_(std::getenv("PATH")) {
+    setenv("PATH", path.c_str(), 1);
+  }
+  ~WithPath() { setenv("PATH", before_.c_str(), 1); }
+  WithPath(const WithPath&) = delete;
+  WithPath& operator=(const WithPath&) = delete;
+
+ private:
+  std::string before_;
+};
+
+void make_program(const fs::path& file, const std::string& body) {
+  std::ofstream(file) << "#!/bin/sh\n" << body << '\n';
+  fs::permissions(file, fs::perms::owner_all);
+}
+
+std::string refusal(const fs::path& file) {
+  try {
+    draw_plot(sample_plot(), "svg", file);
+  } catch (const Error& error) {
+    return std::to_string(exit_code(error.kind())) + " " + error.what();
+  }
+  return "drawn";
+}
+
+TEST(Plot, IsDrawnInEveryFormat) {
+  const TemporaryFolder folder;
+  const std::pair<const char*, const char*> starts[] = {
+      {"svg", "<?xml"}, {"png", "\x89PNG"}, {"pdf", "%PDF"}};
+  for (const auto& [format, start] : starts) {
+    const fs::path file = folder / (std::string("speedup.") + format);
+    draw_plot(sample_plot(), format, file);
+    EXPECT_TRUE(read_text(file).starts_with(start)) << format;
+  }
+  const std::string svg = read_text(folder / "speedup.svg");
+  for (const char* text : {"a title", "of tests", "ideal", "mirrored", "GPUs"}) {
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  }
+  EXPECT_THROW(draw_plot(sample_plot(), "gif", folder / "x"), Error);
+}
+
+TEST(Plot, NamesFromRecordsRunNothing) {
+  const TemporaryFolder folder;
+  const fs::path victim = folder / "victim";
+  Plot plot = sample_plot();
+  plot.title = "'; system('touch " + victim.string() + "') #";
+  plot.series[0].name = "`touch " + victim.string() + "`\nset output";
+  draw_plot(plot, "svg", folder / "a 'b' $(c).svg");
+  EXPECT_NE(read_text(folder / "a 'b' $(c).svg").find("’; system("), std::string::npos);
+  EXPECT_FALSE(fs::exists(victim));
+}
+
+TEST(Plot, BarsThatHaveNoIntervalAreNotDrawn) {
+  const std::string script = plot_script(sample_plot(), "svg");
+  EXPECT_NE(script.find("$series0 using 1:2:3:4 with yerrorbars"), std::string::npos);
+  EXPECT_EQ(script.find("$series1 using 1:2:3:4"), std::string::npos);
+  EXPECT_NE(script.find("set xtics (1, 2, 3, 4)"), std::string::npos);
+}
+
+TEST(Plot, AMissingGnuplotIsNamedByItsPackage) {
+  const TemporaryFolder folder;
+  const WithPath path(folder.path().string());
+  const std::string said = refusal(folder / "speedup.svg");
+  EXPECT_TRUE(said.starts_with("64 ")) << said;
+  EXPECT_NE(said.find("gnuplot-nox"), std::string::npos) << said;
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(Plot, AFailingGnuplotSaysWhy) {
+  const TemporaryFolder folder, programs;
+  make_program(programs / "gnuplot", "echo no such terminal >&2; exit 3");
+  const WithPath path(programs.path().string() + ":/usr/bin:/bin");
+  const std::string said = refusal(folder / "speedup.svg");
+  EXPECT_TRUE(said.starts_with("70 ")) << said;
+  EXPECT_NE(said.find("no such terminal"), std::string::npos) << said;
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(Child, IsKilledAtItsDeadline) {
+  const ChildEnd end = run_child({"sleep", "30"}, 0.1);
+  EXPECT_FALSE(end.in_time);
+  EXPECT_EQ(end.code, 128 + 9);
+}
+
+TEST(Child, GivesCodeAndMessages) {
+  const ChildEnd end = run_child({"sh", "-c", "echo out; echo err >&2; exit 5"}, 10);
+  EXPECT_TRUE(end.found && end.in_time);
+  EXPECT_EQ(end.code, 5);
+  EXPECT_EQ(end.messages, "err\n");
+  EXPECT_FALSE(run_child({"no-such-program-here"}, 1).found);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,75 @@
+#include "analysis/scaling.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+namespace {
+
+struct Shape {
+  int gpus;
+  std::optional<double> samples, steps, batch_per_replica;
+};
+
+Scaling derived(const std::vector<Shape>& shapes) {
+  std::vector<Run> runs;
+  for (const Shape& shape : shapes) {
+    Run run;
+    run.where = "record " + std::to_string(runs.size());
+    run.gpus = shape.gpus;
+    run.samples = shape.samples;
+    run.steps = shape.steps;
+    run.batch_per_replica = shape.batch_per_replica;
+    if (run.batch_per_replica) run.global_batch = *run.batch_per_replica * run.gpus;
+    runs.push_back(run);
+  }
+  std::vector<const Run*> pointers;
+  for (const Run& run : runs) pointers.push_back(&run);
+  return scaling_of(pointers);
+}
+
+TEST(Scaling, FollowsFromWhatIsFixed) {
+  EXPECT_EQ(derived({{1, 6400, 100, 64}, {2, 6400, 100, 32}, {4, 6400, 100, 16}}), Scaling::strong);
+  EXPECT_EQ(derived({{1, 6400, 100, 64}, {2, 6400, 50, 64}}), Scaling::fixed_epochs);
+  EXPECT_EQ(derived({{1, 6400, 100, 64}, {2, 12800, 100, 64}}), Scaling::weak);
+  EXPECT_EQ(derived({{2, 6400, 50, 64}, {2, 6400, 50, 64}}), Scaling::one_size);
+}
+
+// 60,000 samples in batches of 128 drop 96, of 256 drop 96, of 512 drop 96 + ...
+TEST(Scaling, ADroppedLastBatchIsNoChangeOfTheTotal) {
+  EXPECT_EQ(derived({{1, 59968, 937, 64}, {2, 59904, 468, 64}, {4, 59904, 234, 64}}),
+            Scaling::fixed_epochs);
+}
+
+TEST(Scaling, PublishedRatesAreJudgedByTheirBatch) {
+  EXPECT_EQ(derived({{1, {}, {}, 128}, {8, {}, {}, 128}}), Scaling::weak);
+  EXPECT_EQ(derived({{8, {}, {}, 400}, {16, {}, {}, 200}}), Scaling::strong);
+  EXPECT_EQ(derived({{1, {}, {}, {}}, {8, {}, {}, {}}}), Scaling::unknown);
+}
+
+std::string refusal(const std::vector<Shape>& shapes) {
+  try {
+    derived(shapes);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Scaling, MixturesAreRefusedByRecord) {
+  for (const auto& said : {refusal({{1, 6400, 100, 64}, {2, 6400, 50, 64}, {2, 12800, 100, 64}}),
+                           refusal({{1, 6400, 100, 64}, {2, 64000, 500, 64}})}) {
+    EXPECT_NE(said.find("neither the total of samples nor steps"), std::string::npos) << said;
+  }
+  const std::string said =
+      refusal({{1, 6400, 100, 64}, {2, 6400, 50, 64}, {2, 6400, 100, 32}, {4, 6400, 50, 32}});
+  EXPECT_NE(said.find("neither the batch per replica nor the global batch"), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("record 0 and record 2"), std::string::npos) << said;
+  EXPECT_NE(refusal({{1, {}, {}, 64}, {2, {}, {}, 60}}).find("record 1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline

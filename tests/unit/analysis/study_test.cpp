@@ -1,0 +1,202 @@
+#include "analysis/study.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/comparison.h"
+#include "engine/core/error.h"
+#include "tests/unit/analysis/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::content_of;
+using testing::drifting_study;
+using testing::sample_record;
+
+Study only_study(const std::vector<Json>& records, const std::vector<Selection>& only = {}) {
+  auto studies = make_studies(content_of(records), only);
+  EXPECT_EQ(studies.size(), 1U);
+  return std::move(studies.at(0));
+}
+
+std::string refusal(const std::vector<Json>& records, const std::vector<Selection>& only = {}) {
+  try {
+    make_studies(content_of(records), only);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+bool any_note(const Study& study, const std::string& text) {
+  for (const std::string& note : study.notes) {
+    if (note.find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(Study, RunsOfAPointStandTogether) {
+  const Study study = only_study(drifting_study());
+  EXPECT_EQ(study.scaling, Scaling::fixed_epochs);
+  ASSERT_EQ(study.rows.size(), 2U);
+  EXPECT_EQ(study.rows[0].first().gpus, 1);
+  EXPECT_EQ(study.rows[1].runs.size(), 3U);
+  EXPECT_TRUE(any_note(study, "a replica (column gpus) is a group of CPU cores"));
+}
+
+TEST(Study, SeedsAreRepeatsAndOtherParametersAreAxes) {
+  std::vector<Json> records;
+  for (int repeat = 1; repeat <= 2; ++repeat) {
+    for (const double bucket : {4.0, 8.0}) {
+      Json json = sample_record({.gpus = 2, .repeat = repeat});
+      json["parameters"]["seed"] = repeat;
+      json["parameters"]["bucket_mb"] = bucket;
+      records.push_back(json);
+    }
+  }
+  const Study study = only_study(records);
+  ASSERT_EQ(study.rows.size(), 2U);
+  EXPECT_EQ(study.rows[0].runs.size(), 2U);
+  EXPECT_EQ(study.axes, std::vector<std::string>{"bucket_mb"});
+}
+
+TEST(Study, TaintedRunsStayOut) {
+  auto records = drifting_study();
+  records[1]["flags"]["resumed"] = true;
+  Json lone = sample_record({.gpus = 4});
+  lone["flags"]["oversubscribed"] = true;
+  records.push_back(lone);
+  records.push_back(lone);
+  const Study study = only_study(records);
+  ASSERT_EQ(study.rows.size(), 3U);
+  EXPECT_EQ(study.rows[1].runs.size(), 2U);
+  EXPECT_EQ(study.rows[1].left_out, 1U);
+  EXPECT_TRUE(study.rows[2].tainted);
+  EXPECT_TRUE(any_note(study, "1 resumed or oversubscribed run is left out"));
+  const Comparison comparison = compare(study, Base::matched);
+  EXPECT_FALSE(comparison.speed_ups[2]->ratio.estimate.interval);
+}
+
+TEST(Study, SaysWhatIsIgnoredUnlikeOrUnfinished) {
+  auto records = drifting_study();
+  records[3]["provenance"]["cpu_model"] = "Another CPU";
+  records[3]["provenance"]["commit"] = "def";
+  Json failed = sample_record({.gpus = 4});
+  failed["status"] = "failed";
+  failed["reason"] = "out of memory";
+  records.push_back(failed);
+  Json retried = sample_record();  // its repeat completed
+  retried["status"] = "timeout";
+  records.push_back(retried);
+  StoreContent content = content_of(records);
+  for (int i = 0; i < 7; ++i) content.rejected.push_back({"x", "cut short (x)"});
+  const Study study = make_studies(content).at(0);
+  EXPECT_TRUE(any_note(study, "UNLIKE MACHINES: A CPU (5 runs), Another CPU (1 run)"));
+  EXPECT_TRUE(any_note(study, "several builds"));
+  EXPECT_TRUE(any_note(study, "ended as failed: out of memory"));
+  EXPECT_FALSE(any_note(study, "timeout"));
+  EXPECT_TRUE(any_note(study, "ignored record: cut short (x)"));
+  EXPECT_TRUE(any_note(study, "2 more records were ignored"));
+}
+
+TEST(Study, RefusesMixturesNamingRecords) {
+  auto records = drifting_study();
+  records[5]["parameters"]["precision"] = "fp64";
+  std::string said = refusal(records);
+  EXPECT_NE(said.find("precisions are mixed: fp32 and fp64"), std::string::npos) << said;
+  EXPECT_NE(said.find("record 0 and record 5"), std::string::npos) << said;
+  EXPECT_NE(said.find("--only precision=fp32"), std::string::npos) << said;
+  EXPECT_EQ(refusal(records, {{"precision", "fp32"}}), "accepted");
+
+  records = drifting_study();
+  records[5]["parameters"]["workload"] = "mnist-mlp";
+  said = refusal(records);
+  EXPECT_NE(said.find("workloads are mixed: mnist-cnn and mnist-mlp"), std::string::npos) << said;
+
+  records = drifting_study();
+  records[5]["throughput"]["samples"] = 640;
+  records[5]["parameters"]["epochs"] = 1;
+  said = refusal(records);
+  EXPECT_NE(said.find("record 0 and record 5"), std::string::npos) << said;
+}
+
+TEST(Study, SelectionsNameWhatThereIs) {
+  const auto records = drifting_study();
+  EXPECT_EQ(only_study(records, {{"gpus", "2"}}).rows.size(), 1U);
+  EXPECT_NE(refusal(records, {{"gpu", "2"}}).find("did you mean \"gpus\""), std::string::npos);
+  EXPECT_NE(refusal(records, {{"backend", "nccl"}}).find("no record has backend \"nccl\""),
+            std::string::npos);
+  EXPECT_NE(refusal({}).find("no completed record"), std::string::npos);
+}
+
+TEST(Comparison, RunsOfARoundArePaired) {
+  const Study study = only_study(drifting_study());
+  const Comparison comparison = compare(study, Base::matched);
+  const Ratio& ratio = comparison.speed_ups[1]->ratio;
+  EXPECT_EQ(ratio.kind, RatioKind::paired);
+  EXPECT_NEAR(ratio.estimate.value, 1.8, 1e-3);
+  // Half width: t(2) = 4.3027 times the standard error of 0, log 1.01, log 0.99.
+  EXPECT_NEAR(ratio.estimate.interval->high / ratio.estimate.value, std::exp(4.3027 * 0.0057737),
+              1e-4);
+}
+
+TEST(Comparison, RunsOfUnlikeSessionsAreNot) {
+  auto records = drifting_study();
+  for (std::size_t i = 1; i < records.size(); i += 2) records[i]["session"] = "s2";
+  const Comparison comparison = compare(only_study(records), Base::matched);
+  EXPECT_EQ(comparison.speed_ups[1]->ratio.kind, RatioKind::welch);
+  EXPECT_GT(comparison.speed_ups[1]->ratio.estimate.interval->high, 2.5);  // the drift is in it
+}
+
+TEST(Comparison, MatchedWantsTheSameBackendAndCpus) {
+  std::vector<Json> records = {
+      sample_record({.gpus = 1, .cpus_per_replica = 1, .fit_seconds = 20}),
+      sample_record({.gpus = 1, .cpus_per_replica = 2, .fit_seconds = 12}),
+      sample_record({.gpus = 2, .cpus_per_replica = 1, .fit_seconds = 10}),
+      sample_record({.gpus = 2, .cpus_per_replica = 4, .fit_seconds = 4}),
+      sample_record({.gpus = 2, .cpus_per_replica = 1, .fit_seconds = 16, .backend = "mirrored"}),
+  };
+  Study study = only_study(records);
+  Comparison comparison = compare(study, Base::matched);
+  ASSERT_EQ(study.rows[0].first().backend, "mirrored");
+  EXPECT_FALSE(comparison.speed_ups[0]);
+  EXPECT_DOUBLE_EQ(comparison.speed_ups[3]->ratio.estimate.value, 2);
+  EXPECT_FALSE(comparison.speed_ups[4]);
+  ASSERT_EQ(comparison.notes.size(), 2U);
+  EXPECT_NE(comparison.notes[1].find("CPUs per replica 4"), std::string::npos)
+      << comparison.notes[1];
+
+  records.push_back(sample_record({.fit_seconds = 24, .backend = "self"}));
+  study = only_study(records);
+  comparison = compare(study, Base::matched);
+  EXPECT_DOUBLE_EQ(comparison.speed_ups[0]->ratio.estimate.value, 1.5);
+  EXPECT_NE(comparison.notes.back().find("backend mirrored has no run of one replica"),
+            std::string::npos);
+
+  comparison = compare(study, Base::best);
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    EXPECT_NEAR(comparison.speed_ups[i]->ratio.estimate.value,
+                12 / *study.rows[i].first().fit_seconds, 1e-12);
+  }
+}
+
+TEST(Comparison, WeakScalingComparesRates) {
+  std::vector<Json> records = {sample_record(), sample_record({.gpus = 2, .fit_seconds = 12})};
+  records[1]["throughput"] = {{"samples", 240000}, {"steps", 1876}, {"samples_per_second", 20000}};
+  const Study study = only_study(records);
+  EXPECT_EQ(study.scaling, Scaling::weak);
+  const Comparison comparison = compare(study, Base::matched);
+  EXPECT_TRUE(comparison.rates);
+  EXPECT_NEAR(comparison.speed_ups[1]->ratio.estimate.value, 20000 / 12000.0, 1e-9);
+  EXPECT_FALSE(comparison.speed_ups[1]->karp_flatt);
+}
+
+TEST(Comparison, KarpFlattOfAmdahlIsTheSerialShare) {
+  const double serial = 0.17;
+  for (const double p : {2.0, 3.0, 64.0}) {
+    EXPECT_NEAR(karp_flatt(1 / (serial + (1 - serial) / p), p), serial, 1e-12);
+  }
+}
+
+}  // namespace
+}  // namespace paceline
