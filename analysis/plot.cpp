@@ -9,7 +9,7 @@
 #include <cstring>
 #include <set>
 
-#include "analysis/child.h"
+#include "engine/core/child.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
@@ -26,7 +26,8 @@ constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                  "#e69f00", "#56b4e9", "#f0e442"};
 constexpr std::array kPointTypes = {7, 5, 9, 13, 11, 15, 6};
 constexpr std::size_t kMostReadableSeries = 8;
-constexpr double kDeadlineSeconds = 60;
+constexpr double kDeadlineSeconds = 60, kGraceSeconds = 2;
+constexpr std::size_t kMostMessages = 2048;
 
 PlotSeries series_of(const Ladder& ladder) {
   PlotSeries series{ladder.name, {}};
@@ -171,6 +172,30 @@ class ScratchFolder {
   fs::path path_;
 };
 
+// env finds it on PATH, without a shell, and ends with 127 where there is none.
+void run_gnuplot(const fs::path& script, const fs::path& picture, const fs::path& wanted) {
+  std::string said;
+  const auto hear = [&](std::string_view text) {
+    if (said.size() < kMostMessages) said += text.substr(0, kMostMessages - said.size());
+  };
+  const Watch watch =
+      watch_child({{"/usr/bin/env", "gnuplot", "-c", script.string(), picture.string()},
+                   environment_of_process()},
+                  hear, kGraceSeconds, kDeadlineSeconds);
+  const auto fail = [&](const std::string& why) {
+    throw Error(ErrorKind::internal, "no plot: gnuplot " + why, wanted.string(), "pass --no-plots");
+  };
+  if (watch.end.exit_code == 127) {
+    throw Error(ErrorKind::usage, "no plot: gnuplot is not installed", wanted.string(),
+                "install the package gnuplot-nox, or pass --no-plots");
+  }
+  std::error_code none;
+  if (watch.timed_out) fail("did not end in time");
+  if (watch.end.signal != 0) fail(fmt::format("was stopped by signal {}", watch.end.signal));
+  if (watch.end.exit_code != 0) fail("failed: " + std::string(trim(said)));
+  if (!fs::exists(picture, none) || fs::file_size(picture, none) == 0) fail("drew nothing");
+}
+
 }  // namespace
 
 std::optional<Plot> make_plot(const Study& study, const Comparison& comparison,
@@ -200,8 +225,8 @@ void check_plot_format(const std::string& format) {
 
 std::string plot_script(const Plot& plot, const std::string& format) {
   const double margin = 0.05 * std::max(1, plot.most_gpus - 1);
-  std::string script =
-      fmt::format("set terminal {}\nset encoding utf8\n", terminal(format, plot.series.size()));
+  std::string script = fmt::format("set terminal {}\nset output ARG1\nset encoding utf8\n",
+                                   terminal(format, plot.series.size()));
   script += fmt::format(
       "set tmargin 4.5\nset title {} offset 0,0.9\nset label 1 {} at graph 0.5,1.05 center "
       "textcolor rgb '#444444'\n"
@@ -215,7 +240,7 @@ std::string plot_script(const Plot& plot, const std::string& format) {
   script += fmt::format("set yrange [0:{}]\n", 1.04 * highest(plot));
   script += fmt::format("$ideal << END\n1 1\n{0} {0}\nEND\n", plot.most_gpus);
   for (std::size_t i = 0; i < plot.series.size(); ++i) script += data_block(plot, i);
-  return script + curves(plot);
+  return script + curves(plot) + "unset output\n";
 }
 
 void draw_plot(const Plot& plot, const std::string& format, const fs::path& file) {
@@ -224,18 +249,7 @@ void draw_plot(const Plot& plot, const std::string& format, const fs::path& file
   const fs::path script = folder.path() / "plot.gp";
   const fs::path picture = folder.path() / ("plot." + format);
   replace_file(script, plot_script(plot, format));
-  const ChildEnd end = run_child({"gnuplot", script.string()}, kDeadlineSeconds, picture);
-  if (!end.found) {
-    throw Error(ErrorKind::usage, "no plot: gnuplot is not installed", file.string(),
-                "install the package gnuplot-nox, or pass --no-plots");
-  }
-  std::error_code ignored;
-  if (!end.in_time || end.code != 0 || fs::file_size(picture, ignored) == 0) {
-    throw Error(ErrorKind::internal,
-                end.in_time ? "no plot: gnuplot failed: " + std::string(trim(end.messages))
-                            : "no plot: gnuplot did not end in time",
-                file.string(), "pass --no-plots");
-  }
+  run_gnuplot(script, picture, file);
   replace_file(file, read_text(picture));
 }
 

@@ -36,12 +36,13 @@ std::optional<Plot> make_plot(const Study& study, const Comparison& comparison,
 // "svg", "png" or "pdf"; throws usage otherwise.
 void check_plot_format(const std::string& format);
 
-// The whole gnuplot script, which writes the picture to standard output. Text of records stands
+// The whole gnuplot script, which writes the picture to the file in ARG1. Text of records stands
 // in it only within single quotes, in which gnuplot substitutes nothing.
 std::string plot_script(const Plot& plot, const std::string& format);
 
 // Draws into a temporary folder and puts the result at `file` whole. Throws usage naming the
-// package where gnuplot is missing, internal with its message where it fails.
+// package where gnuplot is missing, internal with its message where it fails. Call from the main
+// thread (engine/core/child.h).
 void draw_plot(const Plot& plot, const std::string& format, const std::filesystem::path& file);
 
 }  // namespace paceline

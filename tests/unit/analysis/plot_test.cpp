@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "analysis/child.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "tests/unit/results/sample_record.h"
@@ -105,20 +104,6 @@ TEST(Plot, AFailingGnuplotSaysWhy) {
   EXPECT_TRUE(said.starts_with("70 ")) << said;
   EXPECT_NE(said.find("no such terminal"), std::string::npos) << said;
   EXPECT_TRUE(fs::is_empty(folder.path()));
-}
-
-TEST(Child, IsKilledAtItsDeadline) {
-  const ChildEnd end = run_child({"sleep", "30"}, 0.1);
-  EXPECT_FALSE(end.in_time);
-  EXPECT_EQ(end.code, 128 + 9);
-}
-
-TEST(Child, GivesCodeAndMessages) {
-  const ChildEnd end = run_child({"sh", "-c", "echo out; echo err >&2; exit 5"}, 10);
-  EXPECT_TRUE(end.found && end.in_time);
-  EXPECT_EQ(end.code, 5);
-  EXPECT_EQ(end.messages, "err\n");
-  EXPECT_FALSE(run_child({"no-such-program-here"}, 1).found);
 }
 
 }  // namespace
