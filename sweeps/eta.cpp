@@ -1,0 +1,35 @@
+#include "sweeps/eta.h"
+
+#include <algorithm>
+
+namespace paceline {
+
+namespace {
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+}  // namespace
+
+void Eta::add(std::size_t point, double seconds) {
+  seconds_[point].push_back(seconds);
+}
+
+std::optional<double> Eta::remaining(const std::vector<std::size_t>& points) const {
+  if (seconds_.empty()) return std::nullopt;
+  std::vector<double> all;
+  for (const auto& [point, seconds] : seconds_)
+    all.insert(all.end(), seconds.begin(), seconds.end());
+  const double any = median(all);
+  double total = 0;
+  for (const std::size_t point : points) {
+    const auto found = seconds_.find(point);
+    total += found == seconds_.end() ? any : median(found->second);
+  }
+  return total;
+}
+
+}  // namespace paceline

@@ -1,0 +1,90 @@
+#include "sweeps/inventory.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+using Key = std::pair<std::string, int>;  // point folder, repeat
+
+struct Known {
+  std::vector<const Record*> records;  // by attempt
+  std::vector<const Rejected*> rejected;
+};
+
+// "STUDY/<point>/<repeat>.<attempt>.json"
+Key key_of_file(const std::filesystem::path& file) {
+  const std::string stem = file.filename().string();
+  return {file.parent_path().filename().string(),
+          static_cast<int>(to_integer(stem.substr(0, stem.find('.'))).value_or(0))};
+}
+
+std::map<Key, Known> index_of(const StoreContent& store) {
+  std::map<Key, Known> index;
+  for (const Record& record : store.records) {
+    index[key_of_file(record.where())].records.push_back(&record);
+  }
+  for (const Rejected& rejected : store.rejected) {
+    index[key_of_file(rejected.file)].rejected.push_back(&rejected);
+  }
+  return index;
+}
+
+double seconds_of(const Record& record) {
+  double seconds = 0;
+  for (const char* part : {"fit_seconds", "setup_seconds", "evaluation_seconds"}) {
+    seconds += record.number(std::string("/timing/") + part).value_or(0);
+  }
+  return seconds;
+}
+
+std::string why_changed(const Record& record, const Resolved& resolved) {
+  if (record.identity() != resolved.identity) return "its record has other parameters";
+  return "its record is of another data set";
+}
+
+void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool new_build) {
+  for (const Rejected* rejected : known.rejected) status.why = "ignored: " + rejected->reason;
+  for (const Record* record : known.records) {
+    const bool same =
+        record->identity() == resolved.identity && record->data_hash() == resolved.data_hash;
+    if (!record->completed()) {
+      status.state = RunState::failed;
+      status.why = fmt::format("{}: {}", record->status(), record->reason());
+    } else if (!same) {
+      status.state = RunState::changed;
+      status.why = why_changed(*record, resolved);
+    } else if (record->build() != resolved.build && new_build) {
+      status.state = RunState::changed;
+      status.why = "its record is of another build (" + record->build() + ")";
+    } else {
+      status = {status.run, RunState::done, record->where(), seconds_of(*record),
+                record->build() != resolved.build};
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<RunStatus> take_inventory(const std::vector<PlannedPoint>& points,
+                                      const std::vector<ScheduledRun>& runs,
+                                      const StoreContent& store,
+                                      const std::vector<Resolved>& resolved, bool new_build) {
+  const std::map<Key, Known> index = index_of(store);
+  std::vector<RunStatus> statuses;
+  for (const ScheduledRun& run : runs) {
+    RunStatus status{run, RunState::missing, "no record", 0, false};
+    const auto found = index.find({points[run.point].point.folder(), run.repeat});
+    if (found != index.end()) judge(status, found->second, resolved[run.point], new_build);
+    statuses.push_back(std::move(status));
+  }
+  return statuses;
+}
+
+}  // namespace paceline

@@ -1,0 +1,38 @@
+// What of a study is already there, and why each other run has to be made.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "results/store.h"
+#include "sweeps/expansion.h"
+#include "sweeps/schedule.h"
+
+namespace paceline {
+
+// What a run would be, with all defaults filled in; the caller knows the workloads.
+struct Resolved {
+  std::string identity;  // of workload and parameters
+  std::string data_hash;
+  std::string build;
+};
+
+enum class RunState { done, missing, failed, changed };
+
+struct RunStatus {
+  ScheduledRun run;
+  RunState state = RunState::missing;
+  std::string why;     // "no record", "failed: rank 1 was killed", "another data set", ...
+  double seconds = 0;  // of a done run: fit and setup; for the ETA
+  bool other_build = false;
+};
+
+// One status a scheduled run, in the schedule's order. A completed record of the same identity and
+// data hash makes a run done; one of another build too, unless `new_build`.
+std::vector<RunStatus> take_inventory(const std::vector<PlannedPoint>& points,
+                                      const std::vector<ScheduledRun>& runs,
+                                      const StoreContent& store,
+                                      const std::vector<Resolved>& resolved, bool new_build);
+
+}  // namespace paceline

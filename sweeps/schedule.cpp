@@ -1,0 +1,29 @@
+#include "sweeps/schedule.h"
+
+#include <utility>
+
+#include "engine/core/random.h"
+
+namespace paceline {
+
+std::vector<ScheduledRun> schedule(std::size_t points, int repeats, bool interleaved,
+                                   std::uint64_t seed) {
+  std::vector<ScheduledRun> runs;
+  if (!interleaved) {
+    for (std::size_t point = 0; point < points; ++point) {
+      for (int repeat = 1; repeat <= repeats; ++repeat) runs.push_back({point, repeat});
+    }
+    return runs;
+  }
+  for (int repeat = 1; repeat <= repeats; ++repeat) {
+    const std::size_t first = runs.size();
+    for (std::size_t point = 0; point < points; ++point) runs.push_back({point, repeat});
+    RandomSequence random(seed, Stream::order, static_cast<std::uint32_t>(repeat));
+    for (std::size_t i = points; i > 1; --i) {
+      std::swap(runs[first + i - 1], runs[first + random.below(static_cast<std::uint32_t>(i))]);
+    }
+  }
+  return runs;
+}
+
+}  // namespace paceline
