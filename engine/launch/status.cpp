@@ -105,7 +105,7 @@ RunFolder::~RunFolder() {
 
 int run_rank(const Environment& environment, const Place& place, const std::function<int()>& work) {
   const auto variable = environment.find(kRunFolderVariable);
-  if (variable == environment.end()) return work();
+  if (variable == environment.end() || variable->second.empty()) return work();
   const std::filesystem::path folder = variable->second;
   RankStatus status{place.rank, host_name(), getpid(), RankState::running, 0, "", unix_seconds()};
   write_status(folder, status);

@@ -44,7 +44,9 @@ MpiCommunicator::MpiCommunicator(World& world, const Deadlines& deadlines)
 }
 
 Memory MpiCommunicator::allocate(std::size_t bytes) {
-  if (world_.node_size() == 1) return {};  // nobody to share it with
+  if (size() == 1) return {};
+  // On a node with one rank too: what is in the window goes between nodes in one piece, what is
+  // not in pieces of the scratch part, and all nodes must do the same.
   if (arena_) throw Error(ErrorKind::internal, "a second window was asked for");
   team_.barrier("allocate");
   arena_ = std::make_unique<Window>(world_, bytes, patience_);

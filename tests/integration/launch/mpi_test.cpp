@@ -1,0 +1,175 @@
+// The mpi backend and spawn_ranks() with real mpirun; the ranks are the program of ranks.cpp.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/launch/launcher.h"
+#include "engine/launch/program.h"
+#include "engine/launch/spawn.h"
+
+namespace paceline {
+namespace {
+
+Verdict spawn(int ranks, const std::string& what, const std::string& argument,
+              const Environment& extra = {}) {
+  SpawnRequest request{{LAUNCH_RANKS, what, argument}, ranks, environment_of_process()};
+  for (const auto& [name, value] : extra) request.environment[name] = value;
+  return spawn_ranks(request);
+}
+
+void expect_success(const Verdict& verdict) {
+  EXPECT_EQ(verdict.exit_code, 0) << verdict.line << verdict.noise;
+  EXPECT_EQ(verdict.line, "");
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string run_shell(const std::string& script) {
+  return output_of({"/bin/sh", "-c", script}, 60);
+}
+
+class Collectives : public ::testing::TestWithParam<int> {};
+
+TEST_P(Collectives, OnOneNode) {
+  expect_success(spawn(GetParam(), "collectives", "1"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, ::testing::Values(1, 2, 3, 4));
+
+TEST(Mpi, CollectivesOverNodes) {
+  expect_success(spawn(4, "collectives", "2", {{"PACELINE_TEST_RANKS_PER_NODE", "2"}}));
+  expect_success(spawn(3, "collectives", "2", {{"PACELINE_TEST_RANKS_PER_NODE", "2"}}));
+  expect_success(spawn(3, "collectives", "3", {{"PACELINE_TEST_RANKS_PER_NODE", "1"}}));
+}
+
+TEST(Mpi, TestVariableIsChecked) {
+  const Verdict verdict = spawn(2, "collectives", "2", {{"PACELINE_TEST_RANKS_PER_NODE", "no"}});
+  EXPECT_EQ(verdict.exit_code, 64);
+  EXPECT_TRUE(contains(verdict.line, "\"no\" is not a number of ranks")) << verdict.line;
+}
+
+TEST(Spawn, KilledRankIsNamed) {
+  const Verdict verdict = spawn(3, "failing", "killed");
+  EXPECT_EQ(verdict.exit_code, 71);
+  EXPECT_TRUE(contains(verdict.line, "rank 1")) << verdict.line;
+  EXPECT_TRUE(contains(verdict.line, "died of signal 9 (Killed)")) << verdict.line;
+  EXPECT_EQ(verdict.noise, "");
+}
+
+TEST(Spawn, CauseWinsOverConsequences) {
+  for (const char* ranks_per_node : {"4", "2"}) {
+    const Verdict verdict =
+        spawn(4, "failing", "throws", {{"PACELINE_TEST_RANKS_PER_NODE", ranks_per_node}});
+    EXPECT_EQ(verdict.exit_code, 65);
+    EXPECT_EQ(verdict.line, "rank 1: a bad file (rank1.gz)");
+  }
+}
+
+TEST(Spawn, StallNamesTheRankThatDidNotCome) {
+  const double start = now_seconds();
+  const Verdict verdict = spawn(2, "failing", "stalls");
+  EXPECT_EQ(verdict.exit_code, 72);
+  EXPECT_TRUE(contains(verdict.line, "rank 0: rank 1 did not come within 2 s (barrier)"))
+      << verdict.line;
+  EXPECT_LT(now_seconds() - start, 9);  // the sleeper is not waited for
+}
+
+TEST(Spawn, StallBetweenNodesEndsToo) {
+  const Verdict verdict = spawn(2, "failing", "stalls", {{"PACELINE_TEST_RANKS_PER_NODE", "1"}});
+  EXPECT_EQ(verdict.exit_code, 72);
+  EXPECT_TRUE(contains(verdict.line, "rank 0: the other nodes did not come")) << verdict.line;
+}
+
+TEST(Spawn, RanksTalkAndTheirCodePasses) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const Verdict verdict = spawn(2, "talk", "1");
+  const std::string errors = testing::internal::GetCapturedStderr();
+  const std::string output = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(verdict.exit_code, 1);
+  EXPECT_EQ(verdict.line, "");
+  for (const char* line : {"rank 0 of 2\n", "rank 1 of 2\n"}) {
+    EXPECT_TRUE(contains(output, line)) << output;
+    EXPECT_TRUE(contains(errors, "progress of " + std::string(line).substr(0, 6))) << errors;
+  }
+  EXPECT_FALSE(contains(errors, "-----")) << errors;
+}
+
+TEST(Spawn, InterruptStopsTheRanks) {
+  sigset_t before, set;  // blocked first, so that the thread below does not take the signal
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &set, &before);
+  std::thread interrupter([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    kill(getpid(), SIGTERM);
+  });
+  const Verdict verdict = spawn(2, "failing", "waits");
+  interrupter.join();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(verdict.exit_code, 128 + SIGTERM);
+  EXPECT_TRUE(contains(verdict.line, "stopped by signal 15")) << verdict.line;
+}
+
+TEST(Spawn, ProgramThatCannotStartShowsTheLaunchersWords) {
+  const Verdict verdict = spawn_ranks({{"/no/such/program"}, 2, environment_of_process()});
+  EXPECT_EQ(verdict.exit_code, 70);
+  EXPECT_TRUE(contains(verdict.noise, "/no/such/program")) << verdict.noise;
+}
+
+TEST(Spawn, NoMpirunIsRefusedWithItsPackage) {
+  try {
+    spawn_ranks({{LAUNCH_RANKS}, 2, {{"PATH", "/no/such/folder"}}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_TRUE(contains(error.what(), "openmpi-bin")) << error.what();
+  }
+}
+
+TEST(Mpi, SingletonsAreRefused) {
+  const std::string program = LAUNCH_RANKS;
+  const std::string pmi = run_shell("PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 " +
+                                    program + " collectives 1; echo code $?");
+  EXPECT_TRUE(contains(pmi, "these are 2 singletons, not 2 ranks; start them with")) << pmi;
+  EXPECT_TRUE(contains(pmi, "code 64")) << pmi;
+  const std::string step = run_shell(
+      "SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=1 SLURM_NODEID=0 "
+      "SLURM_NNODES=1 SLURM_STEP_TASKS_PER_NODE=2 " +
+      program + " collectives 1; echo code $?");
+  EXPECT_TRUE(contains(step, "srun --mpi=pmix")) << step;
+  EXPECT_TRUE(contains(step, "code 64")) << step;
+}
+
+// A /dev/shm of 48 MB in a mount namespace of our own.
+TEST(Mpi, WindowLargerThanSharedMemoryIsRefused) {
+  const std::string start = "unshare -m sh -c 'mount -t tmpfs -o size=48m tmpfs /dev/shm && ";
+  if (!contains(run_shell(start + "echo mounted'"), "mounted")) {
+    GTEST_SKIP() << "no right to make a mount namespace";
+  }
+  const auto launcher = find_launcher(environment_of_process());
+  ASSERT_TRUE(launcher);
+  Environment environment;
+  prepare_environment(*launcher, environment);
+  std::string assignments;
+  for (const auto& [name, value] : environment) assignments += name + "=" + value + " ";
+  const auto run = [&](const std::string& bytes) {
+    const auto command = launch_command(*launcher, 2, {LAUNCH_RANKS, "window", bytes});
+    return run_shell(start + assignments + kRunFolderVariable + "= " + join(command, " ") + "'");
+  };
+  const std::string refused = run("64000000");
+  EXPECT_TRUE(contains(refused, "need a shared window of 128 MB")) << refused;
+  EXPECT_TRUE(contains(refused, "--shm-size")) << refused;
+  EXPECT_FALSE(contains(refused, "Bus error")) << refused;
+  EXPECT_FALSE(contains(run("8000000"), "need a shared window"));
+}
+
+}  // namespace
+}  // namespace paceline
