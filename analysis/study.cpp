@@ -59,7 +59,7 @@ std::vector<Run> selected_runs(const StoreContent& content,
     if (seen[i].contains(selections[i].value)) continue;
     throw Error(ErrorKind::usage,
                 fmt::format("no record has {} \"{}\"", selections[i].key, selections[i].value),
-                "--only", suggestion(selections[i].value, {seen[i].begin(), seen[i].end()}));
+                "--only", "known: " + join({seen[i].begin(), seen[i].end()}, ", "));
   }
   return runs;
 }

@@ -90,6 +90,7 @@ void add_report(CLI::App& app, Action& action) {
   CLI::Option* plots = verb->add_option("--plots", arguments->plots,
                                         "Plots to write: svg, png, pdf; comma-separated")
                            ->delimiter(',')
+                           ->allow_extra_args(false)
                            ->capture_default_str();
   verb->add_flag("--no-plots", arguments->no_plots, "Write no plots")->excludes(plots);
   verb->callback([arguments, plots, &action] {
