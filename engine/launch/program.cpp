@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/core/child.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/core/child.h"
 
 namespace paceline {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <hwloc.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -71,7 +72,8 @@ Topology read(const std::string& synthetic) {
   topology.machine_cores = hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_CORE);
   if (topology.machine_cores <= 0) topology.machine_cores = topology.machine_cpus;
   topology.numa_nodes = std::max(1, hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_NUMANODE));
-  topology.memory_bytes = static_cast<std::int64_t>(hwloc_get_root_obj(raw)->total_memory);
+  topology.memory_bytes =
+      static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   hwloc_obj_t pu = nullptr;
   while ((pu = hwloc_get_next_obj_by_type(raw, HWLOC_OBJ_PU, pu)) != nullptr) {
     const int id = static_cast<int>(pu->os_index);

@@ -30,7 +30,7 @@ struct Topology {
   bool hyperthreads() const { return machine_cpus > machine_cores; }
 };
 
-// Read by hwloc. `synthetic` ("numa:2 core:4 pu:2") describes a machine for tests.
+// Read by hwloc. `synthetic` ("numa:2 core:4 pu:2") describes the CPUs of a machine for tests.
 Topology topology_of_machine();
 Topology synthetic_topology(const std::string& synthetic);
 

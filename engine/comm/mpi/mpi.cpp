@@ -5,7 +5,7 @@
 
 #include "engine/comm/backend.h"
 #include "engine/comm/mpi/mpi_communicator.h"
-#include "engine/comm/mpi/shared_memory.h"
+#include "engine/launch/shared_memory.h"
 
 namespace paceline {
 
@@ -44,7 +44,7 @@ class MpiBackend final : public Backend {
     if (!world_) return mpi::library_version();
     return fmt::format("{}, {} ranks on {} node{}, shared window in {}", mpi::library_version(),
                        world_->size(), world_->nodes(), world_->nodes() == 1 ? "" : "s",
-                       mpi::shared_memory_folder(environment_of_process()).string());
+                       shared_memory_folder(environment_of_process()).string());
   }
 
  private:

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <functional>
 
-#include "engine/comm/mpi/shared_memory.h"
+#include "engine/launch/shared_memory.h"
 
 namespace paceline::mpi {
 

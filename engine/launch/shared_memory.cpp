@@ -1,4 +1,4 @@
-#include "engine/comm/mpi/shared_memory.h"
+#include "engine/launch/shared_memory.h"
 
 #include <fmt/format.h>
 #include <sys/statvfs.h>
@@ -6,7 +6,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
-namespace paceline::mpi {
+namespace paceline {
 
 std::filesystem::path shared_memory_folder(const Environment& environment) {
   const auto folder = environment.find("OMPI_MCA_osc_sm_backing_directory");
@@ -31,4 +31,4 @@ void check_room(std::int64_t wanted, std::int64_t free, const std::filesystem::p
       "OMPI_MCA_osc_sm_backing_directory to a larger local folder, or use backend mirrored");
 }
 
-}  // namespace paceline::mpi
+}  // namespace paceline

@@ -7,7 +7,7 @@
 
 #include "engine/launch/place.h"
 
-namespace paceline::mpi {
+namespace paceline {
 
 // Where MPI puts the files behind its shared windows: OMPI_MCA_osc_sm_backing_directory, if set,
 // else /dev/shm.
@@ -19,4 +19,4 @@ std::int64_t free_bytes(const std::filesystem::path& folder);
 // Throws usage with the cure where `wanted` bytes are more than `free` (-1: passes).
 void check_room(std::int64_t wanted, std::int64_t free, const std::filesystem::path& folder);
 
-}  // namespace paceline::mpi
+}  // namespace paceline

@@ -1,0 +1,41 @@
+// What this machine, this build and the launcher in force look like, and what is wrong with them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/core/environment.h"
+#include "engine/launch/place.h"
+
+namespace paceline {
+
+struct Fact {
+  std::string name, text;
+};
+
+struct Section {
+  std::string title;
+  std::vector<Fact> facts;
+};
+
+struct Problem {
+  std::string what, cure;  // one line together
+  bool blocks = false;     // something that was built cannot be used
+};
+
+struct Diagnosis {
+  std::vector<Section> sections;
+  std::vector<Problem> problems;
+};
+
+Diagnosis diagnose(const Environment& environment);
+
+// A backend or device that is built, asked. In a build without the engine there are none.
+struct Service {
+  std::string kind, name;
+  bool serves = true;
+  std::string description;  // or why it does not serve
+};
+std::vector<Service> services(const Place& place);
+
+}  // namespace paceline

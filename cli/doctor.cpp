@@ -1,0 +1,78 @@
+// paceline doctor: what is here, what is missing, and what to do about it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/diagnosis.h"
+#include "cli/verb.h"
+#include "engine/core/json.h"
+
+namespace paceline {
+
+namespace {
+
+std::string key_of(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return c == ' ' ? '_' : std::tolower(c); });
+  return name;
+}
+
+void print_json(const Diagnosis& diagnosis) {
+  Json json = Json::object();
+  for (const Section& section : diagnosis.sections) {
+    Json& facts = json[section.title] = Json::object();
+    for (const Fact& fact : section.facts) facts[key_of(fact.name)] = fact.text;
+  }
+  json["problems"] = Json::array();
+  for (const Problem& problem : diagnosis.problems) {
+    json["problems"].push_back(
+        {{"what", problem.what}, {"cure", problem.cure}, {"blocks", problem.blocks}});
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+void print_text(const Diagnosis& diagnosis) {
+  for (const Section& section : diagnosis.sections) {
+    fmt::print("{}\n", section.title);
+    for (const Fact& fact : section.facts) fmt::print("  {:<19}{}\n", fact.name, fact.text);
+  }
+  if (diagnosis.problems.empty()) {
+    fmt::print("no problems found\n");
+    return;
+  }
+  fmt::print("problems\n");
+  for (const Problem& problem : diagnosis.problems) {
+    fmt::print("  {}: {}{}{}\n", problem.blocks ? "failed" : "note", problem.what,
+               problem.cure.empty() ? "" : "; ", problem.cure);
+  }
+}
+
+int doctor(bool json) {
+  const Diagnosis diagnosis = diagnose(environment_of_process());
+  if (json) {
+    print_json(diagnosis);
+  } else {
+    print_text(diagnosis);
+  }
+  const bool blocked = std::any_of(diagnosis.problems.begin(), diagnosis.problems.end(),
+                                   [](const Problem& problem) { return problem.blocks; });
+  return blocked ? 1 : 0;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Action& action) {
+  CLI::App* verb =
+      app.add_subcommand("doctor", "What is here, what is missing, and what to do about it");
+  auto json = std::make_shared<bool>(false);
+  verb->add_flag("--json", *json, "machine-readable");
+  verb->footer(
+      "Exits with 1 if something that was built cannot be used here.\n"
+      "Examples:\n  paceline doctor\n  srun --mpi=pmix -n 2 paceline doctor");
+  verb->callback([json, &action] { action = [json] { return doctor(*json); }; });
+}
+
+}  // namespace paceline
