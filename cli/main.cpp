@@ -1,10 +1,12 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
 #include "cli/verb.h"
 #include "cli/version.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace {
 
@@ -16,6 +18,47 @@ constexpr char kFooter[] = R"(Examples:
 
 Exit codes: 0 success, 1 a failed check or point, 64 wrong usage, 65 bad input, 70 internal,
 71 peer lost, 72 stall, 73 ranks disagree, 75 pre-empted. Docs: README.md)";
+
+// The verb that was named, or the program itself.
+const CLI::App& verb_of(const CLI::App& app, const std::vector<std::string>& command) {
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command.size() > 1 && command[1] == verb->get_name()) return *verb;
+  }
+  return app;
+}
+
+std::vector<std::string> known_words(const CLI::App& app, const CLI::App& verb) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  }
+  if (&verb == &app) {
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+      words.push_back(sub->get_name());
+    }
+  }
+  return words;
+}
+
+// One line: the first word that is not known, with the nearest one, or what CLI11 says.
+std::string complaint(const CLI::App& app, const CLI::ParseError& error,
+                      const std::vector<std::string>& command) {
+  const CLI::App& verb = verb_of(app, command);
+  const std::string help =
+      "see paceline " + (&verb == &app ? "" : verb.get_name() + " ") + "--help";
+  const std::vector<std::string> known = known_words(app, verb);
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string word = command[i].substr(0, command[i].find('='));
+    const bool is_flag = word.starts_with("--") && word.size() > 2;
+    const bool is_verb = &verb == &app && i == 1 && !word.starts_with("-");
+    if (!is_flag && !is_verb) continue;
+    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+    const auto near = paceline::nearest(word, known);
+    return "unknown " + std::string(is_verb ? "verb " : "option ") + word + "; " +
+           (near ? "did you mean " + *near + "?" : help);
+  }
+  return std::string(error.what()) + "; " + help;
+}
 
 int run(int argc, char** argv) {
   CLI::App app{"What speed-up did N times the GPUs give, and where did the rest go?", "paceline"};
@@ -37,7 +80,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& done) {
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "paceline: %s; see paceline --help\n", error.what());
+    const std::string line = complaint(app, error, command);
+    std::fprintf(stderr, "paceline: %s\n", line.c_str());
     return paceline::exit_code(paceline::ErrorKind::usage);
   }
   return action();

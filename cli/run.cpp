@@ -13,6 +13,7 @@
 #include "engine/comm/table.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
@@ -122,6 +123,10 @@ class Run {
     log::Setup setup;
     if (request_.log_ranks && place_.size > 1) setup.prefix = fmt::format("rank {}: ", place_.rank);
     setup.to_stderr = place_.rank == 0 || request_.log_ranks;
+    if (!request_.log_folder.empty()) {
+      make_folder(request_.log_folder);
+      setup.file = request_.log_folder / fmt::format("rank-{}.log", place_.rank);
+    }
     if (request_.quiet) setup.level = log::Level::warning;
     if (request_.verbose) setup.level = log::Level::debug;
     log::set_up(setup);

@@ -39,6 +39,7 @@ struct RunRequest {
   bool json = false;  // print the record to standard output
   bool quiet = false, verbose = false;
   bool log_ranks = false;            // all ranks print
+  std::filesystem::path log_folder;  // rank-3.log of each rank goes there; empty: nowhere
   std::vector<std::string> command;  // as it was typed
 };
 

@@ -30,7 +30,7 @@ constexpr char kFooter[] = R"(Examples:
 On the cpu device a replica (--gpus counts them) is a group of cores.)";
 
 struct TrainOptions {
-  std::string workload, data, record, store, context;
+  std::string workload, data, record, log_folder, store, context;
   std::map<std::string, std::string> parameters;  // by name, as typed
   bool json = false, quiet = false, verbose = false, log_ranks = false;
 };
@@ -105,6 +105,7 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   request.quiet = options.quiet;
   request.verbose = options.verbose;
   request.log_ranks = options.log_ranks;
+  request.log_folder = options.log_folder;
   request.command = command;
   read_context(options, request.target);
   const Environment environment = environment_of_process();
@@ -126,14 +127,17 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
   verb->add_flag("--quiet", options->quiet, "no progress, only warnings and errors");
   verb->add_flag("--verbose", options->verbose, "also what runs each operation");
   verb->add_flag("--log-ranks", options->log_ranks, "let every rank print, not only rank 0");
+  verb->add_option("--log-dir", options->log_folder, "a log file of each rank in this folder");
   verb->add_option("--store", options->store)->group("");
   verb->add_option("--context", options->context)->group("");
   for (const Parameter& parameter : parameters()) {
     std::string help(parameter.help);
     if (!parameter.values.empty()) help += " [" + std::string(parameter.values) + "]";
-    verb->add_option(flag_of(parameter.name), options->parameters[std::string(parameter.name)],
-                     help)
-        ->group("Parameters (sweep axes)");
+    std::string& text = options->parameters[std::string(parameter.name)];
+    const bool is_switch = parameter.kind == ValueKind::boolean;  // --overlap, --overlap=false
+    CLI::Option* option = is_switch ? verb->add_flag(flag_of(parameter.name) + "{true}", text, help)
+                                    : verb->add_option(flag_of(parameter.name), text, help);
+    option->group("Parameters (sweep axes)");
   }
   verb->footer(kFooter);
   verb->callback([options, command, &action] {
