@@ -1,9 +1,11 @@
 // paceline sweep SPEC
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,8 +19,8 @@
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
-#include "sweeps/eta.h"
 #include "sweeps/runner.h"
+#include "sweeps/study_plan.h"
 
 namespace paceline {
 
@@ -31,7 +33,8 @@ constexpr char kFooter[] = R"(Examples:
   paceline sweep sweeps/quick.json                      # runs what is missing, prints the table
   paceline sweep sweeps/quick.json --set epochs=1 --set gpus=1,2 --repeats 5 --results /tmp/r
 
-Records go to RESULTS/NAME; a second call runs only what is missing or failed, and says why.)";
+Records go to RESULTS/NAME; a second call runs only what is missing or failed, and says why.
+Exit codes: 0 all runs are there, 1 some failed, 64 or 65 a bad spec, 130 or 143 stopped.)";
 
 struct SweepOptions {
   std::string spec, results = "results/local", data;
@@ -41,14 +44,12 @@ struct SweepOptions {
   bool dry_run = false, json = false, new_build = false, no_report = false;
 };
 
-// A spec, expanded and compared with what is on disk.
-struct Prepared {
-  Spec spec;
-  Expansion expansion;
-  std::vector<RunStatus> runs;
-  fs::path study;
-};
+bool engine_is_here() {
+  const auto& backends = known_names().backends;
+  return std::any_of(backends.begin(), backends.end(), [](const Name& n) { return n.built; });
+}
 
+// What is named on the command line has to be here; what a spec names may be left out.
 void refuse_unbuilt_overrides(const SweepOptions& options) {
   for (const std::string& assignment : options.set) {
     const auto equals = assignment.find('=');
@@ -63,154 +64,50 @@ void refuse_unbuilt_overrides(const SweepOptions& options) {
   }
 }
 
-Prepared prepare(const SweepOptions& options) {
-  Prepared prepared{read_spec(options.spec), {}, {}, {}};
-  for (const std::string& assignment : options.set) override_axis(prepared.spec, assignment);
-  refuse_unbuilt_overrides(options);
-  if (options.repeats) prepared.spec.repeats = options.repeats;
-  if (options.timeout > 0) prepared.spec.timeout_seconds = options.timeout;
-  prepared.expansion = expand(prepared.spec, topology_of_machine().usable_cores());
-  prepared.study = fs::path(options.results) / prepared.spec.name;
+// A build without the engine cannot run points, but it can plan them.
+StudyPlan plan_of(const SweepOptions& options) {
+  StudyPlan plan;
+  plan.spec = read_spec(options.spec);
+  for (const std::string& assignment : options.set) override_axis(plan.spec, assignment);
+  if (engine_is_here()) {
+    refuse_unbuilt_overrides(options);
+  } else if (!options.dry_run) {
+    throw Error(ErrorKind::usage, "this build has no engine, so it can only plan a sweep", "",
+                "add --dry-run, or build with -DPACELINE_ENGINE=ON");
+  }
+  if (options.repeats > 0) plan.spec.repeats = options.repeats;
+  if (options.timeout > 0) plan.spec.timeout_seconds = options.timeout;
+  plan.expansion = expand(plan.spec, topology_of_machine().usable_cores(),
+                          engine_is_here() ? Unbuilt::leave_out : Unbuilt::keep);
+  plan.study = fs::path(options.results) / plan.spec.name;
+  return plan;
+}
+
+std::vector<Resolved> resolve_points(const StudyPlan& plan) {
   std::vector<Resolved> resolved;
-  for (const PlannedPoint& point : prepared.expansion.points) {
-    const ResolvedRun run = resolve_run(prepared.spec.workload, point.parameters);
-    resolved.push_back({run.identity, run.data_hash, run.build});
-  }
-  const StoreContent store =
-      fs::exists(prepared.study) ? load_store(prepared.study) : StoreContent{};
-  prepared.runs = take_inventory(prepared.expansion.points,
-                                 schedule(prepared.expansion.points.size(), prepared.spec.repeats,
-                                          prepared.spec.interleaved, prepared.spec.seed),
-                                 store, resolved, options.new_build);
-  return prepared;
-}
-
-std::size_t count(const std::vector<RunStatus>& runs, RunState state) {
-  return static_cast<std::size_t>(std::count_if(
-      runs.begin(), runs.end(), [&](const RunStatus& run) { return run.state == state; }));
-}
-
-const char* name_of(RunState state) {
-  switch (state) {
-    case RunState::done:
-      return "done";
-    case RunState::missing:
-      return "missing";
-    case RunState::failed:
-      return "run again";
-    case RunState::changed:
-      return "run again";
-  }
-  return "?";
-}
-
-// One line a point: how many repeats are done, and why others are not.
-std::string state_of_point(const Prepared& prepared, std::size_t index) {
-  std::size_t done = 0;
-  std::vector<std::string> reasons;
-  for (const RunStatus& status : prepared.runs) {
-    if (status.run.point != index) continue;
-    if (status.state == RunState::done) {
-      ++done;
-    } else if (status.why != "no record") {
-      reasons.push_back(fmt::format("repeat {} {}", status.run.repeat, status.why));
+  for (const PlannedPoint& planned : plan.expansion.points) {
+    try {
+      const ResolvedRun run = resolve_run(plan.spec.workload, planned.parameters);
+      resolved.push_back({run.parameters, run.identity, run.data_hash, run.build});
+    } catch (const Error& error) {
+      throw Error(error.kind(),
+                  fmt::format("point {} cannot be run: {}", planned.point.text(), error.what()),
+                  plan.spec.where);
     }
   }
-  std::string text = fmt::format("{} of {} done", done, prepared.spec.repeats);
-  if (!reasons.empty()) text += "; " + join(reasons, "; ");
-  return text;
+  return resolved;
 }
 
-std::optional<double> estimate(const Prepared& prepared) {
-  Eta eta;
-  std::vector<std::size_t> waiting;
-  for (const RunStatus& status : prepared.runs) {
-    if (status.state == RunState::done) {
-      eta.add(status.run.point, status.seconds);
-    } else {
-      waiting.push_back(status.run.point);
-    }
-  }
-  return eta.remaining(waiting);
-}
-
-void print_json(const Prepared& prepared) {
-  Json points = Json::array();
-  for (const PlannedPoint& planned : prepared.expansion.points) {
-    Json parameters;
-    for (const auto& [name, value] : planned.parameters.values()) {
-      parameters[name] = std::visit([](const auto& v) { return Json(v); }, value);
-    }
-    points.push_back({{"point", planned.point.text()},
-                      {"nodes", planned.layout.nodes},
-                      {"ntasks", planned.layout.ntasks},
-                      {"cpus_per_task", planned.layout.cpus_per_task},
-                      {"gpus", planned.layout.gpus},
-                      {"parameters", parameters}});
-  }
-  Json runs = Json::array();
-  for (const RunStatus& status : prepared.runs) {
-    runs.push_back({{"point", prepared.expansion.points[status.run.point].point.text()},
-                    {"repeat", status.run.repeat},
-                    {"state", status.state == RunState::done ? "done" : "to run"},
-                    {"why", status.why}});
-  }
-  const Json out = {{"study", prepared.spec.name},
-                    {"workload", prepared.spec.workload},
-                    {"repeats", prepared.spec.repeats},
-                    {"seed", prepared.spec.seed},
-                    {"points", points},
-                    {"runs", runs},
-                    {"notes", prepared.expansion.notes}};
-  fmt::print("{}\n", out.dump(2));
-}
-
-void print_plan(const Prepared& prepared, const SweepOptions& options) {
-  const Spec& spec = prepared.spec;
-  fmt::print("{}: {} points x {} repeats of {}, {} order (seed {})\n", spec.name,
-             prepared.expansion.points.size(), spec.repeats, spec.workload,
-             spec.interleaved ? "interleaved" : "sequential", spec.seed);
-  for (const std::string& note : prepared.expansion.notes) fmt::print("note: {}\n", note);
-  std::size_t width = 5;
-  for (const PlannedPoint& p : prepared.expansion.points) {
-    width = std::max(width, p.point.text().size());
-  }
-  fmt::print("\n{:>5} {:>6} {:>13} {:>4}  {:<{}}  state\n", "nodes", "ntasks", "cpus-per-task",
-             "gpus", "point", width);
-  for (std::size_t i = 0; i < prepared.expansion.points.size(); ++i) {
-    const PlannedPoint& p = prepared.expansion.points[i];
-    fmt::print("{:>5} {:>6} {:>13} {:>4}  {:<{}}  {}\n", p.layout.nodes, p.layout.ntasks,
-               p.layout.cpus_per_task, p.layout.gpus, p.point.text(), width,
-               state_of_point(prepared, i));
-  }
-  const std::size_t to_run = prepared.runs.size() - count(prepared.runs, RunState::done);
-  const auto seconds = estimate(prepared);
-  fmt::print("\n{} of {} runs to make{}; records in {}\n", to_run, prepared.runs.size(),
-             seconds && to_run ? ", about " + format_seconds(*seconds) : "",
-             prepared.study.string());
-  if (options.data.empty()) return;
-  fmt::print("data: {}\n", options.data);
-}
-
-// Why each run is made, before the first one.
-void explain_resume(const Prepared& prepared, const std::function<void(const std::string&)>& line) {
-  for (const std::string& note : prepared.expansion.notes) line("note: " + note);
-  const std::size_t done = count(prepared.runs, RunState::done);
-  line(fmt::format("{}: {} runs, {} done already, {} to make", prepared.spec.name,
-                   prepared.runs.size(), done, prepared.runs.size() - done));
-  const auto other = std::count_if(prepared.runs.begin(), prepared.runs.end(),
-                                   [](const RunStatus& run) { return run.other_build; });
-  if (other > 0) {
-    line(fmt::format(
-        "warning: {} of the done runs are of another build; --new-build runs them again", other));
-  }
-  if (done == 0 && count(prepared.runs, RunState::missing) == prepared.runs.size()) return;
-  for (const RunStatus& status : prepared.runs) {
-    if (status.state == RunState::done) continue;
-    line(fmt::format("{}: {} repeat {}: {}", name_of(status.state),
-                     prepared.expansion.points[status.run.point].point.text(), status.run.repeat,
-                     status.why));
-  }
+void look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolved, bool new_build) {
+  const Spec& spec = plan.spec;
+  std::error_code ignored;
+  StoreContent store;
+  if (fs::exists(plan.study, ignored)) store = load_store(plan.study);
+  plan.runs = take_inventory(
+      plan.expansion.points,
+      schedule(plan.expansion.points.size(), spec.repeats, spec.interleaved, spec.seed), store,
+      resolved, new_build);
+  plan.rejected = std::move(store.rejected);
 }
 
 // Lines to standard error; on a terminal the current state is one line that is written over.
@@ -220,59 +117,84 @@ class Screen {
     clear();
     fmt::print(stderr, "{}\n", text);
   }
+
   void status(const std::string& text) {
     if (!moving_) return;
     clear();
-    fmt::print(stderr, "{}", text);
+    fmt::print(stderr, "{}", text.substr(0, columns() - 1));
     std::fflush(stderr);
     shown_ = true;
   }
+
   void clear() {
     if (shown_) fmt::print(stderr, "\r\033[K");
     shown_ = false;
   }
 
  private:
+  // A line that wraps cannot be written over.
+  static std::size_t columns() {
+    winsize size{};
+    const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return known ? size.ws_col : 80;
+  }
+
   bool moving_ = is_terminal(STDERR_FILENO);
   bool shown_ = false;
 };
 
-void report(const Prepared& prepared) {
+void report(const StudyPlan& plan) {
   ReportOptions options;
-  options.out = prepared.study / "report";
-  write_report({prepared.study}, options, std::cout);
+  options.out = plan.study / "report";
+  options.style.colours = colours_welcome(STDOUT_FILENO);
+  write_report({plan.study}, options, std::cout);
+}
+
+// The table of what is there, then what failed. A report that cannot be made hides no failure.
+int conclude(const SweepOptions& options, const StudyPlan& plan, const RunnerResult& result,
+             Screen& screen) {
+  const bool some = result.completed > 0 || runs_in_state(plan, RunState::done) > 0;
+  try {
+    if (some && !options.no_report) report(plan);
+  } catch (const Error& error) {
+    if (result.failed == 0) throw;
+    screen.line(fmt::format("paceline: {}", error.what()));
+  }
+  if (result.failed == 0) return 0;
+  screen.line(fmt::format("paceline: {} of {} runs failed; the same command tries them again",
+                          result.failed, result.failed + result.completed));
+  return 1;
+}
+
+int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved>& resolved) {
+  const StudyLock lock(plan.study);
+  look_at_store(plan, resolved, options.new_build);
+  Screen screen;
+  for (const std::string& line : resume_lines(plan)) screen.line(line);
+  RunnerSetup setup;
+  setup.spec = &plan.spec;
+  setup.points = &plan.expansion.points;
+  setup.program = {this_program().string()};
+  setup.line = [&](const std::string& text) { screen.line(text); };
+  setup.status = [&](const std::string& text) { screen.status(text); };
+  const RunnerResult result = run_study(setup, lock, plan.runs);
+  screen.clear();
+  if (result.stopped_by == 0) return conclude(options, plan, result, screen);
+  screen.line(fmt::format("paceline: stopped by {}; the same command goes on where it was",
+                          strsignal(result.stopped_by)));
+  return 128 + result.stopped_by;
 }
 
 int sweep(const SweepOptions& options) {
   if (!options.data.empty()) setenv("PACELINE_DATA", options.data.c_str(), 1);
-  const Prepared prepared = prepare(options);
-  if (options.dry_run) {
-    options.json ? print_json(prepared) : print_plan(prepared, options);
-    return 0;
-  }
-  Screen screen;
-  RunnerSetup setup;
-  setup.spec = &prepared.spec;
-  setup.points = &prepared.expansion.points;
-  setup.study = prepared.study;
-  setup.program = {this_program().string()};
-  setup.timeout_seconds = prepared.spec.timeout_seconds;
-  setup.line = [&](const std::string& text) { screen.line(text); };
-  setup.status = [&](const std::string& text) { screen.status(text); };
-  explain_resume(prepared, setup.line);
-  const RunnerResult result = run_study(setup, prepared.runs);
-  screen.clear();
-  if (result.stopped_by) {
-    screen.line(fmt::format("stopped by signal {}; the same command goes on where it was",
-                            result.stopped_by));
-    return 128 + result.stopped_by;
-  }
-  const bool any = result.completed > 0 || count(prepared.runs, RunState::done) > 0;
-  if (!options.no_report && any) report(prepared);
-  if (result.failed > 0) {
-    screen.line(fmt::format("paceline: {} of {} runs failed; the same command tries them again",
-                            result.failed, result.failed + result.completed));
-    return 1;
+  StudyPlan plan = plan_of(options);
+  const std::vector<Resolved> resolved = resolve_points(plan);
+  if (!options.dry_run) return run(options, plan, resolved);
+  look_at_store(plan, resolved, options.new_build);
+  if (options.json) {
+    fmt::print("{}\n", plan_json(plan).dump(2));
+  } else {
+    fmt::print("{}", plan_text(plan));
   }
   return 0;
 }
@@ -291,8 +213,9 @@ void add_sweep(CLI::App& app, Action& action) {
   verb->add_option("--repeats", options->repeats, "runs of each point")->check(CLI::Range(1, 1000));
   verb->add_option("--timeout", options->timeout, "seconds that one run may take")
       ->check(CLI::PositiveNumber);
-  verb->add_flag("--dry-run", options->dry_run, "only print the points, and what is missing");
-  verb->add_flag("--json", options->json, "with --dry-run: machine-readable");
+  CLI::Option* dry_run =
+      verb->add_flag("--dry-run", options->dry_run, "only print the points, and what is missing");
+  verb->add_flag("--json", options->json, "with --dry-run: machine-readable")->needs(dry_run);
   verb->add_flag("--new-build", options->new_build, "run again what another build recorded");
   verb->add_flag("--no-report", options->no_report, "no table and plots at the end");
   verb->footer(kFooter);

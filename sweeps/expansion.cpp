@@ -7,12 +7,14 @@
 
 #include "engine/core/error.h"
 #include "results/names.h"
+#include "sweeps/expression_parser.h"
 
 namespace paceline {
 
 namespace {
 
-constexpr std::size_t kMaxCombinations = 100000;
+constexpr std::size_t kMaxCombinations = 100000, kMaxRuns = 1000000;
+constexpr std::size_t kMaxNameBytes = 200;  // of a folder; the logs' names are longer
 
 // One dimension of the product: an axis alone, or several zipped.
 std::vector<Zip> dimensions_of(const Spec& spec) {
@@ -22,29 +24,46 @@ std::vector<Zip> dimensions_of(const Spec& spec) {
   return dimensions;
 }
 
-std::vector<Point> product(const Spec& spec) {
-  const std::vector<Zip> dimensions = dimensions_of(spec);
+std::size_t size_of(const Zip& dimension) {
+  return dimension.front().values.size();
+}
+
+std::size_t count_of(const std::vector<Zip>& dimensions) {
   std::size_t count = 1;
   for (const Zip& dimension : dimensions) {
-    count *= dimension.front().values.size();
+    count *= size_of(dimension);
     if (count > kMaxCombinations) {
       throw Error(ErrorKind::input, fmt::format("more than {} combinations", kMaxCombinations),
-                  spec.where, "shorten the axes");
+                  dimension.front().where, "shorten the axes");
     }
   }
-  std::vector<Point> points;
-  if (dimensions.empty() && !spec.include.empty()) return points;
+  return count;
+}
+
+// The product, then the included points. A spec of included points alone has no product.
+std::vector<SpecPoint> candidates_of(const Spec& spec) {
+  const std::vector<Zip> dimensions = dimensions_of(spec);
+  const std::string where = spec.zips.empty() ? spec.where : spec.zips.front().front().where;
+  std::vector<SpecPoint> candidates;
+  const bool product = !dimensions.empty() || spec.include.empty();
+  const std::size_t count = product ? count_of(dimensions) : 0;
   for (std::size_t index = 0; index < count; ++index) {
     Point point = spec.fixed;
     std::size_t rest = index;
     for (auto dimension = dimensions.rbegin(); dimension != dimensions.rend(); ++dimension) {
-      const std::size_t size = dimension->front().values.size();
-      for (const Axis& axis : *dimension) point.set(axis.name, axis.values[rest % size]);
-      rest /= size;
+      for (const Axis& axis : *dimension) {
+        point.set(axis.name, axis.values[rest % size_of(*dimension)]);
+      }
+      rest /= size_of(*dimension);
     }
-    points.push_back(std::move(point));
+    candidates.push_back({std::move(point), where});
   }
-  return points;
+  for (const SpecPoint& included : spec.include) {
+    Point point = spec.fixed;
+    for (const auto& [name, value] : included.point.values()) point.set(name, value);
+    candidates.push_back({std::move(point), included.where});
+  }
+  return candidates;
 }
 
 bool matches(const Point& point, const Point& partial) {
@@ -56,128 +75,153 @@ bool matches(const Point& point, const Point& partial) {
 
 class Expander {
  public:
-  Expander(const Spec& spec, int cores) : spec_(spec), cores_(cores) {}
+  Expander(const Spec& spec, int cores, Unbuilt unbuilt)
+      : spec_(spec), cores_(cores), unbuilt_(unbuilt) {}
 
   Expansion run() {
-    std::vector<Point> candidates = product(spec_);
-    for (const Point& extra : spec_.include) {
-      Point point = spec_.fixed;
-      for (const auto& [name, value] : extra.values()) point.set(name, value);
-      candidates.push_back(std::move(point));
-    }
-    for (Point& candidate : candidates) consider(candidate);
+    for (SpecPoint& candidate : candidates_of(spec_)) consider(candidate);
     if (expansion_.points.empty()) fail_empty();
+    check_runs();
     name_points();
-    check_unique();
+    check_names();
     return std::move(expansion_);
   }
 
  private:
-  void consider(Point& candidate) {
+  void consider(SpecPoint& candidate) {
     const Expression::Lookup lookup = [&](std::string_view name) -> std::optional<Value> {
-      if (name == "cores") return std::int64_t{cores_};
-      const Value* value = candidate.find(name);
+      if (name == kCoresName) return std::int64_t{cores_};
+      const Value* value = candidate.point.find(name);
       return value ? std::optional<Value>(*value) : std::nullopt;
     };
     for (const Derived& derived : spec_.derived) {
-      if (candidate.find(derived.name)) continue;  // an included point may say otherwise
+      if (candidate.point.find(derived.name)) continue;  // an included point may say otherwise
       const Value value = derived.expression.evaluate(lookup);
-      candidate.set(derived.name,
-                    checked_value(derived.name, value,
-                                  fmt::format("{}, derived {}", spec_.where, derived.name)));
+      candidate.point.set(derived.name,
+                          checked_value(derived.name, value, derived.expression.where()));
     }
     if (spec_.condition && !spec_.condition->holds(lookup)) return;
-    for (const Point& partial : spec_.exclude) {
-      if (matches(candidate, partial)) return;
-    }
-    for (const Expression& expression : spec_.exclude_if) {
-      if (expression.holds(lookup)) return;
-    }
-    if (!built_here(candidate)) return;
+    if (is_excluded(candidate.point, lookup) || !is_wanted_here(candidate)) return;
     add(candidate);
   }
 
-  bool built_here(const Point& candidate) {
+  bool is_excluded(const Point& point, const Expression::Lookup& lookup) const {
+    return std::any_of(spec_.exclude.begin(), spec_.exclude.end(),
+                       [&](const SpecPoint& partial) { return matches(point, partial.point); }) ||
+           std::any_of(spec_.exclude_if.begin(), spec_.exclude_if.end(),
+                       [&](const Expression& expression) { return expression.holds(lookup); });
+  }
+
+  bool is_wanted_here(const SpecPoint& candidate) {
+    bool wanted = true;
     for (const char* kind : {"backend", "device"}) {
-      const auto name = candidate.text(kind);
+      const auto name = candidate.point.text(kind);
       if (!name) continue;
-      const Name& known = find_name(kind, *name, spec_.where);
+      const Name& known = find_name(kind, *name, candidate.where);
       if (known.built) continue;
-      const std::string note =
-          fmt::format("{} {} is left out: not built here: {}", kind, *name, known.reason);
-      if (std::find(expansion_.notes.begin(), expansion_.notes.end(), note) ==
-          expansion_.notes.end()) {
-        expansion_.notes.push_back(note);
-      }
-      return false;
+      wanted = wanted && unbuilt_ == Unbuilt::keep;
+      note(fmt::format("{} {} is not built here{}: {}", kind, *name,
+                       unbuilt_ == Unbuilt::keep ? "" : ", its points are left out", known.reason));
     }
-    return true;
+    return wanted;
+  }
+
+  void note(const std::string& text) {
+    auto& notes = expansion_.notes;
+    if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(text);
   }
 
   // cpus_per_replica is a way to say cpus_per_task; points are named by the latter.
-  void add(const Point& candidate) {
+  void add(const SpecPoint& candidate) {
     PlannedPoint planned;
-    planned.layout = layout_of(candidate, spec_.where);
-    planned.parameters = candidate;
-    if (candidate.find("cpus_per_replica")) {
+    planned.layout = layout_of(candidate.point, candidate.where);
+    planned.parameters = candidate.point;
+    if (candidate.point.find("cpus_per_replica")) {
       planned.parameters.erase("cpus_per_replica");
       planned.parameters.set("cpus_per_task", std::int64_t{planned.layout.cpus_per_task});
     }
     expansion_.points.push_back(std::move(planned));
+    origins_.push_back(candidate.where);
   }
 
   [[noreturn]] void fail_empty() const {
-    std::string why = "no combination is left after where and exclude";
-    if (!expansion_.notes.empty()) why = expansion_.notes.front();
-    throw Error(ErrorKind::input, "the sweep has no points: " + why, spec_.where,
+    if (!expansion_.notes.empty()) {
+      throw Error(ErrorKind::usage, "the sweep has no points here: " + expansion_.notes.front(),
+                  spec_.where, "choose others by --set (paceline list backends, list devices)");
+    }
+    throw Error(ErrorKind::input,
+                fmt::format("the sweep has no points: where and exclude leave none ({} is {})",
+                            kCoresName, cores_),
+                spec_.condition ? spec_.condition->where() : spec_.where,
                 "widen the axes or the conditions");
   }
 
-  // A point is named by what the spec varies: axes, zips, included names, and all else that
-  // differs between points.
-  void name_points() {
+  void check_runs() const {
+    const std::size_t runs = expansion_.points.size() * static_cast<std::size_t>(spec_.repeats);
+    if (runs <= kMaxRuns) return;
+    throw Error(ErrorKind::input,
+                fmt::format("{} points x {} repeats are more than {} runs",
+                            expansion_.points.size(), spec_.repeats, kMaxRuns),
+                spec_.where, "shorten the axes or lower repeats");
+  }
+
+  // The axes, even those of one value, and all else that differs between points.
+  std::set<std::string> varying_names() const {
     std::set<std::string> varying;
-    for (const Axis& axis : spec_.axes) varying.insert(axis.name);
-    for (const Zip& zip : spec_.zips) {
-      for (const Axis& axis : zip) varying.insert(axis.name);
+    for (const Zip& dimension : dimensions_of(spec_)) {
+      for (const Axis& axis : dimension) varying.insert(axis.name);
     }
-    if (varying.erase("cpus_per_replica")) varying.insert("cpus_per_task");
-    for (const PlannedPoint& planned : expansion_.points) {
-      for (const auto& [name, value] : planned.parameters.values()) {
-        const Value* first = expansion_.points.front().parameters.find(name);
-        if (!first || *first != value) varying.insert(name);
-      }
-    }
+    if (varying.erase("cpus_per_replica") > 0) varying.insert("cpus_per_task");
+    const Point& first = expansion_.points.front().parameters;
     for (const Parameter& parameter : parameters()) {
-      const std::string name(parameter.name);
-      if (!parameter.identity) varying.erase(name);
+      const Value* value = first.find(parameter.name);
+      const bool differs =
+          std::any_of(expansion_.points.begin(), expansion_.points.end(), [&](const auto& planned) {
+            const Value* other = planned.parameters.find(parameter.name);
+            return value && other ? *value != *other : value != other;
+          });
+      if (differs && parameter.identity) varying.emplace(parameter.name);
     }
+    return varying;
+  }
+
+  void name_points() {
+    const std::set<std::string> varying = varying_names();
     for (PlannedPoint& planned : expansion_.points) {
       for (const std::string& name : varying) {
         if (const Value* value = planned.parameters.find(name)) planned.point.set(name, *value);
       }
+      if (planned.point.empty()) planned.point.set("gpus", std::int64_t{planned.layout.gpus});
     }
   }
 
-  void check_unique() const {
+  void check_names() const {
     std::set<std::string> seen;
-    for (const PlannedPoint& planned : expansion_.points) {
-      if (!seen.insert(planned.point.text()).second) {
-        throw Error(ErrorKind::input, fmt::format("point {} is there twice", planned.point.text()),
-                    spec_.where, "remove one, or raise repeats to run it more often");
+    for (std::size_t i = 0; i < expansion_.points.size(); ++i) {
+      const Point& point = expansion_.points[i].point;
+      if (point.folder().size() > kMaxNameBytes) {
+        throw Error(ErrorKind::input,
+                    fmt::format("the name of point {} is too long for a folder", point.text()),
+                    origins_[i], "vary fewer axes in one study");
+      }
+      if (!seen.insert(point.text()).second) {
+        throw Error(ErrorKind::input, fmt::format("point {} is there twice", point.text()),
+                    origins_[i], "remove one, or raise repeats to run it more often");
       }
     }
   }
 
   const Spec& spec_;
   int cores_;
+  Unbuilt unbuilt_;
   Expansion expansion_;
+  std::vector<std::string> origins_;  // where each point was given
 };
 
 }  // namespace
 
-Expansion expand(const Spec& spec, int cores) {
-  return Expander(spec, cores).run();
+Expansion expand(const Spec& spec, int cores, Unbuilt unbuilt) {
+  return Expander(spec, cores, unbuilt).run();
 }
 
 }  // namespace paceline

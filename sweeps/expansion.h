@@ -16,13 +16,17 @@ struct PlannedPoint {
 };
 
 struct Expansion {
-  std::vector<PlannedPoint> points;  // in canonical order: axes in spec order, last one fastest
+  std::vector<PlannedPoint> points;  // in the spec's order, the last axis fastest, then `include`
   std::vector<std::string> notes;    // what was left out, and why: backends not built here
 };
 
+// What to do with a point whose backend or device is not built here.
+enum class Unbuilt { leave_out, keep };
+
 // `cores` is the value of that name in expressions: the cores that may be used here. Throws input
-// for an empty product, two equal points, more than 100,000 combinations, impossible layouts.
-// A backend or device that is not built here is left out with a note.
-Expansion expand(const Spec& spec, int cores);
+// with file and line for an empty product, two equal points, more than 100,000 combinations or
+// 1,000,000 runs; usage for a layout that cannot be. `where` and `exclude` hold for included
+// points too.
+Expansion expand(const Spec& spec, int cores, Unbuilt unbuilt = Unbuilt::leave_out);
 
 }  // namespace paceline

@@ -4,43 +4,45 @@
 //   backend == 'mirrored' ? gpus * 8 : 8
 //
 // Numbers, 'text', true, false, names, + - * / %, == != < <= > >=, && || !, ?:, parentheses,
-// min(a, b) and max(a, b). Whole numbers stay whole where the result is exact.
+// min(a, b) and max(a, b). Names are those of parameters, and `cores`. Whole numbers stay whole
+// where the result is exact: 4 / 2 is 2, 3 / 2 is 1.5.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "results/parameters.h"
 
 namespace paceline {
+
+struct ExpressionNode;
 
 class Expression {
  public:
   // The value of a name, or nothing if there is none.
   using Lookup = std::function<std::optional<Value>(std::string_view name)>;
 
-  // Throws input with `where` and the column. Bounded in length and depth.
+  // Throws input with `where` and the column: syntax, an unknown name (the nearest is suggested),
+  // over 2000 characters, nested more than about 30 deep.
   Expression(std::string text, std::string where);
   ~Expression();
   Expression(Expression&&) noexcept;
   Expression& operator=(Expression&&) noexcept;
 
-  // Throws input: unknown name (the nearest of names() given), unlike types, division by zero.
+  // Throws input with the column: a name without a value, unlike types, division by zero,
+  // overflow.
   Value evaluate(const Lookup& lookup) const;
-  bool holds(const Lookup& lookup) const;  // throws if the result is not true or false
+  bool holds(const Lookup& lookup) const;  // also throws if the result is not true or false
 
-  const std::vector<std::string>& names() const { return names_; }  // that it uses
   const std::string& text() const { return text_; }
-
-  struct Node;
+  const std::string& where() const { return where_; }
 
  private:
   std::string text_, where_;
-  std::unique_ptr<Node> root_;
-  std::vector<std::string> names_;
+  std::unique_ptr<ExpressionNode> root_;
 };
 
 }  // namespace paceline

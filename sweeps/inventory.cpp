@@ -14,7 +14,7 @@ using Key = std::pair<std::string, int>;  // point folder, repeat
 
 struct Known {
   std::vector<const Record*> records;  // by attempt
-  std::vector<const Rejected*> rejected;
+  bool rejected = false;               // there is one that cannot be used
 };
 
 // "STUDY/<point>/<repeat>.<attempt>.json"
@@ -30,7 +30,7 @@ std::map<Key, Known> index_of(const StoreContent& store) {
     index[key_of_file(record.where())].records.push_back(&record);
   }
   for (const Rejected& rejected : store.rejected) {
-    index[key_of_file(rejected.file)].rejected.push_back(&rejected);
+    index[key_of_file(rejected.file)].rejected = true;
   }
   return index;
 }
@@ -43,19 +43,38 @@ double seconds_of(const Record& record) {
   return seconds;
 }
 
+// "epochs was 2, is 1", for the first few that differ.
+std::string differences(const Point& before, const Point& now) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> texts;
+  for (const Parameter& parameter : parameters()) {
+    if (!parameter.identity) continue;
+    const std::string was = before.text(parameter.name).value_or("not given");
+    const std::string is = now.text(parameter.name).value_or("not given");
+    if (was != is) texts.push_back(fmt::format("{} was {}, is {}", parameter.name, was, is));
+  }
+  if (texts.size() > kShown) {
+    texts.resize(kShown);
+    texts.emplace_back("...");
+  }
+  return join(texts, ", ");
+}
+
 std::string why_changed(const Record& record, const Resolved& resolved) {
-  if (record.identity() != resolved.identity) return "its record has other parameters";
-  return "its record is of another data set";
+  if (record.identity() == resolved.identity) return "its record is of other data";
+  const std::string what = differences(record.parameters(), resolved.parameters);
+  return what.empty() ? "its record is of other parameters" : "other parameters: " + what;
 }
 
 void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool new_build) {
-  for (const Rejected* rejected : known.rejected) status.why = "ignored: " + rejected->reason;
+  if (known.rejected) status.why = "its record cannot be used";
   for (const Record* record : known.records) {
     const bool same =
         record->identity() == resolved.identity && record->data_hash() == resolved.data_hash;
     if (!record->completed()) {
       status.state = RunState::failed;
-      status.why = fmt::format("{}: {}", record->status(), record->reason());
+      status.why =
+          record->reason().empty() ? record->status() : record->status() + ": " + record->reason();
     } else if (!same) {
       status.state = RunState::changed;
       status.why = why_changed(*record, resolved);
@@ -79,7 +98,7 @@ std::vector<RunStatus> take_inventory(const std::vector<PlannedPoint>& points,
   const std::map<Key, Known> index = index_of(store);
   std::vector<RunStatus> statuses;
   for (const ScheduledRun& run : runs) {
-    RunStatus status{run, RunState::missing, "no record", 0, false};
+    RunStatus status{run, RunState::missing, kNoRecord, 0, false};
     const auto found = index.find({points[run.point].point.folder(), run.repeat});
     if (found != index.end()) judge(status, found->second, resolved[run.point], new_build);
     statuses.push_back(std::move(status));

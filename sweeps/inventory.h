@@ -13,23 +13,28 @@ namespace paceline {
 
 // What a run would be, with all defaults filled in; the caller knows the workloads.
 struct Resolved {
+  Point parameters;      // every one
   std::string identity;  // of workload and parameters
   std::string data_hash;
   std::string build;
 };
+
+constexpr char kNoRecord[] = "no record";
 
 enum class RunState { done, missing, failed, changed };
 
 struct RunStatus {
   ScheduledRun run;
   RunState state = RunState::missing;
-  std::string why;     // "no record", "failed: rank 1 was killed", "another data set", ...
-  double seconds = 0;  // of a done run: fit and setup; for the ETA
+  std::string why;     // "no record", "failed: rank 1 was killed", ...; a done run's record
+  double seconds = 0;  // of a done run: set-up, fit and evaluation; for the ETA
   bool other_build = false;
 };
 
 // One status a scheduled run, in the schedule's order. A completed record of the same identity and
-// data hash makes a run done; one of another build too, unless `new_build`.
+// data hash makes a run done; one of another build too, unless `new_build`. Records that failed,
+// were cut short, or are of other parameters or data leave it to be run again. `resolved` goes with
+// `points`.
 std::vector<RunStatus> take_inventory(const std::vector<PlannedPoint>& points,
                                       const std::vector<ScheduledRun>& runs,
                                       const StoreContent& store,

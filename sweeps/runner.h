@@ -1,26 +1,23 @@
 // Runs what is missing of a study on this machine: one fresh process a run.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "sweeps/eta.h"
 #include "sweeps/inventory.h"
 #include "sweeps/spec.h"
+#include "sweeps/study_lock.h"
 
 namespace paceline {
 
 struct RunnerSetup {
   const Spec* spec = nullptr;
   const std::vector<PlannedPoint>* points = nullptr;
-  std::filesystem::path study;       // STUDY, the folder of records
-  std::vector<std::string> program;  // what is started: {"/usr/bin/paceline"}, or a test's fake
-  std::vector<std::string> extra;    // more arguments: {"--data=DIR"}
-  double timeout_seconds = 0;        // of a run; 0: none
-  std::function<void(const std::string&)> line;    // a finished run, a note
-  std::function<void(const std::string&)> status;  // what goes on now, overwritten; may be empty
+  std::vector<std::string> program;                // what is started: {"/usr/bin/paceline"}
+  double grace_seconds = 20;                       // from SIGTERM to SIGKILL
+  std::function<void(const std::string&)> line;    // a finished run
+  std::function<void(const std::string&)> status;  // what goes on now, written over; may be empty
 };
 
 struct RunnerResult {
@@ -28,13 +25,17 @@ struct RunnerResult {
   int stopped_by = 0;  // a signal that ended the study early; 0: none
 };
 
-// Runs each of `runs` that is not done, in their order. A run that fails, dies or times out leaves
-// a record that says so, and the next one goes on. On SIGINT or SIGTERM the current run is ended
-// and nothing of it is kept. Throws input where the study's folder cannot be written or another
-// sweep works in it.
-RunnerResult run_study(const RunnerSetup& setup, const std::vector<RunStatus>& runs);
+// Runs each of `runs` that is not done, in their order, as
+//   PROGRAM train WORKLOAD --axis=value... --quiet --store=STUDY --context=JSON
+// A run leaves its own record; one that fails, dies or takes longer than the spec's timeout gets a
+// record that says so, and the next one goes on. What a run prints goes to
+// STUDY/logs/<point>.<repeat>.<attempt>.log. On SIGINT, SIGTERM or SIGHUP the current run is ended,
+// nothing of it is kept, and no other is started. Throws input where records cannot be written.
+// Call from the main thread.
+RunnerResult run_study(const RunnerSetup& setup, const StudyLock& lock,
+                       const std::vector<RunStatus>& runs);
 
-// The command of one run, for people: it can be pasted into a shell.
+// PROGRAM train WORKLOAD --axis=value...
 std::vector<std::string> run_command(const RunnerSetup& setup, const PlannedPoint& point);
 
 }  // namespace paceline

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "results/names.h"
 
@@ -16,7 +19,18 @@ namespace {
 
 constexpr std::size_t kMaxSpecBytes = 1 << 20;
 constexpr std::size_t kMaxValues = 10000;
-constexpr int kMaxRepeats = 1000;
+constexpr std::int64_t kMaxRepeats = 1000, kMaxSeed = 0x7fffffff;
+
+// Names of backends and devices are checked as well as types and ranges.
+Value checked_parameter(const std::string& name, const Value& raw, const std::string& where) {
+  Value value = checked_value(name, raw, where);
+  if (name == "backend" || name == "device") find_name(name, to_text(value), where);
+  return value;
+}
+
+bool is_there(const std::vector<Value>& values, const Value& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
 
 class SpecReader {
  public:
@@ -26,71 +40,67 @@ class SpecReader {
     const Json& root = document_.value();
     if (!root.is_object()) fail("a sweep spec is a JSON object", "");
     spec_.where = document_.name();
-    for (const auto& [key, value] : root.items()) read_key(key, value, "/" + key);
+    for (const auto& [key, value] : root.items()) read_key(key, value);
     for (const char* key : {"name", "workload"}) {
       if (!root.contains(key)) fail(fmt::format("\"{}\" is missing", key), "", "add it");
     }
-    if (!root.contains("seed")) spec_.seed = hash_value(spec_.name) & 0x7fffffff;
-    check_once();
+    if (!root.contains("seed")) spec_.seed = hash_value(spec_.name) & kMaxSeed;
     return std::move(spec_);
   }
 
  private:
+  using Reader = void (SpecReader::*)(const Json& value, const std::string& path);
+
   [[noreturn]] void fail(const std::string& what, const std::string& path,
                          const std::string& fix = "see sweeps/README.md") const {
     throw Error(ErrorKind::input, what, document_.where(path), fix);
   }
 
-  void read_key(const std::string& key, const Json& value, const std::string& path) {
-    static const std::vector<std::string> kKeys = {
-        "name",    "description", "workload", "fixed",   "axes",  "zip",  "include",
-        "exclude", "where",       "derived",  "repeats", "order", "seed", "timeout_seconds"};
-    if (key == "name") {
-      spec_.name = text(value, path);
-      check_study_name(path);
-    } else if (key == "description") {
-      spec_.description = text(value, path);
-    } else if (key == "workload") {
-      spec_.workload = text(value, path);
-      find_name("workload", spec_.workload, document_.where(path));
-    } else if (key == "fixed") {
-      spec_.fixed = point(value, path);
-    } else if (key == "axes") {
-      spec_.axes = axes(value, path);
-    } else if (key == "zip") {
-      read_zips(value, path);
-    } else if (key == "include") {
-      read_include(value, path);
-    } else if (key == "exclude") {
-      read_exclude(value, path);
-    } else if (key == "where") {
-      spec_.condition.emplace(text(value, path), document_.where(path));
-    } else if (key == "derived") {
-      read_derived(value, path);
-    } else if (key == "repeats") {
-      spec_.repeats = static_cast<int>(whole(value, path, 1, kMaxRepeats));
-    } else if (key == "order") {
-      read_order(value, path);
-    } else if (key == "seed") {
-      spec_.seed = static_cast<std::uint64_t>(whole(value, path, 0, 0x7fffffff));
-    } else if (key == "timeout_seconds") {
-      if (!value.is_number() || value.get<double>() <= 0)
-        fail("timeout_seconds must be above 0", path);
-      spec_.timeout_seconds = value.get<double>();
-    } else {
-      fail(fmt::format("unknown key \"{}\"", key), path, suggestion(key, kKeys));
+  void read_key(const std::string& key, const Json& value) {
+    static const std::map<std::string, Reader> kReaders = {
+        {"name", &SpecReader::read_name},         {"description", &SpecReader::read_description},
+        {"workload", &SpecReader::read_workload}, {"fixed", &SpecReader::read_fixed},
+        {"axes", &SpecReader::read_axes},         {"zip", &SpecReader::read_zips},
+        {"include", &SpecReader::read_include},   {"exclude", &SpecReader::read_exclude},
+        {"where", &SpecReader::read_where},       {"derived", &SpecReader::read_derived},
+        {"repeats", &SpecReader::read_repeats},   {"order", &SpecReader::read_order},
+        {"seed", &SpecReader::read_seed},         {"timeout_seconds", &SpecReader::read_timeout},
+    };
+    const auto reader = kReaders.find(key);
+    if (reader == kReaders.end()) {
+      std::vector<std::string> known;
+      for (const auto& entry : kReaders) known.push_back(entry.first);
+      if (find_parameter(key)) {
+        fail(fmt::format("\"{}\" is an axis, not a key", key), "/" + key,
+             "put it into fixed or axes");
+      }
+      fail(fmt::format("unknown key \"{}\"", key), "/" + key, suggestion(key, known));
     }
+    (this->*reader->second)(value, "/" + key);
   }
 
+  static std::string key_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
   std::string text(const Json& value, const std::string& path) const {
-    if (!value.is_string() || value.get<std::string>().empty()) {
-      fail(fmt::format("{} must be a text", path.substr(path.rfind('/') + 1)), path);
+    if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
+      fail(fmt::format("{} must be a text", key_of(path)), path, "write it in quotes");
     }
     return value.get<std::string>();
   }
 
+  std::int64_t whole(const Json& value, const std::string& path, std::int64_t low,
+                     std::int64_t high) const {
+    if (!value.is_number_integer() || value.get<double>() < static_cast<double>(low) ||
+        value.get<double>() > static_cast<double>(high)) {
+      fail(fmt::format("{} must be a whole number from {} to {}", key_of(path), low, high), path,
+           "mend it");
+    }
+    return value.get<std::int64_t>();
+  }
+
   // The name becomes a folder.
-  void check_study_name(const std::string& path) const {
+  void read_name(const Json& value, const std::string& path) {
+    spec_.name = text(value, path);
     const bool plain = std::all_of(spec_.name.begin(), spec_.name.end(), [](char c) {
       return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
     });
@@ -100,118 +110,174 @@ class SpecReader {
     }
   }
 
-  std::int64_t whole(const Json& value, const std::string& path, std::int64_t low,
-                     std::int64_t high) const {
-    const std::string key = path.substr(path.rfind('/') + 1);
-    if (!value.is_number_integer() || value.get<std::int64_t>() < low ||
-        value.get<std::int64_t>() > high) {
-      fail(fmt::format("{} must be a whole number from {} to {}", key, low, high), path);
+  void read_description(const Json& value, const std::string& path) {
+    spec_.description = text(value, path);
+  }
+
+  void read_workload(const Json& value, const std::string& path) {
+    spec_.workload = text(value, path);
+    find_name("workload", spec_.workload, document_.where(path));
+  }
+
+  void read_fixed(const Json& value, const std::string& path) {
+    spec_.fixed = point(value, path);
+    for (const auto& entry : spec_.fixed.values()) claim(entry.first, path + "/" + entry.first);
+  }
+
+  void read_axes(const Json& value, const std::string& path) {
+    spec_.axes = axes(value, path);
+    for (const Axis& axis : spec_.axes) check_distinct(axis, path + "/" + axis.name);
+  }
+
+  void check_distinct(const Axis& axis, const std::string& path) const {
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < axis.values.size(); ++i) {
+      if (seen.insert(to_text(axis.values[i])).second) continue;
+      fail(fmt::format("axis {} has {} twice", axis.name, to_text(axis.values[i])),
+           fmt::format("{}/{}", path, i), "remove one, or raise repeats to run it more often");
     }
-    return value.get<std::int64_t>();
+  }
+
+  void read_where(const Json& value, const std::string& path) {
+    spec_.condition.emplace(text(value, path), document_.where(path));
+  }
+
+  void read_repeats(const Json& value, const std::string& path) {
+    spec_.repeats = static_cast<int>(whole(value, path, 1, kMaxRepeats));
+  }
+
+  void read_seed(const Json& value, const std::string& path) {
+    spec_.seed = static_cast<std::uint64_t>(whole(value, path, 0, kMaxSeed));
   }
 
   void read_order(const Json& value, const std::string& path) {
     const std::string order = text(value, path);
     if (order != "interleaved" && order != "sequential") {
-      fail(fmt::format("order cannot be \"{}\"", order), path, "give interleaved or sequential");
+      fail(fmt::format("order cannot be \"{}\"", order), path,
+           suggestion(order, {"interleaved", "sequential"}));
     }
     spec_.interleaved = order == "interleaved";
   }
 
+  void read_timeout(const Json& value, const std::string& path) {
+    if (!value.is_number() || value.get<double>() <= 0) {
+      fail("timeout_seconds must be a number above 0", path, "leave it out for no limit");
+    }
+    spec_.timeout_seconds = value.get<double>();
+  }
+
   Value parameter(const std::string& name, const Json& value, const std::string& path) const {
     const std::string where = document_.where(path);
-    Value raw;
-    if (value.is_boolean()) {
-      raw = value.get<bool>();
-    } else if (value.is_number_unsigned() &&
-               value.get<std::uint64_t>() > (std::uint64_t{1} << 62)) {
-      fail(fmt::format("{} is too large", name), path);
-    } else if (value.is_number_integer()) {
-      raw = value.get<std::int64_t>();
-    } else if (value.is_number()) {
-      raw = value.get<double>();
-    } else if (value.is_string()) {
-      raw = value.get<std::string>();
-    } else {
-      fail(fmt::format("{} must be a number, a text, true or false", name), path);
+    if (value.is_boolean()) return checked_parameter(name, value.get<bool>(), where);
+    if (value.is_string()) return checked_parameter(name, value.get<std::string>(), where);
+    if (value.is_number_float() ||
+        (value.is_number_unsigned() && value.get<std::uint64_t>() >> 63 != 0)) {
+      return checked_parameter(name, value.get<double>(), where);
     }
-    return checked_parameter(name, raw, where);
+    if (value.is_number()) return checked_parameter(name, value.get<std::int64_t>(), where);
+    fail(fmt::format("{} must be a number, a text, true or false", name), path, "give one");
   }
 
- public:
-  // Names of backends and devices are checked as well as types and ranges.
-  static Value checked_parameter(const std::string& name, const Value& raw,
-                                 const std::string& where) {
-    Value value = checked_value(name, raw, where);
-    if (name == "backend" || name == "device") find_name(name, to_text(value), where);
-    return value;
+  void check_axis_name(const std::string& name, const std::string& path) const {
+    if (!find_parameter(name)) checked_value(name, false, document_.where(path));  // throws
   }
 
- private:
+  // An axis has one source only.
+  void claim(const std::string& name, const std::string& path) {
+    const auto [it, first] = claimed_.emplace(name, document_.where(path));
+    if (first) return;
+    fail(fmt::format("axis {} is given twice, first at {}", name, it->second), path,
+         "keep one of them");
+  }
+
   Point point(const Json& object, const std::string& path) const {
-    if (!object.is_object()) fail("expected an object of axis names and values", path);
+    if (!object.is_object()) {
+      fail(fmt::format("{} must be an object of axis names and values", key_of(path)), path);
+    }
     Point result;
     for (const auto& [name, value] : object.items()) {
-      result.set(find_axis(name, path + "/" + name), parameter(name, value, path + "/" + name));
+      check_axis_name(name, path + "/" + name);
+      result.set(name, parameter(name, value, path + "/" + name));
     }
     return result;
   }
 
-  std::string find_axis(const std::string& name, const std::string& path) const {
-    if (!find_parameter(name)) checked_value(name, false, document_.where(path));  // throws
-    return name;
+  Axis axis(const std::string& name, const Json& list, const std::string& path) {
+    check_axis_name(name, path);
+    claim(name, path);
+    if (!find_parameter(name)->identity) {
+      fail(fmt::format("{} changes nothing that is measured, so it cannot be an axis", name), path,
+           "put it into fixed");
+    }
+    if (!list.is_array()) {
+      fail(fmt::format("axis {} must be a list", name), path, "put its values in [ ]");
+    }
+    if (list.empty()) fail(fmt::format("axis {} has no values", name), path, "give at least one");
+    if (list.size() > kMaxValues) {
+      fail(fmt::format("axis {} has more than {} values", name, kMaxValues), path, "shorten it");
+    }
+    Axis result{name, {}, document_.where(path)};
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      result.values.push_back(parameter(name, list[i], fmt::format("{}/{}", path, i)));
+    }
+    return result;
   }
 
-  std::vector<Axis> axes(const Json& object, const std::string& path) const {
-    if (!object.is_object()) fail("expected an object of axis names and lists", path);
+  std::vector<Axis> axes(const Json& object, const std::string& path) {
+    if (!object.is_object()) {
+      fail(fmt::format("{} must be an object of axis names and lists", key_of(path)), path);
+    }
     std::vector<Axis> result;
     for (const auto& [name, list] : object.items()) {
-      const std::string at = path + "/" + name;
-      Axis axis{find_axis(name, at), {}};
-      if (!list.is_array()) fail(fmt::format("axis {} must be a list", name), at, "put it in [ ]");
-      if (list.empty()) fail(fmt::format("axis {} has no values", name), at, "give one or more");
-      if (list.size() > kMaxValues) fail(fmt::format("axis {} is too long", name), at);
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        axis.values.push_back(parameter(name, list[i], fmt::format("{}/{}", at, i)));
-      }
-      result.push_back(std::move(axis));
+      result.push_back(axis(name, list, path + "/" + name));
     }
     return result;
   }
 
+  // One object, or a list of several that are multiplied with each other.
   void read_zips(const Json& value, const std::string& path) {
-    const bool many = value.is_array();
-    for (std::size_t i = 0; i < (many ? value.size() : 1); ++i) {
-      const std::string at = many ? fmt::format("{}/{}", path, i) : path;
-      Zip zip = axes(many ? value[i] : value, at);
-      for (const Axis& axis : zip) {
-        if (axis.values.size() != zip.front().values.size()) {
-          fail(fmt::format("zipped axes {} and {} have {} and {} values", zip.front().name,
-                           axis.name, zip.front().values.size(), axis.values.size()),
-               at, "make them as long as each other");
-        }
-      }
-      if (zip.empty()) fail("a zip needs axes", at);
-      spec_.zips.push_back(std::move(zip));
+    if (!value.is_array()) return read_zip(value, path);
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      read_zip(value[i], fmt::format("{}/{}", path, i));
     }
+  }
+
+  void read_zip(const Json& value, const std::string& path) {
+    Zip zip = axes(value, path);
+    if (zip.empty()) fail("a zip needs axes", path, "add some, or remove it");
+    const Axis& first = zip.front();
+    for (const Axis& axis : zip) {
+      if (axis.values.size() == first.values.size()) continue;
+      fail(fmt::format("zipped axes {} and {} have {} and {} values", first.name, axis.name,
+                       first.values.size(), axis.values.size()),
+           path + "/" + axis.name, "make them as long as each other");
+    }
+    spec_.zips.push_back(std::move(zip));
   }
 
   void read_include(const Json& value, const std::string& path) {
-    if (!value.is_array()) fail("include must be a list of points", path);
+    if (!value.is_array()) fail("include must be a list of points", path, "put it in [ ]");
+    if (value.size() > kMaxValues) fail("include is too long", path, "use axes");
     for (std::size_t i = 0; i < value.size(); ++i) {
-      spec_.include.push_back(point(value[i], fmt::format("{}/{}", path, i)));
+      const std::string at = fmt::format("{}/{}", path, i);
+      spec_.include.push_back({point(value[i], at), document_.where(at)});
     }
   }
 
   void read_exclude(const Json& value, const std::string& path) {
-    if (!value.is_array()) fail("exclude must be a list of points and expressions", path);
+    if (!value.is_array()) {
+      fail("exclude must be a list of points and expressions", path, "put it in [ ]");
+    }
+    if (value.size() > kMaxValues) fail("exclude is too long", path, "use an expression");
     for (std::size_t i = 0; i < value.size(); ++i) {
       const std::string at = fmt::format("{}/{}", path, i);
       if (value[i].is_string()) {
-        spec_.exclude_if.emplace_back(value[i].get<std::string>(), document_.where(at));
-      } else {
-        spec_.exclude.push_back(point(value[i], at));
-        if (spec_.exclude.back().empty()) fail("an empty exclusion excludes everything", at);
+        spec_.exclude_if.emplace_back(text(value[i], at), document_.where(at));
+        continue;
+      }
+      spec_.exclude.push_back({point(value[i], at), document_.where(at)});
+      if (spec_.exclude.back().point.empty()) {
+        fail("an empty point would exclude everything", at, "name axes, or remove it");
       }
     }
   }
@@ -220,41 +286,48 @@ class SpecReader {
     if (!value.is_object()) fail("derived must be an object of axis names and expressions", path);
     for (const auto& [name, expression] : value.items()) {
       const std::string at = path + "/" + name;
-      spec_.derived.push_back(
-          {find_axis(name, at), Expression(text(expression, at), document_.where(at))});
+      check_axis_name(name, at);
+      claim(name, at);
+      spec_.derived.push_back({name, Expression(text(expression, at), document_.where(at))});
     }
-  }
-
-  // An axis has one source only.
-  void check_once() const {
-    std::vector<std::string> seen;
-    const auto add = [&](const std::string& name) {
-      if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
-        fail(fmt::format("axis {} is given more than once (fixed, axes, zip, derived)", name), "",
-             "keep one of them");
-      }
-      seen.push_back(name);
-    };
-    for (const auto& [name, value] : spec_.fixed.values()) add(name);
-    for (const Axis& axis : spec_.axes) add(axis.name);
-    for (const Zip& zip : spec_.zips) {
-      for (const Axis& axis : zip) add(axis.name);
-    }
-    for (const Derived& derived : spec_.derived) add(derived.name);
   }
 
   const JsonDocument& document_;
   Spec spec_;
+  std::map<std::string, std::string> claimed_;  // axis name to where it was given
 };
 
-void forget_axis(Spec& spec, const std::string& name) {
+// True if it varied, by a zip or derived.
+bool forget_axis(Spec& spec, const std::string& name) {
   spec.fixed.erase(name);
-  std::erase_if(spec.axes, [&](const Axis& axis) { return axis.name == name; });
+  std::size_t varied =
+      std::erase_if(spec.derived, [&](const Derived& derived) { return derived.name == name; });
   for (Zip& zip : spec.zips) {
-    std::erase_if(zip, [&](const Axis& axis) { return axis.name == name; });
+    varied += std::erase_if(zip, [&](const Axis& axis) { return axis.name == name; });
   }
   std::erase_if(spec.zips, [](const Zip& zip) { return zip.empty(); });
-  std::erase_if(spec.derived, [&](const Derived& derived) { return derived.name == name; });
+  return varied > 0;
+}
+
+Axis parse_override(const std::string& assignment) {
+  const std::string where = "--set " + assignment;
+  const auto equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == assignment.size()) {
+    throw Error(ErrorKind::usage, "an override is axis=value or axis=v1,v2", where, "give both");
+  }
+  Axis axis{assignment.substr(0, equals), {}, where};
+  for (const std::string& word : split(assignment.substr(equals + 1), ',')) {
+    const Value value = checked_parameter(axis.name, parsed_value(axis.name, word, where), where);
+    if (is_there(axis.values, value)) {
+      throw Error(ErrorKind::usage, fmt::format("{} is there twice", word), where, "remove one");
+    }
+    axis.values.push_back(value);
+  }
+  if (axis.values.size() > 1 && !find_parameter(axis.name)->identity) {
+    throw Error(ErrorKind::usage, fmt::format("{} changes nothing that is measured", axis.name),
+                where, "give one value");
+  }
+  return axis;
 }
 
 }  // namespace
@@ -269,22 +342,20 @@ Spec read_spec(const std::filesystem::path& file) {
 }
 
 void override_axis(Spec& spec, const std::string& assignment) {
-  const auto equals = assignment.find('=');
-  const std::string where = "--set " + assignment;
-  if (equals == std::string::npos || equals + 1 == assignment.size()) {
-    throw Error(ErrorKind::usage, "an override is axis=value or axis=v1,v2", where, "give both");
-  }
-  const std::string name = assignment.substr(0, equals);
-  Axis axis{name, {}};
-  for (const std::string& word : split(assignment.substr(equals + 1), ',')) {
-    axis.values.push_back(
-        SpecReader::checked_parameter(name, parsed_value(name, word, where), where));
-  }
-  forget_axis(spec, name);
-  if (axis.values.size() == 1) {
-    spec.fixed.set(name, axis.values.front());
-  } else {
+  Axis axis = parse_override(assignment);
+  const bool varied = forget_axis(spec, axis.name);
+  std::erase_if(spec.include, [&](const SpecPoint& included) {
+    const Value* value = included.point.find(axis.name);
+    return value && !is_there(axis.values, *value);
+  });
+  const auto same = std::find_if(spec.axes.begin(), spec.axes.end(),
+                                 [&](const Axis& a) { return a.name == axis.name; });
+  if (same != spec.axes.end()) {
+    *same = std::move(axis);
+  } else if (varied || axis.values.size() > 1) {
     spec.axes.push_back(std::move(axis));
+  } else {
+    spec.fixed.set(axis.name, axis.values.front());
   }
 }
 

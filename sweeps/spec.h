@@ -1,12 +1,13 @@
-// A sweep as its file says it: which runs a study consists of.
+// A sweep as its file says it: which runs a study consists of. README.md describes the keys.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "engine/core/json.h"
 #include "results/parameters.h"
 #include "sweeps/expression.h"
 
@@ -15,6 +16,7 @@ namespace paceline {
 struct Axis {
   std::string name;
   std::vector<Value> values;
+  std::string where;  // "file.json:7", for errors
 };
 
 // Axes that advance together: the i-th value of each.
@@ -25,20 +27,26 @@ struct Derived {
   Expression expression;
 };
 
+// A point that stands in the file itself, maybe only a part of one.
+struct SpecPoint {
+  Point point;
+  std::string where;
+};
+
 struct Spec {
   std::string name, description, workload;
   std::string where;  // the file, for errors
   Point fixed;
   std::vector<Axis> axes;
   std::vector<Zip> zips;
-  std::vector<Point> include;  // points beside the product
-  std::vector<Point> exclude;  // partial points
+  std::vector<SpecPoint> include;  // points beside the product
+  std::vector<SpecPoint> exclude;  // partial points
   std::vector<Expression> exclude_if;
   std::optional<Expression> condition;  // `where`
-  std::vector<Derived> derived;
+  std::vector<Derived> derived;         // in order; one may use those before it
   int repeats = 1;
   bool interleaved = true;
-  std::uint64_t seed = 0;      // of the order of runs
+  std::uint64_t seed = 0;      // of the order of runs; from the name unless given
   double timeout_seconds = 0;  // of one run; 0: none
 };
 
@@ -46,7 +54,10 @@ struct Spec {
 Spec read_spec(const std::filesystem::path& file);
 Spec parse_spec(const std::string& name, std::string_view text);
 
-// "axis=value" or "axis=v1,v2,...", as --set gives it: replaces what the spec says of that axis.
+// "axis=value" or "axis=v1,v2,...", as --set gives it: stands in for what the spec says of that
+// axis, whether fixed, varied, zipped or derived; included points with another value are left out.
+// An axis stays one with a single value too, so that points keep their names and their records
+// are found. Throws usage.
 void override_axis(Spec& spec, const std::string& assignment);
 
 }  // namespace paceline

@@ -1,0 +1,66 @@
+#include "sweeps/study_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// "process 123 on node7"
+std::string holder_of(int descriptor) {
+  std::array<char, 300> text{};
+  const ssize_t got = read(descriptor, text.data(), text.size() - 1);
+  return got > 0 ? std::string(trim(text.data())) : "unknown process";
+}
+
+std::string this_process() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return fmt::format("process {} on {}\n", getpid(), host.data());
+}
+
+[[noreturn]] void refuse(int descriptor, const fs::path& study) {
+  const int code = errno;
+  if (code == EWOULDBLOCK) {
+    const std::string holder = holder_of(descriptor);
+    close(descriptor);
+    throw Error(ErrorKind::input, fmt::format("another sweep ({}) works in this study", holder),
+                study.string(), "wait for it, or choose another folder by --results");
+  }
+  if (descriptor >= 0) close(descriptor);
+  throw Error(ErrorKind::input, fmt::format("cannot be locked: {}", std::strerror(code)),
+              study.string(), "choose another folder by --results");
+}
+
+}  // namespace
+
+StudyLock::StudyLock(const fs::path& study) : study_(study) {
+  make_folder(study);
+  descriptor_ = open((study / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor_ < 0 || flock(descriptor_, LOCK_EX | LOCK_NB) != 0) refuse(descriptor_, study);
+  const std::string name = this_process();
+  const auto size = static_cast<ssize_t>(name.size());
+  if (ftruncate(descriptor_, 0) != 0 || write(descriptor_, name.data(), name.size()) != size) {
+    refuse(descriptor_, study);
+  }
+}
+
+StudyLock::~StudyLock() {
+  close(descriptor_);
+}
+
+}  // namespace paceline

@@ -1,0 +1,181 @@
+#include "sweeps/study_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/text.h"
+#include "sweeps/eta.h"
+
+namespace paceline {
+
+namespace {
+
+const char* name_of(RunState state) {
+  switch (state) {
+    case RunState::done:
+      return "done";
+    case RunState::missing:
+      return "missing";
+    case RunState::failed:
+      return "failed";
+    case RunState::changed:
+      return "changed";
+  }
+  return "unknown";
+}
+
+std::size_t done_by_another_build(const StudyPlan& plan) {
+  return static_cast<std::size_t>(std::count_if(
+      plan.runs.begin(), plan.runs.end(), [](const RunStatus& run) { return run.other_build; }));
+}
+
+// Notes of the expansion, records ignored, another build.
+std::vector<std::string> warnings(const StudyPlan& plan) {
+  std::vector<std::string> lines;
+  for (const std::string& note : plan.expansion.notes) lines.push_back("note: " + note);
+  for (const Rejected& rejected : plan.rejected) {
+    lines.push_back("warning: a record is ignored: " + rejected.reason);
+  }
+  if (const std::size_t other = done_by_another_build(plan); other > 0) {
+    lines.push_back(fmt::format(
+        "warning: {} of the done runs are of another build; --new-build runs them again", other));
+  }
+  return lines;
+}
+
+// "2 of 3 done; repeat 2 failed: rank 1 was killed"
+std::string state_of_point(const StudyPlan& plan, std::size_t index) {
+  std::size_t done = 0;
+  std::vector<std::pair<int, std::string>> reasons;
+  for (const RunStatus& status : plan.runs) {
+    if (status.run.point != index) continue;
+    if (status.state == RunState::done) ++done;
+    if (status.state != RunState::done && status.why != kNoRecord) {
+      reasons.emplace_back(status.run.repeat, status.why);
+    }
+  }
+  std::sort(reasons.begin(), reasons.end());
+  std::string text = fmt::format("{} of {} done", done, plan.spec.repeats);
+  for (const auto& [repeat, why] : reasons) text += fmt::format("; repeat {}: {}", repeat, why);
+  return text;
+}
+
+Json parameters_json(const Point& point) {
+  Json json = Json::object();
+  for (const auto& [name, value] : point.values()) {
+    json[name] = std::visit([](const auto& v) { return Json(v); }, value);
+  }
+  return json;
+}
+
+std::string point_rows(const StudyPlan& plan) {
+  const auto& points = plan.expansion.points;
+  std::size_t width = 5;
+  for (const PlannedPoint& planned : points) width = std::max(width, planned.point.text().size());
+  std::string text = fmt::format("{:>5} {:>6} {:>13} {:>4}  {:<{}}  state\n", "nodes", "ntasks",
+                                 "cpus-per-task", "gpus", "point", width);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Layout& layout = points[i].layout;
+    text += fmt::format("{:>5} {:>6} {:>13} {:>4}  {:<{}}  {}\n", layout.nodes, layout.ntasks,
+                        layout.cpus_per_task, layout.gpus, points[i].point.text(), width,
+                        state_of_point(plan, i));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::size_t runs_in_state(const StudyPlan& plan, RunState state) {
+  return static_cast<std::size_t>(
+      std::count_if(plan.runs.begin(), plan.runs.end(),
+                    [&](const RunStatus& run) { return run.state == state; }));
+}
+
+std::size_t runs_to_make(const StudyPlan& plan) {
+  return plan.runs.size() - runs_in_state(plan, RunState::done);
+}
+
+std::optional<double> estimated_seconds(const StudyPlan& plan) {
+  Eta eta;
+  std::vector<std::size_t> waiting;
+  for (const RunStatus& status : plan.runs) {
+    if (status.state == RunState::done) {
+      eta.add(status.run.point, status.seconds);
+    } else {
+      waiting.push_back(status.run.point);
+    }
+  }
+  return eta.remaining(waiting);
+}
+
+std::string plan_text(const StudyPlan& plan) {
+  const Spec& spec = plan.spec;
+  std::string text = fmt::format(
+      "{}: {} points x {} repeats of {}, {}\n", spec.name, plan.expansion.points.size(),
+      spec.repeats, spec.workload,
+      spec.interleaved ? fmt::format("interleaved (seed {})", spec.seed) : "one after another");
+  if (!spec.description.empty()) text += spec.description + "\n";
+  for (const std::string& line : warnings(plan)) text += line + "\n";
+  text += "\n" + point_rows(plan);
+  const std::size_t to_make = runs_to_make(plan);
+  const auto seconds = estimated_seconds(plan);
+  text += fmt::format("\n{} of {} runs to make{}; records in {}\n", to_make, plan.runs.size(),
+                      seconds && to_make > 0 ? ", about " + format_seconds(*seconds) : "",
+                      plan.study.string());
+  return text;
+}
+
+Json plan_json(const StudyPlan& plan) {
+  Json points = Json::array(), runs = Json::array(), ignored = Json::array();
+  for (const PlannedPoint& planned : plan.expansion.points) {
+    const Layout& layout = planned.layout;
+    points.push_back({{"point", planned.point.text()},
+                      {"nodes", layout.nodes},
+                      {"ntasks", layout.ntasks},
+                      {"cpus_per_task", layout.cpus_per_task},
+                      {"gpus", layout.gpus},
+                      {"cpus_per_replica", layout.cpus_per_replica},
+                      {"parameters", parameters_json(planned.parameters)}});
+  }
+  for (const RunStatus& status : plan.runs) {
+    runs.push_back({{"point", plan.expansion.points[status.run.point].point.text()},
+                    {"repeat", status.run.repeat},
+                    {"state", name_of(status.state)},
+                    {"why", status.why},
+                    {"other_build", status.other_build}});
+  }
+  for (const Rejected& rejected : plan.rejected) ignored.push_back(rejected.reason);
+  const auto seconds = estimated_seconds(plan);
+  return {{"study", plan.spec.name},
+          {"workload", plan.spec.workload},
+          {"folder", plan.study.string()},
+          {"repeats", plan.spec.repeats},
+          {"order", plan.spec.interleaved ? "interleaved" : "sequential"},
+          {"seed", plan.spec.seed},
+          {"points", points},
+          {"runs", runs},
+          {"notes", plan.expansion.notes},
+          {"ignored", ignored},
+          {"seconds_left", seconds ? Json(*seconds) : Json(nullptr)}};
+}
+
+std::vector<std::string> resume_lines(const StudyPlan& plan) {
+  std::vector<std::string> lines = warnings(plan);
+  const std::size_t to_make = runs_to_make(plan);
+  lines.push_back(fmt::format("{}: {} runs, {} done already, {} to make", plan.spec.name,
+                              plan.runs.size(), plan.runs.size() - to_make, to_make));
+  if (runs_in_state(plan, RunState::missing) == plan.runs.size() && plan.rejected.empty()) {
+    return lines;
+  }
+  for (const RunStatus& status : plan.runs) {
+    if (status.state == RunState::done) continue;
+    lines.push_back(fmt::format("to run: {} repeat {}: {}",
+                                plan.expansion.points[status.run.point].point.text(),
+                                status.run.repeat, status.why));
+  }
+  return lines;
+}
+
+}  // namespace paceline

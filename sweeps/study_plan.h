@@ -1,0 +1,41 @@
+// A spec, expanded and compared with what is on disk, for people and for programs.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/core/json.h"
+#include "sweeps/expansion.h"
+#include "sweeps/inventory.h"
+#include "sweeps/spec.h"
+
+namespace paceline {
+
+struct StudyPlan {
+  Spec spec;
+  Expansion expansion;
+  std::vector<RunStatus> runs;
+  std::vector<Rejected> rejected;  // records that cannot be used
+  std::filesystem::path study;     // the folder of records
+};
+
+std::size_t runs_in_state(const StudyPlan& plan, RunState state);
+std::size_t runs_to_make(const StudyPlan& plan);
+
+// Of the runs to make; nothing while no run is done.
+std::optional<double> estimated_seconds(const StudyPlan& plan);
+
+// The points as a table with what is done of each, why others are not, and the work left.
+std::string plan_text(const StudyPlan& plan);
+
+// The same for programs: "points" with layout and parameters, "runs" with state and why, "notes",
+// "ignored", "seconds_left" (null where unknown).
+Json plan_json(const StudyPlan& plan);
+
+// What is said before runs are made: notes, records ignored, and why each run is made where some
+// are there already.
+std::vector<std::string> resume_lines(const StudyPlan& plan);
+
+}  // namespace paceline
