@@ -7,18 +7,31 @@
 
 namespace paceline {
 
+namespace {
+
+int bounded(std::int64_t count, const char* name, const std::string& where) {
+  constexpr std::int64_t kMost = 10'000'000;
+  if (count > kMost) {
+    throw Error(ErrorKind::usage, fmt::format("{} cannot be {}", name, count), where,
+                fmt::format("give at most {}", kMost));
+  }
+  return static_cast<int>(count);
+}
+
+}  // namespace
+
 Layout layout_of(const Point& parameters, const std::string& where) {
   Layout layout;
-  layout.gpus = static_cast<int>(parameters.integer("gpus").value_or(1));
-  layout.nodes = static_cast<int>(parameters.integer("nodes").value_or(1));
+  layout.gpus = bounded(parameters.integer("gpus").value_or(1), "gpus", where);
+  layout.nodes = bounded(parameters.integer("nodes").value_or(1), "nodes", where);
   layout.replicas_are_cores = parameters.text("device").value_or("cpu") != "cuda";
   const std::string backend = parameters.text("backend").value_or("self");
   const bool task_is_node = find_name("backend", backend, where).tasks == "node";
   if (layout.gpus % layout.nodes != 0) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} replicas cannot be spread evenly over {} nodes", layout.gpus,
-                            layout.nodes),
-                where, "make gpus a multiple of nodes");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} replicas cannot be spread evenly over {} nodes", layout.gpus, layout.nodes),
+        where, "make gpus a multiple of nodes");
   }
   if (backend == "self" && layout.gpus > 1) {
     throw Error(ErrorKind::usage, fmt::format("backend self has one replica, not {}", layout.gpus),
@@ -29,7 +42,9 @@ Layout layout_of(const Point& parameters, const std::string& where) {
   const auto per_task = parameters.integer("cpus_per_task");
   const auto per_replica = parameters.integer("cpus_per_replica");
   layout.cpus_per_task =
-      static_cast<int>(per_task.value_or(per_replica.value_or(1) * replicas_per_task));
+      bounded(per_task.value_or(bounded(per_replica.value_or(1), "cpus_per_replica", where) *
+                                std::int64_t{replicas_per_task}),
+              "cpus_per_task", where);
   layout.cpus_per_replica = layout.cpus_per_task / replicas_per_task;
   if (per_task && per_replica && *per_replica != layout.cpus_per_replica) {
     throw Error(ErrorKind::usage,
@@ -39,10 +54,10 @@ Layout layout_of(const Point& parameters, const std::string& where) {
                 where, "give one of them");
   }
   if (layout.cpus_per_replica < 1 && layout.replicas_are_cores) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} replicas in a task of {} CPUs", replicas_per_task,
-                            layout.cpus_per_task),
-                where, "give each replica at least one: raise cpus_per_task");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} replicas in a task of {} CPUs", replicas_per_task, layout.cpus_per_task),
+        where, "give each replica at least one: raise cpus_per_task");
   }
   return layout;
 }

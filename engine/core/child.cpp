@@ -140,8 +140,15 @@ void Child::signal(int number) noexcept {
 }
 
 bool Child::ended(ChildEnd& end) {
+  if (reaped_) return true;
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      info.si_pid != pid_) {
+    return false;
+  }
+  signal(SIGKILL);  // before it is reaped, while the number of its group cannot be another's
   int status = 0;
-  if (reaped_ || waitpid(pid_, &status, WNOHANG) != pid_) return reaped_;
+  waitpid(pid_, &status, 0);
   reaped_ = true;
   if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
   if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);

@@ -36,7 +36,8 @@ class Child {
 
   int pipe() const { return pipe_; }
   void signal(int number) noexcept;
-  bool ended(ChildEnd& end);  // never blocks
+  // Never blocks. What an ended child leaves in its process group is killed.
+  bool ended(ChildEnd& end);
 
  private:
   pid_t pid_ = -1;
