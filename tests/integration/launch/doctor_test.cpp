@@ -1,0 +1,71 @@
+// paceline doctor, as a user runs it.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/core/json.h"
+#include "engine/launch/program.h"
+
+namespace paceline {
+namespace {
+
+struct Result {
+  std::string output;
+  int code = -1;
+};
+
+// The exit code is the last line.
+Result doctor(const std::string& assignments, const std::string& options) {
+  const std::string output = output_of(
+      {"/bin/sh", "-c", assignments + " " PACELINE_BINARY " doctor " + options + "; echo $?"}, 60);
+  const std::size_t last = output.rfind('\n', output.size() - 2);
+  const std::size_t begin = last == std::string::npos ? 0 : last + 1;
+  return {output.substr(0, begin), std::atoi(output.c_str() + begin)};
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Doctor, TellsMachineBackendsAndTools) {
+  const Result run = doctor("", "");
+  EXPECT_EQ(run.code, 0) << run.output;
+  for (const char* part : {"affinity mask ", "NUMA nodes", "memory", "free in /dev/shm",
+                           "none: ranks are started by paceline", "mirrored", "mnist-cnn"}) {
+    EXPECT_TRUE(contains(run.output, part)) << part << "\n" << run.output;
+  }
+}
+
+TEST(Doctor, JsonHoldsTheSame) {
+  const Result run = doctor("", "--json");
+  const JsonDocument document("doctor --json", run.output);
+  const Json& json = document.value();
+  for (const char* section :
+       {"build", "machine", "launch", "backends", "devices", "workloads", "tools", "problems"}) {
+    EXPECT_TRUE(json.contains(section)) << section;
+  }
+  EXPECT_TRUE(contains(json["machine"]["usable_cpus"].get<std::string>(), "affinity mask"));
+}
+
+TEST(Doctor, MissingToolsAreNamedWithTheirPackages) {
+  const Result run = doctor("PATH=/no/such/folder", "");
+  for (const char* part : {"gnuplot-nox", "module load gnuplot", "spack install gnuplot",
+                           "conda install -c conda-forge gnuplot"}) {
+    EXPECT_TRUE(contains(run.output, part)) << part << "\n" << run.output;
+  }
+#ifdef DOCTOR_HAS_MPI
+  EXPECT_EQ(run.code, 1);  // a backend that was built cannot be used
+  EXPECT_TRUE(contains(run.output, "failed: backend mpi is built, but there is no mpirun"));
+#else
+  EXPECT_EQ(run.code, 0);
+#endif
+}
+
+TEST(Doctor, LaunchersThatDisagreeFail) {
+  const Result run = doctor("RANK=0 WORLD_SIZE=2", "");
+  EXPECT_EQ(run.code, 1);
+  EXPECT_TRUE(contains(run.output, "failed: RANK is set but LOCAL_RANK is not")) << run.output;
+}
+
+}  // namespace
+}  // namespace paceline
