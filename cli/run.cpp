@@ -34,10 +34,12 @@ Function factory_of(const std::vector<Factory<Function>>& table, const std::stri
   throw Error(ErrorKind::internal, name + " is in names.json but not in the factory table");
 }
 
-// The CPUs of each replica of this process: first those that compute, then input, then comm.
+// The CPUs of each replica of this process: first those that compute, then input, then comm. A task
+// that asks for more than there is (only with --oversubscribe) shares what there is.
 std::vector<CpuSet> replica_cpus(const Topology& topology, const Place& place, const Layout& layout,
                                  int replicas_here) {
-  const CpuSet mine = cpus_of_task(topology.cpus, place, layout.cpus_per_task);
+  const int cpus_of_one = std::min(layout.cpus_per_task, static_cast<int>(topology.cpus.size()));
+  const CpuSet mine = cpus_of_task(topology.cpus, place, cpus_of_one);
   std::vector<Cpu> cpus;
   for (const Cpu& cpu : topology.cpus) {
     if (std::find(mine.begin(), mine.end(), cpu.id) != mine.end()) cpus.push_back(cpu);
