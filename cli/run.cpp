@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "cli/outcome_record.h"
+#include "cli/roll_call.h"
 #include "cli/version.h"
 #include "engine/comm/table.h"
 #include "engine/core/clock.h"
@@ -52,18 +52,6 @@ CpuSet part_of(const CpuSet& cpus, int from, int count) {
   return {cpus.begin() + clamp(from), cpus.begin() + clamp(from + count)};
 }
 
-// What every rank tells every other at the start.
-struct RankCard {
-  std::array<char, 64> host{};
-  std::array<char, 128> cpus{};  // of all replicas of its process
-  std::uint64_t run = 0;         // hash of build, parameters and data
-};
-
-template <std::size_t N>
-void put(std::array<char, N>& field, const std::string& text) {
-  std::copy_n(text.begin(), std::min(text.size(), N - 1), field.begin());
-}
-
 // One training run of this process, from parameters to a record.
 class Run {
  public:
@@ -90,7 +78,7 @@ class Run {
     facts_.cpu_model = topology.cpu_model;
     load_data();
     connect();
-    exchange_cards(oversubscribe);
+    call_roll(oversubscribe);
     TrainingOutcome outcome = train();
     if (place_.rank == 0) finish(outcome);
     return 0;
@@ -167,74 +155,20 @@ class Run {
     facts_.backend_used = backend_->description();
   }
 
-  // Placement lines, and refusals that need all ranks' word: shared cores, unlike runs. Goes
-  // through each process's first communicator; the others of this process say the same.
-  void exchange_cards(bool oversubscribe) {
-    RankCard mine;
-    std::array<char, 64> host{};
-    gethostname(host.data(), host.size() - 1);
-    put(mine.host, host.data());
-    mine.run =
+  void call_roll(bool oversubscribe) {
+    const std::uint64_t run =
         hash_value(build_id() + identity_hash(request_.workload, request_.parameters) + data_.hash);
-    cards_.resize(static_cast<std::size_t>(layout_.gpus));
-    if (communicators_.size() == 1) {
-      put(mine.cpus, format_cpus(cpus_[0]));
-      communicators_[0]->all_gather(&mine, sizeof mine, cards_.data());
-    } else {
-      for (std::size_t i = 0; i < cards_.size(); ++i) {
-        cards_[i] = mine;
-        put(cards_[i].cpus, format_cpus(cpus_[i]));
-      }
-    }
-    check_cards(oversubscribe);
-  }
-
-  void check_cards(bool oversubscribe) {
-    for (std::size_t r = 0; r < cards_.size(); ++r) {
-      const RankCard& card = cards_[r];
-      if (card.run != cards_[0].run) {
-        throw Error(ErrorKind::mismatch,
-                    fmt::format("rank {} on {} has another build, other parameters or other data "
-                                "than rank 0 on {}",
-                                r, card.host.data(), cards_[0].host.data()),
-                    "", "start all ranks with the same program, command and data");
-      }
-      for (std::size_t other = 0; other < r; ++other) {
-        if (card.host != cards_[other].host || !share_a_cpu(card, cards_[other])) continue;
-        facts_.oversubscribed = true;
-        if (oversubscribe) continue;
-        throw Error(
-            ErrorKind::usage,
-            fmt::format("replicas {} and {} would share CPUs ({} and {}) of {}", other, r,
-                        cards_[other].cpus.data(), card.cpus.data(), card.host.data()),
-            "", "use fewer replicas or CPUs each, bind the tasks, or give --oversubscribe true");
-      }
+    for (const RankCard& card : paceline::call_roll(communicators_, cpus_, run)) {
       facts_.hosts.emplace_back(card.host.data());
       facts_.affinity.emplace_back(card.cpus.data());
+      cards_.push_back(card);
+    }
+    facts_.oversubscribed = check_roll(cards_, oversubscribe);
+    for (std::size_t r = 0; r < cards_.size(); ++r) {
       log::info("replica {} on {}: CPUs {}: {} compute, {} input, {} communication threads", r,
-                card.host.data(), card.cpus.data(), threads_.compute, threads_.input,
+                cards_[r].host.data(), cards_[r].cpus.data(), threads_.compute, threads_.input,
                 threads_.comm);
     }
-  }
-
-  static std::vector<int> cpu_list(const RankCard& card) {
-    std::vector<int> cpus;
-    for (const std::string& range : split(card.cpus.data(), ',')) {
-      const auto ends = split(range, '-');
-      const auto low = to_integer(ends.front()), high = to_integer(ends.back());
-      for (auto cpu = low.value_or(0); low && high && cpu <= *high; ++cpu) {
-        cpus.push_back(static_cast<int>(cpu));
-      }
-    }
-    return cpus;
-  }
-
-  static bool share_a_cpu(const RankCard& a, const RankCard& b) {
-    const auto other = cpu_list(b);
-    const auto list = cpu_list(a);
-    return std::any_of(list.begin(), list.end(), [&](int cpu) {
-      return std::find(other.begin(), other.end(), cpu) != other.end();
-    });
   }
 
   TrainingOutcome train() {

@@ -1,0 +1,88 @@
+#include "cli/roll_call.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/launch/affinity.h"
+
+namespace paceline {
+
+namespace {
+
+RankCard card_of(const CpuSet& cpus, std::uint64_t run) {
+  RankCard card;
+  gethostname(card.host.data(), card.host.size() - 1);
+  const std::string text = format_cpus(cpus);
+  std::copy_n(text.begin(), std::min(text.size(), card.cpus.size() - 1), card.cpus.begin());
+  card.run = run;
+  return card;
+}
+
+CpuSet cpus_of(const RankCard& card) {
+  CpuSet cpus;
+  for (const std::string& range : split(card.cpus.data(), ',')) {
+    const auto ends = split(range, '-');
+    const auto low = to_integer(ends.front()), high = to_integer(ends.back());
+    for (auto cpu = low.value_or(0); low && high && cpu <= *high; ++cpu) {
+      cpus.push_back(static_cast<int>(cpu));
+    }
+  }
+  return cpus;
+}
+
+bool share_a_cpu(const RankCard& a, const RankCard& b) {
+  if (a.host != b.host) return false;
+  const CpuSet mine = cpus_of(a), other = cpus_of(b);
+  return std::any_of(mine.begin(), mine.end(), [&](int cpu) {
+    return std::find(other.begin(), other.end(), cpu) != other.end();
+  });
+}
+
+void check_same_run(const std::vector<RankCard>& cards) {
+  for (std::size_t r = 1; r < cards.size(); ++r) {
+    if (cards[r].run == cards[0].run) continue;
+    throw Error(ErrorKind::mismatch,
+                fmt::format("rank {} on {} has another build, other parameters or other data than "
+                            "rank 0 on {}",
+                            r, cards[r].host.data(), cards[0].host.data()),
+                "", "start all ranks with the same program, command and data");
+  }
+}
+
+}  // namespace
+
+std::vector<RankCard> call_roll(const std::vector<std::unique_ptr<Communicator>>& communicators,
+                                const std::vector<CpuSet>& cpus, std::uint64_t run) {
+  Communicator& first = *communicators.front();
+  std::vector<RankCard> cards(static_cast<std::size_t>(first.size()));
+  if (communicators.size() == cards.size()) {
+    std::transform(cpus.begin(), cpus.end(), cards.begin(),
+                   [run](const CpuSet& set) { return card_of(set, run); });
+  } else {
+    const RankCard mine = card_of(cpus.front(), run);
+    first.all_gather(&mine, sizeof mine, cards.data());
+  }
+  return cards;
+}
+
+bool check_roll(const std::vector<RankCard>& cards, bool oversubscribe) {
+  check_same_run(cards);
+  for (std::size_t r = 1; r < cards.size(); ++r) {
+    for (std::size_t other = 0; other < r; ++other) {
+      if (!share_a_cpu(cards[r], cards[other])) continue;
+      if (oversubscribe) return true;
+      throw Error(ErrorKind::usage,
+                  fmt::format("replicas {} and {} would share CPUs ({} and {}) of {}", other, r,
+                              cards[other].cpus.data(), cards[r].cpus.data(), cards[r].host.data()),
+                  "", "use fewer replicas or CPUs each, bind the tasks, or give --oversubscribe");
+    }
+  }
+  return false;
+}
+
+}  // namespace paceline
