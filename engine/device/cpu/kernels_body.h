@@ -12,9 +12,20 @@ namespace {
 constexpr std::size_t kLanes = 16;
 typedef float Vec __attribute__((vector_size(kLanes * sizeof(float))));
 typedef std::int32_t IntVec __attribute__((vector_size(kLanes * sizeof(float))));
-typedef std::uint8_t ByteVec __attribute__((vector_size(kLanes)));
 
 #define PACELINE_INLINE inline __attribute__((always_inline))
+
+// As loops: GCC 12 turns __builtin_convertvector of these types into scalar moves.
+PACELINE_INLINE void widen(const std::uint8_t* bytes, IntVec& v) {
+  std::int32_t lanes[kLanes];
+  for (std::size_t l = 0; l < kLanes; ++l) lanes[l] = bytes[l];
+  __builtin_memcpy(&v, lanes, sizeof v);
+}
+PACELINE_INLINE void narrow(const IntVec& v, std::uint8_t* bytes) {
+  std::int32_t lanes[kLanes];
+  __builtin_memcpy(lanes, &v, sizeof v);
+  for (std::size_t l = 0; l < kLanes; ++l) bytes[l] = static_cast<std::uint8_t>(lanes[l]);
+}
 
 PACELINE_INLINE void load(const float* p, Vec& v) {
   __builtin_memcpy(&v, p, sizeof v);
@@ -184,8 +195,7 @@ void stem_forward(const StemShape& shape, const float* x, const float* w, const 
                      place);
           const std::size_t at = base + static_cast<std::size_t>(r * columns + s) * filters + f;
           store(y + at, best);
-          const ByteVec bytes = __builtin_convertvector(place, ByteVec);
-          __builtin_memcpy(chosen + at, &bytes, sizeof bytes);
+          narrow(place, chosen + at);
         }
       }
     }
@@ -206,15 +216,18 @@ void stem_backward(const StemShape& shape, const float* x, const float* dy,
           const std::size_t at = base + static_cast<std::size_t>(r * columns + s) * filters + f;
           Vec gradient, parts[4];
           load(dy + at, gradient);
-          ByteVec bytes;
-          __builtin_memcpy(&bytes, chosen + at, sizeof bytes);
-          const IntVec place = __builtin_convertvector(bytes, IntVec);
+          IntVec place;
+          widen(chosen + at, place);
           for (int d = 0; d < 4; ++d) parts[d] = place == d ? gradient : Vec{};
           offset += (parts[0] + parts[1]) + (parts[2] + parts[3]);
           const float* patch = image + 2 * r * shape.width + 2 * s;
+          // Unrolled, or the nine sums would live in memory.
+#pragma GCC unroll 4
           for (int u = 0; u < 4; ++u) {
+#pragma GCC unroll 4
             for (int v = 0; v < 4; ++v) {
               const float value = patch[u * shape.width + v];
+#pragma GCC unroll 4
               for (int d = 0; d < 4; ++d) {
                 const int kr = u - (d >> 1), kc = v - (d & 1);
                 if (kr >= 0 && kr < 3 && kc >= 0 && kc < 3) sums[kr * 3 + kc] += value * parts[d];
@@ -235,17 +248,19 @@ void update(const UpdateRule& rule, float* w, const float* g, float* a, float* b
 }
 
 double multiply_add(std::size_t rounds) {
-  Vec sums[10];
-  for (Vec& sum : sums) sum = Vec{} + 1;
-  const Vec factor = Vec{} + 0.999F, term = Vec{} + 0.001F;
+  constexpr std::size_t kSums = 10;  // enough to hide the latency of two units
+  Vec sums[kSums];
+  for (std::size_t k = 0; k < kSums; ++k) sums[k] = Vec{} + static_cast<float>(k);
+  const Vec factor = Vec{} + 0.999F, term = Vec{} + 0.002F;
   for (std::size_t i = 0; i < rounds; ++i) {
     for (Vec& sum : sums) sum = sum * factor + term;
   }
-  Vec total = {};
-  for (const Vec& sum : sums) total += sum;
-  volatile float keep = total[0];
-  static_cast<void>(keep);
-  return 2.0 * 10 * kLanes * static_cast<double>(rounds);
+  float keep[kLanes];
+  for (const Vec& sum : sums) {
+    store(keep, sum);
+    asm volatile("" : : "r"(keep) : "memory");  // the sums are wanted
+  }
+  return 2.0 * kSums * kLanes * static_cast<double>(rounds);
 }
 
 }  // namespace
