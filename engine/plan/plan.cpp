@@ -115,9 +115,10 @@ class Lowering {
   }
 
   void lower_conv(const Layer& layer) {
-    const int height = (shape_.height + 2 * layer.padding - layer.kernel) / layer.stride + 1;
-    const int width = (shape_.width + 2 * layer.padding - layer.kernel) / layer.stride + 1;
-    if (height < 1 || width < 1) refuse(layer, shape_, "it is smaller than the window");
+    const int rows = shape_.height + 2 * layer.padding - layer.kernel;
+    const int columns = shape_.width + 2 * layer.padding - layer.kernel;
+    if (rows < 0 || columns < 0) refuse(layer, shape_, "it is smaller than the window");
+    const int height = rows / layer.stride + 1, width = columns / layer.stride + 1;
     Operation& op = push(OpKind::conv, layer.name, {height, width, layer.units});
     op.kernel = layer.kernel;
     op.stride = layer.stride;
