@@ -48,6 +48,9 @@ Dataset read_split(const fs::path& folder, const std::string& name, const char* 
                 images_path.string() + ", " + labels_path.filename().string(),
                 "take both files from one distribution");
   }
+  if (images.elements.empty()) {
+    throw Error(ErrorKind::input, "holds no samples", images_path.string(), "get the file again");
+  }
   Dataset set;
   set.name = name;
   set.samples = images.extents[0];

@@ -55,6 +55,9 @@ std::string gunzip(std::string_view bytes, const std::string& name, std::size_t 
     }
     if (status != Z_OK && status != Z_STREAM_END) throw bad("gzip data is damaged", name);
   }
+  if (stream.avail_in > 0) {
+    throw bad(fmt::format("has {} bytes behind its gzip data", stream.avail_in), name);
+  }
   return text;
 }
 
