@@ -1,0 +1,113 @@
+#include "engine/input/feeder.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace paceline {
+namespace {
+
+// Sample i holds the byte i everywhere and has label i % 10.
+Dataset numbered(std::size_t samples) {
+  Dataset set;
+  set.name = "numbered";
+  set.height = 2;
+  set.width = 3;
+  set.channels = 1;
+  set.classes = 10;
+  set.samples = samples;
+  for (std::size_t i = 0; i < samples; ++i) {
+    set.images.insert(set.images.end(), set.sample_bytes(), static_cast<std::uint8_t>(i));
+    set.labels.push_back(static_cast<std::int32_t>(i % 10));
+  }
+  return set;
+}
+
+constexpr std::size_t kSteps = 40;
+
+Feeder::Setup setup(int rank, int ranks, int threads) {
+  Feeder::Setup setup;
+  setup.rank = rank;
+  setup.ranks = ranks;
+  setup.batch = 4;
+  setup.steps = kSteps;
+  setup.threads = threads;
+  return setup;
+}
+
+TEST(Feeder, BatchesHoldTheStreamsSamplesForEveryNumberOfThreads) {
+  const Dataset set = numbered(101);
+  const StreamSpec spec{.seed = 3, .samples = 101, .global_batch = 8};
+  for (const int threads : {0, 1, 2, 3}) {
+    for (const int rank : {0, 1}) {
+      SampleStream stream(spec);
+      Feeder feeder(set, spec, setup(rank, 2, threads));
+      std::vector<Drawn> drawn;
+      for (std::size_t step = 0; step < kSteps; ++step) {
+        stream.draw(step, rank, 2, drawn);
+        const StagedBatch& batch = feeder.next();
+        ASSERT_EQ(batch.samples, drawn.size()) << "step " << step << ", threads " << threads;
+        EXPECT_EQ(batch.global_samples, stream.samples_of_step(step));
+        EXPECT_EQ(batch.pass, stream.pass_of_step(step));
+        for (std::size_t i = 0; i < drawn.size(); ++i) {
+          EXPECT_EQ(batch.images[i * 6], drawn[i].sample);
+          EXPECT_EQ(batch.images[i * 6 + 5], drawn[i].sample);
+          EXPECT_EQ(batch.labels[i], static_cast<std::int32_t>(drawn[i].sample % 10));
+          EXPECT_EQ(batch.positions[i], drawn[i].position);
+        }
+      }
+    }
+  }
+}
+
+TEST(Feeder, MayBeDroppedInTheMiddle) {
+  const Dataset set = numbered(101);
+  Feeder feeder(set, {.seed = 3, .samples = 101, .global_batch = 4}, setup(0, 1, 2));
+  feeder.next();
+}
+
+TEST(Feeder, AnErrorInAThreadReachesNext) {
+  Dataset set = numbered(101);
+  const StreamSpec spec{.seed = 3, .samples = 101, .global_batch = 4};
+  // A batch larger than a vector can be: drawing it throws in the thread.
+  Feeder::Setup wrong = setup(0, 1, 1);
+  StreamSpec huge = spec;
+  huge.samples = ~std::size_t{0} / 2;
+  huge.global_batch = 4;
+  Feeder feeder(set, huge, wrong);
+  EXPECT_THROW(feeder.next(), std::exception);
+}
+
+TEST(Feeder, SyntheticBatchesAreStagedOnceASlot) {
+  const DatasetPair pair = synthetic_images(2, 3, 1, 10, 100, 10, 1);
+  Feeder feeder(pair.train, {.seed = 3, .samples = 100, .global_batch = 4}, setup(0, 1, 0));
+  const std::vector<std::uint8_t> first = feeder.next().images;
+  for (std::size_t step = 1; step < 5; ++step) {
+    const StagedBatch& batch = feeder.next();
+    EXPECT_EQ(batch.images, first);
+    EXPECT_EQ(batch.samples, 4U);
+  }
+  Dataset real = pair.train;
+  real.synthetic = false;
+  Feeder other(real, {.seed = 3, .samples = 100, .global_batch = 4}, setup(0, 1, 0));
+  EXPECT_EQ(other.next().images, first);
+  EXPECT_NE(other.next().images, first);
+}
+
+TEST(Feeder, CountsBatchesThatStoodReady) {
+  const Dataset set = numbered(101);
+  const StreamSpec spec{.seed = 3, .samples = 101, .global_batch = 4};
+  Feeder inline_feeder(set, spec, setup(0, 1, 0));
+  inline_feeder.next();
+  EXPECT_EQ(inline_feeder.ready_batches(), 0);
+  Feeder feeder(set, spec, setup(0, 1, 1));
+  for (std::size_t step = 0; step < 10; ++step) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    feeder.next();
+  }
+  EXPECT_GT(feeder.ready_batches(), 5);
+  EXPECT_LE(feeder.ready_batches(), 30);
+}
+
+}  // namespace
+}  // namespace paceline
