@@ -1,6 +1,11 @@
 #include "sweeps/eta.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -30,6 +35,11 @@ std::optional<double> Eta::remaining(const std::vector<std::size_t>& points) con
     total += found == seconds_.end() ? any : median(found->second);
   }
   return total;
+}
+
+std::string about(double seconds) {
+  if (seconds >= 59.5) return "about " + format_seconds(seconds);
+  return fmt::format("about {:.0f} s", std::max(1.0, std::round(seconds)));
 }
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace paceline {
@@ -17,5 +18,8 @@ class Eta {
  private:
   std::map<std::size_t, std::vector<double>> seconds_;
 };
+
+// "about 18 s", "about 1 min 10 s": a guess has no fractions.
+std::string about(double seconds);
 
 }  // namespace paceline

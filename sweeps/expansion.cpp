@@ -61,7 +61,7 @@ std::vector<SpecPoint> candidates_of(const Spec& spec) {
   for (const SpecPoint& included : spec.include) {
     Point point = spec.fixed;
     for (const auto& [name, value] : included.point.values()) point.set(name, value);
-    candidates.push_back({std::move(point), included.where});
+    candidates.push_back({std::move(point), included.where, included.may_repeat});
   }
   return candidates;
 }
@@ -140,8 +140,15 @@ class Expander {
       planned.parameters.erase("cpus_per_replica");
       planned.parameters.set("cpus_per_task", std::int64_t{planned.layout.cpus_per_task});
     }
+    if (candidate.may_repeat && is_there(planned.parameters)) return;
     expansion_.points.push_back(std::move(planned));
     origins_.push_back(candidate.where);
+  }
+
+  bool is_there(const Point& all_parameters) const {
+    return std::any_of(
+        expansion_.points.begin(), expansion_.points.end(),
+        [&](const PlannedPoint& planned) { return planned.parameters == all_parameters; });
   }
 
   [[noreturn]] void fail_empty() const {

@@ -43,21 +43,26 @@ double seconds_of(const Record& record) {
   return seconds;
 }
 
-// "epochs was 2, is 1", for the first few that differ.
+// "epochs was 2, is 3", for the first few that differ; those that only one of them has come last.
 std::string differences(const Point& before, const Point& now) {
   constexpr std::size_t kShown = 3;
-  std::vector<std::string> texts;
+  std::vector<std::string> changed, one_sided;
   for (const Parameter& parameter : parameters()) {
-    if (!parameter.identity) continue;
-    const std::string was = before.text(parameter.name).value_or("not given");
-    const std::string is = now.text(parameter.name).value_or("not given");
-    if (was != is) texts.push_back(fmt::format("{} was {}, is {}", parameter.name, was, is));
+    const auto was = before.text(parameter.name), is = now.text(parameter.name);
+    if (!parameter.identity || was == is) continue;
+    if (was && is) {
+      changed.push_back(fmt::format("{} was {}, is {}", parameter.name, *was, *is));
+    } else {
+      one_sided.push_back(was ? fmt::format("{} was {}, is not given now", parameter.name, *was)
+                              : fmt::format("{} is {}, was not given", parameter.name, *is));
+    }
   }
-  if (texts.size() > kShown) {
-    texts.resize(kShown);
-    texts.emplace_back("...");
+  changed.insert(changed.end(), one_sided.begin(), one_sided.end());
+  if (changed.size() > kShown) {
+    changed.resize(kShown);
+    changed.emplace_back("...");
   }
-  return join(texts, ", ");
+  return join(changed, ", ");
 }
 
 std::string why_changed(const Record& record, const Resolved& resolved) {

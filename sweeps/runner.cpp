@@ -110,7 +110,7 @@ class StudyRunner {
   std::string left() const {
     const auto seconds = eta_.remaining(waiting_);
     if (waiting_.empty() || !seconds) return "";
-    return fmt::format("; about {} left", format_seconds(*seconds));
+    return fmt::format("; {} left", about(*seconds));
   }
 
   // Records are never overwritten; the log has the number that this run's record will have.

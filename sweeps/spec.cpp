@@ -348,6 +348,7 @@ void override_axis(Spec& spec, const std::string& assignment) {
     const Value* value = included.point.find(axis.name);
     return value && !is_there(axis.values, *value);
   });
+  for (SpecPoint& included : spec.include) included.may_repeat = true;
   const auto same = std::find_if(spec.axes.begin(), spec.axes.end(),
                                  [&](const Axis& a) { return a.name == axis.name; });
   if (same != spec.axes.end()) {

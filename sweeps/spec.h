@@ -31,6 +31,7 @@ struct Derived {
 struct SpecPoint {
   Point point;
   std::string where;
+  bool may_repeat = false;  // left out where the product has it already, instead of refused
 };
 
 struct Spec {
@@ -55,7 +56,8 @@ Spec read_spec(const std::filesystem::path& file);
 Spec parse_spec(const std::string& name, std::string_view text);
 
 // "axis=value" or "axis=v1,v2,...", as --set gives it: stands in for what the spec says of that
-// axis, whether fixed, varied, zipped or derived; included points with another value are left out.
+// axis, whether fixed, varied, zipped or derived; included points with another value are left out,
+// and so are those that the axis then gives anyway.
 // An axis stays one with a single value too, so that points keep their names and their records
 // are found. Throws usage.
 void override_axis(Spec& spec, const std::string& assignment);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "engine/core/text.h"
 #include "sweeps/eta.h"
 
 namespace paceline {
@@ -122,8 +121,7 @@ std::string plan_text(const StudyPlan& plan) {
   const std::size_t to_make = runs_to_make(plan);
   const auto seconds = estimated_seconds(plan);
   text += fmt::format("\n{} of {} runs to make{}; records in {}\n", to_make, plan.runs.size(),
-                      seconds && to_make > 0 ? ", about " + format_seconds(*seconds) : "",
-                      plan.study.string());
+                      seconds && to_make > 0 ? ", " + about(*seconds) : "", plan.study.string());
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/core/error.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 namespace paceline {
@@ -49,7 +50,10 @@ void Error::compose() {
   line_ += what_;
   if (!where_.empty()) line_ += " (" + where_ + ")";
   if (!fix_.empty()) line_ += "; " + fix_;
-  std::replace(line_.begin(), line_.end(), '\n', ' ');
+  // One line whatever the input held: a name from a bad file may have a line break or a NUL in it.
+  std::replace_if(
+      line_.begin(), line_.end(),
+      [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, ' ');
 }
 
 }  // namespace paceline
