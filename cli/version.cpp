@@ -12,7 +12,7 @@ Build build() {
 
 std::string build_id() {
   const Build b = build();
-  return b.version + " " + b.commit + (b.dirty ? " dirty" : "");
+  return b.version + " " + b.commit + (b.dirty ? " (dirty)" : "");  // as Record::build() says it
 }
 
 std::string version_line() {

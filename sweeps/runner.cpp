@@ -49,7 +49,7 @@ bool is_there(const fs::path& file) {
 std::string reason_of(const Watch& watch, const RunLog& log, double limit) {
   const std::string said = log.last_line();
   const std::string last = said.empty() ? "" : "; its last line: " + said;
-  if (watch.timed_out) return fmt::format("took longer than {}{}", format_seconds(limit), last);
+  if (watch.timed_out) return fmt::format("took longer than {}", format_seconds(limit));
   if (watch.end.signal != 0) {
     const char* name = sigabbrev_np(watch.end.signal);
     return fmt::format("killed by {}{} ({}){}", name ? "SIG" : "signal ",
