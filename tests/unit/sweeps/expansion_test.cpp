@@ -1,0 +1,220 @@
+#include "sweeps/expansion.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "results/names.h"
+#include "tests/unit/sweeps/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::error_of;
+using testing::expansion_of;
+using testing::expect_parts;
+using testing::points_of;
+using testing::spec_with;
+using Texts = std::vector<std::string>;
+
+TEST(Expansion, AMatrixWithTwoExclusions) {
+  const std::string keys = R"(
+    "axes": {"gpus": [1, 2, 4, 8], "cpus_per_replica": [1, 2, 4, 8],
+             "backend": ["mpi", "null", "mirrored"]},
+    "exclude": [{"gpus": 8, "cpus_per_replica": 8}, "backend == 'mpi' && gpus == 1"])";
+  Texts expected;
+  for (const int gpus : {1, 2, 4, 8}) {
+    for (const int cpus : {1, 2, 4, 8}) {
+      for (const std::string backend : {"mpi", "null", "mirrored"}) {
+        if ((gpus == 8 && cpus == 8) || (backend == "mpi" && gpus == 1)) continue;
+        const int per_task = backend == "mpi" ? cpus : cpus * gpus;  // else one task holds all
+        expected.push_back("gpus=" + std::to_string(gpus) +
+                           ",cpus_per_task=" + std::to_string(per_task) + ",backend=" + backend);
+      }
+    }
+  }
+  ASSERT_EQ(expected.size(), 48u - 3 - 4);
+  EXPECT_EQ(points_of(keys), expected);
+  EXPECT_EQ(points_of(keys), points_of(keys));
+}
+
+TEST(Expansion, TheLastAxisIsFastestThenZipsThenIncludedPoints) {
+  EXPECT_EQ(points_of(R"("fixed": {"backend": "null"},
+                         "axes": {"gpus": [1, 2]},
+                         "zip": {"cpus_per_task": [2, 4], "seed": [7, 8]},
+                         "include": [{"gpus": 8, "cpus_per_task": 8, "seed": 9}])"),
+            (Texts{"gpus=1,cpus_per_task=2,seed=7", "gpus=1,cpus_per_task=4,seed=8",
+                   "gpus=2,cpus_per_task=2,seed=7", "gpus=2,cpus_per_task=4,seed=8",
+                   "gpus=8,cpus_per_task=8,seed=9"}));
+}
+
+TEST(Expansion, SeveralZipsAreMultiplied) {
+  EXPECT_EQ(points_of(R"("zip": [{"seed": [1, 2]}, {"steps": [5, 6], "bucket_mb": [8, 16]}])"),
+            (Texts{"steps=5,seed=1,bucket_mb=8", "steps=6,seed=1,bucket_mb=16",
+                   "steps=5,seed=2,bucket_mb=8", "steps=6,seed=2,bucket_mb=16"}));
+}
+
+TEST(Expansion, IncludedPointsAloneHaveNoProduct) {
+  EXPECT_EQ(points_of(R"("fixed": {"backend": "null"}, "include": [{"gpus": 2}, {"gpus": 4}])"),
+            (Texts{"gpus=2", "gpus=4"}));
+}
+
+TEST(Expansion, ASpecOfOnePoint) {
+  const Expansion expansion = expansion_of(R"("fixed": {"steps": 5})");
+  EXPECT_EQ(points_of(expansion), Texts{"gpus=1"});
+  EXPECT_EQ(expansion.points[0].parameters.text(), "steps=5");
+}
+
+TEST(Expansion, DerivedFromAxesAndFromEachOther) {
+  const Expansion expansion = expansion_of(R"("axes": {"gpus": [1, 4]},
+      "derived": {"backend": "gpus == 1 ? 'self' : 'null'", "cpus_per_task": "gpus * 2",
+                  "global_batch": "cpus_per_task * 32", "learning_rate": "1 / gpus"})");
+  EXPECT_EQ(expansion.points[1].parameters.text(),
+            "gpus=4,cpus_per_task=8,backend=null,global_batch=256,learning_rate=0.25");
+  EXPECT_EQ(expansion.points[0].parameters.text("learning_rate"), "1");
+  EXPECT_EQ(expansion.points[1].layout.cpus_per_task, 8);
+}
+
+TEST(Expansion, AnIncludedPointMaySayOtherwiseThanDerived) {
+  const Expansion expansion = expansion_of(R"("axes": {"gpus": [1]},
+      "derived": {"seed": "gpus + 1"}, "include": [{"gpus": 1, "seed": 9}])");
+  EXPECT_EQ(points_of(expansion), (Texts{"gpus=1,seed=2", "gpus=1,seed=9"}));
+}
+
+TEST(Expansion, WhereKnowsTheCores) {
+  const std::string keys = R"("fixed": {"backend": "null"},
+      "axes": {"gpus": [1, 2, 4], "cpus_per_replica": [1, 2]},
+      "where": "gpus * cpus_per_replica <= cores")";
+  EXPECT_EQ(points_of(keys, 1), Texts{"gpus=1,cpus_per_task=1"});
+  EXPECT_EQ(points_of(keys, 2),
+            (Texts{"gpus=1,cpus_per_task=1", "gpus=1,cpus_per_task=2", "gpus=2,cpus_per_task=2"}));
+  EXPECT_EQ(points_of(keys, 8).size(), 6u);
+}
+
+TEST(Expansion, WhereHoldsForIncludedPointsToo) {
+  EXPECT_EQ(points_of(R"("fixed": {"backend": "null"}, "axes": {"gpus": [1]},
+                         "where": "gpus <= cores", "include": [{"gpus": 2}, {"gpus": 4}])",
+                      2),
+            (Texts{"gpus=1", "gpus=2"}));
+}
+
+TEST(Expansion, CpusPerReplicaBecomesCpusPerTask) {
+  const Expansion expansion = expansion_of(R"("fixed": {"cpus_per_replica": 2},
+      "axes": {"gpus": [1, 4], "backend": ["mpi", "mirrored"]})");
+  ASSERT_EQ(expansion.points.size(), 4u);
+  const auto tasks_and_cpus = [&](std::size_t i) {
+    const PlannedPoint& planned = expansion.points[i];
+    EXPECT_FALSE(planned.parameters.find("cpus_per_replica"));
+    EXPECT_EQ(planned.parameters.integer("cpus_per_task"), planned.layout.cpus_per_task);
+    EXPECT_EQ(planned.layout.cpus_per_replica, 2);
+    return std::pair(planned.layout.ntasks, planned.layout.cpus_per_task);
+  };
+  EXPECT_EQ(tasks_and_cpus(0), std::pair(1, 2));
+  EXPECT_EQ(tasks_and_cpus(2), std::pair(4, 2)) << "mpi: a task a replica";
+  EXPECT_EQ(tasks_and_cpus(3), std::pair(1, 8)) << "mirrored: one task";
+}
+
+TEST(Expansion, ReorderedKeysGiveTheSamePoints) {
+  Texts one = points_of(R"("fixed": {"epochs": 1, "seed": 3},
+      "axes": {"gpus": [1, 2], "backend": ["null", "mirrored"], "cpus_per_task": [2, 4]})");
+  Texts two = points_of(R"("axes": {"cpus_per_task": [4, 2], "backend": ["mirrored", "null"],
+      "gpus": [2, 1]}, "fixed": {"seed": 3, "epochs": 1})");
+  EXPECT_NE(one, two) << "the order of the points is the spec's";
+  std::sort(one.begin(), one.end());
+  std::sort(two.begin(), two.end());
+  EXPECT_EQ(one, two);
+  const auto identity = [](const std::string& keys) {
+    return identity_hash("mnist-mlp", expansion_of(keys).points.at(0).parameters);
+  };
+  EXPECT_EQ(identity(R"("fixed": {"gpus": 1, "seed": 3, "bucket_mb": 8})"),
+            identity(R"("fixed": {"bucket_mb": 8.0, "seed": 3, "gpus": 1})"));
+}
+
+TEST(Expansion, BackendsThatAreNotBuiltAreLeftOutAndSaidSo) {
+  const auto& backends = known_names().backends;
+  const auto absent = std::find_if(backends.begin(), backends.end(), [](const Name& name) {
+    return !name.built && name.name != "self";
+  });
+  if (absent == backends.end()) GTEST_SKIP() << "every backend is built here";
+  const Spec spec = spec_with(R"("axes": {"gpus": [1], "backend": [")" + absent->name + "\"]}");
+  const std::string line = error_of([&] { expand(spec, 8); });
+  expect_parts(line, {"no points here", absent->name, "is not built here", "--set"});
+  const Expansion kept = expand(spec, 8, Unbuilt::keep);
+  EXPECT_EQ(kept.points.size(), 1u);
+  ASSERT_EQ(kept.notes.size(), 1u);
+  expect_parts(kept.notes[0], {absent->name, "is not built here", absent->reason});
+}
+
+std::string error_in(const std::string& keys, int cores = 8) {
+  return error_of([&] { expansion_of(keys, cores); });
+}
+
+TEST(ExpansionErrors, AnEmptyProductSaysTheCores) {
+  expect_parts(error_in("\"axes\": {\"gpus\": [4, 8]},\n\"where\": \"gpus <= cores\"", 2),
+               {"no points", "cores is 2", "s.json:2", "widen"});
+  expect_parts(error_in(R"("axes": {"gpus": [1]}, "exclude": [{"gpus": 1}])"),
+               {"no points", "s.json"});
+}
+
+TEST(ExpansionErrors, TooManyPoints) {
+  std::string list = "[1";
+  for (int i = 2; i <= 1000; ++i) list += "," + std::to_string(i);
+  list += "]";
+  const std::string keys =
+      "\"axes\": {\"seed\": " + list + ", \"steps\": " + list + ", \"epochs\": " + list + "}";
+  expect_parts(error_in(keys), {"more than 100000 combinations", "s.json:1", "shorten"});
+  expect_parts(error_in("\"repeats\": 1000, \"axes\": {\"seed\": " + list + ", \"steps\": [1, 2]}"),
+               {"2000 points x 1000 repeats", "1000000 runs", "lower repeats"});
+}
+
+TEST(ExpansionErrors, TheSamePointTwice) {
+  expect_parts(error_in("\"axes\": {\"seed\": [1, 2]},\n\"include\": [{\"seed\": 2}]"),
+               {"point seed=2 is there twice", "s.json:2", "repeats"});
+}
+
+TEST(ExpansionErrors, LayoutsThatCannotBe) {
+  expect_parts(error_in(R"("fixed": {"backend": "self"}, "axes": {"gpus": [1, 2]})"),
+               {"backend self has one replica, not 2", "s.json"});
+  expect_parts(error_in(R"("fixed": {"backend": "mpi", "nodes": 2, "gpus": 3})"),
+               {"3 replicas", "2 nodes", "s.json"});
+  expect_parts(error_in(R"("fixed": {"backend": "mirrored", "gpus": 4, "cpus_per_task": 2})"),
+               {"4 replicas in a task of 2 CPUs", "s.json"});
+  expect_parts(error_in(R"("fixed": {"backend": "mirrored", "gpus": 2, "cpus_per_task": 2,
+                            "cpus_per_replica": 2})"),
+               {"contradict", "s.json"});
+}
+
+// Numbers that a parameter takes, but a layout cannot hold.
+TEST(ExpansionErrors, AbsurdNumbers) {
+  for (const std::string fixed :
+       {R"("gpus": 4294967296)", R"("nodes": 4294967296)", R"("gpus": 4294967297)",
+        R"("gpus": 2147483648, "nodes": 2147483648)", R"("cpus_per_task": 4294967296)",
+        R"("gpus": 100000, "cpus_per_replica": 100000)",
+        R"("gpus": 65536, "cpus_per_replica": 65536)"}) {
+    SCOPED_TRACE(fixed);
+    expect_parts(error_in(R"("fixed": {"backend": "mirrored", )" + fixed + "}"), {"s.json"});
+  }
+}
+
+TEST(ExpansionErrors, DerivedValuesAreChecked) {
+  expect_parts(error_in("\"axes\": {\"gpus\": [1, 2]},\n\"derived\": {\"seed\": \"gpus / 2\"}"),
+               {"seed cannot be \"0.5\"", "s.json:2"});
+  expect_parts(error_in("\"axes\": {\"gpus\": [1]},\n\"derived\": {\"backend\": \"'mirored'\"}"),
+               {"unknown backend \"mirored\"", "\"mirrored\""});
+  expect_parts(error_in("\"axes\": {\"gpus\": [1]},\n\"derived\": {\"epochs\": \"gpus - 1\"}"),
+               {"epochs cannot be \"0\"", "s.json:2"});
+  expect_parts(error_in("\"axes\": {\"gpus\": [1]},\n\"where\": \"gpus / 0 > 1\""),
+               {"division by zero", "s.json:2"});
+}
+
+TEST(ExpansionErrors, ANameTooLongForAFolder) {
+  const std::string many = R"("axes": {"gpus": [1], "nodes": [1], "batch_per_replica": [64],
+      "epochs": [1099511627776], "steps": [1099511627776], "optimizer": ["momentum"],
+      "learning_rate": [0.0012345678901234567], "learning_rate_rule": ["linear"],
+      "momentum": [0.98765432101234567], "seed": [1099511627776], "last_batch": ["keep"],
+      "shuffle_buffer": [1099511627776]})";
+  expect_parts(error_in(many), {"too long for a folder", "s.json", "fewer axes"});
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,76 @@
+// --set: what the command line says instead of the spec.
+#include <gtest/gtest.h>
+
+#include "tests/unit/sweeps/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::error_of;
+using testing::expect_parts;
+using testing::points_of;
+using testing::spec_with;
+using Texts = std::vector<std::string>;
+
+Texts points_with(const std::string& keys, const Texts& assignments) {
+  Spec spec = spec_with(keys);
+  for (const std::string& assignment : assignments) override_axis(spec, assignment);
+  return points_of(expand(spec, 8, Unbuilt::keep));
+}
+
+TEST(Override, AnAxisKeepsItsPlaceInThePointsName) {
+  const std::string keys = R"("axes": {"gpus": [1, 2], "backend": ["mirrored", "mpi"]})";
+  EXPECT_EQ(points_with(keys, {"backend=mpi"}),
+            (Texts{"gpus=1,backend=mpi", "gpus=2,backend=mpi"}));
+  EXPECT_EQ(points_with(keys, {"gpus=4", "backend=mpi,null"}),
+            (Texts{"gpus=4,backend=mpi", "gpus=4,backend=null"}));
+}
+
+TEST(Override, WhatWasFixedStaysFixedOrBecomesAnAxis) {
+  const std::string keys = R"("fixed": {"steps": 5, "backend": "null"}, "axes": {"gpus": [1, 2]})";
+  EXPECT_EQ(points_with(keys, {"steps=9"}), (Texts{"gpus=1", "gpus=2"}));
+  EXPECT_EQ(points_with(keys, {"steps=9,10", "gpus=1"}),
+            (Texts{"gpus=1,steps=9", "gpus=1,steps=10"}));
+}
+
+TEST(Override, AZippedOrDerivedAxis) {
+  const std::string zipped =
+      R"("fixed": {"backend": "null"}, "zip": {"gpus": [1, 2], "cpus_per_task": [4, 8]})";
+  EXPECT_EQ(points_with(zipped, {"cpus_per_task=6"}),
+            (Texts{"gpus=1,cpus_per_task=6", "gpus=2,cpus_per_task=6"}));
+  const std::string derived =
+      R"("axes": {"gpus": [1, 2]}, "derived": {"backend": "gpus == 1 ? 'self' : 'mpi'"})";
+  EXPECT_EQ(points_with(derived, {"backend=null"}),
+            (Texts{"gpus=1,backend=null", "gpus=2,backend=null"}));
+}
+
+TEST(Override, IncludedPointsOfOtherValuesAreLeftOut) {
+  const std::string keys =
+      R"("fixed": {"backend": "null"}, "axes": {"gpus": [1]}, "include": [{"gpus": 4}, {"gpus": 8}])";
+  EXPECT_EQ(points_with(keys, {"gpus=2,8"}), (Texts{"gpus=2", "gpus=8"})) << "8 is there once";
+}
+
+TEST(Override, Refused) {
+  struct Case {
+    std::string assignment;
+    Texts parts;
+  };
+  for (const Case& bad : std::vector<Case>{
+           {"gpus", {"axis=value", "--set gpus"}},
+           {"gpus=", {"axis=value", "--set gpus="}},
+           {"=4", {"axis=value", "--set =4"}},
+           {"gpu=4", {"unknown axis \"gpu\"", "did you mean \"gpus\"?", "--set gpu=4"}},
+           {"gpus=four", {"gpus cannot be \"four\"", "--set gpus=four"}},
+           {"gpus=0", {"gpus cannot be \"0\"", "at least 1"}},
+           {"gpus=1,,2", {"gpus cannot be \"\""}},
+           {"gpus=1,1", {"1 is there twice"}},
+           {"backend=mirored", {"unknown backend", "did you mean \"mirrored\"?"}},
+           {"log_every=1,2", {"log_every changes nothing", "one value"}}}) {
+    SCOPED_TRACE(bad.assignment);
+    Spec spec = spec_with(R"("axes": {"gpus": [1, 2]})");
+    expect_parts(error_of([&] { override_axis(spec, bad.assignment); }), bad.parts);
+  }
+}
+
+}  // namespace
+}  // namespace paceline
