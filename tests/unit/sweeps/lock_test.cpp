@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "sweeps/held_signals.h"
+#include "sweeps/study_lock.h"
+#include "tests/unit/results/sample_record.h"
+#include "tests/unit/sweeps/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::error_of;
+using testing::expect_parts;
+using testing::TemporaryFolder;
+
+TEST(StudyLock, MakesTheFolderAndRefusesASecondOne) {
+  const TemporaryFolder folder;
+  const auto study = folder / "results" / "study";
+  {
+    const StudyLock lock(study);
+    EXPECT_EQ(lock.study(), study);
+    expect_parts(error_of([&] { StudyLock second(study); }),
+                 {"another sweep", "process " + std::to_string(getpid()) + " on ", study.string(),
+                  "--results"});
+    EXPECT_EQ(error_of([&] { StudyLock other(folder / "other"); }), "");
+  }
+  EXPECT_EQ(error_of([&] { StudyLock again(study); }), "");
+}
+
+TEST(StudyLock, GoesWithAProcessThatIsKilled) {
+  const TemporaryFolder folder;
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const StudyLock lock(folder / "study");
+    if (write(ready[1], "x", 1) != 1) _exit(1);
+    while (true) pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  expect_parts(error_of([&] { StudyLock second(folder / "study"); }),
+               {"process " + std::to_string(child)});
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(error_of([&] { StudyLock second(folder / "study"); }), "");
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST(StudyLock, AFileWhereTheFolderShouldBe) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "file") << "x";
+  expect_parts(error_of([&] { StudyLock lock(folder / "file" / "study"); }), {"file"});
+  std::filesystem::create_directories(folder / "study" / ".lock");
+  expect_parts(error_of([&] { StudyLock lock(folder / "study"); }),
+               {"cannot be locked", (folder / "study").string(), "--results"});
+}
+
+TEST(HeldSignals, WaitUntilTheyAreTaken) {
+  HeldSignals signals;
+  EXPECT_EQ(signals.take(), 0);
+  raise(SIGTERM);  // would end this program
+  EXPECT_EQ(signals.take(), SIGTERM);
+  EXPECT_EQ(signals.take(), 0);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,227 @@
+#include "sweeps/runner.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "engine/core/clock.h"
+#include "engine/core/json.h"
+#include "sweeps/schedule.h"
+#include "tests/unit/results/sample_record.h"
+#include "tests/unit/sweeps/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::error_of;
+using testing::expect_parts;
+using testing::TemporaryFolder;
+using Texts = std::vector<std::string>;
+
+// Two points, gpus=1 and gpus=2, two repeats, one after another.
+class Runner : public ::testing::Test {
+ protected:
+  Runner()
+      : spec_(testing::spec_with(R"("fixed": {"backend": "null", "cpus_per_task": 3},
+            "axes": {"gpus": [1, 2]}, "repeats": 2, "order": "sequential")")),
+        points_(expand(spec_, 8, Unbuilt::keep).points),
+        study_(folder_ / "study") {}
+
+  std::vector<RunStatus> inventory() const {
+    StoreContent store;
+    if (std::filesystem::exists(study_)) store = load_store(study_);
+    const Record sample(testing::sample_record(), "sample");
+    const std::vector<Resolved> resolved(2, Resolved{{}, "id", "data", sample.build()});
+    return take_inventory(points_, schedule(2, spec_.repeats, false, 0), store, resolved, false);
+  }
+
+  // What each run of the schedule is now: "done", or why it is not.
+  Texts states() const {
+    Texts texts;
+    for (const RunStatus& run : inventory()) {
+      texts.push_back(run.state == RunState::done ? "done" : run.why);
+    }
+    return texts;
+  }
+
+  RunnerResult sweep(const Texts& mode) {
+    lines_.clear();
+    RunnerSetup setup;
+    setup.spec = &spec_;
+    setup.points = &points_;
+    setup.program = {FAKE_RUN};
+    setup.program.insert(setup.program.end(), mode.begin(), mode.end());
+    setup.grace_seconds = 0.3;
+    setup.line = [&](const std::string& text) { lines_.push_back(text); };
+    const StudyLock lock(study_);
+    return run_study(setup, lock, inventory());
+  }
+
+  // SIGKILL takes its time.
+  bool nothing_runs() const {
+    const int descriptor = open((study_ / ".alive").c_str(), O_RDWR);
+    if (descriptor < 0) return false;  // it never ran
+    bool free = false;
+    for (int i = 0; i < 100 && !free; ++i) {
+      free = flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+      if (!free) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    close(descriptor);
+    return free;
+  }
+
+  TemporaryFolder folder_;
+  Spec spec_;
+  std::vector<PlannedPoint> points_;
+  std::filesystem::path study_;
+  Texts lines_;
+};
+
+TEST_F(Runner, EveryRunLeavesItsRecord) {
+  const RunnerResult result = sweep({"complete"});
+  EXPECT_EQ(result.completed, 4);
+  EXPECT_EQ(result.failed, 0);
+  EXPECT_EQ(result.stopped_by, 0);
+  EXPECT_EQ(states(), Texts(4, "done"));
+  ASSERT_EQ(lines_.size(), 4u);
+  EXPECT_TRUE(lines_[0].starts_with("[1/4] gpus=1 repeat 1: 1.50 s, 33,200 samples/s; about "))
+      << lines_[0];
+  EXPECT_EQ(lines_[3], "[4/4] gpus=2 repeat 2: 1.50 s, 33,200 samples/s");
+  const StoreContent store = load_store(study_);
+  ASSERT_EQ(store.records.size(), 4u);
+  const Record& last = store.records[3];
+  EXPECT_EQ(last.point(), "gpus=2");
+  EXPECT_EQ(last.repeat(), 2);
+  EXPECT_EQ(last.round(), 2);
+  EXPECT_EQ(last.study(), "s");
+  EXPECT_EQ(last.session(), store.records[0].session());
+  EXPECT_EQ(sweep({"fail"}).failed, 0) << "nothing is left to run";
+  EXPECT_TRUE(lines_.empty());
+}
+
+TEST_F(Runner, AFailureIsRecordedAndTheOthersGoOn) {
+  const RunnerResult result = sweep({"fail", "gpus=1"});
+  EXPECT_EQ(result.completed, 2);
+  EXPECT_EQ(result.failed, 2);
+  const std::string why = "failed: the data set is missing (data/x); get it (exit code 65)";
+  EXPECT_EQ(states(), (Texts{why, why, "done", "done"}));
+  const auto log = study_ / "logs" / "gpus=1.1.1.log";
+  expect_parts(lines_.at(0),
+               {"[1/4] gpus=1 repeat 1 failed: the data set is missing", log.string()});
+  expect_parts(read_text(log), {"a warning\n", "the data set is missing"});
+
+  EXPECT_EQ(sweep({"complete"}).completed, 2) << "only those that failed";
+  EXPECT_EQ(states(), Texts(4, "done"));
+  EXPECT_TRUE(std::filesystem::exists(study_ / "gpus=1" / "1.2.json")) << "the next attempt";
+  EXPECT_TRUE(std::filesystem::exists(study_ / "logs" / "gpus=1.1.2.log"));
+}
+
+TEST_F(Runner, FailuresWithoutWords) {
+  spec_.repeats = 1;
+  sweep({"quiet-fail", "gpus=1"});
+  EXPECT_EQ(states(), (Texts{"failed: ended with exit code 3", "done"}));
+  sweep({"die", "gpus=1"});
+  EXPECT_EQ(states(), (Texts{"failed: killed by SIGKILL (Killed)", "done"}));
+}
+
+TEST_F(Runner, AnExitCodeIsNoRecord) {
+  spec_.repeats = 1;
+  EXPECT_EQ(sweep({"silent", "gpus=2"}).failed, 1);
+  EXPECT_EQ(states(), (Texts{"done", "failed: exit code 0, but it left no record"}));
+  EXPECT_EQ(sweep({"cut-short", "gpus=2"}).failed, 1);
+  expect_parts(states()[1], {"exit code 0, but its record cannot be used", "2.json"});
+}
+
+TEST_F(Runner, OneThatHangsIsEndedWithAllItStarted) {
+  spec_.repeats = 1;
+  spec_.timeout_seconds = 0.2;
+  const double start = now_seconds();
+  const RunnerResult result = sweep({"deaf", "gpus=1"});
+  EXPECT_LT(now_seconds() - start, 10);
+  EXPECT_EQ(result.failed, 1);
+  EXPECT_EQ(result.completed, 1);
+  EXPECT_EQ(states(), (Texts{"timeout: took longer than 200 ms", "done"}));
+  expect_parts(lines_.at(0), {"gpus=1 repeat 1 timed out: took longer than 200 ms"});
+  EXPECT_TRUE(nothing_runs());
+}
+
+TEST_F(Runner, WhatARunLeavesBehindIsEnded) {
+  spec_.repeats = 1;
+  sweep({"orphan", "gpus=1"});
+  EXPECT_EQ(states(), (Texts{"failed: ended with exit code 4", "done"}));
+  EXPECT_TRUE(nothing_runs());
+}
+
+TEST_F(Runner, InterruptedItKeepsWhatIsDoneAndGoesOnThere) {
+  const RunnerResult result = sweep({"interrupted", "gpus=2"});
+  EXPECT_EQ(result.stopped_by, SIGINT);
+  EXPECT_EQ(result.completed, 2);
+  EXPECT_EQ(result.failed, 0);
+  EXPECT_TRUE(nothing_runs());
+  EXPECT_EQ(states(), (Texts{"done", "done", "no record", "no record"}));
+  EXPECT_FALSE(std::filesystem::exists(study_ / "gpus=2"));
+
+  EXPECT_EQ(sweep({"complete"}).completed, 2);
+  EXPECT_EQ(states(), Texts(4, "done"));
+  EXPECT_FALSE(std::filesystem::exists(study_ / "gpus=1" / "1.2.json")) << "not run again";
+}
+
+TEST_F(Runner, TheCommandOfARun) {
+  RunnerSetup setup;
+  setup.spec = &spec_;
+  setup.program = {"/bin/paceline"};
+  EXPECT_EQ(run_command(setup, points_[1]),
+            (Texts{"/bin/paceline", "train", "mnist-mlp", "--gpus=2", "--cpus-per-task=3",
+                   "--backend=null"}));
+}
+
+TEST_F(Runner, AProgramThatCannotBeStarted) {
+  spec_.repeats = 1;
+  RunnerSetup setup;
+  setup.spec = &spec_;
+  setup.points = &points_;
+  setup.program = {"/no/such/program"};
+  setup.line = [](const std::string&) {};
+  const StudyLock lock(study_);
+  EXPECT_EQ(run_study(setup, lock, inventory()).failed, 2);
+}
+
+// The line that a sweep into a full file system ends with; "" if none, "skip" if one cannot be
+// made here. In a process of its own, for its own mounts.
+std::string line_in_full_folder(const std::function<void()>& sweep,
+                                const std::filesystem::path& folder) {
+  int result[2];
+  if (pipe(result) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string line = "skip";
+    if (unshare(CLONE_NEWNS) == 0 && mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+        mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=4k") == 0) {
+      line = error_of(sweep);
+    }
+    _exit(write(result[1], line.data(), line.size()) == static_cast<ssize_t>(line.size()) ? 0 : 1);
+  }
+  close(result[1]);
+  char line[1024] = {};
+  const ssize_t got = read(result[0], line, sizeof line - 1);
+  close(result[0]);
+  waitpid(child, nullptr, 0);
+  return got > 0 ? line : "";
+}
+
+TEST_F(Runner, AFullFolderEndsTheSweepWithOneLine) {
+  const std::string line = line_in_full_folder([&] { sweep({"quiet-fail"}); }, folder_.path());
+  if (line == "skip") GTEST_SKIP() << "file systems cannot be mounted here";
+  expect_parts(line, {"No space left on device", "gpus=1", "free some space"});
+}
+
+}  // namespace
+}  // namespace paceline
