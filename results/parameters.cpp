@@ -40,7 +40,8 @@ const std::vector<Parameter>& parameters() {
       {"input", text, "data|synthetic", "real samples, or random ones made in memory"},
       {"compute_threads", integer, "1..", "threads that compute, in each replica"},
       {"input_threads", integer, "0..", "threads that prepare batches, in each replica"},
-      {"comm_threads", integer, "0..1", "1 overlaps all-reduce with backward on a thread of its own"},
+      {"comm_threads", integer, "0..1",
+       "1 overlaps all-reduce with backward on a thread of its own"},
       {"oversubscribe", boolean, "", "let replicas share cores where there are too few"},
       {"bucket_mb", real, "0..", "largest gradient bucket, MiB"},
       {"last_bucket_mb", real, "0..", "largest last bucket, MiB (it is never hidden)"},
@@ -158,7 +159,8 @@ Value parsed_value(std::string_view name, std::string_view text, const std::stri
     case ValueKind::real:
       if (auto number = to_real(text)) return checked_value(name, *number, where);
       refuse(parameter, text, "a number", where);
-    case ValueKind::text: return checked_value(name, std::string(text), where);
+    case ValueKind::text:
+      return checked_value(name, std::string(text), where);
   }
   return std::string(text);
 }

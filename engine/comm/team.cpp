@@ -41,8 +41,7 @@ std::size_t slice_begin(std::size_t count, std::size_t element_bytes, int rank, 
 }
 
 template <typename T>
-void reduce_pair(T* a, T* b, std::size_t n) {
-#pragma GCC ivdep
+void reduce_pair(T* __restrict a, T* __restrict b, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     const T sum = a[i] + b[i];
     a[i] = sum;

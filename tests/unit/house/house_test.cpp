@@ -1,0 +1,157 @@
+// The architecture, checked by reading the sources: which folder may include which, and where a few
+// things may stand.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Source {
+  std::string path;  // from the root: "engine/core/json.cpp"
+  std::string text;
+};
+
+const std::vector<std::string> kRoots = {"analysis", "cli",    "engine",
+                                         "results",  "sweeps", "workloads"};
+
+// A folder may include itself, these, and what these may include is not implied.
+const std::map<std::string, std::vector<std::string>> kMayUse = {
+    {"engine/core", {}},
+    {"engine/launch", {"engine/core"}},
+    {"engine/input", {"engine/core"}},
+    {"engine/plan", {"engine/core"}},
+    {"engine/device", {"engine/core", "engine/plan"}},
+    {"engine/comm", {"engine/core", "engine/launch"}},
+    {"engine/train",
+     {"engine/core", "engine/launch", "engine/input", "engine/plan", "engine/device",
+      "engine/comm"}},
+    {"results", {"engine/core"}},
+    {"workloads", {"engine/core", "engine/input", "engine/plan", "results"}},
+    {"sweeps", {"engine/core", "results"}},
+    {"analysis", {"engine/core", "results"}},
+    {"cli",
+     {"engine/core", "engine/launch", "engine/input", "engine/plan", "engine/device", "engine/comm",
+      "engine/train", "results", "workloads", "sweeps", "analysis"}},
+};
+
+std::string folder_of(const std::string& path) {
+  const auto first = path.find('/');
+  if (path.substr(0, first) != "engine") return path.substr(0, first);
+  return path.substr(0, path.find('/', first + 1));
+}
+
+// "engine/comm/mpi" of a backend's, device's or workload's own folder; else empty.
+std::string inner_folder_of(const std::string& path) {
+  for (const char* parent : {"engine/comm/", "engine/device/", "workloads/"}) {
+    if (!path.starts_with(parent)) continue;
+    const auto end = path.find('/', std::string(parent).size());
+    if (end != std::string::npos) return path.substr(0, end);
+  }
+  return "";
+}
+
+const std::vector<Source>& sources() {
+  static const std::vector<Source> all = [] {
+    std::vector<Source> found;
+    const fs::path root = PACELINE_SOURCE_DIR;
+    for (const std::string& top : kRoots) {
+      for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+        const std::string ending = entry.path().extension();
+        if (ending != ".cpp" && ending != ".h" && ending != ".cu" && ending != ".cuh") continue;
+        std::ifstream stream(entry.path());
+        std::stringstream text;
+        text << stream.rdbuf();
+        found.push_back({fs::relative(entry.path(), root).string(), text.str()});
+      }
+    }
+    return found;
+  }();
+  return all;
+}
+
+std::vector<std::string> includes_of(const Source& source) {
+  static const std::regex kInclude("#include \"([^\"]+/[^\"]+)\"");
+  std::vector<std::string> paths;
+  for (std::sregex_iterator it(source.text.begin(), source.text.end(), kInclude), end; it != end;
+       ++it) {
+    paths.push_back((*it)[1]);
+  }
+  return paths;
+}
+
+TEST(House, ArrowsPointDownOnly) {
+  ASSERT_GT(sources().size(), 50U);
+  for (const Source& source : sources()) {
+    const std::string from = folder_of(source.path);
+    ASSERT_TRUE(kMayUse.count(from)) << source.path << ": folder without a row in the table";
+    const auto& allowed = kMayUse.at(from);
+    for (const std::string& path : includes_of(source)) {
+      const std::string to = folder_of(path);
+      const bool fine =
+          to == from || std::find(allowed.begin(), allowed.end(), to) != allowed.end();
+      EXPECT_TRUE(fine) << source.path << " includes " << path;
+    }
+  }
+}
+
+TEST(House, BackendsDevicesAndWorkloadsDoNotKnowEachOther) {
+  for (const Source& source : sources()) {
+    const std::string mine = inner_folder_of(source.path);
+    for (const std::string& path : includes_of(source)) {
+      const std::string other = inner_folder_of(path);
+      EXPECT_TRUE(other.empty() || other == mine) << source.path << " includes " << path;
+    }
+  }
+}
+
+TEST(House, FeaturesAreNotIfdefsOutsideTheirFolder) {
+  for (const Source& source : sources()) {
+    EXPECT_EQ(source.text.find("#if HAVE_"), std::string::npos) << source.path;
+    EXPECT_EQ(source.text.find("#ifdef HAVE_"), std::string::npos) << source.path;
+    EXPECT_EQ(source.text.find("#ifdef PACELINE_HAS"), std::string::npos) << source.path;
+  }
+}
+
+TEST(House, OpenMpStandsInOnePlace) {
+  for (const Source& source : sources()) {
+    if (source.path.starts_with("engine/device/cpu/parallel.")) continue;
+    EXPECT_EQ(source.text.find("#pragma omp"), std::string::npos) << source.path;
+    EXPECT_EQ(source.text.find("#include <omp.h>"), std::string::npos) << source.path;
+  }
+}
+
+TEST(House, HeavyHeadersStayInSources) {
+  for (const Source& source : sources()) {
+    if (!source.path.ends_with(".h")) continue;
+    EXPECT_EQ(source.text.find("<nlohmann/json.hpp>"), std::string::npos) << source.path;
+    EXPECT_EQ(source.text.find("<CLI/CLI.hpp>"), std::string::npos) << source.path;
+    EXPECT_EQ(source.text.find("<dnnl.hpp>"), std::string::npos) << source.path;
+  }
+}
+
+TEST(House, FilesAreReadInOneSitting) {
+  for (const Source& source : sources()) {
+    const auto lines = std::count(source.text.begin(), source.text.end(), '\n');
+    EXPECT_LE(lines, 500) << source.path;
+  }
+}
+
+TEST(House, EveryFolderSaysWhatLivesThere) {
+  const fs::path root = PACELINE_SOURCE_DIR;
+  for (const auto& [folder, uses] : kMayUse) {
+    if (folder == "engine/core" || fs::exists(root / folder)) {
+      EXPECT_TRUE(fs::exists(root / folder / "README.md")) << folder;
+    }
+  }
+}
+
+}  // namespace
