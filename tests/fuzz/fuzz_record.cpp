@@ -1,4 +1,5 @@
 // A run record from an untrusted file: checked, then everything that analysis reads is read.
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "engine/core/error.h"
