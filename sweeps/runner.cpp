@@ -113,12 +113,16 @@ class StudyRunner {
     return fmt::format("; {} left", about(*seconds));
   }
 
-  // Records are never overwritten; the log has the number that this run's record will have.
-  fs::path log_file(const ScheduledRun& run) const {
-    const std::string folder = point_of(run).point.folder();
-    int attempt = 1;
-    while (is_there(study_ / folder / fmt::format("{}.{}.json", run.repeat, attempt))) ++attempt;
-    return study_ / "logs" / fmt::format("{}.{}.{}.log", folder, run.repeat, attempt);
+  // STUDY/<point>/<repeat>.<attempt>, with the first attempt that neither a record nor samples
+  // have: where Store will put this run's record.
+  std::string next_name(const ScheduledRun& run) const {
+    const fs::path folder = study_ / point_of(run).point.folder();
+    for (int attempt = 1;; ++attempt) {
+      const std::string name = fmt::format("{}.{}", run.repeat, attempt);
+      if (!is_there(folder / (name + ".json")) && !is_there(folder / (name + ".steps.gz"))) {
+        return name;
+      }
+    }
   }
 
   ChildSetup child_of(const ScheduledRun& run) const {
@@ -138,7 +142,8 @@ class StudyRunner {
   void run_one(const ScheduledRun& run) {
     is_running_ = true;
     if (setup_.status) setup_.status(place(run) + " is running" + left());
-    RunLog log(log_file(run));
+    const std::string name = next_name(run);
+    RunLog log(study_ / "logs" / fmt::format("{}.{}.log", point_of(run).point.folder(), name));
     const double start = now_seconds();
     const Watch watch = watch_child(
         child_of(run), [&](std::string_view text) { log.hear(text); }, setup_.grace_seconds,
@@ -150,7 +155,7 @@ class StudyRunner {
     waiting_.erase(std::find(waiting_.begin(), waiting_.end(), run.point));
     const bool ended_well = !watch.timed_out && watch.end.signal == 0 && watch.end.exit_code == 0;
     if (ended_well) {
-      finish(run, seconds, log);
+      finish(run, name, seconds, log);
     } else {
       fail(run, watch.timed_out ? "timeout" : "failed",
            reason_of(watch, log, setup_.spec->timeout_seconds), log);
@@ -158,20 +163,19 @@ class StudyRunner {
   }
 
   // Done is what a record says, never an exit code.
-  void finish(const ScheduledRun& run, double seconds, const RunLog& log) {
-    const fs::path folder = study_ / point_of(run).point.folder();
+  void finish(const ScheduledRun& run, const std::string& name, double seconds, const RunLog& log) {
+    const fs::path file = study_ / point_of(run).point.folder() / (name + ".json");
     std::string why = "it left no record";
-    for (int attempt = 1;; ++attempt) {
-      const fs::path file = folder / fmt::format("{}.{}.json", run.repeat, attempt);
-      if (!is_there(file)) break;
-      try {
+    try {
+      if (is_there(file)) {
         const Record record = read_record(file);
-        if (record.session() != session_ || !record.completed()) continue;
-        eta_.add(run.point, seconds);
-        return announce(run, record);
-      } catch (const Error& error) {
-        why = fmt::format("its record cannot be used: {}", error.what());
+        if (record.session() == session_ && record.completed()) {
+          eta_.add(run.point, seconds);
+          return announce(run, record);
+        }
       }
+    } catch (const Error& error) {
+      why = fmt::format("its record cannot be used: {}", error.what());
     }
     fail(run, "failed", "exit code 0, but " + why, log);
   }

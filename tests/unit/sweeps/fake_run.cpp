@@ -67,6 +67,10 @@ int misbehave(const std::string& mode, const Request& request) {
     return 65;
   }
   if (mode == "quiet-fail") return 3;
+  if (mode == "bytes") {  // not UTF-8
+    std::fputs("\xff\xfe broken \xc3\n", stderr);
+    return 1;
+  }
   if (mode == "die") raise(SIGKILL);
   if (mode == "silent") return 0;
   if (mode == "cut-short") {
@@ -100,6 +104,6 @@ int main(int argc, char** argv) {
   std::printf("trained\n");
   paceline::Store(request.options.at("store"))
       .write(request.context.at("point_folder"), request.context.at("repeat"), record_of(request),
-             "");
+             "samples");
   return 0;
 }

@@ -124,6 +124,24 @@ TEST_F(Runner, AFailureIsRecordedAndTheOthersGoOn) {
   EXPECT_TRUE(std::filesystem::exists(study_ / "logs" / "gpus=1.1.2.log"));
 }
 
+// Its samples may still be there: the next record then is the second attempt.
+TEST_F(Runner, ARecordThatWasRemovedIsMadeAgain) {
+  sweep({"complete"});
+  std::filesystem::remove(study_ / "gpus=1" / "2.1.json");
+  EXPECT_EQ(states(), (Texts{"done", "no record", "done", "done"}));
+  const RunnerResult result = sweep({"complete"});
+  EXPECT_EQ(result.completed, 1);
+  EXPECT_EQ(result.failed, 0);
+  EXPECT_EQ(states(), Texts(4, "done"));
+  EXPECT_EQ(load_store(study_).records.size(), 4u);
+}
+
+TEST_F(Runner, WordsThatAreNotUtf8AreRecorded) {
+  spec_.repeats = 1;
+  EXPECT_EQ(sweep({"bytes", "gpus=1"}).failed, 1);
+  expect_parts(states()[0], {"failed: ", "broken", "(exit code 1)"});
+}
+
 TEST_F(Runner, FailuresWithoutWords) {
   spec_.repeats = 1;
   sweep({"quiet-fail", "gpus=1"});
@@ -172,6 +190,18 @@ TEST_F(Runner, InterruptedItKeepsWhatIsDoneAndGoesOnThere) {
   EXPECT_EQ(sweep({"complete"}).completed, 2);
   EXPECT_EQ(states(), Texts(4, "done"));
   EXPECT_FALSE(std::filesystem::exists(study_ / "gpus=1" / "1.2.json")) << "not run again";
+}
+
+TEST_F(Runner, ASignalBetweenRunsStopsBeforeTheNextOne) {
+  sigset_t set, before;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &set, &before);
+  raise(SIGTERM);
+  const RunnerResult result = sweep({"complete"});
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(result.stopped_by, SIGTERM);
+  EXPECT_EQ(states(), Texts(4, "no record"));
 }
 
 TEST_F(Runner, TheCommandOfARun) {
