@@ -31,8 +31,10 @@ void add_describe(CLI::App& app, Action& action) {
   add_absent(app, action, "describe", "Describe a workload (not in this build)");
 }
 
-ResolvedRun resolve_run(const std::string& workload, const Point& given) {
-  return {given, identity_hash(workload, given), "", build_id()};
+RunResolver::RunResolver(std::string workload) : workload_(std::move(workload)) {}
+
+ResolvedRun RunResolver::resolve(const Point& given) {
+  return {given, identity_hash(workload_, given), "", build_id()};
 }
 
 }  // namespace paceline

@@ -181,15 +181,20 @@ TrainConfig config_of(const Point& p, const Layout& layout) {
   return config;
 }
 
-ResolvedRun resolve_run(const std::string& name, const Point& given) {
-  const Workload workload = make_workload(name);
+RunResolver::RunResolver(std::string workload) : workload_(std::move(workload)) {}
+
+ResolvedRun RunResolver::resolve(const Point& given) {
+  const Workload workload = make_workload(workload_);
   ResolvedRun run;
   run.parameters = resolve_parameters(workload, given);
-  run.identity = identity_hash(name, run.parameters);
-  run.data_hash = run.parameters.text("input") == "synthetic"
-                      ? "synthetic"
-                      : workload.hash(find_data_folder(workload.data_set, {}));
+  run.identity = identity_hash(workload_, run.parameters);
   run.build = build_id();
+  if (run.parameters.text("input") == "synthetic") {
+    run.data_hash = "synthetic";
+    return run;
+  }
+  if (data_hash_.empty()) data_hash_ = workload.hash(find_data_folder(workload.data_set, {}));
+  run.data_hash = data_hash_;
   return run;
 }
 

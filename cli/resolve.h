@@ -14,6 +14,14 @@ struct ResolvedRun {
   std::string build;      // version, commit, dirty flag
 };
 
-ResolvedRun resolve_run(const std::string& workload, const Point& given);
+// Of one workload; its data set is hashed once. Throws usage or input as `paceline train` would.
+class RunResolver {
+ public:
+  explicit RunResolver(std::string workload);
+  ResolvedRun resolve(const Point& given);
+
+ private:
+  std::string workload_, data_hash_;
+};
 
 }  // namespace paceline

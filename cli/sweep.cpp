@@ -85,9 +85,10 @@ StudyPlan plan_of(const SweepOptions& options) {
 
 std::vector<Resolved> resolve_points(const StudyPlan& plan) {
   std::vector<Resolved> resolved;
+  RunResolver resolver(plan.spec.workload);
   for (const PlannedPoint& planned : plan.expansion.points) {
     try {
-      const ResolvedRun run = resolve_run(plan.spec.workload, planned.parameters);
+      const ResolvedRun run = resolver.resolve(planned.parameters);
       resolved.push_back({run.parameters, run.identity, run.data_hash, run.build});
     } catch (const Error& error) {
       throw Error(error.kind(),
