@@ -1,0 +1,68 @@
+// What needs no run: plans and bad input. Also in a build without the engine.
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/sweep/paceline.h"
+
+namespace paceline {
+namespace {
+
+using testing::expect_parts;
+using testing::Ran;
+
+class SweepPlan : public testing::SmallStudy {
+ protected:
+  // One line, and nothing made.
+  void expect_refused(int code, const std::vector<std::string>& parts,
+                      const std::vector<std::string>& more = {"--dry-run"}) const {
+    const Ran ran = sweep(more);
+    EXPECT_EQ(ran.code, code) << ran.err;
+    EXPECT_EQ(testing::lines_in(ran.err), 1u) << ran.err;
+    EXPECT_EQ(ran.out, "");
+    EXPECT_TRUE(ran.err.starts_with("paceline: ")) << ran.err;
+    expect_parts(ran.err, parts);
+    EXPECT_FALSE(std::filesystem::exists(results()));
+  }
+};
+
+TEST_F(SweepPlan, TextAndJson) {
+  write_spec(R"("axes": {"gpus": [1, 2], "backend": ["mirrored"]}, "repeats": 2)");
+  const Ran text = sweep({"--dry-run"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  expect_parts(text.out, {"small: 2 points x 2 repeats of mnist-mlp", "4 of 4 runs to make",
+                          "gpus=2,cpus_per_task=2,backend=mirrored", "0 of 2 done"});
+  const Ran ran = sweep({"--dry-run", "--json", "--set", "gpus=2,4", "--repeats", "3"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const auto plan = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(plan.at("study"), "small");
+  ASSERT_EQ(plan.at("points").size(), 2u);
+  const auto& point = plan["points"][1];
+  EXPECT_EQ(point.at("point"), "gpus=4,cpus_per_task=4,backend=mirrored");
+  EXPECT_EQ(point.at("ntasks"), 1);
+  EXPECT_EQ(point.at("parameters").at("steps"), 20);
+  EXPECT_EQ(plan.at("runs").size(), 6u);
+  EXPECT_EQ(plan["runs"][0].at("state"), "missing");
+  EXPECT_FALSE(std::filesystem::exists(results())) << "a plan makes nothing";
+}
+
+TEST_F(SweepPlan, BadSpecs) {
+  write_spec(R"("axes": {"gpu": [1]})");
+  expect_refused(64, {"unknown axis \"gpu\"", "small.json:4", "did you mean \"gpus\"?"});
+  write_spec(R"("axes": {"gpus": [1, ]})");
+  expect_refused(65, {"not JSON", "small.json, line 4, column 23"});
+  write_spec(R"("axes": {"gpus": [4096]}, "where": "gpus <= cores")");
+  expect_refused(65, {"no points", "small.json:4", "cores is"});
+  std::filesystem::remove(spec());
+  expect_refused(65, {"small.json"});
+}
+
+TEST_F(SweepPlan, BadOptions) {
+  write_spec(R"("axes": {"gpus": [1]})");
+  expect_refused(64, {"backend", "\"mirored\"", "\"mirrored\""},
+                 {"--dry-run", "--set", "backend=mirored"});
+  expect_refused(64, {"axis=value"}, {"--dry-run", "--set", "gpus"});
+  expect_refused(64, {"--repeats"}, {"--repeats", "0"});
+  expect_refused(64, {"--dry-run"}, {"--json"});
+}
+
+}  // namespace
+}  // namespace paceline
