@@ -101,7 +101,8 @@ std::optional<double> to_real(std::string_view text) {
 std::string format_bytes(double bytes) {
   constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
   std::size_t unit = 0;
-  while (bytes >= 1000 && unit + 1 < std::size(kUnits)) {
+  // From 999.5 on rounding would reach the next unit.
+  while (bytes >= (unit == 0 ? 1000 : 999.5) && unit + 1 < std::size(kUnits)) {
     bytes /= 1000;
     ++unit;
   }
@@ -110,9 +111,10 @@ std::string format_bytes(double bytes) {
 
 std::string format_seconds(double seconds) {
   if (seconds < 0) return "-" + format_seconds(-seconds);
-  if (seconds < 1e-3) return fmt::format("{:.0f} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.0f} ms", seconds * 1e3);
-  if (seconds < 60) return fmt::format("{:.2f} s", seconds);
+  // Bounds are where rounding would reach the next unit.
+  if (seconds < 0.9995e-3) return fmt::format("{:.0f} us", seconds * 1e6);
+  if (seconds < 0.9995) return fmt::format("{:.0f} ms", seconds * 1e3);
+  if (seconds < 59.995) return fmt::format("{:.2f} s", seconds);
   const auto whole = static_cast<long>(std::lround(seconds));
   if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);

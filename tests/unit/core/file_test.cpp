@@ -1,0 +1,135 @@
+#include "engine/core/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "engine/core/json.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch.h"
+
+namespace paceline {
+namespace {
+
+TEST(File, ReplaceWritesTheWholeAndLeavesNothingElse) {
+  const Scratch scratch;
+  const auto file = scratch.path() / "a";
+  replace_file(file, "one");
+  replace_file(file, "two, longer");
+  EXPECT_EQ(read_text(file), "two, longer");
+  EXPECT_EQ(scratch.files(), 1U);
+}
+
+TEST(File, CreateNeverOverwrites) {
+  const Scratch scratch;
+  const auto file = scratch.path() / "a";
+  EXPECT_TRUE(create_file(file, "one"));
+  EXPECT_FALSE(create_file(file, "two"));
+  EXPECT_EQ(read_text(file), "one");
+  EXPECT_EQ(scratch.files(), 1U);
+}
+
+TEST(File, OfRacingCreatorsExactlyOneWins) {
+  const Scratch scratch;
+  for (int round = 0; round < 20; ++round) {
+    const auto file = scratch.path() / std::to_string(round);
+    std::atomic<int> winner{-1}, winners{0}, waiting{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        for (++waiting; waiting < 4;) std::this_thread::yield();
+        if (create_file(file, std::string(10000, static_cast<char>('a' + i)))) {
+          ++winners;
+          winner = i;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(winners, 1);
+    EXPECT_EQ(read_text(file), std::string(10000, static_cast<char>('a' + winner)));
+  }
+  EXPECT_EQ(scratch.files(), 20U);
+}
+
+TEST(File, UnwritablePlacesAreNamed) {
+  const Scratch scratch;
+  const auto file = scratch.path() / "absent" / "a";
+  expect_error(ErrorKind::input, {"cannot be written", "absent", "check the path"},
+               [&] { replace_file(file, "x"); });
+  expect_error(ErrorKind::input, {"cannot be written"}, [&] { create_file(file, "x"); });
+  replace_file(scratch.path() / "file", "x");
+  expect_error(ErrorKind::input, {"folder cannot be made"},
+               [&] { make_folder(scratch.path() / "file" / "below"); });
+  expect_error(ErrorKind::input, {"folder cannot be made", "/file"},
+               [&] { make_folder(scratch.path() / "file"); });
+  make_folder(scratch.path() / "p" / "q");
+  make_folder(scratch.path() / "p" / "q");
+  EXPECT_TRUE(std::filesystem::is_directory(scratch.path() / "p" / "q"));
+}
+
+// In a child that may write files of at most 4096 bytes, as on a full file system: the write comes
+// back short and then fails.
+TEST(File, FullTargetKeepsTheOldContentAndNoRemains) {
+  const Scratch scratch;
+  const auto file = scratch.path() / "a";
+  replace_file(file, "old");
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(2);
+    for (const bool create : {false, true}) {
+      try {
+        const std::string large(10000, 'x');
+        create ? (void)create_file(scratch.path() / "b", large) : replace_file(file, large);
+        _exit(3);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::input) _exit(4);
+      }
+    }
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(read_text(file), "old");
+  EXPECT_EQ(scratch.files(), 1U);
+}
+
+TEST(File, FullDeviceSaysToFreeSpace) {
+  const Scratch scratch;
+  // The temporary name is made beside the file, so a full device is met through a tiny tmpfs.
+  const std::string script =
+      "mount -t tmpfs -o size=8k none " + scratch.path().string() + " 2>/dev/null";
+  if (std::system(("unshare -rm sh -c '" + script + "' 2>/dev/null").c_str()) != 0) {
+    GTEST_SKIP() << "no private mount namespace here";
+  }
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string run = script + " && PACELINE_FULL=" + scratch.path().string() + " " + program +
+                          " --gtest_filter=File.DISABLED_Inside --gtest_also_run_disabled_tests";
+  EXPECT_EQ(std::system(("unshare -rm sh -c '" + run + "' >/dev/null").c_str()), 0);
+}
+
+// Run by the test above, in the mount namespace.
+TEST(File, DISABLED_Inside) {
+  const char* folder = std::getenv("PACELINE_FULL");
+  ASSERT_NE(folder, nullptr);
+  const std::filesystem::path file = std::filesystem::path(folder) / "a";
+  replace_file(file, "old");
+  expect_error(ErrorKind::input, {"No space left", "free some space"},
+               [&] { replace_file(file, std::string(100'000, 'x')); });
+  EXPECT_EQ(read_text(file), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,75 @@
+#include "engine/core/text.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline {
+namespace {
+
+TEST(Text, NearestFindsTyposAndBeginnings) {
+  const std::vector<std::string> names = {"gpus", "cpus_per_task", "backend", "device"};
+  EXPECT_EQ(nearest("cpu_per_task", names), "cpus_per_task");
+  EXPECT_EQ(nearest("bakend", names), "backend");
+  EXPECT_EQ(nearest("cpus_", names), "cpus_per_task");
+  EXPECT_EQ(nearest("temperature", names), std::nullopt);
+  EXPECT_EQ(nearest(std::string(10000, 'g'), names), std::nullopt);
+  EXPECT_EQ(suggestion("bakend", names), "did you mean \"backend\"?");
+  EXPECT_EQ(suggestion("temperature", {"a", "b"}), "known: a, b");
+}
+
+TEST(Text, SplitKeepsEmptyPartsAndJoinInvertsIt) {
+  EXPECT_EQ(split("a,,b,", ','), (std::vector<std::string>{"a", "", "b", ""}));
+  EXPECT_EQ(split("", ','), std::vector<std::string>{""});
+  EXPECT_EQ(join(split("a,,b,", ','), ","), "a,,b,");
+  EXPECT_EQ(trim(" \t a b\r\n"), "a b");
+  EXPECT_EQ(trim("  "), "");
+}
+
+TEST(Text, NumbersAreTheWholeTextOrNothing) {
+  EXPECT_EQ(to_integer("-42"), -42);
+  EXPECT_EQ(to_integer("9223372036854775807"), INT64_MAX);
+  for (const char* bad : {"", " 1", "1 ", "1x", "0x10", "1.0", "9223372036854775808", "+1"}) {
+    EXPECT_EQ(to_integer(bad), std::nullopt) << bad;
+  }
+  EXPECT_EQ(to_real("1e-3"), 1e-3);
+  EXPECT_EQ(to_real("7"), 7.0);
+  for (const char* bad : {"", "nan", "inf", "-inf", "1e999", "1,5", "1.0 "}) {
+    EXPECT_EQ(to_real(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(Text, UnitsForPeople) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(999), "999 B");
+  EXPECT_EQ(format_bytes(11594722), "11.6 MB");
+  EXPECT_EQ(format_bytes(2.5e11), "250 GB");
+  EXPECT_EQ(format_seconds(0.00085), "850 us");
+  EXPECT_EQ(format_seconds(0.02), "20 ms");
+  EXPECT_EQ(format_seconds(1.239), "1.24 s");
+  EXPECT_EQ(format_seconds(200), "3 min 20 s");
+  EXPECT_EQ(format_seconds(7260), "2 h 1 min");
+  EXPECT_EQ(format_seconds(-2), "-2.00 s");
+}
+
+TEST(Text, UnitsRoundUpIntoTheNextUnit) {
+  EXPECT_EQ(format_seconds(0.0009999), "1 ms");
+  EXPECT_EQ(format_seconds(0.9999), "1.00 s");
+  EXPECT_EQ(format_seconds(59.999), "1 min 0 s");
+  EXPECT_EQ(format_bytes(999'960), "1.0 MB");
+}
+
+TEST(Text, ShellQuoteSurvivesTheShell) {
+  EXPECT_EQ(shell_quote("--gpus=2"), "--gpus=2");
+  EXPECT_EQ(shell_quote(""), "''");
+  for (const std::string word : {"a b", "it's", "$HOME", "`id`", "a\"b\\c", "*", "x;y", "-n\n"}) {
+    const std::string command = "printf %s " + shell_quote(word);
+    FILE* pipe = popen(command.c_str(), "r");
+    ASSERT_NE(pipe, nullptr);
+    char buffer[64] = {};
+    const std::size_t read = fread(buffer, 1, sizeof buffer, pipe);
+    pclose(pipe);
+    EXPECT_EQ(std::string(buffer, read), word);
+  }
+}
+
+}  // namespace
+}  // namespace paceline
