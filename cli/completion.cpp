@@ -14,16 +14,29 @@ namespace {
 
 struct Verb {
   std::string name, summary;
-  std::vector<std::string> words;  // its options and the values of its positional choices
+  std::vector<std::string> options;
+  std::vector<std::string> choices;  // values of positionals that have a fixed few
+
+  std::string words() const { return join(options, " ") + " " + join(choices, " "); }
 };
+
+// CLI11 shows the values that IsMember allows as "TEXT:{a,b}".
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const auto open = type.find('{'), close = type.rfind('}');
+  if (open == std::string::npos || close == std::string::npos) return {};
+  return split(type.substr(open + 1, close - open - 1), ',');
+}
 
 std::vector<Verb> verbs_of(const CLI::App& app) {
   std::vector<Verb> verbs;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    Verb verb{sub->get_name(), sub->get_description(), {}};
+    Verb verb{sub->get_name(), sub->get_description(), {}, {}};
     for (const CLI::Option* option : sub->get_options()) {
       if (option->get_group().empty()) continue;
-      for (const std::string& name : option->get_lnames()) verb.words.push_back("--" + name);
+      for (const std::string& name : option->get_lnames()) verb.options.push_back("--" + name);
+      if (!option->get_positional()) continue;
+      for (const std::string& choice : choices_of(*option)) verb.choices.push_back(choice);
     }
     verbs.push_back(verb);
   }
@@ -35,7 +48,7 @@ void print_bash(const std::vector<Verb>& verbs) {
   for (const Verb& verb : verbs) names.push_back(verb.name);
   fmt::print("_paceline() {{\n  local words\n  case \"${{COMP_WORDS[1]}}\" in\n");
   for (const Verb& verb : verbs) {
-    fmt::print("    {}) words=\"{}\" ;;\n", verb.name, join(verb.words, " "));
+    fmt::print("    {}) words=\"{}\" ;;\n", verb.name, verb.words());
   }
   fmt::print("    *) words=\"--help --version\" ;;\n  esac\n");
   fmt::print("  [ \"$COMP_CWORD\" -eq 1 ] && words=\"{} --help --version\"\n", join(names, " "));
@@ -52,9 +65,13 @@ void print_fish(const std::vector<Verb>& verbs) {
   for (const Verb& verb : verbs) {
     fmt::print("complete -c paceline -n __fish_use_subcommand -a {} -d {}\n", verb.name,
                shell_quote(verb.summary));
-    for (const std::string& word : verb.words) {
+    for (const std::string& option : verb.options) {
       fmt::print("complete -c paceline -n '__fish_seen_subcommand_from {}' -l {}\n", verb.name,
-                 word.substr(2));
+                 option.substr(2));
+    }
+    for (const std::string& choice : verb.choices) {
+      fmt::print("complete -c paceline -n '__fish_seen_subcommand_from {}' -a {}\n", verb.name,
+                 choice);
     }
   }
 }

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iostream>
+#include <system_error>
 
 #include "cli/verb.h"
 #include "cli/version.h"
@@ -60,6 +62,20 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error,
   return std::string(error.what()) + "; " + help;
 }
 
+// A table that a full disk swallowed is no success.
+int with_output_written(const paceline::Action& act) {
+  const paceline::Error failure(paceline::ErrorKind::input, "standard output could not be written",
+                                "", "make room, or print elsewhere");
+  try {
+    const int code = act();
+    std::cout.flush();
+    if (std::fflush(stdout) == 0 && !std::ferror(stdout) && std::cout) return code;
+  } catch (const std::system_error&) {  // what fmt::print throws
+    if (!std::ferror(stdout)) throw;
+  }
+  throw failure;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"What speed-up did N times the GPUs give, and where did the rest go?", "paceline"};
   app.set_version_flag("--version", paceline::version_line());
@@ -78,13 +94,13 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
-    return app.exit(done);
+    return with_output_written([&] { return app.exit(done); });
   } catch (const CLI::ParseError& error) {
     const std::string line = complaint(app, error, command);
     std::fprintf(stderr, "paceline: %s\n", line.c_str());
     return paceline::exit_code(paceline::ErrorKind::usage);
   }
-  return action();
+  return with_output_written(action);
 }
 
 }  // namespace

@@ -1,0 +1,72 @@
+// Runs the real `paceline` through a shell, as a user does.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/scratch.h"
+
+namespace paceline::testing {
+
+struct Ran {
+  int code = -1;
+  std::string out, err;
+};
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class Cli : public ::testing::Test {
+ protected:
+  const std::filesystem::path& folder() const { return scratch_.path(); }
+
+  // A line for the shell, in an empty folder; `paceline` is the program under test.
+  Ran shell(const std::string& line) const {
+    std::ofstream(streams_.path() / "script")
+        << "paceline() { timeout 60 '" PACELINE_BINARY "' \"$@\"; }\n"
+        << "cd '" << folder().string() << "'\n"
+        << line << "\n";
+    const std::string base = streams_.path().string();
+    const int status = std::system(
+        ("bash '" + base + "/script' > '" + base + "/out' 2> '" + base + "/err' < /dev/null")
+            .c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(streams_.path() / "out"),
+            text_of(streams_.path() / "err")};
+  }
+
+  Ran paceline(const std::string& arguments) const { return shell("paceline " + arguments); }
+
+  // Nothing on standard output, and one line on the other that holds every part.
+  void expect_refused(const std::string& arguments, int code,
+                      const std::vector<std::string>& parts) const {
+    SCOPED_TRACE("paceline " + arguments);
+    const Ran ran = paceline(arguments);
+    EXPECT_EQ(ran.code, code);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_TRUE(ran.err.starts_with("paceline: ")) << ran.err;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    for (const std::string& part : parts) {
+      EXPECT_TRUE(contains(ran.err, part)) << "\"" << part << "\" is not in: " << ran.err;
+    }
+  }
+
+  static std::string text_of(const std::filesystem::path& file) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+  }
+
+ private:
+  Scratch scratch_, streams_;
+};
+
+}  // namespace paceline::testing

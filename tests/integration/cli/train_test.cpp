@@ -1,0 +1,155 @@
+// `paceline train` given what it cannot use: one line, the right exit code, nothing left behind.
+#include <nlohmann/json.hpp>
+
+#include "results/names.h"
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+namespace fs = std::filesystem;
+
+const fs::path kMnist = PACELINE_SOURCE_DIR "/data/mnist";
+const std::string kRun = "train mnist-mlp --cpus-per-task 1 --steps 3 ";
+
+bool has_mpi() {
+  return find_name("backend", "mpi").built;
+}
+
+class CliTrain : public testing::Cli {
+ protected:
+  // The real files by links, so that one of them can be replaced.
+  void link_mnist() const {
+    for (const auto& entry : fs::directory_iterator(kMnist)) {
+      if (entry.path().extension() == ".gz") {
+        fs::create_symlink(entry.path(), folder() / entry.path().filename());
+      }
+    }
+  }
+
+  void replace(const std::string& name, const std::string& bytes) const {
+    fs::remove(folder() / name);
+    std::ofstream(folder() / name, std::ios::binary) << bytes;
+  }
+
+  void expect_bad_data(const std::string& bytes, const std::string& part) const {
+    replace("train-images-idx3-ubyte.gz", bytes);
+    expect_refused(kRun + "--data .", 65, {part, "train-images-idx3-ubyte.gz"});
+  }
+};
+
+TEST_F(CliTrain, UnknownNames) {
+  expect_refused("train mnist-cn", 64, {"unknown workload \"mnist-cn\"", "\"mnist-cnn\"?"});
+  expect_refused("describe mnist-mpl", 64, {"unknown workload", "\"mnist-mlp\"?"});
+  expect_refused("train mnist-cnn --backend mirored", 64, {"unknown backend", "\"mirrored\"?"});
+  expect_refused("train mnist-cnn --device cpus", 64, {"unknown device", "\"cpu\"?"});
+  expect_refused("train mnist-cnn --gpu 2", 64, {"unknown option --gpu", "--gpus?"});
+  expect_refused("train", 64, {"workload is required"});
+}
+
+TEST_F(CliTrain, ValuesOutOfRange) {
+  expect_refused(kRun + "--batch-per-replica 0", 64, {"batch_per_replica", "\"0\"", "at least 1"});
+  expect_refused(kRun + "--batch-per-replica -1", 64, {"batch_per_replica", "at least 1"});
+  expect_refused(kRun + "--batch-per-replica 1e99", 64, {"batch_per_replica", "1e99"});
+  expect_refused(kRun + "--seed 99999999999999999999", 64, {"seed", "whole number"});
+  expect_refused(kRun + "--precision fp16", 64, {"precision", "\"fp16\"", "fp32"});
+  expect_refused(kRun + "--learning-rate nan", 64, {"learning_rate", "\"nan\""});
+  expect_refused(kRun + "--optimizer adan", 64, {"optimizer", "\"adan\"", "adam"});
+  expect_refused("train mnist-mlp --steps 0", 64, {"steps", "at least 1"});
+  expect_refused("train mnist-mlp --gpus 2 --backend mirrored --global-batch 65", 64,
+                 {"65", "evenly by 2"});
+}
+
+TEST_F(CliTrain, ReplicasThatCannotBePlaced) {
+  const std::string one = "train mnist-mlp --steps 3 --cpus-per-replica 1 ";
+  expect_refused(one + "--gpus 2 --backend self", 64, {"self", "not 2"});
+  expect_refused(one + "--gpus 4096 --backend mirrored", 64, {"4096", "--oversubscribe"});
+  if (has_mpi()) {
+    expect_refused(one + "--gpus 4096 --backend mpi", 64, {"4096", "--oversubscribe"});
+  }
+  expect_refused(kRun + "--compute-threads 9", 64, {"9 compute", "1 CPU", "fewer threads"});
+}
+
+TEST_F(CliTrain, AMaskOfOneCpuIsNotTwo) {
+  const Ran ran =
+      shell("taskset -c \"$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')\" '" PACELINE_BINARY
+            "' train mnist-mlp --steps 3 --cpus-per-task 2");
+  EXPECT_EQ(ran.code, 64) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "the one CPU") && contains(ran.err, "--bind-to none")) << ran.err;
+}
+
+TEST_F(CliTrain, TasksThatDoNotMatchTheReplicas) {
+  if (!has_mpi()) GTEST_SKIP() << "this build has no mpi";
+  const Ran ran = shell(
+      "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_LOCAL_RANK=0 "
+      "OMPI_COMM_WORLD_LOCAL_SIZE=2 paceline train mnist-mlp --gpus 4 --backend mpi");
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_TRUE(contains(ran.err, "2 tasks were started") && contains(ran.err, "--gpus")) << ran.err;
+}
+
+TEST_F(CliTrain, BadFilesOfTheDataSet) {
+  link_mnist();
+  const std::string images = text_of(kMnist / "train-images-idx3-ubyte.gz");
+  const std::string labels = text_of(kMnist / "train-labels-idx1-ubyte.gz");
+  expect_bad_data(images.substr(0, 1000000), "cut short");
+  expect_bad_data("<!DOCTYPE html><html><body>404</body></html>\n", "web page");
+  expect_bad_data(labels, "no images");
+  expect_bad_data("", "empty");
+  replace("train-images-idx3-ubyte.gz", images);
+  replace("train-labels-idx1-ubyte.gz", text_of(kMnist / "t10k-labels-idx1-ubyte.gz"));
+  expect_refused(kRun + "--data .", 65, {"60000 images but 10000 labels"});
+}
+
+TEST_F(CliTrain, AWrongMagicNumber) {
+  link_mnist();
+  fs::remove(folder() / "t10k-labels-idx1-ubyte.gz");
+  replace("t10k-labels-idx1-ubyte", std::string("\x89PNG\r\n\x1a\n and more", 17));
+  expect_refused(kRun + "--data .", 65, {"IDX", "t10k-labels-idx1-ubyte"});
+}
+
+TEST_F(CliTrain, MissingData) {
+  expect_refused(kRun + "--data no/such", 65, {"no/such", "--data"});
+  expect_refused(kRun + "--data .", 65, {"train-images-idx3-ubyte", "missing"});
+}
+
+TEST_F(CliTrain, BadDataIsOneLineOfAllRanks) {
+  const std::string two = "train mnist-mlp --steps 3 --gpus 2 --oversubscribe --data . ";
+  expect_refused(two + "--cpus-per-replica 1 --backend mirrored", 65, {"missing"});
+  if (has_mpi()) expect_refused(two + "--cpus-per-task 1 --backend mpi", 65, {"missing"});
+}
+
+TEST_F(CliTrain, RecordsThatCannotBeWritten) {
+  std::ofstream(folder() / "there.json") << "mine";
+  expect_refused(kRun + "--record there.json", 65, {"there.json", "never overwritten"});
+  EXPECT_EQ(text_of(folder() / "there.json"), "mine");
+  expect_refused(kRun + "--record no/such/run.json", 65, {"no/such/run.json"});
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1) << "something was left behind";
+}
+
+TEST_F(CliTrain, JsonIsARecordAndNothingElse) {
+  const Ran ran = paceline(kRun + "--json --record run.json");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto printed = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(printed.at("status"), "completed");
+  EXPECT_EQ(printed.at("throughput").at("steps"), 3);
+  auto written = nlohmann::json::parse(text_of(folder() / "run.json"));
+  EXPECT_EQ(written.at("samples").at("file"), "run.steps.gz");
+  written.erase("samples");  // the file beside the record
+  EXPECT_EQ(printed, written);
+  EXPECT_EQ(ran.err.find('\033'), std::string::npos) << "no colours in a pipe";
+  EXPECT_EQ(ran.err.find('\r'), std::string::npos);
+  const Ran quiet = paceline(kRun + "--json --quiet");
+  EXPECT_EQ(quiet.err, "");
+}
+
+TEST_F(CliTrain, WorksFromAnotherFolderWithSpaces) {
+  const Ran ran = shell("mkdir 'a folder' && cd 'a folder' && ln -s '" + kMnist.string() +
+                        "' 'my data' && paceline " + kRun + "--data 'my data' --record 'r 1.json'");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(fs::exists(folder() / "a folder" / "r 1.json"));
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,130 @@
+// What every verb owes its user: help with examples, the nearest name, completion, plain pipes.
+#include <regex>
+
+#include "engine/core/text.h"
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+
+const std::string kStudy = PACELINE_SOURCE_DIR "/results/reference/cassava-resnet50";
+
+class CliVerbs : public testing::Cli {
+ protected:
+  // The names in the help of the program itself, so that a new verb is tested too.
+  std::vector<std::string> verbs() const {
+    const std::string help = paceline("--help").out;
+    std::vector<std::string> names;
+    bool listed = false;
+    for (const std::string& line : split(help, '\n')) {
+      if (line.starts_with("Subcommands:")) {
+        listed = true;
+      } else if (listed && !line.starts_with("  ")) {
+        break;
+      } else if (listed) {
+        names.push_back(line.substr(2, line.find(' ', 2) - 2));
+      }
+    }
+    return names;
+  }
+
+  bool is_absent(const std::string& verb) const {
+    return contains(paceline(verb + " x").err, "this build has no engine");
+  }
+
+  // What the completion script offers after these words.
+  std::string completed(const std::string& words, int position) const {
+    return shell("source <(paceline completion bash); COMP_WORDS=(paceline " + words +
+                 "); COMP_CWORD=" + std::to_string(position) +
+                 "; _paceline; echo \"${COMPREPLY[*]}\"")
+        .out;
+  }
+
+  std::string on_terminal(const std::string& assignment, const std::string& arguments) const {
+    return shell(assignment + " script -qec \"'" PACELINE_BINARY "' " + arguments + "\" /dev/null")
+        .out;
+  }
+};
+
+TEST_F(CliVerbs, HelpHasExamplesThatNameTheVerb) {
+  const std::vector<std::string> names = verbs();
+  for (const char* verb : {"list", "describe", "train", "sweep", "report", "doctor"}) {
+    EXPECT_EQ(std::count(names.begin(), names.end(), verb), 1) << verb;
+  }
+  for (const std::string& verb : names) {
+    if (is_absent(verb)) continue;
+    const Ran ran = paceline(verb + " --help");
+    EXPECT_EQ(ran.code, 0) << verb;
+    EXPECT_EQ(ran.err, "");
+    const auto examples = ran.out.find("Example");
+    ASSERT_NE(examples, std::string::npos) << ran.out;
+    EXPECT_TRUE(contains(ran.out.substr(examples), "paceline " + verb)) << ran.out;
+  }
+}
+
+TEST_F(CliVerbs, HelpNamesTheExitCodes) {
+  const std::string help = paceline("--help").out;
+  for (const char* part : {"64 wrong usage", "65 bad input", "71 peer", "72 stall", "Examples:"}) {
+    EXPECT_TRUE(contains(help, part)) << part << "\n" << help;
+  }
+}
+
+TEST_F(CliVerbs, VersionIsOneLine) {
+  const Ran ran = paceline("--version");
+  EXPECT_EQ(ran.code, 0);
+  const std::regex line(R"(paceline \d+\.\d+\.\d+ [0-9a-z]+( \(dirty\))? \(\w+, \w+ [0-9.]+\)\n)");
+  EXPECT_TRUE(std::regex_match(ran.out, line)) << ran.out;
+}
+
+TEST_F(CliVerbs, NearestNamesAreSuggested) {
+  expect_refused("swep", 64, {"unknown verb swep", "did you mean sweep?"});
+  expect_refused("zzzzzz", 64, {"unknown verb zzzzzz", "see paceline --help"});
+  expect_refused("report --formt md x", 64, {"unknown option --formt", "did you mean --format?"});
+  expect_refused("sweep x.json --dryrun", 64, {"--dryrun", "did you mean --dry-run?"});
+  expect_refused("list workload", 64, {"workload", "workloads,backends,devices"});
+  expect_refused("", 64, {"required", "see paceline --help"});
+  expect_refused("sweep", 64, {"spec", "see paceline sweep --help"});
+}
+
+TEST_F(CliVerbs, CompletionOffersVerbsOptionsAndChoices) {
+  EXPECT_EQ(completed("swe", 1), "sweep\n");
+  EXPECT_EQ(completed("report --form", 2), "--format\n");
+  EXPECT_EQ(completed("list b", 2), "backends\n");
+  for (const char* name : {"zsh", "fish"}) {
+    const Ran ran = paceline(std::string("completion ") + name);
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_TRUE(contains(ran.out, "report") && contains(ran.out, "backends")) << ran.out;
+  }
+  expect_refused("completion tcsh", 64, {"tcsh", "bash,zsh,fish"});
+}
+
+TEST_F(CliVerbs, ColoursOnlyOnATerminalThatWantsThem) {
+  const std::string report = "report '" + kStudy + "' --no-plots";
+  EXPECT_EQ(paceline(report).out.find('\033'), std::string::npos);
+  if (shell("command -v script").code != 0) GTEST_SKIP() << "no script(1): no terminal to test on";
+  EXPECT_TRUE(contains(on_terminal("env -u NO_COLOR TERM=xterm", report), "\033["));
+  EXPECT_FALSE(contains(on_terminal("NO_COLOR=1 TERM=xterm", report), "\033["));
+  EXPECT_FALSE(contains(on_terminal("env -u NO_COLOR TERM=dumb", report), "\033["));
+}
+
+TEST_F(CliVerbs, AStudyThatIsNotThereIsOneLine) {
+  expect_refused("report no/such/study", 65, {"no/such/study"});
+}
+
+TEST_F(CliVerbs, AFullOutputIsAnErrorNotASilence) {
+  const std::string spec = "'" PACELINE_SOURCE_DIR "/sweeps/quick.json' --repeats 50";
+  for (const std::string& line :
+       {std::string("--help"), std::string("list backends"), "sweep " + spec + " --dry-run --json",
+        "report '" + kStudy + "' --no-plots"}) {
+    const Ran ran = shell("paceline " + line + " > /dev/full");
+    EXPECT_EQ(ran.code, 65) << line;
+    EXPECT_EQ(ran.err,
+              "paceline: standard output could not be written; make room, or print elsewhere\n");
+  }
+}
+
+}  // namespace
+}  // namespace paceline
