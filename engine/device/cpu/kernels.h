@@ -40,6 +40,9 @@ struct Kernels {
   void (*dropout)(const float* x, float* y, std::uint8_t* kept, std::size_t rows,
                   std::size_t columns, const DropoutBits& bits);
 
+  void (*dropout_backward)(const float* dy, const std::uint8_t* kept, float* dx, float scale,
+                           std::size_t count);
+
   // dy = y > 0 ? dy * scale : 0
   void (*relu_backward)(const float* y, float* dy, float scale, std::size_t count);
   // sums[j] = sum over rows of x[row][j], for columns [begin, end)

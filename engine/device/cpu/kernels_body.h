@@ -138,6 +138,11 @@ void dropout(const float* x, float* y, std::uint8_t* kept, std::size_t rows, std
   }
 }
 
+void dropout_backward(const float* dy, const std::uint8_t* kept, float* dx, float scale,
+                      std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) dx[i] = kept[i] ? dy[i] * scale : 0;
+}
+
 void relu_backward(const float* y, float* dy, float scale, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) dy[i] = y[i] > 0 ? dy[i] * scale : 0;
 }
@@ -266,8 +271,9 @@ double multiply_add(std::size_t rounds) {
 }  // namespace
 
 extern const Kernels kKernels;
-const Kernels kKernels = {PACELINE_ISA_NAME, cast,          bias,          bias_relu,
-                          bias_relu_dropout, dropout,       relu_backward, column_sums,
-                          stem_forward,      stem_backward, update,        multiply_add};
+const Kernels kKernels = {
+    PACELINE_ISA_NAME, cast,          bias,        bias_relu,    bias_relu_dropout, dropout,
+    dropout_backward,  relu_backward, column_sums, stem_forward, stem_backward,     update,
+    multiply_add};
 
 }  // namespace paceline::cpu::PACELINE_ISA

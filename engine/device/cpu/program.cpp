@@ -102,13 +102,8 @@ void CpuProgram::run_backward(const Operation& op, int index) {
       return dense_backward(op, prepared);
     case OpKind::conv:
       return is_stem(op) ? stem_backward(op, prepared) : conv_backward(op, prepared);
-    case OpKind::relu: {
-      if (op.input_grad == kNone) return;
-      const std::size_t count = samples() * op.in.elements();
-      std::copy_n(tensor(op.output_grad), count, tensor(op.input_grad));
-      kernels_.relu_backward(tensor(op.output), tensor(op.input_grad), 1, count);
-      return;
-    }
+    case OpKind::relu:
+      return plain_relu_backward(op);
     case OpKind::max_pool:
       return pool_backward(op);
     case OpKind::dropout:
@@ -292,15 +287,28 @@ void CpuProgram::dropout_forward(const Operation& op) {
                    op.in.elements(), dropout_bits(op));
 }
 
+// The loop is a kernel because g++ 12, compiling it here, takes this function for one without
+// effects and drops the call.
 void CpuProgram::dropout_backward(const Operation& op) {
   if (op.input_grad == kNone) return;
-  const auto scale = static_cast<float>(1 / (1 - op.rate));
-  const float* dy = tensor(op.output_grad);
-  const auto* kept = tensor<std::uint8_t>(op.saved);
+  kernels_.dropout_backward(tensor(op.output_grad), tensor<std::uint8_t>(op.saved),
+                            tensor(op.input_grad), static_cast<float>(1 / (1 - op.rate)),
+                            samples() * op.in.elements());
+  clear_missing_rows(op);
+}
+
+void CpuProgram::plain_relu_backward(const Operation& op) {
+  if (op.input_grad == kNone) return;
+  const std::size_t count = samples() * op.in.elements();
+  std::copy_n(tensor(op.output_grad), count, tensor(op.input_grad));
+  kernels_.relu_backward(tensor(op.output), tensor(op.input_grad), 1, count);
+  clear_missing_rows(op);
+}
+
+void CpuProgram::clear_missing_rows(const Operation& op) {
+  const std::size_t row = op.in.elements();
   float* dx = tensor(op.input_grad);
-  for (std::size_t i = 0; i < samples() * op.in.elements(); ++i) {
-    dx[i] = kept[i] ? dy[i] * scale : 0;
-  }
+  std::fill(dx + samples() * row, dx + whole_batch() * row, 0.0F);
 }
 
 void CpuProgram::loss_forward(const Operation& op) {

@@ -52,6 +52,9 @@ class CpuProgram final : public HostProgram<float> {
   void loss_forward(const Operation& op);
   void loss_backward(const Operation& op);
   void relu_backward(const Operation& op, float scale);
+  void plain_relu_backward(const Operation& op);
+  // Input gradients of the rows that an incomplete batch lacks are zero.
+  void clear_missing_rows(const Operation& op);
 
   DropoutBits dropout_bits(const Operation& op) const;
   std::size_t whole_batch() const { return static_cast<std::size_t>(plan().batch); }
