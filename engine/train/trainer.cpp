@@ -28,6 +28,16 @@ StreamSpec stream_of(const TrainConfig& config, const Dataset& train) {
   return stream;
 }
 
+void check_samples(const Dataset& data, const Network& network) {
+  const Shape shape{data.height, data.width, data.channels};
+  if (shape == network.sample() && data.classes == network.classes()) return;
+  throw Error(ErrorKind::input,
+              fmt::format("samples of {} in {} classes do not fit network {}: it takes {} in {}",
+                          shape.text(), data.classes, network.name(), network.sample().text(),
+                          network.classes()),
+              data.name, "give the data set of this workload");
+}
+
 std::size_t steps_in_all(const TrainConfig& config, const StreamSpec& stream) {
   const std::size_t steps =
       SampleStream(stream).steps_per_epoch() * static_cast<std::size_t>(config.epochs);
@@ -38,6 +48,8 @@ std::size_t steps_in_all(const TrainConfig& config, const StreamSpec& stream) {
 
 Trainer::Trainer(Setup setup)
     : setup_(std::move(setup)), config_(*setup_.config), communicator_(*setup_.communicator) {
+  check_samples(setup_.data->train, *setup_.network);
+  check_samples(setup_.data->test, *setup_.network);
   Device& device = *setup_.device;
   std::vector<std::string> notes;
   plan_ = make_plan(
