@@ -1,0 +1,152 @@
+#include "tests/conformance/device/cases.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "engine/core/hash.h"
+#include "engine/device/table.h"
+#include "workloads/table.h"
+
+namespace paceline::conformance {
+
+std::vector<NetworkCase> network_cases() {
+  std::vector<NetworkCase> cases;
+  const auto add = [&](const char* name, Shape sample, int classes) -> Network& {
+    cases.push_back({name, Network(name, sample, classes)});
+    return cases.back().network;
+  };
+  add("dense", {5, 4, 1}, 3).flatten().dense(7).dense(3);
+  add("dense_relu", {5, 4, 2}, 10).flatten().dense(33).relu().dense(10);
+  add("dense_relu_dropout", {5, 5, 1}, 10).flatten().dense(37).relu().dropout(0.3).dense(10);
+  add("dropout_alone", {5, 4, 1}, 5)
+      .flatten()
+      .dense(20)
+      .dropout(0.2)
+      .dense(19)
+      .dropout(0.4)
+      .dense(5);
+  add("dropout_of_the_input", {5, 4, 1}, 5).flatten().dropout(0.5).dense(5);
+  add("conv", {6, 7, 1}, 3).conv(4, 3).flatten().dense(3);
+  add("conv_1x1", {4, 5, 3}, 3).conv(6, 1).relu().flatten().dense(3);
+  add("conv_padded_strided", {9, 8, 3}, 4)
+      .conv(5, 3, 2, 1)
+      .relu()
+      .conv(6, 3)
+      .relu()
+      .flatten()
+      .dense(4);
+  add("conv_5x5_padded", {7, 6, 2}, 4).conv(3, 5, 1, 2).relu().flatten().dense(4);
+  add("pool_2", {9, 8, 2}, 3).conv(4, 3).relu().max_pool(2).conv(5, 2).relu().flatten().dense(3);
+  add("pool_3", {10, 11, 2}, 3).conv(4, 3, 1, 1).relu().max_pool(3).flatten().dense(3);
+  add("pool_without_relu", {8, 8, 1}, 3).conv(4, 3).max_pool(2).relu().flatten().dense(3);
+  add("pool_of_the_input", {8, 6, 1}, 3).max_pool(2).conv(4, 3, 1, 1).relu().flatten().dense(3);
+  add("stem_16", {12, 14, 1}, 5).conv(16, 3).relu().max_pool(2).flatten().dense(5);
+  add("stem_32_odd", {13, 15, 1}, 5)
+      .conv(32, 3)
+      .relu()
+      .max_pool(2)
+      .flatten()
+      .dense(8)
+      .relu()
+      .dense(5);
+  add("stem_of_8_filters", {12, 12, 1}, 5).conv(8, 3).relu().max_pool(2).flatten().dense(5);
+  add("stem_pool_3", {14, 14, 1}, 5).conv(16, 3).relu().max_pool(3).flatten().dense(5);
+  add("small_mnist_cnn", {14, 14, 1}, 10)
+      .conv(32, 3)
+      .relu()
+      .max_pool(2)
+      .flatten()
+      .dense(64)
+      .relu()
+      .dense(10);
+  for (const auto& row : workload_table()) cases.push_back({row.name, row.make().network});
+  return cases;
+}
+
+std::unique_ptr<Device> make_device(const std::string& name, int threads) {
+  DeviceOptions options;
+  options.precision = name == "reference" ? "fp64" : "fp32";
+  options.threads = threads;
+  for (const auto& row : device_table()) {
+    if (name == row.name) return row.make(options);
+  }
+  throw std::runtime_error("no device " + name);
+}
+
+RandomBatch::RandomBatch(const Network& network, int samples, int global_samples,
+                         std::uint32_t seed) {
+  RandomSequence random(seed, Stream::synthetic, 0);
+  const auto count = static_cast<std::size_t>(samples);
+  images_.resize(count * network.sample().elements());
+  for (std::uint8_t& pixel : images_) pixel = static_cast<std::uint8_t>(random.next() >> 24);
+  for (std::size_t i = 0; i < count; ++i) {
+    labels_.push_back(
+        static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(network.classes()))));
+    positions_.push_back(random.below(60000));
+  }
+  batch_.images = images_.data();
+  batch_.labels = labels_.data();
+  batch_.positions = positions_.data();
+  batch_.samples = samples;
+  batch_.global_samples = global_samples;
+  batch_.epoch = 3;
+  batch_.dropout_key = philox_key(seed, Stream::dropout);
+}
+
+Replica::Replica(std::unique_ptr<Device> device, const Network& network, int batch, bool fuse)
+    : device_(std::move(device)),
+      plan_(make_plan(network, batch, device_->real(),
+                      [&](const Operation& op) {
+                        const bool fused = op.relu || op.pool || op.dropout;
+                        return fused && !fuse ? Support::no("not asked for")
+                                              : device_->supports(op);
+                      })),
+      gradients_(device_->allocate(plan_.arena_elements * size_of(plan_.real))),
+      program_(device_->compile(plan_, gradients_.data())) {
+  for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
+    const ParameterInfo& info = plan_.parameters[i];
+    RandomSequence random(5, Stream::weights, static_cast<std::uint32_t>(hash_value(info.name)));
+    const double limit = info.fan_in ? std::sqrt(6.0 / (info.fan_in + info.fan_out)) : 0.1;
+    std::vector<double> values(info.elements);
+    // Rounded to fp32, so that every device has the same values.
+    for (double& value : values) value = static_cast<float>((2 * random.uniform() - 1) * limit);
+    program_->write_parameter(static_cast<int>(i), values);
+  }
+}
+
+double Replica::loss(const Batch& batch) {
+  program_->take_sums();
+  program_->forward(batch, Mode::train);
+  return program_->take_sums().loss / batch.global_samples;
+}
+
+void Replica::poison_gradients() {
+  std::memset(gradients_.data(), 0xff, gradients_.bytes());
+}
+
+void Replica::backward() {
+  poison_gradients();
+  program_->backward(static_cast<int>(plan_.operations.size()) - 1, 0);
+  program_->take_sums();
+}
+
+int Replica::index_of(const std::string& parameter) const {
+  for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
+    if (plan_.parameters[i].name == parameter) return static_cast<int>(i);
+  }
+  throw std::runtime_error("no parameter " + parameter);
+}
+
+double relative_error(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / norm);
+}
+
+}  // namespace paceline::conformance

@@ -1,0 +1,65 @@
+// Networks that together cover every operation, and a replica to run them by hand.
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "engine/device/device.h"
+
+namespace paceline::conformance {
+
+struct NetworkCase {
+  std::string name;
+  Network network;
+};
+
+inline void PrintTo(const NetworkCase& one, std::ostream* out) {
+  *out << one.name;
+}
+
+std::vector<NetworkCase> network_cases();
+
+// The row of device_table() with this name; throws if there is none.
+std::unique_ptr<Device> make_device(const std::string& name, int threads = 1);
+
+// Random samples with labels and positions, owned.
+class RandomBatch {
+ public:
+  RandomBatch(const Network& network, int samples, int global_samples, std::uint32_t seed);
+  const Batch& batch() const { return batch_; }
+
+ private:
+  std::vector<std::uint8_t> images_;
+  std::vector<std::int32_t> labels_;
+  std::vector<std::uint32_t> positions_;
+  Batch batch_;
+};
+
+// One replica of a network on a device. Parameters have random values, by their names.
+class Replica {
+ public:
+  Replica(std::unique_ptr<Device> device, const Network& network, int batch, bool fuse);
+
+  // Forward in train mode; the loss divided by the global batch.
+  double loss(const Batch& batch);
+  // Backward of everything, into a gradient arena filled with NaN before.
+  void backward();
+  void poison_gradients();
+
+  const Plan& plan() const { return plan_; }
+  Program& program() { return *program_; }
+  int index_of(const std::string& parameter) const;
+
+ private:
+  std::unique_ptr<Device> device_;
+  Plan plan_;
+  Memory gradients_;
+  std::unique_ptr<Program> program_;
+};
+
+// norm(a - b) / norm(b); 0 where both are zero.
+double relative_error(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace paceline::conformance

@@ -1,0 +1,168 @@
+// Every device of this build against the reference, from equal weights and fresh inputs, for each
+// instruction set this CPU has and several numbers of threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "engine/core/error.h"
+#include "engine/device/table.h"
+#include "tests/conformance/device/cases.h"
+
+namespace paceline::conformance {
+namespace {
+
+struct Variant {
+  std::string device, isa;
+  int threads = 1;
+};
+
+void PrintTo(const Variant& variant, std::ostream* out) {
+  *out << variant.device << " " << variant.isa << " with " << variant.threads << " threads";
+}
+
+std::unique_ptr<Device> make_variant(const Variant& variant) {
+  setenv("PACELINE_ISA", variant.isa.c_str(), 1);
+  std::unique_ptr<Device> device = make_device(variant.device, variant.threads);
+  unsetenv("PACELINE_ISA");
+  return device;
+}
+
+// Every instruction set on one thread, and the best one on two and three. Instruction sets that the
+// CPU lacks are left out: the device refuses them.
+std::vector<Variant> variants() {
+  std::vector<Variant> variants;
+  for (const auto& row : device_table()) {
+    if (std::string(row.name) == "reference") continue;
+    for (const char* isa : {"baseline", "avx2", "avx512"}) {
+      try {
+        make_variant({row.name, isa, 1});
+        variants.push_back({row.name, isa, 1});
+      } catch (const Error&) {
+        unsetenv("PACELINE_ISA");
+      }
+    }
+    const std::string best = variants.back().isa;
+    for (const int threads : {2, 3}) variants.push_back({row.name, best, threads});
+  }
+  return variants;
+}
+
+class DeviceAgainstReference : public testing::TestWithParam<Variant> {};
+
+void compare_step(Replica& tested, Replica& reference, const Batch& batch) {
+  const double expected = reference.loss(batch), loss = tested.loss(batch);
+  EXPECT_NEAR(loss, expected, 1e-5 * expected);
+  reference.backward();
+  tested.backward();
+  for (const ParameterInfo& info : reference.plan().parameters) {
+    const auto a = tested.program().read_gradient(tested.index_of(info.name));
+    const auto b = reference.program().read_gradient(reference.index_of(info.name));
+    EXPECT_LT(relative_error(a, b), 1e-4) << info.name;
+  }
+}
+
+void compare_evaluation(Replica& tested, Replica& reference, const Batch& batch) {
+  tested.program().forward(batch, Mode::evaluate);
+  reference.program().forward(batch, Mode::evaluate);
+  const LossSums a = tested.program().take_sums(), b = reference.program().take_sums();
+  EXPECT_NEAR(a.loss, b.loss, 1e-5 * b.loss);
+  EXPECT_EQ(a.correct, b.correct);
+  EXPECT_EQ(a.samples, b.samples);
+}
+
+// Whole, incomplete, empty and again whole batches in one program, so that what an earlier step
+// left in memory would show.
+TEST_P(DeviceAgainstReference, LossAndGradientsOfEveryNetwork) {
+  for (const NetworkCase& one : network_cases()) {
+    for (const bool fuse : {true, false}) {
+      for (const int batch : {1, 8}) {
+        Replica tested(make_variant(GetParam()), one.network, batch, fuse);
+        Replica reference(make_device("reference"), one.network, batch, false);
+        std::uint32_t seed = 31;
+        for (const int samples : {batch, std::max(0, batch - 3), 0, batch}) {
+          SCOPED_TRACE(one.name + (fuse ? " fused" : "") + ", " + std::to_string(samples) + " of " +
+                       std::to_string(batch));
+          const RandomBatch inputs(one.network, samples, 2 * batch, ++seed);
+          compare_step(tested, reference, inputs.batch());
+          compare_evaluation(tested, reference, inputs.batch());
+        }
+      }
+    }
+  }
+}
+
+// The same gradients into both update loops; the reference's formulas are tested by themselves.
+TEST_P(DeviceAgainstReference, UpdatesOfEveryOptimizer) {
+  Network network("n", {7, 7, 1}, 3);
+  network.flatten().dense(21).relu().dense(3);
+  for (const Optimizer optimizer :
+       {Optimizer::sgd, Optimizer::momentum, Optimizer::adagrad, Optimizer::adam}) {
+    Replica tested(make_variant(GetParam()), network, 4, true);
+    Replica reference(make_device("reference"), network, 4, false);
+    ASSERT_EQ(tested.plan().arena_elements, reference.plan().arena_elements);
+    const std::size_t count = reference.plan().arena_elements, middle = 48;
+    RandomSequence random(3, Stream::synthetic, 1);
+    for (long step = 1; step <= 5; ++step) {
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto g = static_cast<float>(random.normal());
+        reinterpret_cast<float*>(tested.program().gradients())[i] = g;
+        reinterpret_cast<double*>(reference.program().gradients())[i] = g;
+      }
+      const UpdateRule rule = update_rule(optimizer, 0.01, 0.9, step);
+      for (Replica* replica : {&tested, &reference}) {
+        replica->program().update(rule, 0, middle);
+        replica->program().update(rule, middle, count);
+        replica->program().take_sums();
+      }
+    }
+    for (const ParameterInfo& info : reference.plan().parameters) {
+      const auto a = tested.program().read_parameter(tested.index_of(info.name));
+      const auto b = reference.program().read_parameter(reference.index_of(info.name));
+      EXPECT_LT(relative_error(a, b), 1e-6)
+          << info.name << ", optimizer " << static_cast<int>(optimizer);
+    }
+  }
+}
+
+TEST_P(DeviceAgainstReference, SameBitsTwice) {
+  for (const NetworkCase& one : network_cases()) {
+    const RandomBatch inputs(one.network, 8, 8, 77);
+    std::vector<std::vector<double>> gradients[2];
+    for (auto& run : gradients) {
+      Replica replica(make_variant(GetParam()), one.network, 8, true);
+      replica.loss(inputs.batch());
+      replica.backward();
+      for (std::size_t p = 0; p < replica.plan().parameters.size(); ++p) {
+        run.push_back(replica.program().read_gradient(static_cast<int>(p)));
+      }
+    }
+    EXPECT_EQ(gradients[0], gradients[1]) << one.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceAgainstReference, testing::ValuesIn(variants()),
+                         [](const auto& info) {
+                           return info.param.device + "_" + info.param.isa + "_threads_" +
+                                  std::to_string(info.param.threads);
+                         });
+
+TEST(Device, SaysWhatItCannotBe) {
+  EXPECT_THROW(make_device("reference", 2), Error);
+  DeviceOptions options;
+  options.precision = "fp8";
+  for (const auto& row : device_table()) EXPECT_THROW(row.make(options), Error) << row.name;
+  EXPECT_THROW(make_variant({"cpu", "sse9", 1}), Error);
+  unsetenv("PACELINE_ISA");
+}
+
+TEST(Device, WrongNumberOfValuesIsRefused) {
+  for (const auto& row : device_table()) {
+    Replica replica(make_device(row.name), network_cases().front().network, 2, true);
+    EXPECT_THROW(replica.program().write_parameter(0, std::vector<double>(1000)), Error);
+  }
+}
+
+}  // namespace
+}  // namespace paceline::conformance

@@ -1,0 +1,183 @@
+// What must not change the result, and what must.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/core/error.h"
+#include "tests/integration/train/training.h"
+
+namespace paceline {
+namespace {
+
+using training::Result;
+using TrainingRun = training::Run;
+
+const DatasetPair& data() {
+  static const DatasetPair pair = training::mnist(6400, 500);
+  return pair;
+}
+
+TrainingRun run_of(int replicas, int batch, std::size_t steps) {
+  TrainingRun run;
+  run.config.replicas = replicas;
+  run.config.batch_per_replica = batch;
+  run.config.step_limit = steps;
+  run.config.epochs = 1;
+  run.config.evaluate = Evaluate::none;
+  return run;
+}
+
+double relative_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
+// Dropout stays on: its bits follow a sample's place in the global order, not its rank.
+TEST(WorldSize, TwoReplicasOfHalfTheBatchEqualOneInDouble) {
+  TrainingRun one = run_of(1, 64, 100), two = run_of(2, 32, 100);
+  one.device = two.device = "reference";
+  const Result a = train(one, data()), b = train(two, data());
+  ASSERT_EQ(a.outcome.steps, 100U);
+  ASSERT_EQ(b.outcome.steps, 100U);
+  for (const auto& [name, values] : a.parameters[0]) {
+    EXPECT_LT(relative_difference(b.parameters[0].at(name), values), 1e-10) << name;
+    EXPECT_EQ(b.parameters[0].at(name), b.parameters[1].at(name)) << name;
+  }
+  EXPECT_NEAR(b.outcome.epochs[0].train_loss, a.outcome.epochs[0].train_loss,
+              1e-10 * a.outcome.epochs[0].train_loss);
+}
+
+class Workloads : public testing::TestWithParam<const char*> {
+ protected:
+  TrainingRun cpu_run(std::size_t steps = 60) const {
+    TrainingRun run = run_of(2, 32, steps);
+    run.workload = GetParam();
+    return run;
+  }
+};
+
+TEST_P(Workloads, RanksEndWithTheSameBitsAndRunsRepeat) {
+  const Result first = train(cpu_run(), data()), again = train(cpu_run(), data());
+  EXPECT_EQ(first.parameters[0], first.parameters[1]);
+  EXPECT_EQ(first.parameters, again.parameters);
+  EXPECT_EQ(first.outcome.parameter_checksum, again.outcome.parameter_checksum);
+  EXPECT_EQ(first.outcome.epochs[0].train_loss, again.outcome.epochs[0].train_loss);
+  TrainingRun other = cpu_run();
+  other.config.seed = 2;
+  EXPECT_NE(train(other, data()).outcome.parameter_checksum, first.outcome.parameter_checksum);
+}
+
+TEST_P(Workloads, OverlapBucketsAndInputThreadsChangeNoBit) {
+  const Result plain = train(cpu_run(), data());
+  EXPECT_FALSE(plain.outcome.overlapped);
+  std::size_t buckets = 0;
+  for (const double bucket_mb : {8.0, 0.05}) {
+    for (const bool overlap : {false, true}) {
+      TrainingRun run = cpu_run();
+      run.comm_threads = 1;
+      run.config.overlap = overlap;
+      run.config.bucket_mb = run.config.last_bucket_mb = bucket_mb;
+      const Result result = train(run, data());
+      EXPECT_EQ(result.outcome.overlapped, overlap);
+      EXPECT_EQ(result.parameters, plain.parameters)
+          << "overlap " << overlap << ", buckets of " << bucket_mb << " MB";
+      buckets = result.outcome.bucket_bytes.size();
+    }
+  }
+  EXPECT_GT(buckets, 1U) << "small buckets were not tried";
+  for (const int threads : {1, 2}) {
+    TrainingRun run = cpu_run();
+    run.input_threads = threads;
+    EXPECT_EQ(train(run, data()).parameters, plain.parameters) << threads << " input threads";
+  }
+}
+
+TEST_P(Workloads, NullReducesNothing) {
+  TrainingRun run = cpu_run(10);
+  const Result reduced = train(run, data());
+  run.backend = "null";
+  run.config.check_replicas = false;
+  const Result apart = train(run, data());
+  EXPECT_NE(apart.parameters[0], apart.parameters[1]);
+  EXPECT_NE(apart.parameters[0], reduced.parameters[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Workloads, testing::Values("mnist-mlp", "mnist-cnn"),
+                         [](const auto& info) { return std::string(info.param).substr(6); });
+
+TEST(Replicas, ThatDifferAtTheEndAreReported) {
+  TrainingRun run = run_of(2, 32, 5);
+  run.backend = "null";
+  try {
+    train(run, data());
+    FAIL() << "replicas that drifted apart passed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
+  }
+}
+
+TEST(Updates, CanBeSwitchedOff) {
+  TrainingRun run = run_of(1, 64, 5);
+  run.config.update = false;
+  const Result still = train(run, data());
+  run.config.step_limit = 1;
+  EXPECT_EQ(still.parameters, train(run, data()).parameters);
+  run.config.update = true;
+  EXPECT_NE(still.parameters, train(run, data()).parameters);
+}
+
+TEST(Outcome, CountsAreThoseOfTheRun) {
+  TrainingRun run = run_of(2, 32, 0);
+  run.config.epochs = 2;
+  run.config.evaluate = Evaluate::epoch;
+  DatasetPair small = data();
+  limit_samples(small.train, 1000);
+  const Result keep = train(run, small);
+  EXPECT_EQ(keep.outcome.steps, 32U);  // twice 15 whole batches of 64 and one of 40
+  EXPECT_EQ(keep.outcome.samples, 2000U);
+  ASSERT_EQ(keep.outcome.epochs.size(), 2U);
+  for (const EpochQuality& epoch : keep.outcome.epochs) {
+    EXPECT_GT(epoch.test_accuracy, 0.3);
+    EXPECT_LE(epoch.test_accuracy, 1);
+  }
+  EXPECT_LT(keep.outcome.epochs[1].train_loss, keep.outcome.epochs[0].train_loss);
+  ASSERT_EQ(keep.outcome.ranks.size(), 2U);
+  for (const RankTimes& rank : keep.outcome.ranks) EXPECT_EQ(rank.steps.size(), 32U);
+  run.config.drop_last = true;
+  const Result drop = train(run, small);
+  EXPECT_EQ(drop.outcome.steps, 30U);
+  EXPECT_EQ(drop.outcome.samples, 1920U);
+  run.config.steps_per_epoch = 7;
+  EXPECT_EQ(train(run, small).outcome.steps, 14U);
+}
+
+// Sums over real samples only, so that shares of unequal size give the same.
+TEST(Evaluation, DoesNotDependOnTheNumberOfReplicas) {
+  TrainingRun run = run_of(1, 60, 1);
+  run.config.update = false;
+  run.config.evaluate = Evaluate::end;
+  const Result one = train(run, data());
+  run.config.replicas = 3;
+  run.config.batch_per_replica = 20;
+  const Result three = train(run, data());
+  EXPECT_EQ(one.outcome.epochs[0].test_accuracy, three.outcome.epochs[0].test_accuracy);
+  EXPECT_NEAR(one.outcome.epochs[0].test_loss, three.outcome.epochs[0].test_loss, 1e-6);
+}
+
+TEST(Samples, OfAnotherShapeThanTheNetworksAreRefused) {
+  const DatasetPair small = synthetic_images(14, 14, 1, 10, 640, 64, 1);
+  try {
+    train(run_of(1, 64, 1), small);
+    FAIL() << "14 x 14 samples went into a 28 x 28 network";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input) << error.what();
+    EXPECT_NE(std::string(error.what()).find("14 x 14 x 1"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,82 @@
+#include "tests/integration/train/training.h"
+
+#include <exception>
+#include <stdexcept>
+#include <thread>
+
+#include "engine/comm/table.h"
+#include "engine/device/table.h"
+#include "workloads/table.h"
+
+namespace paceline::training {
+
+namespace {
+
+template <typename Function>
+Function find(const std::vector<Factory<Function>>& table, const std::string& name) {
+  for (const auto& row : table) {
+    if (name == row.name) return row.make;
+  }
+  throw std::runtime_error(name + " is not built here");
+}
+
+Trainer::Setup setup_of(const Run& run, const Network& network, const DatasetPair& data,
+                        Communicator& communicator) {
+  DeviceOptions options;
+  options.precision = run.device == "reference" ? "fp64" : "fp32";
+  options.threads = run.threads;
+  options.comm_threads = run.comm_threads;
+  Trainer::Setup setup;
+  setup.config = &run.config;
+  setup.network = &network;
+  setup.data = &data;
+  setup.communicator = &communicator;
+  setup.device = find(device_table(), run.device)(options);
+  setup.input_threads = run.input_threads;
+  if (communicator.rank() == 0) setup.report = run.report;
+  return setup;
+}
+
+}  // namespace
+
+DatasetPair mnist(std::size_t train, std::size_t test) {
+  DatasetPair data = load_mnist(std::string(PACELINE_SOURCE_DIR) + "/data/mnist");
+  limit_samples(data.train, train);
+  limit_samples(data.test, test);
+  return data;
+}
+
+Result train(const Run& run, const DatasetPair& data) {
+  const Workload workload = find(workload_table(), run.workload)();
+  const auto backend = find(backend_table(), run.backend)();
+  Membership membership;
+  membership.replicas_here = run.config.replicas;
+  const auto communicators = backend->connect(membership);
+  Result result;
+  result.parameters.resize(communicators.size());
+  std::vector<std::exception_ptr> errors(communicators.size());
+  const auto one = [&](std::size_t rank) {
+    try {
+      Trainer trainer(setup_of(run, workload.network, data, *communicators[rank]));
+      TrainingOutcome outcome = trainer.run();
+      if (rank == 0) result.outcome = std::move(outcome);
+      for (std::size_t p = 0; p < trainer.plan().parameters.size(); ++p) {
+        result.parameters[rank][trainer.plan().parameters[p].name] =
+            trainer.program().read_parameter(static_cast<int>(p));
+      }
+    } catch (...) {
+      errors[rank] = std::current_exception();
+      communicators[rank]->abort("test");
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 1; rank < communicators.size(); ++rank) threads.emplace_back(one, rank);
+  one(0);
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return result;
+}
+
+}  // namespace paceline::training

@@ -1,0 +1,31 @@
+// A whole training run inside one process, with the parameters it ends with.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/train/trainer.h"
+
+namespace paceline::training {
+
+// The real MNIST, its first `train` and `test` samples (0: all).
+DatasetPair mnist(std::size_t train, std::size_t test);
+
+struct Run {
+  TrainConfig config;
+  std::string workload = "mnist-mlp", device = "cpu", backend = "mirrored";
+  int threads = 1, comm_threads = 0, input_threads = 0;
+  std::function<void(const Progress&)> report;  // of rank 0
+};
+
+struct Result {
+  TrainingOutcome outcome;                                             // of rank 0
+  std::vector<std::map<std::string, std::vector<double>>> parameters;  // of each rank
+};
+
+// Throws what the first failing rank threw.
+Result train(const Run& run, const DatasetPair& data);
+
+}  // namespace paceline::training
