@@ -15,6 +15,9 @@ function(paceline_common target)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR} PRIVATE ${PROJECT_BINARY_DIR}/generated)
   # std::sqrt that may set errno keeps an optimizer loop from being vectorised: 5 times slower.
   target_compile_options(${target} PRIVATE ${PACELINE_WARNINGS} -fno-math-errno)
+  if(PACELINE_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)  # lets libFuzzer see coverage
+  endif()
   if(PACELINE_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${PACELINE_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${PACELINE_SANITIZE})
