@@ -101,6 +101,14 @@ Verdict killed(const Death& death, const std::vector<RankStatus>& statuses) {
   return {exit_code(error.kind()), error.what(), ""};
 }
 
+int worst_code_of_done(const std::vector<RankStatus>& statuses) {
+  int code = 0;
+  for (const RankStatus& status : statuses) {
+    if (status.state == RankState::done) code = std::max(code, status.exit_code);
+  }
+  return code;
+}
+
 std::vector<std::string> vanished(int ranks, const std::vector<RankStatus>& statuses) {
   std::vector<std::string> gone;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -137,6 +145,9 @@ Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& l
   if (const RankStatus* own = earliest_failure(statuses, is_own)) {
     return told_by(*own, ranks, statuses);
   }
+  // A rank that ended with a code said what there was to say; a launcher then stops the others,
+  // wherever they are.
+  if (const int code = worst_code_of_done(statuses); code != 0) return {code, "", ""};
   const auto gone = vanished(ranks, statuses);
   const bool failed = earliest_failure(statuses, [](const RankStatus&) { return true; });
   if (launcher.stopped_by != 0 && (failed || !gone.empty())) {
@@ -154,11 +165,7 @@ Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& l
   if (const RankStatus* lost = earliest_failure(statuses, [](const RankStatus&) { return true; })) {
     return told_by(*lost, ranks, statuses);
   }
-  Verdict verdict;
-  for (const RankStatus& status : statuses) {
-    verdict.exit_code = std::max(verdict.exit_code, status.exit_code);
-  }
-  return verdict;
+  return {};
 }
 
 }  // namespace paceline

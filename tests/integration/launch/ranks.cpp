@@ -168,6 +168,8 @@ int talk(const Place& place, const std::string& code) {
   Ranks ranks(place);
   std::printf("rank %d of %d\n", place.rank, place.size);
   std::fprintf(stderr, "progress of rank %d\n", place.rank);
+  std::fflush(stdout);
+  ranks.communicator().barrier();  // a launcher stops the others once one has ended with a code
   return place.rank == 0 ? std::stoi(code) : 0;
 }
 

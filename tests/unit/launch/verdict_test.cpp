@@ -34,6 +34,11 @@ TEST(Judge, AllWell) {
   expect(judge(2, {done(0, 1), done(1)}, ended(1), ""), 1, "");
 }
 
+TEST(Judge, CodeOfARankStandsWhereTheLauncherStoppedTheOthers) {
+  expect(judge(2, {done(0, 1), running(1)}, ended(1), ""), 1, "");
+  expect(judge(2, {done(0, 1), failed(1, 71, "rank 1: lost", 9)}, ended(1), ""), 1, "");
+}
+
 TEST(Judge, OwnErrorWinsOverItsConsequences) {
   const auto lost = failed(0, 71, "rank 0: rank 2 gave up", 9.0);
   const auto stall = failed(1, 72, "rank 1: rank 2 did not come", 9.5);
