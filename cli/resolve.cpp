@@ -17,7 +17,7 @@ Workload make_workload(const std::string& name) {
   for (const auto& row : workload_table()) {
     if (name == row.name) return row.make();
   }
-  const Name& known = find_name("workload", name);
+  const Name known = find_name("workload", name);
   throw Error(ErrorKind::usage, fmt::format("workload {} is not built here", name), "",
               known.reason);
 }
@@ -39,7 +39,7 @@ std::string default_backend(std::int64_t gpus) {
 }
 
 void check_built(const char* kind, const std::string& name) {
-  const Name& known = find_name(kind, name);
+  const Name known = find_name(kind, name);
   if (!known.built) {
     throw Error(ErrorKind::usage, fmt::format("{} {} is not built here", kind, name), "",
                 known.reason);

@@ -10,6 +10,7 @@
 #include "cli/outcome_record.h"
 #include "cli/roll_call.h"
 #include "cli/version.h"
+#include "engine/comm/stack.h"
 #include "engine/comm/table.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -143,7 +144,7 @@ class Run {
   }
 
   void connect() {
-    backend_ = factory_of(backend_table(), *request_.parameters.text("backend"))();
+    backend_ = make_backend(*request_.parameters.text("backend"), backend_table(), wrapper_table());
     Membership membership;
     membership.place = place_;
     membership.replicas_here = replicas_here_;

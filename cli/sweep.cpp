@@ -56,7 +56,7 @@ void refuse_unbuilt_overrides(const SweepOptions& options) {
     const std::string axis = assignment.substr(0, equals);
     if (axis != "backend" && axis != "device") continue;
     for (const std::string& word : split(assignment.substr(equals + 1), ',')) {
-      const Name& name = find_name(axis, word, "--set " + assignment);
+      const Name name = find_name(axis, word, "--set " + assignment);
       if (name.built) continue;
       throw Error(ErrorKind::usage, fmt::format("{} {} is not built here", axis, word),
                   "--set " + assignment, name.reason);

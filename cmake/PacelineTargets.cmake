@@ -2,9 +2,12 @@
 #   One static library a folder, target paceline_core, seen as "engine/core/..." from the root.
 #   HIDDEN_LINKS are not passed on to users.
 # paceline_test(unit.results.record SOURCES record_test.cpp LINKS results [LABELS unit])
-# paceline_register(backend mpi FACTORY make_mpi_backend LIBRARY comm_mpi [TASKS replica|node])
-# paceline_register(backend mpi ABSENT "MPI was not found" [TASKS replica|node])
-#   Puts a name into the generated factory table and into names.json.
+# paceline_register(backend mpi FACTORY make_mpi_backend LIBRARY comm_mpi
+#                   [ABOUT "..."] [TASKS replica|node] [MPIRUN] [INSIDE])
+# paceline_register(backend mpi ABSENT "MPI was not found" ...)
+#   Puts the name of a backend, wrapper, device or workload into the generated factory table and
+#   into names.json. TASKS: a task of this backend holds one replica, or all of a node. MPIRUN: its
+#   ranks are started through mpirun, not directly. INSIDE: it may stand before the slash of a stack.
 
 set(PACELINE_WARNINGS -Wall -Wextra -Wpedantic -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -59,7 +62,7 @@ function(paceline_test name)
 endfunction()
 
 function(paceline_register kind name)
-  cmake_parse_arguments(ARG "" "FACTORY;LIBRARY;ABSENT;TASKS" "" ${ARGN})
+  cmake_parse_arguments(ARG "MPIRUN;INSIDE" "FACTORY;LIBRARY;ABSENT;ABOUT;TASKS" "" ${ARGN})
   if(NOT PACELINE_ENGINE)
     set(ARG_ABSENT "this build has no engine (-DPACELINE_ENGINE=OFF)")
   endif()
@@ -71,21 +74,30 @@ function(paceline_register kind name)
     set_property(GLOBAL APPEND PROPERTY paceline_${kind}_factories "${name}=${ARG_FACTORY}")
     set_property(GLOBAL APPEND PROPERTY paceline_table_libraries paceline_${ARG_LIBRARY})
   endif()
+  if(ARG_ABOUT)
+    string(APPEND entry ", \"about\": \"${ARG_ABOUT}\"")
+  endif()
   if(ARG_TASKS)
     string(APPEND entry ", \"tasks\": \"${ARG_TASKS}\"")
   endif()
+  foreach(flag MPIRUN INSIDE)
+    if(ARG_${flag})
+      string(TOLOWER ${flag} key)
+      string(APPEND entry ", \"${key}\": true")
+    endif()
+  endforeach()
   set_property(GLOBAL APPEND PROPERTY paceline_${kind}_json "${entry}}")
 endfunction()
 
 # Writes names.json, its embedded copy, and the table of factory functions that cli and the
 # conformance programs link.
 function(paceline_write_tables)
-  foreach(kind backend device workload)
+  foreach(kind backend wrapper device workload)
     get_property(rows GLOBAL PROPERTY paceline_${kind}_json)
     list(JOIN rows ",\n    " rows)
     set(${kind}_rows "${rows}")
   endforeach()
-  set(names "{\n  \"backends\": [\n    ${backend_rows}],\n  \"devices\": [\n    ${device_rows}],\n  \"workloads\": [\n    ${workload_rows}]\n}\n")
+  set(names "{\n  \"backends\": [\n    ${backend_rows}],\n  \"wrappers\": [\n    ${wrapper_rows}],\n  \"devices\": [\n    ${device_rows}],\n  \"workloads\": [\n    ${workload_rows}]\n}\n")
   set(generated ${PROJECT_BINARY_DIR}/generated)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/names.json CONTENT "${names}" @ONLY)
   file(CONFIGURE OUTPUT ${generated}/names.inc CONTENT "R\"json(${names})json\"\n" @ONLY)
@@ -93,7 +105,7 @@ function(paceline_write_tables)
   if(NOT PACELINE_ENGINE)
     return()
   endif()
-  foreach(kind backend device workload)
+  foreach(kind backend wrapper device workload)
     set(declarations "")
     set(rows "")
     get_property(factories GLOBAL PROPERTY paceline_${kind}_factories)

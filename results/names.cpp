@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -18,9 +19,55 @@ constexpr char kNames[] =
 std::vector<Name> read_names(const nlohmann::json& rows) {
   std::vector<Name> names;
   for (const auto& row : rows) {
-    names.push_back({row.at("name"), row.at("built"), row.at("reason"), row.value("tasks", "")});
+    names.push_back({row.at("name"), row.at("built"), row.at("reason"), row.value("about", ""),
+                     row.value("tasks", ""), row.value("mpirun", false),
+                     row.value("inside", false)});
   }
   return names;
+}
+
+const Name* find_in(const std::vector<Name>& list, std::string_view kind, std::string_view name,
+                    const std::string& where) {
+  std::vector<std::string> known;
+  for (const Name& candidate : list) {
+    if (candidate.name == name) return &candidate;
+    known.push_back(candidate.name);
+  }
+  throw Error(ErrorKind::usage, fmt::format("unknown {} \"{}\"", kind, name), where,
+              suggestion(name, known));
+}
+
+// A stack is built where all of its parts are.
+void add_part(Name& whole, const Name& part) {
+  if (!whole.built || part.built) return;
+  whole.built = false;
+  whole.reason = part.reason;
+}
+
+void check_inside(const Name& inside, const Name& between, const std::string& where) {
+  if (inside.inside && between.tasks == "replica") return;
+  throw Error(ErrorKind::usage, fmt::format("{}/{} cannot be stacked", inside.name, between.name),
+              where,
+              "inside a task stands mirrored; between tasks one that has a task a replica, such as "
+              "mirrored/mpi");
+}
+
+Name find_stack(std::string_view text, const std::string& where) {
+  const BackendStack stack = split_stack(text, where);
+  const Names& names = known_names();
+  Name whole = *find_in(names.backends, "backend", stack.between, where);
+  if (!stack.inside.empty()) {
+    const Name& inside = *find_in(names.backends, "backend", stack.inside, where);
+    check_inside(inside, whole, where);
+    add_part(whole, inside);
+    whole.tasks = inside.tasks;
+    whole.inside = false;
+  }
+  for (const std::string& wrapper : stack.wrappers) {
+    add_part(whole, *find_in(names.wrappers, "wrapper", wrapper, where));
+  }
+  whole.name = text;
+  return whole;
 }
 
 }  // namespace
@@ -28,24 +75,16 @@ std::vector<Name> read_names(const nlohmann::json& rows) {
 const Names& known_names() {
   static const Names names = [] {
     const auto json = nlohmann::json::parse(kNames);
-    return Names{read_names(json.at("backends")), read_names(json.at("devices")),
-                 read_names(json.at("workloads"))};
+    return Names{read_names(json.at("backends")), read_names(json.at("wrappers")),
+                 read_names(json.at("devices")), read_names(json.at("workloads"))};
   }();
   return names;
 }
 
-const Name& find_name(std::string_view kind, std::string_view name, const std::string& where) {
+Name find_name(std::string_view kind, std::string_view name, const std::string& where) {
   const Names& names = known_names();
-  const auto& list = kind == "backend"  ? names.backends
-                     : kind == "device" ? names.devices
-                                        : names.workloads;
-  std::vector<std::string> known;
-  for (const Name& candidate : list) {
-    if (candidate.name == name) return candidate;
-    known.push_back(candidate.name);
-  }
-  throw Error(ErrorKind::usage, fmt::format("unknown {} \"{}\"", kind, name), where,
-              suggestion(name, known));
+  if (kind == "backend") return find_stack(name, where);
+  return *find_in(kind == "device" ? names.devices : names.workloads, kind, name, where);
 }
 
 }  // namespace paceline

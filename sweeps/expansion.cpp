@@ -117,7 +117,7 @@ class Expander {
     for (const char* kind : {"backend", "device"}) {
       const auto name = candidate.point.text(kind);
       if (!name) continue;
-      const Name& known = find_name(kind, *name, candidate.where);
+      const Name known = find_name(kind, *name, candidate.where);
       if (known.built) continue;
       wanted = wanted && unbuilt_ == Unbuilt::keep;
       note(fmt::format("{} {} is not built here{}: {}", kind, *name,

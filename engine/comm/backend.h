@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/comm/communicator.h"
+#include "engine/core/error.h"
 #include "engine/core/support.h"
 #include "engine/launch/place.h"
 
@@ -18,6 +19,8 @@ struct Membership {
   Place place;
   int replicas_here = 1;
   Deadlines deadlines;
+  // Writes down why this process ends, where it cannot return to say so. May be empty.
+  std::function<void(const Error&)> last_words = {};
 };
 
 class Backend {
@@ -29,10 +32,15 @@ class Backend {
   // Joins the world; one communicator for each replica of this process, in rank order. The
   // backend outlives them and leaves the world in its destructor.
   virtual std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) = 0;
+  // Makes it reduce by its library's own all-reduce instead of ours, for comparison. False: there
+  // is none. Before connect().
+  virtual bool flatten() { return false; }
   // What is really in use ("Open MPI v4.1.4, shared window in /dev/shm"), for the record.
   virtual std::string description() const = 0;
 };
 
 using BackendFactory = std::unique_ptr<Backend> (*)();
+// Puts something around a backend; throws usage where it does not fit.
+using WrapperFactory = std::unique_ptr<Backend> (*)(std::unique_ptr<Backend>);
 
 }  // namespace paceline

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <ctime>
 #include <string>
 #include <utility>
 
+#include "engine/comm/sum.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
@@ -40,32 +42,6 @@ std::size_t slice_begin(std::size_t count, std::size_t element_bytes, int rank, 
                   lines * static_cast<std::size_t>(rank) / static_cast<std::size_t>(size) * line);
 }
 
-template <typename T>
-void reduce_pair(T* __restrict a, T* __restrict b, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const T sum = a[i] + b[i];
-    a[i] = sum;
-    b[i] = sum;
-  }
-}
-
-template <typename T>
-void reduce_slice(std::span<std::byte* const> parts, std::size_t begin, std::size_t end) {
-  const auto part = [&](std::size_t r) { return reinterpret_cast<T*>(parts[r]); };
-  if (parts.size() == 2) return reduce_pair(part(0) + begin, part(1) + begin, end - begin);
-  constexpr std::size_t kBlock = 1024;  // elements: stays in the first-level cache
-  std::array<T, kBlock> sum;
-  for (std::size_t at = begin; at < end; at += kBlock) {
-    const std::size_t n = std::min(kBlock, end - at);
-    std::copy_n(part(0) + at, n, sum.data());
-    for (std::size_t r = 1; r < parts.size(); ++r) {
-      const T* other = part(r) + at;
-      for (std::size_t i = 0; i < n; ++i) sum[i] += other[i];
-    }
-    for (std::size_t r = 0; r < parts.size(); ++r) std::copy_n(sum.data(), n, part(r) + at);
-  }
-}
-
 }  // namespace
 
 Team::Team(TeamControl& control, int rank, int size, Deadlines deadlines, double spin_microseconds,
@@ -94,7 +70,7 @@ bool Team::all_arrived(std::uint32_t epoch) const {
   return true;
 }
 
-void Team::barrier(std::string_view label) {
+void Team::barrier(std::string_view label, double extra_seconds) {
   const std::uint32_t epoch = ++epoch_;
   control_.arrived[static_cast<std::size_t>(rank_)].epoch.store(epoch);
   if (control_.sleepers.load() > 0) ring_bell();
@@ -108,10 +84,10 @@ void Team::barrier(std::string_view label) {
       }
     } while (now_seconds() < end);
   }
-  sleep_until_arrived(epoch, label);
+  sleep_until_arrived(epoch, label, deadlines_.abort_seconds + extra_seconds);
 }
 
-void Team::sleep_until_arrived(std::uint32_t epoch, std::string_view label) {
+void Team::sleep_until_arrived(std::uint32_t epoch, std::string_view label, double abort_seconds) {
   const double start = now_seconds();
   bool warned = false;
   while (true) {
@@ -126,7 +102,7 @@ void Team::sleep_until_arrived(std::uint32_t epoch, std::string_view label) {
     if (come || all_arrived(epoch)) return;
     throw_if_aborted(label);
     const double waited = now_seconds() - start;
-    if (waited > deadlines_.abort_seconds) throw_stall(epoch, label);
+    if (waited > abort_seconds) throw_stall(epoch, label, abort_seconds);
     if (waited > deadlines_.warn_seconds && !warned) {
       log::warning("rank {} has waited {:.0f} s at {}", name_of_rank(rank_), waited, label);
       warned = true;
@@ -148,7 +124,7 @@ void Team::throw_if_aborted(std::string_view label) const {
       .on_rank(name_of_rank(rank_));
 }
 
-void Team::throw_stall(std::uint32_t epoch, std::string_view label) const {
+void Team::throw_stall(std::uint32_t epoch, std::string_view label, double abort_seconds) const {
   std::string missing;
   for (int r = 0; r < size_; ++r) {
     const std::uint32_t seen = control_.arrived[static_cast<std::size_t>(r)].epoch.load();
@@ -156,31 +132,39 @@ void Team::throw_stall(std::uint32_t epoch, std::string_view label) const {
       missing += (missing.empty() ? "" : ", ") + std::to_string(name_of_rank(r));
     }
   }
-  throw Error(
-      ErrorKind::stall,
-      fmt::format("rank {} did not come within {:.0f} s", missing, deadlines_.abort_seconds),
-      std::string(label), "see what that rank was doing")
+  throw Error(ErrorKind::stall,
+              fmt::format("rank {} did not come within {:.0f} s", missing, abort_seconds),
+              std::string(label), "see what that rank was doing")
       .on_rank(name_of_rank(rank_));
 }
 
 void Team::all_reduce(std::span<std::byte* const> parts, std::size_t count, DType type,
                       std::string_view label) {
   barrier(label);
-  const std::size_t bytes = size_of(type);
-  const std::size_t begin = slice_begin(count, bytes, rank_, size_);
-  const std::size_t end = slice_begin(count, bytes, rank_ + 1, size_);
-  switch (type) {
-    case DType::f32:
-      reduce_slice<float>(parts, begin, end);
-      break;
-    case DType::f64:
-      reduce_slice<double>(parts, begin, end);
-      break;
-    default:
-      throw Error(ErrorKind::internal,
-                  fmt::format("cannot all-reduce elements of type {}", name_of(type)));
-  }
+  sum_slice(parts, parts.size(), count, type);
   barrier(label);
+}
+
+void Team::reduce_to_first(std::span<std::byte* const> parts, std::size_t count, DType type,
+                           std::string_view label) {
+  barrier(label);
+  sum_slice(parts, 1, count, type);
+  barrier(label);
+}
+
+void Team::copy_from_first(std::span<std::byte* const> parts, std::size_t bytes,
+                           std::string_view label) {
+  barrier(label, kLeaderSeconds);
+  const auto mine = static_cast<std::size_t>(rank_);
+  if (mine != 0) std::memcpy(parts[mine], parts[0], bytes);
+  barrier(label);
+}
+
+void Team::sum_slice(std::span<std::byte* const> parts, std::size_t written, std::size_t count,
+                     DType type) const {
+  const std::size_t bytes = size_of(type);
+  sum_parts(parts, written, slice_begin(count, bytes, rank_, size_),
+            slice_begin(count, bytes, rank_ + 1, size_), type);
 }
 
 void Team::abort() noexcept {

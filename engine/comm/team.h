@@ -46,21 +46,32 @@ class Team {
 
   // Throws stall past the deadline, naming the ranks that did not come, and peer_lost after an
   // abort. Allocates nothing on the good path.
-  void barrier(std::string_view label);
+  // `extra_seconds` is added to the deadline.
+  void barrier(std::string_view label, double extra_seconds = 0);
 
   // parts[r] is rank r's copy of `count` elements, aligned to the element.
   void all_reduce(std::span<std::byte* const> parts, std::size_t count, DType type,
                   std::string_view label);
+
+  // For teams whose first rank then exchanges its node's sum with other nodes: the sum goes into
+  // part 0 alone, and once the first rank comes back, part 0 into all.
+  void reduce_to_first(std::span<std::byte* const> parts, std::size_t count, DType type,
+                       std::string_view label);
+  void copy_from_first(std::span<std::byte* const> parts, std::size_t bytes,
+                       std::string_view label);
 
   void abort() noexcept;
   void throw_if_aborted(std::string_view label) const;  // peer_lost
 
  private:
   bool all_arrived(std::uint32_t epoch) const;
-  void sleep_until_arrived(std::uint32_t epoch, std::string_view label);
+  void sum_slice(std::span<std::byte* const> parts, std::size_t written, std::size_t count,
+                 DType type) const;
+  void sleep_until_arrived(std::uint32_t epoch, std::string_view label, double abort_seconds);
   void ring_bell();
   int name_of_rank(int rank) const;
-  [[noreturn]] void throw_stall(std::uint32_t epoch, std::string_view label) const;
+  [[noreturn]] void throw_stall(std::uint32_t epoch, std::string_view label,
+                                double abort_seconds) const;
 
   TeamControl& control_;
   int rank_, size_;
@@ -69,6 +80,10 @@ class Team {
   std::uint32_t epoch_ = 0;
   std::vector<int> names_;
 };
+
+// A rank that waits for its leader, which waits for other nodes, waits longer than the leader: the
+// leader knows which rank did not come.
+constexpr double kLeaderSeconds = 5;
 
 // Polls this long where every rank has a core of its own.
 constexpr double kSpinMicroseconds = 200;

@@ -25,22 +25,36 @@ void ThreadCommunicator::all_reduce(void* data, std::size_t count, DType type, L
                                     std::string_view label) {
   if (size() == 1) return;
   lane.submit([this, data, count, type, label] {
-    shared_->parts[static_cast<std::size_t>(rank())] = static_cast<std::byte*>(data);
+    show(data);
     team_.all_reduce(shared_->parts, count, type, label);
   });
 }
 
+void ThreadCommunicator::reduce_to_first(void* data, std::size_t count, DType type, Lane& lane,
+                                         std::string_view label) {
+  lane.submit([this, data, count, type, label] {
+    show(data);
+    team_.reduce_to_first(shared_->parts, count, type, label);
+  });
+}
+
+void ThreadCommunicator::copy_from_first(void* data, std::size_t bytes, Lane& lane,
+                                         std::string_view label) {
+  lane.submit([this, data, bytes, label] {
+    show(data);
+    team_.copy_from_first(shared_->parts, bytes, label);
+  });
+}
+
 void ThreadCommunicator::broadcast(void* data, std::size_t bytes, int root) {
-  if (rank() == root)
-    shared_->parts[static_cast<std::size_t>(root)] = static_cast<std::byte*>(data);
+  if (rank() == root) show(data);
   team_.barrier("broadcast");
   if (rank() != root) std::memcpy(data, shared_->parts[static_cast<std::size_t>(root)], bytes);
   team_.barrier("broadcast");
 }
 
 void ThreadCommunicator::all_gather(const void* mine, std::size_t bytes, void* all) {
-  shared_->parts[static_cast<std::size_t>(rank())] =
-      static_cast<std::byte*>(const_cast<void*>(mine));
+  show(const_cast<void*>(mine));
   team_.barrier("all-gather");
   for (std::size_t r = 0; r < shared_->parts.size(); ++r) {
     std::memcpy(static_cast<std::byte*>(all) + r * bytes, shared_->parts[r], bytes);

@@ -25,12 +25,20 @@ class ThreadCommunicator : public Communicator {
   Memory allocate(std::size_t) override { return {}; }
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
+  // As team.h's, for replicas whose first then talks to other tasks.
+  void reduce_to_first(void* data, std::size_t count, DType type, Lane& lane,
+                       std::string_view label);
+  void copy_from_first(void* data, std::size_t bytes, Lane& lane, std::string_view label);
   void broadcast(void* data, std::size_t bytes, int root) override;
   void all_gather(const void* mine, std::size_t bytes, void* all) override;
   void barrier() override { team_.barrier("barrier"); }
   void abort(std::string_view) noexcept override { team_.abort(); }
 
  private:
+  void show(void* data) {
+    shared_->parts[static_cast<std::size_t>(rank())] = static_cast<std::byte*>(data);
+  }
+
   std::shared_ptr<ThreadTeam> shared_;
   Team team_;
 };

@@ -7,12 +7,15 @@
 
 namespace paceline {
 
-enum class DType : std::uint8_t { u8, i32, f32, f64 };
+enum class DType : std::uint8_t { u8, i32, f16, bf16, f32, f64 };
 
 constexpr std::size_t size_of(DType type) {
   switch (type) {
     case DType::u8:
       return 1;
+    case DType::f16:
+    case DType::bf16:
+      return 2;
     case DType::i32:
     case DType::f32:
       return 4;
@@ -28,6 +31,10 @@ constexpr std::string_view name_of(DType type) {
       return "u8";
     case DType::i32:
       return "i32";
+    case DType::f16:
+      return "f16";
+    case DType::bf16:
+      return "bf16";
     case DType::f32:
       return "f32";
     case DType::f64:

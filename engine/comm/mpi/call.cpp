@@ -21,6 +21,20 @@ bool may_be_lost_peer(int error_class) {
          error_class == MPI_ERR_INTERN;
 }
 
+constexpr double kSecondsToBlame = 2;
+
+std::string name_of(const Awaited& who) {
+  return who.rank < 0 ? "the other nodes" : fmt::format("rank {}", who.rank);
+}
+
+[[noreturn]] void throw_stall(double seconds, std::string_view label, const Awaited& who) {
+  const std::string what =
+      who.came ? fmt::format("{} came but did not go on within {:.0f} s", name_of(who), seconds)
+               : fmt::format("{} did not come within {:.0f} s", name_of(who), seconds);
+  throw Error(ErrorKind::stall, what, std::string(label),
+              who.came ? "see which rank it waited for" : "see what it was doing");
+}
+
 }  // namespace
 
 void check(int code, const char* call) {
@@ -35,8 +49,9 @@ void check(int code, const char* call) {
               lost ? "see the other ranks' errors" : "please report it with the command");
 }
 
-void wait_for(MPI_Request request, const Patience& patience, std::string_view label) {
+void wait_for(MPI_Request& request, const Patience& patience, std::string_view label, Awaited who) {
   const double start = now_seconds();
+  const double limit = patience.deadlines.abort_seconds + (who.came ? kSecondsToBlame : 0);
   bool warned = false;
   while (true) {
     int done = 0;
@@ -45,14 +60,9 @@ void wait_for(MPI_Request request, const Patience& patience, std::string_view la
     const double waited = now_seconds() - start;
     if (waited < patience.spin_seconds) continue;
     if (patience.interrupt) patience.interrupt();
-    if (waited > patience.deadlines.abort_seconds) {
-      throw Error(ErrorKind::stall,
-                  fmt::format("the other nodes did not come within {:.0f} s",
-                              patience.deadlines.abort_seconds),
-                  std::string(label), "see what their ranks were doing");
-    }
+    if (waited > limit) throw_stall(limit, label, who);
     if (waited > patience.deadlines.warn_seconds && !warned) {
-      log::warning("waited {:.0f} s for the other nodes at {}", waited, label);
+      log::warning("waited {:.0f} s for {} at {}", waited, name_of(who), label);
       warned = true;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(waited < 0.1 ? 20 : 500));

@@ -23,6 +23,13 @@ struct Patience {
   double spin_seconds = 0;
   std::function<void()> interrupt;
 };
-void wait_for(MPI_Request request, const Patience& patience, std::string_view label);
+// Whom a wait is for: a rank of the world, or all other nodes. One that `came` to the collective is
+// not to blame: its deadline is longer, so that whoever waits for the missing rank speaks first.
+struct Awaited {
+  int rank = -1;
+  bool came = false;
+};
+void wait_for(MPI_Request& request, const Patience& patience, std::string_view label,
+              Awaited who = {});
 
 }  // namespace paceline::mpi

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/comm/backend.h"
+#include "engine/comm/mpi/flat_communicator.h"
 #include "engine/comm/mpi/mpi_communicator.h"
 #include "engine/launch/shared_memory.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 class MpiBackend final : public Backend {
  public:
-  std::string_view name() const override { return "mpi"; }
+  std::string_view name() const override { return flat_ ? "mpi+flat" : "mpi"; }
 
   Support serves(const Membership& membership) const override {
     if (membership.replicas_here != 1) {
@@ -36,19 +37,35 @@ class MpiBackend final : public Backend {
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
     world_ = std::make_unique<mpi::World>(membership.place);
     std::vector<std::unique_ptr<Communicator>> communicators;
-    communicators.push_back(std::make_unique<mpi::MpiCommunicator>(*world_, membership.deadlines));
+    if (flat_) {
+      communicators.push_back(std::make_unique<mpi::FlatCommunicator>(*world_, membership.deadlines,
+                                                                      membership.last_words));
+    } else {
+      communicators.push_back(
+          std::make_unique<mpi::MpiCommunicator>(*world_, membership.deadlines));
+    }
     return communicators;
+  }
+
+  bool flatten() override {
+    flat_ = true;
+    return true;
   }
 
   std::string description() const override {
     if (!world_) return mpi::library_version();
-    return fmt::format("{}, {} ranks on {} node{}, shared window in {}", mpi::library_version(),
-                       world_->size(), world_->nodes(), world_->nodes() == 1 ? "" : "s",
-                       shared_memory_folder(environment_of_process()).string());
+    const std::string ranks =
+        fmt::format("{}, {} ranks on {} node{}", mpi::library_version(), world_->size(),
+                    world_->nodes(), world_->nodes() == 1 ? "" : "s");
+    if (flat_) return ranks + ", MPI_Allreduce";
+    return fmt::format("{}, shared window in {}{}", ranks,
+                       shared_memory_folder(environment_of_process()).string(),
+                       world_->nodes() == 1 ? "" : ", ring of their leaders");
   }
 
  private:
   std::unique_ptr<mpi::World> world_;
+  bool flat_ = false;
 };
 
 }  // namespace

@@ -13,17 +13,10 @@ namespace paceline::mpi {
 namespace {
 
 constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
-constexpr std::size_t kMostElements = std::size_t{1} << 28;  // MPI counts with an int
+constexpr std::size_t kMostBytes = std::size_t{1} << 28;  // MPI counts with an int
 
 double spin_seconds(const World& world) {
   return world.node_size() <= world.node_cpus() ? kSpinMicroseconds * 1e-6 : 0;
-}
-
-MPI_Datatype mpi_type(DType type) {
-  if (type == DType::f32) return MPI_FLOAT;
-  if (type == DType::f64) return MPI_DOUBLE;
-  throw Error(ErrorKind::internal,
-              fmt::format("cannot all-reduce elements of type {}", name_of(type)));
 }
 
 TeamControl& control_in(const Window& window) {
@@ -41,6 +34,9 @@ MpiCommunicator::MpiCommunicator(World& world, const Deadlines& deadlines)
       team_(control_in(control_), world.node_rank(), world.node_size(), deadlines,
             spin_seconds(world) * 1e6, world.node_ranks()) {
   patience_.interrupt = [this] { team_.throw_if_aborted("the exchange between nodes"); };
+  if (one_node() || world.node_rank() != 0) return;
+  wire_ = std::make_unique<MpiWire>(world.leaders(), patience_, world.leader_ranks());
+  ring_ = std::make_unique<Ring>(*wire_);
 }
 
 Memory MpiCommunicator::allocate(std::size_t bytes) {
@@ -82,36 +78,19 @@ void MpiCommunicator::reduce(std::byte* data, std::size_t count, DType type,
   }
 }
 
-// After the team's sum every part of the node holds the node's sum; between nodes the leader's
-// part becomes the sum of all, which the others copy.
 void MpiCommunicator::reduce_parts(std::span<std::byte* const> parts, std::size_t count, DType type,
                                    std::string_view label) {
-  team_.all_reduce(parts, count, type, label);
-  if (one_node()) return;
-  const auto mine = static_cast<std::size_t>(world_.node_rank());
-  if (mine == 0) exchange_between_nodes(parts[0], count, type, label);
-  team_.barrier(label);
-  if (mine != 0) std::memcpy(parts[mine], parts[0], count * size_of(type));
-  team_.barrier(label);
-}
-
-void MpiCommunicator::exchange_between_nodes(std::byte* data, std::size_t count, DType type,
-                                             std::string_view label) {
-  for (std::size_t at = 0; at < count; at += kMostElements) {
-    const std::size_t n = std::min(kMostElements, count - at);
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallreduce(MPI_IN_PLACE, data + at * size_of(type), static_cast<int>(n),
-                         mpi_type(type), MPI_SUM, world_.leaders(), &request),
-          "MPI_Iallreduce");
-    wait_for(request, patience_, label);
-  }
+  if (one_node()) return team_.all_reduce(parts, count, type, label);
+  team_.reduce_to_first(parts, count, type, label);
+  if (ring_) ring_->all_reduce(parts[0], count, type, label);
+  team_.copy_from_first(parts, count * size_of(type), label);
 }
 
 void MpiCommunicator::broadcast(void* data, std::size_t bytes, int root) {
   auto* to = static_cast<std::byte*>(data);
   if (one_node()) return broadcast_on_node(to, bytes, root);
-  for (std::size_t at = 0; at < bytes; at += kMostElements) {
-    const auto n = static_cast<int>(std::min(kMostElements, bytes - at));
+  for (std::size_t at = 0; at < bytes; at += kMostBytes) {
+    const auto n = static_cast<int>(std::min(kMostBytes, bytes - at));
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Ibcast(to + at, n, MPI_BYTE, root, world_.all(), &request), "MPI_Ibcast");
     wait_for(request, patience_, "broadcast");

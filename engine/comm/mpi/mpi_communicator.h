@@ -1,18 +1,20 @@
 // Ranks as processes: inside a node they reduce in the node's shared window, between nodes their
-// leaders (the first rank of each) exchange the nodes' sums by MPI.
+// leaders (the first rank of each) add the nodes' sums in a ring of MPI messages.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "engine/comm/communicator.h"
+#include "engine/comm/mpi/mpi_wire.h"
 #include "engine/comm/mpi/window.h"
 #include "engine/comm/mpi/world.h"
+#include "engine/comm/ring.h"
 #include "engine/comm/team.h"
 
 namespace paceline::mpi {
 
-class MpiCommunicator final : public Communicator {
+class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(World& world, const Deadlines& deadlines);
 
@@ -26,14 +28,15 @@ class MpiCommunicator final : public Communicator {
   void barrier() override;
   void abort(std::string_view why) noexcept override;
 
+ protected:
+  const World& world() const { return world_; }
+
  private:
   bool one_node() const { return world_.nodes() == 1; }
   std::span<std::byte* const> parts_at(std::size_t offset);
   void reduce(std::byte* data, std::size_t count, DType type, std::string_view label);
   void reduce_parts(std::span<std::byte* const> parts, std::size_t count, DType type,
                     std::string_view label);
-  void exchange_between_nodes(std::byte* data, std::size_t count, DType type,
-                              std::string_view label);
   void broadcast_on_node(std::byte* data, std::size_t bytes, int root);
   void gather_on_node(const std::byte* mine, std::size_t bytes, std::byte* all);
 
@@ -44,6 +47,8 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<Window> arena_;
   std::vector<std::byte*> parts_;
   Team team_;
+  std::unique_ptr<MpiWire> wire_;  // of leaders, where there are several nodes
+  std::unique_ptr<Ring> ring_;
 };
 
 }  // namespace paceline::mpi

@@ -78,6 +78,10 @@ void World::split_nodes() {
   const int leads = node_rank_ == 0 ? 1 : 0;
   check(MPI_Comm_split(all_, leads != 0 ? 0 : MPI_UNDEFINED, rank_, &leaders_), "MPI_Comm_split");
   check(MPI_Allreduce(&leads, &nodes_, 1, MPI_INT, MPI_SUM, all_), "MPI_Allreduce");
+  if (leads == 0) return;
+  leader_ranks_.resize(static_cast<std::size_t>(nodes_));
+  check(MPI_Allgather(&rank_, 1, MPI_INT, leader_ranks_.data(), 1, MPI_INT, leaders_),
+        "MPI_Allgather");
 }
 
 void World::count_cpus() {

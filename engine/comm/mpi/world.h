@@ -36,6 +36,9 @@ class World {
   MPI_Comm all() const { return all_; }
   MPI_Comm node() const { return node_; }
   MPI_Comm leaders() const { return leaders_; }  // of the nodes; null on other ranks
+  const std::vector<int>& leader_ranks() const {
+    return leader_ranks_;
+  }  // in the world; of leaders
 
   // CPUs that the ranks of this node may use between them.
   int node_cpus() const { return node_cpus_; }
@@ -50,7 +53,7 @@ class World {
 
   MPI_Comm all_ = MPI_COMM_NULL, node_ = MPI_COMM_NULL, leaders_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1, nodes_ = 1, node_rank_ = 0, node_cpus_ = 1;
-  std::vector<int> node_ranks_;
+  std::vector<int> node_ranks_, leader_ranks_;
   std::atomic<bool> failed_{false};
   int exceptions_at_start_;
 };

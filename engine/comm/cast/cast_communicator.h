@@ -1,0 +1,37 @@
+// fp32 gradients that travel in 16 bits: rounded to nearest even, added in fp32 by the backend
+// below (which rounds its sums again), and widened. Other types pass as they are.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/comm/communicator.h"
+
+namespace paceline {
+
+class CastCommunicator final : public Communicator {
+ public:
+  CastCommunicator(std::unique_ptr<Communicator> inner, DType travels_as);
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  // The arena itself stays where the device likes it; what travels gets the backend's best memory.
+  Memory allocate(std::size_t bytes) override;
+  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                  std::string_view label) override;
+  void broadcast(void* data, std::size_t bytes, int root) override {
+    inner_->broadcast(data, bytes, root);
+  }
+  void all_gather(const void* mine, std::size_t bytes, void* all) override {
+    inner_->all_gather(mine, bytes, all);
+  }
+  void barrier() override { inner_->barrier(); }
+  void abort(std::string_view why) noexcept override { inner_->abort(why); }
+
+ private:
+  std::unique_ptr<Communicator> inner_;
+  DType travels_as_;
+  Memory travelling_;  // outlived by inner_, which may own it
+};
+
+}  // namespace paceline

@@ -1,0 +1,171 @@
+// A task of a stack under test: comm_ranks STACK REPLICAS LARGEST, where LARGEST is the largest
+// size in elements. Started by stacks_test.cpp through the launcher of the stack.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/comm/stack.h"
+#include "engine/comm/sum_check.h"
+#include "engine/comm/table.h"
+#include "engine/core/backend_stack.h"
+#include "engine/core/hash.h"
+#include "engine/launch/status.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kGuard = 3;  // elements before and after that nobody may touch
+
+void require(bool condition, const std::string& what) {
+  if (!condition) throw Error(ErrorKind::mismatch, what);
+}
+
+// One replica's share of the cases.
+class Replica {
+ public:
+  Replica(Communicator& communicator, std::size_t largest, bool casts)
+      : all_(communicator), largest_(largest), casts_(casts) {
+    arena_ = all_.allocate((largest_ + 2 * kGuard) * sizeof(double));
+    if (arena_.bytes() == 0) arena_ = host_memory((largest_ + 2 * kGuard) * sizeof(double));
+  }
+
+  void run() {
+    for (const DType type : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
+      for (const std::size_t count : sizes()) {
+        if (type != DType::f32 && type != DType::bf16 && count > (1U << 20)) continue;
+        reduce(arena_.data(), count, type, inline_lane_);
+        if (count > (1U << 22)) continue;
+        reduce(arena_.data(), count, type, thread_lane_);
+        std::vector<std::byte> outside((count + 2 * kGuard) * size_of(type));
+        reduce(outside.data(), count, type, thread_lane_);
+      }
+    }
+    rounding_repeats();
+    control_plane();
+  }
+
+ private:
+  std::vector<std::size_t> sizes() const {
+    std::vector<std::size_t> sizes = {0, 1, 2, 3, 15, 17, 63, 65, 1023, 1025, 65537, 1000003};
+    for (std::size_t size = 1U << 20; size <= largest_; size <<= 2) sizes.push_back(size);
+    return sizes;
+  }
+
+  void reduce(std::byte* memory, std::size_t count, DType type, Lane& lane) {
+    const std::size_t element = size_of(type), guard = kGuard * element;
+    std::byte* data = memory + guard;
+    std::memset(memory, 0x5a, guard);
+    std::memset(data + count * element, 0x5a, guard);
+    fill_for_check(data, count, type, all_.rank());
+    all_.all_reduce(data, count, type, lane, "all-reduce");
+    lane.drain();
+    const SumCheck check = check_sum(data, count, type, all_.size());
+    require(check.wrong == 0, describe(check, count, type, all_.rank()));
+    const auto untouched = [](std::byte b) { return b == std::byte{0x5a}; };
+    require(std::all_of(memory, data, untouched) &&
+                std::all_of(data + count * element, data + count * element + guard, untouched),
+            fmt::format("{} {}: bytes beside the data changed", count, name_of(type)));
+  }
+
+  // Sums that round: the same bits on every rank, and every time.
+  void rounding_repeats() {
+    constexpr std::size_t kCount = 300007;
+    std::vector<float> data(kCount), first;
+    for (int time = 0; time < 2; ++time) {
+      for (std::size_t i = 0; i < kCount; ++i) {
+        data[i] = 1.0F / static_cast<float>(3 + 7 * all_.rank() + static_cast<int>(i % 1013));
+      }
+      all_.all_reduce(data.data(), kCount, DType::f32, thread_lane_, "rounding");
+      thread_lane_.drain();
+      if (time == 0) first = data;
+    }
+    require(first == data, "a sum does not repeat");
+    double sum = 0;
+    for (int r = 0; r < all_.size(); ++r) sum += 1.0 / (3 + 7 * r + 12);
+    require(std::abs(data[12] - sum) <= sum * (casts_ ? 0.02 : 1e-6),
+            fmt::format("the sum is {}, not {}", data[12], sum));
+    const std::uint64_t mine = Hash().add(data.data(), kCount * sizeof(float)).value();
+    std::vector<std::uint64_t> every(static_cast<std::size_t>(all_.size()));
+    all_.all_gather(&mine, sizeof mine, every.data());
+    for (const std::uint64_t other : every) require(other == mine, "ranks hold different bits");
+  }
+
+  void control_plane() {
+    for (const std::size_t count : {1U, 1000U, 700001U}) {
+      for (int root = 0; root < all_.size(); ++root) {
+        std::vector<int> data(count, all_.rank() == root ? 42 + root : -1);
+        all_.broadcast(data.data(), count * sizeof(int), root);
+        require(data == std::vector<int>(count, 42 + root), fmt::format("broadcast of {}", root));
+      }
+      const std::vector<int> mine(count, all_.rank());
+      std::vector<int> every(count * static_cast<std::size_t>(all_.size()), -1);
+      all_.all_gather(mine.data(), count * sizeof(int), every.data());
+      for (std::size_t i = 0; i < every.size(); ++i) {
+        require(every[i] == static_cast<int>(i / count), "all-gather");
+      }
+    }
+    all_.barrier();
+  }
+
+  Communicator& all_;
+  std::size_t largest_;
+  bool casts_;
+  Memory arena_;
+  InlineLane inline_lane_;
+  ThreadLane thread_lane_;
+};
+
+int run(const std::string& text, int replicas, std::size_t largest) {
+  const Place place = find_place(environment_of_process());
+  const auto backend = make_backend(text, backend_table(), wrapper_table());
+  Membership membership;
+  membership.place = place;
+  membership.replicas_here = replicas;
+  membership.deadlines = {20, 60};
+  const Support support = backend->serves(membership);
+  if (!support) throw Error(ErrorKind::usage, support.because());
+  auto communicators = backend->connect(membership);
+  const BackendStack stack = split_stack(text);
+  const bool casts = !stack.wrappers.empty() && stack.wrappers.back() != "flat";
+  std::exception_ptr first;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (auto& communicator : communicators) {
+    threads.emplace_back([&] {
+      try {
+        require(communicator->size() == place.size * replicas, "size of the world");
+        Replica(*communicator, largest, casts).run();
+      } catch (const std::exception& error) {
+        communicator->abort(error.what());
+        std::lock_guard lock(mutex);
+        if (!first) first = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+  return 0;
+}
+
+}  // namespace
+}  // namespace paceline
+
+int main(int argc, char** argv) {
+  using namespace paceline;
+  try {
+    if (argc != 4) throw Error(ErrorKind::usage, "comm_ranks STACK REPLICAS LARGEST");
+    const Environment environment = environment_of_process();
+    return run_rank(environment, find_place(environment),
+                    [&] { return run(argv[1], std::stoi(argv[2]), std::stoull(argv[3])); });
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return exit_code(error.kind());
+  }
+}

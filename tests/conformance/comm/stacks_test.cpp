@@ -1,0 +1,78 @@
+// Every stack of backends and wrappers that this build has, with 1 to 4 replicas: the cases are in
+// ranks.cpp. PACELINE_TEST_LARGEST (elements) is raised to 2^26 by tests/full.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "engine/core/environment.h"
+#include "engine/launch/spawn.h"
+#include "results/names.h"
+
+namespace paceline {
+namespace {
+
+struct Case {
+  std::string stack;
+  int tasks, replicas;     // replicas of a task
+  int ranks_per_node = 0;  // pretended; 0: as it is
+};
+
+void PrintTo(const Case& one, std::ostream* out) {
+  *out << one.stack << " as " << one.tasks << " x " << one.replicas;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> cases;
+  for (const char* wrapper : {"", "+bf16", "+fp16"}) {
+    for (int ranks = 1; ranks <= 4; ++ranks) {
+      cases.push_back({std::string("mirrored") + wrapper, 1, ranks});
+      for (const char* base : {"mpi", "mpi+flat", "gloo"}) {
+        cases.push_back({std::string(base) + wrapper, ranks, 1});
+      }
+    }
+    cases.push_back({std::string("self") + wrapper, 1, 1});
+    for (const int ranks_per_node : {1, 2}) {  // rings of 2, 3 and 4 leaders
+      cases.push_back({std::string("mpi") + wrapper, 3, 1, ranks_per_node});
+      cases.push_back({std::string("mpi") + wrapper, 4, 1, ranks_per_node});
+    }
+    for (const char* between : {"mpi", "mpi+flat", "gloo"}) {
+      for (const int tasks : {1, 2}) {
+        cases.push_back({std::string("mirrored/") + between + wrapper, tasks, 2});
+      }
+    }
+  }
+  std::erase_if(cases, [](const Case& one) { return !find_name("backend", one.stack).built; });
+  return cases;
+}
+
+class Stacks : public testing::TestWithParam<Case> {};
+
+TEST_P(Stacks, SumsAreRightOnEveryRank) {
+  const Case& one = GetParam();
+  const char* largest = std::getenv("PACELINE_TEST_LARGEST");
+  SpawnRequest request;
+  request.command = {COMM_RANKS, one.stack, std::to_string(one.replicas),
+                     largest != nullptr ? largest : "1048576"};
+  request.ranks = one.tasks;
+  request.environment = environment_of_process();
+  if (one.ranks_per_node > 0) {
+    request.environment["PACELINE_TEST_RANKS_PER_NODE"] = std::to_string(one.ranks_per_node);
+  }
+  const Verdict verdict = spawn_ranks(request);
+  EXPECT_EQ(verdict.exit_code, 0) << verdict.line << verdict.noise;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Stacks, testing::ValuesIn(cases()), [](const auto& info) {
+  std::string name = info.param.stack + "_" + std::to_string(info.param.tasks) + "x" +
+                     std::to_string(info.param.replicas);
+  if (info.param.ranks_per_node > 0) name += "_of_" + std::to_string(info.param.ranks_per_node);
+  for (char& c : name) {
+    if (c == '+' || c == '/') c = '_';
+  }
+  return name;
+});
+
+}  // namespace
+}  // namespace paceline
