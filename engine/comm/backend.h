@@ -14,11 +14,16 @@
 
 namespace paceline {
 
+class StoreClient;
+
 // What connect() is told: where this process stands and how many replicas it holds.
 struct Membership {
   Place place;
   int replicas_here = 1;
   Deadlines deadlines;
+  // The run's bootstrap store, for backends that meet through it. Null in a world of one, and where
+  // nothing is known of one.
+  StoreClient* store = nullptr;
   // Writes down why this process ends, where it cannot return to say so. May be empty.
   std::function<void(const Error&)> last_words = {};
 };

@@ -1,0 +1,48 @@
+// One task a replica, all of them in one ring of TCP connections.
+#pragma once
+
+#include <memory>
+
+#include "engine/comm/communicator.h"
+#include "engine/comm/gloo/gloo_wire.h"
+#include "engine/comm/ring.h"
+
+namespace paceline::gloo_backend {
+
+class GlooCommunicator : public Communicator {
+ public:
+  GlooCommunicator(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines)
+      : wire_(std::move(context), deadlines), ring_(wire_) {}
+
+  int rank() const override { return wire_.rank(); }
+  int size() const override { return wire_.size(); }
+  Memory allocate(std::size_t) override { return {}; }
+  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                  std::string_view label) override;
+  void broadcast(void* data, std::size_t bytes, int root) override;
+  void all_gather(const void* mine, std::size_t bytes, void* all) override;
+  void barrier() override;
+  void abort(std::string_view why) noexcept override { wire_.abort(why); }
+
+ private:
+  GlooWire wire_;
+  Ring ring_;
+};
+
+// "gloo+flat": gloo::allreduce.
+class FlatCommunicator final : public GlooCommunicator {
+ public:
+  FlatCommunicator(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines)
+      : GlooCommunicator(context, deadlines), context_(std::move(context)), deadlines_(deadlines) {}
+
+  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                  std::string_view label) override;
+
+ private:
+  void reduce(std::byte* data, std::size_t count, DType type, std::string_view label);
+
+  std::shared_ptr<gloo::Context> context_;
+  Deadlines deadlines_;
+};
+
+}  // namespace paceline::gloo_backend

@@ -1,0 +1,60 @@
+#include "engine/comm/stack.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "engine/comm/table.h"
+#include "engine/core/error.h"
+
+namespace paceline {
+namespace {
+
+std::string refusal(const std::string& stack) {
+  try {
+    make_backend(stack, backend_table(), wrapper_table());
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Stack, IsNamedAsItWasAskedFor) {
+  for (const char* name : {"self", "mirrored", "mirrored+bf16", "null+fp16"}) {
+    EXPECT_EQ(make_backend(name, backend_table(), wrapper_table())->name(), name);
+  }
+}
+
+TEST(Stack, WhatDoesNotFitIsRefused) {
+  EXPECT_NE(refusal("mirrored+bf16+fp16").find("casts twice"), std::string::npos);
+  EXPECT_NE(refusal("mirrored+flat").find("no all-reduce of a library"), std::string::npos);
+  EXPECT_NE(refusal("mirrored+nonesuch").find("\"nonesuch\" is not built"), std::string::npos);
+}
+
+// What travels is rounded to 8 bits once, and the sum once more.
+TEST(Stack, CastRoundsWhatTravels) {
+  const auto backend = make_backend("mirrored+bf16", backend_table(), wrapper_table());
+  Membership membership;
+  membership.replicas_here = 2;
+  const auto communicators = backend->connect(membership);
+  constexpr std::size_t kCount = 700001;  // more than what travels at once outside an arena
+  std::vector<std::thread> threads;
+  for (const auto& communicator : communicators) {
+    threads.emplace_back([&communicator] {
+      InlineLane lane;
+      std::vector<float> data(kCount, 1.0F + 0x1p-9F);
+      data.back() = 3.0F;
+      communicator->all_reduce(data.data(), kCount, DType::f32, lane, "test");
+      EXPECT_EQ(data.front(), 2.0F);
+      EXPECT_EQ(data.back(), 6.0F);
+      std::vector<double> exact(10, 1.0 + 0x1p-40);
+      communicator->all_reduce(exact.data(), 10, DType::f64, lane, "test");
+      EXPECT_EQ(exact[0], 2.0 + 0x1p-39);  // other types pass as they are
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,36 @@
+#include "engine/core/backend_stack.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+namespace {
+
+TEST(BackendStack, IsCutIntoItsParts) {
+  const BackendStack plain = split_stack("mpi");
+  EXPECT_EQ(plain.inside, "");
+  EXPECT_EQ(plain.between, "mpi");
+  EXPECT_TRUE(plain.wrappers.empty());
+  const BackendStack all = split_stack("mirrored/mpi+flat+bf16");
+  EXPECT_EQ(all.inside, "mirrored");
+  EXPECT_EQ(all.between, "mpi");
+  EXPECT_EQ(all.wrappers, (std::vector<std::string>{"flat", "bf16"}));
+}
+
+TEST(BackendStack, WhatIsNoStackIsRefusedWithTheForm) {
+  for (const char* text : {"", "+bf16", "mpi+", "mpi++bf16", "/mpi", "mpi/", "a/b/c"}) {
+    try {
+      split_stack(text, "line 3");
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_NE(std::string(error.what()).find("line 3"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("BASE/BASE"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_THROW(split_stack("mpi+bf16+bf16"), Error);
+}
+
+}  // namespace
+}  // namespace paceline
