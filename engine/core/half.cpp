@@ -34,8 +34,9 @@ std::uint16_t f16_of(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
   const std::uint32_t magnitude = bits & 0x7fffffffU;
-  if (magnitude > 0x7f800000U)
-    return static_cast<std::uint16_t>(sign | 0x7e00U | (magnitude >> 13));
+  if (magnitude > 0x7f800000U) {
+    return static_cast<std::uint16_t>(sign | 0x7e00U | ((magnitude >> 13) & 0x3ffU));
+  }
   if (magnitude >= 0x477ff000U) return sign | 0x7c00U;  // 65520 and above round to infinity
   if (magnitude < 0x38800000U) {
     // Subnormal: adding 0.5 lets the hardware round at 2^-24, the smallest step of binary16.
