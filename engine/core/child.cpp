@@ -8,10 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <limits>
+#include <memory>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -155,36 +158,127 @@ bool Child::ended(ChildEnd& end) {
   return true;
 }
 
-Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& hear,
-                  double grace_seconds, double limit_seconds) {
+namespace {
+
+// Children with what is still to be done to them.
+class Family {
+ public:
+  Family(const std::vector<ChildSetup>& setups, const ChildLimits& limits) : limits_(limits) {
+    for (const ChildSetup& setup : setups) {
+      children_.push_back({std::make_unique<Child>(setup), {}, false, true});
+    }
+    if (limits.run > 0) limit_at_ = now_seconds() + limits.run;
+  }
+
+  bool all_ended() {
+    bool all = true;
+    for (Member& member : children_) {
+      if (!member.ended && member.child->ended(member.end)) {
+        member.ended = true;
+        const bool badly = member.end.exit_code != 0 || member.end.signal != 0;
+        if (badly) survivors_at_ = std::min(survivors_at_, now_seconds() + limits_.survivors);
+      }
+      all = all && member.ended;
+    }
+    return all;
+  }
+
+  // Until somebody says something, a signal comes, or half a second has passed.
+  template <typename Hear>
+  void listen(int signals, const Hear& hear) {
+    std::vector<pollfd> entries = {{signals, POLLIN, 0}};
+    for (const Member& member : children_) {
+      entries.push_back({member.speaking ? member.child->pipe() : -1, POLLIN, 0});
+    }
+    poll(entries.data(), entries.size(), 500);
+    for (std::size_t i = 0; i < children_.size(); ++i) {
+      if (entries[i + 1].revents != 0) hear_from(i, hear);
+    }
+  }
+
+  // A grandchild may hold the pipe open for ever; what was said before the end is there already.
+  template <typename Hear>
+  void last_words(const Hear& hear) {
+    for (std::size_t i = 0; i < children_.size(); ++i) {
+      while (children_[i].speaking && readable(children_[i].child->pipe(), 100)) hear_from(i, hear);
+    }
+  }
+
+  void signal(int number) noexcept {
+    for (Member& member : children_) member.child->signal(number);
+  }
+  void kill_after(double seconds) { kill_at_ = now_seconds() + seconds; }
+
+  // True where the limit of the run has just passed.
+  bool enforce() {
+    const double now = now_seconds();
+    const bool timed_out = now > limit_at_, survivors_late = now > survivors_at_;
+    if (timed_out) limit_at_ = kNever;
+    if (survivors_late) survivors_at_ = kNever;
+    if (timed_out || survivors_late) {
+      signal(SIGTERM);
+      kill_at_ = std::min(kill_at_, now + limits_.grace);
+    }
+    if (now > kill_at_) signal(SIGKILL);
+    return timed_out;
+  }
+
+  std::vector<ChildEnd> ends() const {
+    std::vector<ChildEnd> ends;
+    for (const Member& member : children_) ends.push_back(member.end);
+    return ends;
+  }
+
+ private:
+  struct Member {
+    std::unique_ptr<Child> child;
+    ChildEnd end;
+    bool ended, speaking;
+  };
+
+  template <typename Hear>
+  void hear_from(std::size_t i, const Hear& hear) {
+    children_[i].speaking =
+        hear_some(children_[i].child->pipe(), [&](std::string_view text) { hear(i, text); });
+  }
+
+  ChildLimits limits_;
+  std::vector<Member> children_;
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  double limit_at_ = kNever, survivors_at_ = kNever;  // SIGTERM
+  double kill_at_ = kNever;
+};
+
+}  // namespace
+
+WatchOfMany watch_children(const std::vector<ChildSetup>& setups,
+                           const std::function<void(std::size_t, std::string_view)>& hear,
+                           const ChildLimits& limits) {
   const BlockedSignals signals;
-  Child child(setup);
-  const double limit_at = limit_seconds > 0 ? now_seconds() + limit_seconds : 0;
-  Watch watch;
-  double kill_at = 0;
-  bool speaking = true;
-  while (!child.ended(watch.end)) {
-    pollfd entries[2] = {{signals.descriptor(), POLLIN, 0}, {child.pipe(), POLLIN, 0}};
-    poll(entries, speaking ? 2 : 1, 500);
-    if (speaking && entries[1].revents != 0) speaking = hear_some(child.pipe(), hear);
+  Family family(setups, limits);
+  WatchOfMany watch;
+  while (!family.all_ended()) {
+    family.listen(signals.descriptor(), hear);
     while (const int number = signals.next()) {
       if (number == SIGCHLD) continue;
-      child.signal(number);
+      family.signal(number);
       if (!asks_to_stop(number) || watch.stopped_by != 0) continue;
       watch.stopped_by = number;
-      kill_at = now_seconds() + grace_seconds;
+      family.kill_after(limits.grace);
     }
-    if (limit_at > 0 && !watch.timed_out && now_seconds() > limit_at) {
-      watch.timed_out = true;
-      child.signal(SIGTERM);
-      kill_at = now_seconds() + grace_seconds;
-    }
-    const bool told_to_stop = watch.stopped_by != 0 || watch.timed_out;
-    if (told_to_stop && now_seconds() > kill_at) child.signal(SIGKILL);
+    if (family.enforce()) watch.timed_out = true;
   }
-  // A grandchild may hold the pipe open for ever; what was said before the end is there already.
-  while (speaking && readable(child.pipe(), 100)) speaking = hear_some(child.pipe(), hear);
+  family.last_words(hear);
+  watch.ends = family.ends();
   return watch;
+}
+
+Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& hear,
+                  double grace_seconds, double limit_seconds) {
+  const ChildLimits limits{grace_seconds, limit_seconds};
+  const auto watch = watch_children(
+      {setup}, [&](std::size_t, std::string_view text) { hear(text); }, limits);
+  return {watch.ends.front(), watch.stopped_by, watch.timed_out};
 }
 
 }  // namespace paceline

@@ -45,17 +45,34 @@ class Child {
   bool reaped_ = false;
 };
 
-// Waits for a child while passing what it says to `hear`, and passing SIGINT, SIGTERM, SIGHUP,
-// SIGUSR1 and SIGUSR2 that we get on to it. After SIGINT, SIGTERM or SIGHUP it has
-// `grace_seconds` to end, then it is killed. Call from the main thread, before others are started:
-// signals that another thread takes cannot be passed on.
+// How long children may take, in seconds.
+struct ChildLimits {
+  double grace = 15;     // to end after SIGTERM, before SIGKILL
+  double run = 0;        // before SIGTERM; 0: for ever
+  double survivors = 5;  // of several, once one has ended badly, before SIGTERM
+};
+
 struct Watch {
   ChildEnd end;
   int stopped_by = 0;  // the first SIGINT, SIGTERM or SIGHUP passed on; 0: none
   bool timed_out = false;
 };
-// `limit_seconds`: how long it may run before it gets SIGTERM (and SIGKILL after the grace); 0:
-// for ever.
+
+struct WatchOfMany {
+  std::vector<ChildEnd> ends;
+  int stopped_by = 0;
+  bool timed_out = false;
+};
+
+// Waits for children while passing what each says to `hear`, and passing SIGINT, SIGTERM, SIGHUP,
+// SIGUSR1 and SIGUSR2 that we get on to them. After SIGINT, SIGTERM or SIGHUP they have the grace
+// to end, then they are killed. Call from the main thread, before others are started: signals that
+// another thread takes cannot be passed on.
+WatchOfMany watch_children(const std::vector<ChildSetup>& setups,
+                           const std::function<void(std::size_t, std::string_view)>& hear,
+                           const ChildLimits& limits = {});
+
+// The same for one.
 Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& hear,
                   double grace_seconds = 15, double limit_seconds = 0);
 

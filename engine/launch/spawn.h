@@ -1,4 +1,4 @@
-// Starts the ranks of a run through mpirun and reports one verdict for all.
+// Starts the ranks of a run, through mpirun or directly, and reports one verdict for all.
 #pragma once
 
 #include <string>
@@ -19,5 +19,10 @@ struct SpawnRequest {
 // without the launcher's own words. SIGINT and SIGTERM are passed on (see child.h). Each rank must
 // run its work in run_rank(). Throws usage, with the cure, if there is no mpirun.
 Verdict spawn_ranks(const SpawnRequest& request);
+
+// The same without a launcher, on this machine: the ranks are our children, and find their place in
+// torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE). They are not bound. A rank
+// that is left when another has failed has some seconds to end.
+Verdict spawn_direct(const SpawnRequest& request);
 
 }  // namespace paceline

@@ -140,8 +140,13 @@ Verdict silent(const std::vector<std::string>& gone, const std::string& noise) {
 
 }  // namespace
 
-Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
-              const std::string& noise) {
+namespace {
+
+// What all launchers have in common, in the order of verdict.h. `death`: a rank that was killed;
+// `unheard`: what is said where no rank told anything, or nothing more can be.
+template <typename Death_, typename Unheard>
+Verdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int stopped_by,
+                    const Death_& death, const Unheard& unheard) {
   if (const RankStatus* own = earliest_failure(statuses, is_own)) {
     return told_by(*own, ranks, statuses);
   }
@@ -149,23 +154,58 @@ Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& l
   // wherever they are.
   if (const int code = worst_code_of_done(statuses); code != 0) return {code, "", ""};
   const auto gone = vanished(ranks, statuses);
-  const bool failed = earliest_failure(statuses, [](const RankStatus&) { return true; });
-  if (launcher.stopped_by != 0 && (failed || !gone.empty())) {
-    return {128 + launcher.stopped_by,
-            fmt::format("stopped by signal {} ({})", launcher.stopped_by,
-                        strsignal(launcher.stopped_by)),
-            ""};
+  const RankStatus* failed = earliest_failure(statuses, [](const RankStatus&) { return true; });
+  if (stopped_by != 0 && (failed != nullptr || !gone.empty())) {
+    return {128 + stopped_by,
+            fmt::format("stopped by signal {} ({})", stopped_by, strsignal(stopped_by)), ""};
   }
-  if (const auto death = death_in(noise, statuses)) return killed(*death, statuses);
-  if (statuses.empty()) return not_started(launcher, noise);
+  if (const auto dead = death()) return killed(*dead, statuses);
   if (const RankStatus* stalled = earliest_failure(statuses, is_stall)) {
     return told_by(*stalled, ranks, statuses);
   }
-  if (!gone.empty()) return silent(gone, noise);
-  if (const RankStatus* lost = earliest_failure(statuses, [](const RankStatus&) { return true; })) {
-    return told_by(*lost, ranks, statuses);
-  }
+  if (!gone.empty()) return unheard(gone);
+  if (failed != nullptr) return told_by(*failed, ranks, statuses);
   return {};
+}
+
+// Of those that a signal ended, one that we did not have to stop ourselves.
+std::optional<Death> death_of_child(const std::vector<ChildEnd>& ends) {
+  std::optional<Death> found;
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    const int number = ends[rank].signal;
+    if (number == 0 || (found && number == SIGTERM)) continue;
+    if (!found || found->signal == SIGTERM) found = Death{static_cast<int>(rank), number};
+  }
+  return found;
+}
+
+Verdict not_executed(const WatchOfMany& watch, const std::string& program) {
+  const Error error(
+      ErrorKind::internal,
+      fmt::format("the ranks ended with code {} before they began", watch.ends.front().exit_code),
+      program, "see whether this program can be started here");
+  return {exit_code(error.kind()), error.what(), ""};
+}
+
+}  // namespace
+
+Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
+              const std::string& noise) {
+  return judge_ranks(
+      ranks, statuses, launcher.stopped_by, [&] { return death_in(noise, statuses); },
+      [&](const std::vector<std::string>& gone) {
+        return statuses.empty() ? not_started(launcher, noise) : silent(gone, noise);
+      });
+}
+
+Verdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
+              const std::string& program) {
+  return judge_ranks(
+      static_cast<int>(watch.ends.size()), statuses, watch.stopped_by,
+      [&] { return death_of_child(watch.ends); },
+      [&](const std::vector<std::string>& gone) {
+        return statuses.empty() ? not_executed(watch, program) : silent(gone, "");
+      });
 }
 
 }  // namespace paceline

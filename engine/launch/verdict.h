@@ -21,4 +21,8 @@ struct Verdict {
 Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
               const std::string& noise);
 
+// Of ranks that are our own children: their ends are known, one a rank.
+Verdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
+              const std::string& program);
+
 }  // namespace paceline

@@ -86,5 +86,29 @@ TEST(Judge, LauncherThatStartedNobodySpeaksForItself) {
   EXPECT_EQ(verdict.noise, "no slots");
 }
 
+TEST(JudgeChildren, EndsOfOurOwnChildrenAreKnown) {
+  WatchOfMany watch;
+  watch.ends = {{71, 0}, {0, SIGKILL}, {0, SIGTERM}};
+  const auto lost = failed(0, 71, "rank 0: the connection to rank 1 broke", 9);
+  expect(judge({lost, running(1), running(2)}, watch, "p"), 71,
+         "rank 1 on n1 died of signal 9 (Killed); see the kernel's log: most often memory ran out");
+  watch.ends = {{0, 0}, {0, 0}};
+  expect(judge({done(0), done(1)}, watch, "p"), 0, "");
+  watch.ends = {{65, 0}, {71, 0}};
+  expect(judge({failed(0, 65, "bad file", 1), failed(1, 71, "rank 1: lost", 2)}, watch, "p"), 65,
+         "rank 0: bad file");
+  watch.ends = {{0, SIGTERM}, {0, SIGTERM}};
+  watch.stopped_by = SIGTERM;
+  expect(judge({running(0), running(1)}, watch, "p"), 143, "stopped by signal 15 (Terminated)");
+}
+
+TEST(JudgeChildren, AProgramThatCannotBeExecutedIsNamed) {
+  WatchOfMany watch;
+  watch.ends = {{127, 0}, {127, 0}};
+  const Verdict verdict = judge({}, watch, "/no/such/program");
+  EXPECT_EQ(verdict.exit_code, 70);
+  EXPECT_NE(verdict.line.find("/no/such/program"), std::string::npos) << verdict.line;
+}
+
 }  // namespace
 }  // namespace paceline

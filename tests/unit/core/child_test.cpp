@@ -8,10 +8,6 @@
 #include <thread>
 
 #include "engine/core/clock.h"
-#include "engine/launch/launcher.h"
-#include "engine/launch/program.h"
-#include "engine/launch/status.h"
-#include "tests/unit/launch/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -71,41 +67,46 @@ TEST(WatchChild, KillsWhatWillNotStop) {
   EXPECT_EQ(watch.end.signal, SIGKILL);
 }
 
-TEST(Program, FoundInPathOnly) {
-  EXPECT_TRUE(find_program("sh", environment_of_process()));
-  EXPECT_FALSE(find_program("no-such-program", environment_of_process()));
-  EXPECT_FALSE(find_program("sh", {}));
-  EXPECT_EQ(this_program().filename(), "test_unit_launch_child");
+ChildSetup shell(const std::string& script) {
+  return {{"/bin/sh", "-c", script}, environment_of_process()};
 }
 
-TEST(Program, OutputOfOneThatWillNotEndIsEmpty) {
-  EXPECT_EQ(output_of({"/bin/sh", "-c", "echo a; echo b >&2"}), "a\nb\n");
-  EXPECT_EQ(output_of({"/no/such/program"}), "");
+TEST(WatchChildren, EachIsHeardAndItsEndTold) {
+  std::vector<std::string> said(2);
+  const WatchOfMany watch =
+      watch_children({shell("echo one >&2; exit 3"), shell("sleep 0.2; echo two >&2; kill -9 $$")},
+                     [&](std::size_t child, std::string_view text) { said[child] += text; });
+  EXPECT_EQ(said, (std::vector<std::string>{"one\n", "two\n"}));
+  ASSERT_EQ(watch.ends.size(), 2U);
+  EXPECT_EQ(watch.ends[0].exit_code, 3);
+  EXPECT_EQ(watch.ends[1].signal, SIGKILL);
+  EXPECT_EQ(watch.stopped_by, 0);
+  EXPECT_FALSE(watch.timed_out);
+}
+
+TEST(WatchChildren, SurvivorsOfAFailureAreStopped) {
   const double start = now_seconds();
-  EXPECT_EQ(output_of({"/bin/sh", "-c", "sleep 30"}, 0.2), "");
+  const ChildLimits limits{0.2, 0, 0.2};
+  const WatchOfMany watch = watch_children(
+      {shell("exit 1"), shell("trap '' TERM; while :; do sleep 0.05; done")},
+      [](std::size_t, std::string_view) {}, limits);
+  EXPECT_EQ(watch.ends[1].signal, SIGKILL);
+  EXPECT_FALSE(watch.timed_out);
   EXPECT_LT(now_seconds() - start, 10);
 }
 
-TEST(Launcher, MakeAndCommand) {
-  EXPECT_EQ(make_of("mpirun (Open MPI) 4.1.4\n"), LauncherMake::open_mpi);
-  EXPECT_EQ(make_of("mpirun.openmpi (OpenRTE) 4.1.4"), LauncherMake::open_mpi);
-  EXPECT_EQ(make_of("HYDRA build details:\n Version: 4.0.2"), LauncherMake::hydra);
-  EXPECT_EQ(make_of("Intel(R) MPI Library for Linux* OS"), LauncherMake::hydra);
-  const auto command = launch_command({"/bin/mpirun", LauncherMake::open_mpi, ""}, 4, {"/x", "y"});
-  const std::vector<std::string> expected = {"/bin/mpirun",
-                                             "--bind-to",
-                                             "none",
-                                             "--map-by",
-                                             "slot:OVERSUBSCRIBE",
-                                             "-x",
-                                             kRunFolderVariable,
-                                             "-n",
-                                             "4",
-                                             "/x",
-                                             "y"};
-  EXPECT_EQ(command, expected);
-  EXPECT_ERROR(launch_command({"/bin/mpirun", LauncherMake::unknown, "hm 1.0"}, 4, {"/x"}), usage,
-               "\"hm 1.0\" is neither Open MPI nor MPICH");
+TEST(WatchChildren, OneThatEndsWellStopsNobody) {
+  const WatchOfMany watch = watch_children({shell("exit 0"), shell("sleep 0.5; exit 0")},
+                                           [](std::size_t, std::string_view) {}, {0.1, 0, 0.1});
+  EXPECT_EQ(watch.ends[1].signal, 0);
+  EXPECT_EQ(watch.ends[1].exit_code, 0);
+}
+
+TEST(WatchChildren, AreStoppedAtTheLimit) {
+  const WatchOfMany watch = watch_children({shell("sleep 30"), shell("sleep 30")},
+                                           [](std::size_t, std::string_view) {}, {5, 0.2, 5});
+  EXPECT_TRUE(watch.timed_out);
+  for (const ChildEnd& end : watch.ends) EXPECT_EQ(end.signal, SIGTERM);
 }
 
 }  // namespace

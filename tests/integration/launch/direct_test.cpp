@@ -1,0 +1,79 @@
+// spawn_direct(): ranks as our own children; they are the program of direct_ranks.cpp.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+#include "engine/core/clock.h"
+#include "engine/launch/spawn.h"
+
+namespace paceline {
+namespace {
+
+Verdict spawn(int ranks, const std::string& how, const Environment& extra = {}) {
+  SpawnRequest request{{DIRECT_RANKS, how}, ranks, environment_of_process()};
+  for (const auto& [name, value] : extra) request.environment[name] = value;
+  return spawn_direct(request);
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Direct, RanksKnowTheirPlaceAndAreHeard) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  // Also from within another launcher's job.
+  const Verdict verdict = spawn(
+      3, "talks",
+      {{"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_NTASKS", "1"}, {"PMIX_RANK", "0"}});
+  const std::string errors = testing::internal::GetCapturedStderr();
+  const std::string output = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(verdict.exit_code, 0) << verdict.line;
+  for (const char* rank : {"0", "1", "2"}) {
+    EXPECT_TRUE(contains(output, "rank " + std::string(rank) + " of 3 on 3\n")) << output;
+    EXPECT_TRUE(contains(errors, "progress of rank " + std::string(rank) + "\n")) << errors;
+  }
+}
+
+TEST(Direct, AKilledRankIsNamedAndTheOthersStopped) {
+  const double start = now_seconds();
+  const Verdict verdict = spawn(2, "killed");
+  EXPECT_EQ(verdict.exit_code, 71);
+  EXPECT_TRUE(contains(verdict.line, "rank 1")) << verdict.line;
+  EXPECT_TRUE(contains(verdict.line, "signal 9 (Killed)")) << verdict.line;
+  EXPECT_LT(now_seconds() - start, 25);  // the other would sleep for 30 s
+}
+
+TEST(Direct, ErrorsAndCodesPass) {
+  const Verdict thrown = spawn(2, "throws");
+  EXPECT_EQ(thrown.exit_code, 65);
+  EXPECT_EQ(thrown.line, "rank 1: a bad file (rank1.gz)");
+  EXPECT_EQ(spawn(2, "code").exit_code, 3);
+}
+
+TEST(Direct, AnInterruptStopsAll) {
+  sigset_t before, set;  // blocked first, so that the thread below does not take the signal
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &set, &before);
+  std::thread interrupter([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    kill(getpid(), SIGTERM);
+  });
+  const Verdict verdict = spawn(2, "waits");
+  interrupter.join();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(verdict.exit_code, 128 + SIGTERM);
+  EXPECT_TRUE(contains(verdict.line, "stopped by signal 15")) << verdict.line;
+}
+
+TEST(Direct, AProgramThatIsNotThereIsNamed) {
+  const Verdict verdict = spawn_direct({{"/no/such/program"}, 2, environment_of_process()});
+  EXPECT_EQ(verdict.exit_code, 70);
+  EXPECT_TRUE(contains(verdict.line, "/no/such/program")) << verdict.line;
+}
+
+}  // namespace
+}  // namespace paceline
