@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <ostream>
 
+#include "analysis/collective.h"
 #include "analysis/plot.h"
 #include "analysis/row_facts.h"
 #include "analysis/table.h"
@@ -61,12 +63,36 @@ void print_files(const ReportFiles& files, std::ostream& stream) {
   for (const auto& file : files.tables) stream << "table: " << file.string() << '\n';
 }
 
+std::vector<Record> take_collectives(StoreContent& content) {
+  const auto first =
+      std::stable_partition(content.records.begin(), content.records.end(),
+                            [](const Record& record) { return record.kind() != "collective"; });
+  std::vector<Record> collectives(first, content.records.end());
+  content.records.erase(first, content.records.end());
+  return collectives;
+}
+
+// A CSV or JSON text is of one thing.
+void check_one_kind(const StoreContent& content, Format format) {
+  if (content.records.empty() || format == Format::text || format == Format::markdown) return;
+  throw Error(ErrorKind::usage, "records of collectives and of training are no one table",
+              "--format", "name the records of one kind, or use text or md");
+}
+
 }  // namespace
 
 ReportFiles write_report(const std::vector<std::filesystem::path>& studies,
                          const ReportOptions& options, std::ostream& stream) {
   for (const std::string& format : options.plots) check_plot_format(format);
-  const std::vector<Study> all = make_studies(load_stores(studies), options.only);
+  StoreContent content = load_stores(studies);
+  const std::vector<Record> collectives = take_collectives(content);
+  if (!collectives.empty()) {
+    check_one_kind(content, options.format);
+    stream << render_collectives(collectives, options.format) << std::flush;
+    if (content.records.empty()) return {};
+    stream << '\n';
+  }
+  const std::vector<Study> all = make_studies(std::move(content), options.only);
   std::vector<Result> results;
   std::vector<Table> tables;
   for (const Study& study : all) {

@@ -45,7 +45,6 @@ std::vector<Run> selected_runs(const StoreContent& content,
   std::vector<Run> runs;
   std::vector<std::set<std::string>> seen(selections.size());
   for (const Record& record : content.records) {
-    if (record.kind() == "collective") continue;
     Run run = run_of(record);
     bool wanted = true;
     for (std::size_t i = 0; i < selections.size(); ++i) {

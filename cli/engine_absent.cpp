@@ -27,6 +27,10 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>&) {
   add_absent(app, action, "train", "Train a workload (not in this build)");
 }
 
+void add_bench(CLI::App& app, Action& action, const std::vector<std::string>&) {
+  add_absent(app, action, "bench", "Measure a collective (not in this build)");
+}
+
 void add_describe(CLI::App& app, Action& action) {
   add_absent(app, action, "describe", "Describe a workload (not in this build)");
 }

@@ -87,6 +87,7 @@ int run(int argc, char** argv) {
   paceline::add_list(app, action);
   paceline::add_describe(app, action);
   paceline::add_train(app, action, command);
+  paceline::add_bench(app, action, command);
   paceline::add_sweep(app, action);
   paceline::add_report(app, action);
   paceline::add_doctor(app, action);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/version.h"
+#include "cli/record_parts.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
@@ -15,54 +15,26 @@ namespace paceline {
 
 namespace {
 
-double round_digits(double value) {
-  return std::stod(fmt::format("{:.7g}", value));
-}
-
-Json value_json(const Value& value) {
-  return std::visit([](const auto& v) { return Json(v); }, value);
-}
-
 Json parameters_json(const RunRequest& request) {
-  Json parameters = {{"workload", request.workload}};
-  for (const auto& [name, value] : request.parameters.values())
-    parameters[name] = value_json(value);
+  Json parameters = values_json(request.parameters);
+  parameters["workload"] = request.workload;
   return parameters;
-}
-
-Json layout_json(const Layout& layout, const ThreadPlan& threads) {
-  return {{"nodes", layout.nodes},
-          {"ntasks", layout.ntasks},
-          {"cpus_per_task", layout.cpus_per_task},
-          {"gpus", layout.gpus},
-          {"cpus_per_replica", layout.cpus_per_replica},
-          {"replicas_are", layout.replicas_are_cores ? "cores" : "gpus"},
-          {"compute_threads", threads.compute},
-          {"input_threads", threads.input},
-          {"comm_threads", threads.comm}};
 }
 
 Json provenance_json(const RunRequest& request, const RunFacts& facts,
                      const TrainingOutcome& outcome) {
-  const Build b = build();
-  std::vector<std::string> command;
-  for (const std::string& word : request.command) command.push_back(shell_quote(word));
-  return {{"version", b.version},
-          {"commit", b.commit},
-          {"dirty", b.dirty},
-          {"compiler", b.compiler},
-          {"compiler_flags", b.compiler_flags},
-          {"libraries", outcome.device_description},
-          {"hosts", facts.hosts},
-          {"cpu_model", facts.cpu_model},
-          {"affinity", facts.affinity},
-          {"data_set", facts.data_set},
-          {"data_hash", facts.data_hash},
-          {"backend_asked", request.parameters.text("backend").value_or("")},
-          {"backend_used", facts.backend_used},
-          {"implementations", outcome.implementations},
-          {"command", join(command, " ")},
-          {"started_at", facts.started_at}};
+  Json provenance = build_json(request.command);
+  provenance.update({{"libraries", outcome.device_description},
+                     {"hosts", facts.hosts},
+                     {"cpu_model", facts.cpu_model},
+                     {"affinity", facts.affinity},
+                     {"data_set", facts.data_set},
+                     {"data_hash", facts.data_hash},
+                     {"backend_asked", request.parameters.text("backend").value_or("")},
+                     {"backend_used", facts.backend_used},
+                     {"implementations", outcome.implementations},
+                     {"started_at", facts.started_at}});
+  return provenance;
 }
 
 // Linear interpolation between order statistics.

@@ -153,6 +153,13 @@ ThreadPlan threads_of(const Point& p, const Layout& layout) {
                       {asked("compute_threads"), asked("input_threads"), asked("comm_threads")});
 }
 
+Point resolve_place(const Point& given) {
+  Point p = given;
+  default_place(p);
+  set_default(p, "oversubscribe", false);
+  return p;
+}
+
 Gathering gathering_of(const Point& parameters) {
   return {*parameters.text("backend"), layout_of(parameters),
           std::get<bool>(*parameters.find("oversubscribe"))};

@@ -82,17 +82,7 @@ class Run {
 
   // A record that cannot be written should be known before the training, not after it.
   void check_target() const {
-    const auto& file = request_.target.file;
-    if (place_.rank != 0 || file.empty()) return;
-    if (std::filesystem::exists(file)) {
-      throw Error(ErrorKind::input, "there is a record already", file.string(),
-                  "records are never overwritten: give another name");
-    }
-    const auto folder = file.parent_path();
-    if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
-      throw Error(ErrorKind::input, "the record's folder cannot be written", file.string(),
-                  "make it or choose another");
-    }
+    if (place_.rank == 0 && !request_.target.file.empty()) check_new_record(request_.target.file);
   }
 
   void set_up_log() const {
@@ -229,6 +219,18 @@ class Run {
 };
 
 }  // namespace
+
+void check_new_record(const std::filesystem::path& file) {
+  if (std::filesystem::exists(file)) {
+    throw Error(ErrorKind::input, "there is a record already", file.string(),
+                "records are never overwritten: give another name");
+  }
+  const auto folder = file.parent_path();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
+    throw Error(ErrorKind::input, "the record's folder cannot be written", file.string(),
+                "make it or choose another");
+  }
+}
 
 int run_training(const RunRequest& request) {
   return Run(request).go();

@@ -24,6 +24,12 @@ Point resolve_parameters(const Workload& workload, const Point& given);
 TrainConfig config_of(const Point& parameters, const Layout& layout);
 ThreadPlan threads_of(const Point& parameters, const Layout& layout);
 
+// gpus, nodes, backend, device, precision and cpus_per_task, with their defaults.
+Point resolve_place(const Point& given);
+
+// Refuses a file that exists or cannot be written.
+void check_new_record(const std::filesystem::path& file);
+
 // Parameters are resolved.
 Gathering gathering_of(const Point& parameters);
 

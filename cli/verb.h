@@ -18,6 +18,7 @@ void add_list(CLI::App& app, Action& action);
 void add_describe(CLI::App& app, Action& action);
 // `command` is the whole command line, kept for records and for the ranks that are started.
 void add_train(CLI::App& app, Action& action, const std::vector<std::string>& command);
+void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_sweep(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);

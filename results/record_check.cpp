@@ -45,6 +45,7 @@ class Check {
       if (const Json* value = find(key)) check_not_negative(*value, key);
     }
     check_phases();
+    if (text("kind") == "collective") check_collective();
     check_results();
   }
 
@@ -175,6 +176,28 @@ class Check {
     if (!phases->is_array()) fail("/phases", "should be a list, an object a rank");
     for (const Json& rank : *phases) {
       if (!rank.is_object()) fail("/phases", "should be a list, an object a rank");
+    }
+  }
+
+  void check_collective() const {
+    const Json* rows = find("/collective/rows");
+    if (!rows || !rows->is_array() || rows->empty()) fail("/collective/rows", "is missing");
+    for (const char* key : {"/collective/dtype", "/collective/library", "/collective/note"}) {
+      check_text(key);
+    }
+    for (std::size_t i = 0; i < rows->size(); ++i) {
+      const std::string row = fmt::format("/collective/rows/{}", i);
+      if (!(*rows)[i].is_object()) fail(row, "should be an object");
+      for (const char* key : {"/bytes", "/count", "/seconds"}) {
+        if (!find(row + key)) fail(row + key, "is missing");
+        check_positive(row + key);
+      }
+      for (const char* key : {"/seconds_min", "/seconds_p95", "/memcpy_seconds", "/library_seconds",
+                              "/algbw_bytes_per_second"}) {
+        check_positive(row + key);
+      }
+      for (const char* key : {"/label", "/first_wrong"}) check_text(row + key);
+      check_not_negative((*rows)[i], row);
     }
   }
 

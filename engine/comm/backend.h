@@ -40,6 +40,14 @@ class Backend {
   // Makes it reduce by its library's own all-reduce instead of ours, for comparison. False: there
   // is none. Before connect().
   virtual bool flatten() { return false; }
+  // The library's own all-reduce beside ours, for measurements that take turns; one communicator
+  // for each replica of this process, or none. Collective, after connect(), and destroyed before
+  // it.
+  struct Rival {
+    std::string name;  // "MPI_Allreduce"
+    std::vector<std::unique_ptr<Communicator>> communicators;
+  };
+  virtual Rival rival() { return {}; }
   // What is really in use ("Open MPI v4.1.4, shared window in /dev/shm"), for the record.
   virtual std::string description() const = 0;
 };

@@ -17,13 +17,15 @@ struct Data {
   }
 };
 
-std::size_t segments_of(std::size_t elements, std::size_t element_bytes) {
-  const std::size_t most = Ring::kSegmentBytes / element_bytes;
+std::size_t segments_of(std::size_t elements, std::size_t element_bytes,
+                        const Wire::Messages& messages) {
+  const std::size_t most = messages.bytes / element_bytes;
   return std::max<std::size_t>(1, (elements + most - 1) / most);
 }
 
 std::span<std::byte> scratch_slot(Wire& wire, std::size_t message, std::size_t bytes) {
-  return wire.scratch().subspan(message % Ring::kWindow * Ring::kSegmentBytes, bytes);
+  const Wire::Messages messages = wire.messages();
+  return wire.scratch().subspan(message % messages.window * messages.bytes, bytes);
 }
 
 void add(std::span<std::byte> to, std::span<const std::byte> from, DType type) {
@@ -33,15 +35,19 @@ void add(std::span<std::byte> to, std::span<const std::byte> from, DType type) {
 class PairExchange {
  public:
   PairExchange(Wire& wire, const Data& data, DType type)
-      : wire_(wire), data_(data), type_(type), segments_(segments_of(data.count, data.element)) {}
+      : wire_(wire),
+        data_(data),
+        type_(type),
+        window_(wire.messages().window),
+        segments_(segments_of(data.count, data.element, wire.messages())) {}
 
   void run() {
-    start_up_to(Ring::kWindow);
+    start_up_to(window_);
     for (std::size_t g = 0; g < segments_; ++g) {
       wire_.wait_received();
       wire_.wait_sent(g + 1);
       add(segment(g), scratch_slot(wire_, g, segment(g).size()), type_);
-      start_up_to(g + 1 + Ring::kWindow);
+      start_up_to(g + 1 + window_);
     }
   }
 
@@ -62,7 +68,7 @@ class PairExchange {
   Wire& wire_;
   Data data_;
   DType type_;
-  std::size_t segments_, started_ = 0;
+  std::size_t window_, segments_, started_ = 0;
 };
 
 // Messages are numbered m = step * segments + segment, the same on every link.
@@ -74,7 +80,9 @@ class RingPass {
         type_(type),
         members_(static_cast<std::size_t>(wire.size())),
         rank_(static_cast<std::size_t>(wire.rank())),
-        segments_(segments_of((data.count + members_ - 1) / members_, data.element)),
+        window_(wire.messages().window),
+        segments_(
+            segments_of((data.count + members_ - 1) / members_, data.element, wire.messages())),
         adding_((members_ - 1) * segments_),
         messages_(2 * adding_) {}
 
@@ -103,7 +111,7 @@ class RingPass {
   std::size_t left() const { return (rank_ + members_ - 1) % members_; }
 
   void post() {
-    for (; posted_ < std::min(messages_, taken_ + Ring::kWindow); ++posted_) {
+    for (; posted_ < std::min(messages_, taken_ + window_); ++posted_) {
       auto message = message_of(left(), posted_);
       if (posted_ < adding_) {
         message = scratch_slot(wire_, posted_, message.size());
@@ -130,7 +138,7 @@ class RingPass {
   Wire& wire_;
   Data data_;
   DType type_;
-  std::size_t members_, rank_, segments_, adding_, messages_;
+  std::size_t members_, rank_, window_, segments_, adding_, messages_;
   std::size_t sent_ = 0, posted_ = 0, taken_ = 0;
 };
 

@@ -24,17 +24,8 @@ namespace paceline {
 
 class Ring {
  public:
-  // `wire` outlives the ring; its scratch holds kWindow segments.
+  // `wire` outlives the ring.
   explicit Ring(Wire& wire) : wire_(wire) {}
-
-  // A message. Below 64 KiB, up to which MPI and TCP libraries send at once: larger ones are
-  // announced and asked for first, and where both directions of a connection are busy the answer
-  // waits behind the data (measured between two: 0.69 of the link at 256 KiB, 0.94 at 56 KiB).
-  static constexpr std::size_t kSegmentBytes = 56 * 1024;
-  // Receives posted ahead: enough to fill a connection's buffers, little enough for a second-level
-  // cache.
-  static constexpr std::size_t kWindow = 32;
-  static constexpr std::size_t kScratchBytes = kWindow * kSegmentBytes;
 
   // The sum over members of `count` elements at `data`, in place. Blocks.
   void all_reduce(std::byte* data, std::size_t count, DType type, std::string_view label);

@@ -18,7 +18,12 @@ class Wire {
   virtual int rank() const = 0;  // among the members
   virtual int size() const = 0;
 
-  // Receives may also go here; as long as the wire.
+  // The size of messages that suits this transport, and how many receives to post ahead.
+  struct Messages {
+    std::size_t bytes, window;
+  };
+  virtual Messages messages() const = 0;
+  // Receives may also go here: room for messages().window messages, as long as the wire.
   virtual std::span<std::byte> scratch() = 0;
 
   // Messages of the collective that begins now lie in `data` or in scratch().

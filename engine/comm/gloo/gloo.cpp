@@ -64,7 +64,9 @@ class GlooBackend final : public Backend {
     const double seconds = membership.deadlines.abort_seconds;
     address_ = membership.store->local_address();
     size_ = place.size;
-    auto context = std::make_shared<gloo::rendezvous::Context>(place.rank, place.size);
+    const auto context = std::make_shared<gloo::rendezvous::Context>(place.rank, place.size);
+    context_ = context;
+    deadlines_ = membership.deadlines;
     context->setTimeout(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)));
     try {
       gloo::transport::tcp::attr where;
@@ -91,6 +93,14 @@ class GlooBackend final : public Backend {
     return communicators;
   }
 
+  Rival rival() override {
+    if (flat_ || !context_) return {};
+    Rival rival{"gloo::allreduce", {}};
+    rival.communicators.push_back(
+        std::make_unique<gloo_backend::FlatCommunicator>(context_, deadlines_));
+    return rival;
+  }
+
   bool flatten() override {
     flat_ = true;
     return true;
@@ -103,6 +113,8 @@ class GlooBackend final : public Backend {
   }
 
  private:
+  std::shared_ptr<gloo::Context> context_;
+  Deadlines deadlines_;
   bool flat_ = false;
   std::string address_;
   int size_ = 0;

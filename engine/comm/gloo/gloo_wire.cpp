@@ -6,12 +6,15 @@
 
 #include <chrono>
 
-#include "engine/comm/ring.h"
 #include "engine/core/error.h"
 
 namespace paceline::gloo_backend {
 
 namespace {
+
+// Gloo asks for every message, so a few large ones are best as long as the next are asked for
+// early.
+constexpr Wire::Messages kMessages{256 * 1024, 8};
 
 constexpr std::uint64_t kSlot = 1;  // collectives follow each other: order tells messages
 constexpr double kSecondsToBlame = 2;
@@ -41,8 +44,12 @@ void throw_translated(const std::exception& error, int rank, int peer, bool came
 GlooWire::GlooWire(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines)
     : context_(std::move(context)),
       deadlines_(deadlines),
-      scratch_(Ring::kScratchBytes),
+      scratch_(kMessages.bytes * kMessages.window),
       scratch_buffer_(context_->createUnboundBuffer(scratch_.data(), scratch_.size())) {}
+
+Wire::Messages GlooWire::messages() const {
+  return kMessages;
+}
 
 void GlooWire::begin(std::span<std::byte> data, std::string_view label) {
   std::lock_guard lock(mutex_);

@@ -21,6 +21,7 @@ class GlooWire final : public Wire {
 
   int rank() const override { return context_->rank; }
   int size() const override { return context_->size; }
+  Messages messages() const override;
   std::span<std::byte> scratch() override { return scratch_; }
   void begin(std::span<std::byte> data, std::string_view label) override;
   void send(int to, std::span<const std::byte> message) override;

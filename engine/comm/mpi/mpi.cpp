@@ -36,6 +36,8 @@ class MpiBackend final : public Backend {
 
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
     world_ = std::make_unique<mpi::World>(membership.place);
+    deadlines_ = membership.deadlines;
+    last_words_ = membership.last_words;
     std::vector<std::unique_ptr<Communicator>> communicators;
     if (flat_) {
       communicators.push_back(std::make_unique<mpi::FlatCommunicator>(*world_, membership.deadlines,
@@ -45,6 +47,14 @@ class MpiBackend final : public Backend {
           std::make_unique<mpi::MpiCommunicator>(*world_, membership.deadlines));
     }
     return communicators;
+  }
+
+  Rival rival() override {
+    if (flat_ || world_->size() == 1) return {};
+    Rival rival{"MPI_Allreduce", {}};
+    rival.communicators.push_back(
+        std::make_unique<mpi::FlatCommunicator>(*world_, deadlines_, last_words_));
+    return rival;
   }
 
   bool flatten() override {
@@ -65,6 +75,8 @@ class MpiBackend final : public Backend {
 
  private:
   std::unique_ptr<mpi::World> world_;
+  Deadlines deadlines_;
+  std::function<void(const Error&)> last_words_;
   bool flat_ = false;
 };
 

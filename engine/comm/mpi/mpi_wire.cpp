@@ -1,10 +1,14 @@
 #include "engine/comm/mpi/mpi_wire.h"
 
-#include "engine/comm/ring.h"
-
 namespace paceline::mpi {
 
 namespace {
+
+// Below 64 KiB, up to which MPI libraries send at once over TCP: larger messages are announced and
+// asked for first, and where both directions of a connection are busy the answer waits behind the
+// data (measured between two: 0.69 of the link at 256 KiB, 0.94 at 56 KiB). Enough of them to fill
+// a connection's buffers, few enough for a second-level cache.
+constexpr Wire::Messages kMessages{56 * 1024, 32};
 
 constexpr int kTag = 1;  // collectives of one communicator follow each other: order tells messages
 
@@ -14,9 +18,13 @@ MpiWire::MpiWire(MPI_Comm members, const Patience& patience, std::vector<int> na
     : members_(members),
       patience_(patience),
       names_(std::move(names)),
-      scratch_(Ring::kScratchBytes) {
+      scratch_(kMessages.bytes * kMessages.window) {
   check(MPI_Comm_rank(members_, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(members_, &size_), "MPI_Comm_size");
+}
+
+Wire::Messages MpiWire::messages() const {
+  return kMessages;
 }
 
 void MpiWire::begin(std::span<std::byte>, std::string_view label) {

@@ -17,6 +17,7 @@ class MpiWire final : public Wire {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  Messages messages() const override;
   std::span<std::byte> scratch() override { return scratch_; }
   void begin(std::span<std::byte> data, std::string_view label) override;
   void send(int to, std::span<const std::byte> message) override;

@@ -27,7 +27,7 @@ void PrintTo(const Case& one, std::ostream* out) {
 std::vector<Case> cases() {
   std::vector<Case> cases;
   for (const std::string wrapper : {"", "+bf16", "+fp16"}) {
-    for (int ranks = wrapper == "+fp16" ? 3 : 1; ranks <= 4; ++ranks) {
+    for (int ranks = wrapper.empty() ? 1 : 3; ranks <= 4; ++ranks) {
       cases.push_back({"mirrored" + wrapper, 1, ranks});
       for (const char* base : {"mpi", "mpi+flat", "gloo", "gloo+flat"}) {
         cases.push_back({std::string(base) + wrapper, ranks, 1});

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/comm/ring.h"
 #include "engine/comm/wire.h"
 
 namespace paceline {
@@ -56,10 +55,12 @@ class LocalNet {
 
 class LocalWire final : public Wire {
  public:
-  LocalWire(LocalNet& net, int rank) : net_(net), rank_(rank), scratch_(Ring::kScratchBytes) {}
+  LocalWire(LocalNet& net, int rank)
+      : net_(net), rank_(rank), scratch_(messages().bytes * messages().window) {}
 
   int rank() const override { return rank_; }
   int size() const override { return net_.size(); }
+  Messages messages() const override { return {1024, 3}; }
   std::span<std::byte> scratch() override { return scratch_; }
   void begin(std::span<std::byte>, std::string_view) override {
     sent_.clear();

@@ -32,7 +32,7 @@ class RingOf : public testing::TestWithParam<int> {};
 
 TEST_P(RingOf, SumsEverySizeInEveryType) {
   LocalNet net(GetParam());
-  const std::size_t segment = Ring::kSegmentBytes / 4;
+  const std::size_t segment = LocalWire(net, 0).messages().bytes / 4;
   on_members(net, [&](LocalWire& wire) {
     Ring ring(wire);
     for (const DType type : {DType::f32, DType::bf16, DType::f64}) {
@@ -53,7 +53,7 @@ TEST_P(RingOf, MovesNoMoreThanTheBound) {
   const auto members = static_cast<std::size_t>(GetParam());
   if (members == 1) return;
   LocalNet net(GetParam());
-  constexpr std::size_t kCount = 1 << 20;
+  constexpr std::size_t kCount = 1 << 14;
   on_members(net, [&](LocalWire& wire) {
     std::vector<float> data(kCount, 1.0F);
     Ring(wire).all_reduce(reinterpret_cast<std::byte*>(data.data()), kCount, DType::f32, "test");

@@ -55,6 +55,32 @@ TEST(Record, KeepsParametersItDoesNotKnow) {
             Record(sample_record(), "f").parameters().text());
 }
 
+Json collective() {
+  Json json = sample_record();
+  json["kind"] = "collective";
+  json.erase("timing");
+  json["collective"] = {{"dtype", "f32"},
+                        {"library", "MPI_Allreduce"},
+                        {"rows", {{{"bytes", 4096}, {"count", 1024}, {"seconds", 1e-6}}}}};
+  return json;
+}
+
+TEST(Record, OfACollectiveHasRowsWithTimes) {
+  EXPECT_EQ(refusal(collective()), "accepted");
+  const auto broken = [](const char* pointer, Json value) {
+    Json json = collective();
+    json[Json::json_pointer(pointer)] = std::move(value);
+    return refusal(json);
+  };
+  EXPECT_NE(broken("/collective", nullptr).find("/collective/rows"), std::string::npos);
+  EXPECT_NE(broken("/collective/rows", Json::array()).find("missing"), std::string::npos);
+  EXPECT_NE(broken("/collective/rows/0", 3).find("should be an object"), std::string::npos);
+  EXPECT_NE(broken("/collective/rows/0/seconds", 0).find("must be positive"), std::string::npos);
+  EXPECT_NE(broken("/collective/rows/0/bytes", nullptr).find("missing"), std::string::npos);
+  EXPECT_NE(broken("/collective/rows/0/wrong", -1).find("negative"), std::string::npos);
+  EXPECT_NE(broken("/collective/rows/0/label", 7).find("text"), std::string::npos);
+}
+
 struct Bad {
   const char* pointer;
   Json value;

@@ -1,0 +1,171 @@
+#include "analysis/collective.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+struct Column {
+  std::string title, unit;
+  std::function<std::string(const Json& row)> cell;
+};
+
+std::optional<double> number(const Json& row, const char* key) {
+  const auto found = row.find(key);
+  if (found == row.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+std::string in_unit(const Json& row, const char* key, double unit, int digits) {
+  const auto value = number(row, key);
+  return value ? fmt::format("{:.{}f}", *value / unit, digits) : "-";
+}
+
+std::string ratio(const Json& row, const char* above) {
+  const auto other = number(row, above), ours = number(row, "seconds");
+  return other && ours && *ours > 0 ? fmt::format("{:.2f}", *other / *ours) : "-";
+}
+
+std::string whole(const Json& row, const char* key) {
+  const auto value = number(row, key);
+  return value ? fmt::format("{:.0f}", *value) : "-";
+}
+
+bool any_has(const Json& rows, const char* key) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [key](const Json& row) { return number(row, key).has_value(); });
+}
+
+std::vector<Column> columns_of(const Json& block) {
+  const Json& rows = block.at("rows");
+  const std::string type = block.value("dtype", ""), library = block.value("library", "");
+  constexpr double kMicro = 1e-6, kGiga = 1e9;
+  std::vector<Column> columns = {
+      {"size", "(B)", [](const Json& r) { return whole(r, "bytes"); }},
+      {"count", "(elements)", [](const Json& r) { return whole(r, "count"); }},
+      {"type", "", [type](const Json&) { return type; }},
+      {"redop", "", [](const Json&) { return std::string("sum"); }},
+      {"time", "(us)", [](const Json& r) { return in_unit(r, "seconds", kMicro, 2); }},
+      {"p95", "(us)", [](const Json& r) { return in_unit(r, "seconds_p95", kMicro, 2); }},
+      {"algbw", "(GB/s)",
+       [](const Json& r) { return in_unit(r, "algbw_bytes_per_second", kGiga, 2); }},
+      {"busbw", "(GB/s)",
+       [](const Json& r) { return in_unit(r, "busbw_bytes_per_second", kGiga, 2); }},
+      {"#wrong", "", [](const Json& r) { return whole(r, "wrong"); }}};
+  if (any_has(rows, "memcpy_seconds")) {
+    columns.push_back(
+        {"memcpy", "(us)", [](const Json& r) { return in_unit(r, "memcpy_seconds", kMicro, 2); }});
+    columns.push_back({"of memcpy", "", [](const Json& r) { return ratio(r, "memcpy_seconds"); }});
+  }
+  if (any_has(rows, "library_seconds")) {
+    columns.push_back(
+        {library, "(us)", [](const Json& r) { return in_unit(r, "library_seconds", kMicro, 2); }});
+    columns.push_back({"times it", "", [](const Json& r) { return ratio(r, "library_seconds"); }});
+  }
+  const bool labelled = std::any_of(rows.begin(), rows.end(), [](const Json& r) {
+    return !r.value("label", std::string()).empty();
+  });
+  if (labelled) {
+    columns.push_back({"what", "", [](const Json& r) { return r.value("label", ""); }});
+  }
+  return columns;
+}
+
+std::string head(const Json& record) {
+  const Json& layout = record.at("layout");
+  const Json& from = record.at("provenance");
+  const Json& block = record.at("collective");
+  std::string hosts;
+  const auto list = from.value("hosts", std::vector<std::string>());
+  for (const std::string& host : list) {
+    if (hosts.find(host) == std::string::npos) hosts += (hosts.empty() ? "" : ", ") + host;
+  }
+  return fmt::format("# all-reduce, {} ranks in {} tasks on {}, backend {}\n# {}\n# {}\n",
+                     layout.value("gpus", 0), layout.value("ntasks", 0), hosts,
+                     from.value("backend_asked", ""), from.value("backend_used", ""),
+                     block.value("note", ""));
+}
+
+std::string aligned(const std::vector<Column>& columns, const Json& rows) {
+  std::vector<std::vector<std::string>> lines(2);
+  for (const Column& column : columns) {
+    lines[0].push_back(column.title);
+    lines[1].push_back(column.unit);
+  }
+  for (const Json& row : rows) {
+    lines.emplace_back();
+    for (const Column& column : columns) lines.back().push_back(column.cell(row));
+  }
+  std::vector<std::size_t> widths(columns.size(), 0);
+  for (const auto& line : lines) {
+    for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
+  }
+  std::string text;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::string line = i < 2 ? "#" : " ";
+    for (std::size_t c = 0; c < lines[i].size(); ++c) {
+      line += fmt::format(" {:>{}}", lines[i][c], widths[c] + 1);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string separated(const std::vector<Column>& columns, const Json& rows, bool markdown) {
+  const auto line = [&](const std::vector<std::string>& cells) {
+    return markdown ? "| " + join(cells, " | ") + " |\n" : join(cells, ",") + "\n";
+  };
+  std::vector<std::string> titles;
+  for (const Column& column : columns) {
+    titles.push_back(column.unit.empty() ? column.title : column.title + " " + column.unit);
+  }
+  std::string text = line(titles);
+  if (markdown) text += line(std::vector<std::string>(columns.size(), "---:"));
+  for (const Json& row : rows) {
+    std::vector<std::string> cells;
+    for (const Column& column : columns) cells.push_back(column.cell(row));
+    text += line(cells);
+  }
+  return text;
+}
+
+std::string foot(const Json& block) {
+  std::string text;
+  for (const Json& row : block.at("rows")) {
+    const std::string wrong = row.value("first_wrong", "");
+    if (!wrong.empty()) text += "# wrong: " + wrong + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string render_collectives(const std::vector<Record>& records, Format format) {
+  if (format == Format::json) {
+    Json all = Json::array();
+    for (const Record& record : records) all.push_back(record.json());
+    return Json({{"schema", 1}, {"collectives", all}}).dump(2) + "\n";
+  }
+  std::string text;
+  for (const Record& record : records) {
+    const Json& block = record.json().at("collective");
+    const auto columns = columns_of(block);
+    if (!text.empty()) text += "\n";
+    if (format == Format::text) {
+      text += head(record.json()) + aligned(columns, block.at("rows")) + foot(block);
+    } else {
+      text += separated(columns, block.at("rows"), format == Format::markdown);
+    }
+  }
+  return text;
+}
+
+}  // namespace paceline

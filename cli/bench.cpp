@@ -1,0 +1,309 @@
+// paceline bench allreduce
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "analysis/collective.h"
+#include "cli/bench_record.h"
+#include "cli/roll_call.h"
+#include "cli/run.h"
+#include "cli/start.h"
+#include "cli/verb.h"
+#include "cli/version.h"
+#include "engine/comm/allreduce_bench.h"
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/hash.h"
+#include "engine/core/log.h"
+#include "engine/core/text.h"
+#include "engine/launch/affinity.h"
+#include "engine/launch/status.h"
+#include "engine/train/reducer.h"
+#include "results/store.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  paceline bench allreduce --gpus 2 --backend mpi
+  paceline bench allreduce --gpus 2 --backend gloo --sizes 4K,1M,16M --record gloo.json
+  paceline bench allreduce --gpus 2 --backend mpi --like mnist-cnn
+  srun --mpi=pmix -n 8 paceline bench allreduce --gpus 8 --nodes 4 --backend mpi --json
+
+Columns are those of nccl-tests: algbw = size / time, busbw = algbw * 2 (n-1)/n. "of memcpy" is the
+share of the speed at which every rank copies as many bytes at once; "times it" is how many times
+faster than the library's own all-reduce. Sizes take K, M and G (powers of 1024).)";
+
+struct BenchArguments {
+  std::string what, backend, cpus_per_task, gpus, nodes;
+  std::string least = "4", most = "64M", sizes, like, dtype = "f32", record;
+  double bucket_mb = 8, last_bucket_mb = 1;
+  std::size_t step_factor = 4, iterations = 0, warmup = 3, rounds = 5;
+  bool json = false, no_rivals = false, oversubscribe = false, quiet = false;
+};
+
+std::size_t size_of_text(const std::string& text, const char* option) {
+  std::string digits = text;
+  std::size_t unit = 1;
+  const std::string units = "KMG";
+  const std::size_t at = text.empty() ? std::string::npos : units.find(text.back());
+  if (at != std::string::npos) {
+    unit = std::size_t{1} << (10 * (at + 1));
+    digits.pop_back();
+  }
+  const auto value = to_integer(digits);
+  if (!value || *value < 1 || *value > (std::int64_t{1} << 40)) {
+    throw Error(ErrorKind::usage, fmt::format("\"{}\" is no size", text), option,
+                "give bytes, for example 4096, 64K or 16M");
+  }
+  return static_cast<std::size_t>(*value) * unit;
+}
+
+DType dtype_of(const std::string& name) {
+  for (const DType type : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
+    if (name == name_of(type)) return type;
+  }
+  throw Error(ErrorKind::usage, fmt::format("\"{}\" cannot be summed", name), "--dtype",
+              suggestion(name, {"f32", "f64", "bf16", "f16"}));
+}
+
+std::vector<BenchSize> sizes_like(const BenchArguments& arguments) {
+  const Workload workload = make_workload(arguments.like);
+  const auto plan =
+      make_plan(workload.network, 1, DType::f32, [](const Operation&) { return Support::yes(); });
+  std::vector<BenchSize> sizes;
+  std::size_t total = 0;
+  for (const Bucket& bucket : make_buckets(plan, arguments.bucket_mb, arguments.last_bucket_mb)) {
+    sizes.push_back({bucket.end - bucket.begin, bucket.label});
+    total += bucket.end - bucket.begin;
+  }
+  if (sizes.size() > 1) sizes.push_back({total, "all at once"});
+  return sizes;
+}
+
+std::vector<BenchSize> sizes_of(const BenchArguments& arguments, DType type) {
+  if (!arguments.like.empty()) return sizes_like(arguments);
+  std::vector<BenchSize> sizes;
+  const auto add = [&](std::size_t bytes) {
+    sizes.push_back({std::max<std::size_t>(1, bytes / size_of(type)), ""});
+  };
+  if (!arguments.sizes.empty()) {
+    for (const std::string& text : split(arguments.sizes, ',')) add(size_of_text(text, "--sizes"));
+    return sizes;
+  }
+  const std::size_t least = size_of_text(arguments.least, "--min-bytes");
+  const std::size_t most = size_of_text(arguments.most, "--max-bytes");
+  if (least > most) {
+    throw Error(ErrorKind::usage, fmt::format("--min-bytes {} is above --max-bytes {}",
+                                              arguments.least, arguments.most));
+  }
+  for (std::size_t bytes = least; bytes <= most; bytes *= arguments.step_factor) add(bytes);
+  return sizes;
+}
+
+// Data, and its copy, of every replica of a node.
+void check_memory(const std::vector<BenchSize>& sizes, DType type, const Layout& layout) {
+  std::size_t most = 0;
+  for (const BenchSize& size : sizes) most = std::max(most, size.count * size_of(type));
+  const auto wanted = 2.0 * static_cast<double>(most) * layout.gpus / layout.nodes;
+  const double free =
+      static_cast<double>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (wanted <= free) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} of memory are needed a node, and {} are free", format_bytes(wanted),
+                          format_bytes(free)),
+              "", "measure smaller sizes");
+}
+
+Point place_of(const BenchArguments& arguments) {
+  Point given;
+  const auto set = [&](const char* name, const std::string& text) {
+    if (!text.empty()) given.set(name, parsed_value(name, text, std::string("--") + name));
+  };
+  set("gpus", arguments.gpus);
+  set("nodes", arguments.nodes);
+  set("backend", arguments.backend);
+  if (!arguments.cpus_per_task.empty()) {
+    given.set("cpus_per_task",
+              parsed_value("cpus_per_task", arguments.cpus_per_task, "--cpus-per-task"));
+  }
+  given.set("oversubscribe", arguments.oversubscribe);
+  return resolve_place(given);
+}
+
+void check_sums(const std::string& backend) {
+  if (!backend.starts_with("null")) return;
+  throw Error(ErrorKind::usage, "backend null sums nothing: there is no all-reduce to measure", "",
+              "choose another (paceline list backends)");
+}
+
+void check_counts(const BenchArguments& arguments) {
+  if (arguments.step_factor < 2) throw Error(ErrorKind::usage, "--step-factor must be 2 or more");
+  if (arguments.rounds < 1) throw Error(ErrorKind::usage, "--rounds must be 1 or more");
+}
+
+class Bench {
+ public:
+  Bench(const BenchArguments& arguments, const Point& parameters,
+        const std::vector<BenchSize>& sizes, const std::vector<std::string>& command)
+      : arguments_(arguments),
+        gathering_(gathering_of(parameters)),
+        place_(find_place(environment_of_process())),
+        sizes_(sizes) {
+    facts_.parameters = parameters;
+    facts_.layout = gathering_.layout;
+    facts_.command = command;
+    facts_.started_at = utc_time_stamp();
+    facts_.type = dtype_of(arguments.dtype);
+    facts_.rounds = arguments.rounds;
+  }
+
+  int go() {
+    log::Setup logging;
+    logging.to_stderr = place_.rank == 0;
+    if (arguments_.quiet) logging.level = log::Level::warning;
+    log::set_up(logging);
+    check_tasks(gathering_, place_);
+    const Quarters quarters = find_quarters(gathering_, place_);
+    facts_.cpu_model = quarters.cpu_model;
+    World world(gathering_, place_);
+    try {
+      measure_in(world, quarters);
+    } catch (const std::exception& error) {
+      world.abort(error.what());
+      throw;
+    }
+    return place_.rank == 0 ? finish() : 0;
+  }
+
+ private:
+  void measure_in(World& world, const Quarters& quarters) {
+    facts_.backend_used = world.description();
+    const std::uint64_t run = hash_value(build_id() + arguments_.dtype + arguments_.sizes +
+                                         arguments_.like + arguments_.least + arguments_.most);
+    const auto cards = call_roll(world.communicators(), quarters.replicas, run);
+    facts_.oversubscribed = check_roll(cards, gathering_.oversubscribe);
+    for (const RankCard& card : cards) {
+      facts_.hosts.emplace_back(card.host.data());
+      facts_.affinity.emplace_back(card.cpus.data());
+    }
+    Backend::Rival rival;
+    if (!arguments_.no_rivals) rival = world.backend().rival();
+    facts_.library = rival.name;
+    on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
+      bind_this_thread(quarters.replicas[i]);
+      Communicator* library = rival.communicators.empty() ? nullptr : rival.communicators[i].get();
+      measure(communicator, library, i == 0 && place_.rank == 0);
+    });
+  }
+
+  void measure(Communicator& communicator, Communicator* library, bool keeps) {
+    BenchOptions options;
+    options.type = facts_.type;
+    options.rounds = arguments_.rounds;
+    options.iterations = arguments_.iterations;
+    options.warmup = arguments_.warmup;
+    options.copies = !arguments_.no_rivals;
+    std::size_t most = 0;
+    for (const BenchSize& size : sizes_) most = std::max(most, size.count);
+    AllReduceBench bench(communicator, library, most, options);
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      const BenchRow row = bench.measure(sizes_[i].count);
+      if (!keeps) continue;
+      rows_.push_back(row);
+      const auto bytes = static_cast<double>(row.count * size_of(facts_.type));
+      log::info("{} of {}: {} in {}", i + 1, sizes_.size(), format_bytes(bytes),
+                format_seconds(row.all_reduce.median));
+    }
+  }
+
+  int finish() {
+    const Json json = bench_record(facts_, sizes_, rows_);
+    if (!arguments_.record.empty()) {
+      write_record_file(arguments_.record, json, "");
+      log::info("record: {}", arguments_.record);
+    }
+    const std::vector<Record> records = {Record(json, "this run")};
+    if (arguments_.json) {
+      fmt::print("{}\n", json.dump(2));
+    } else {
+      std::cout << render_collectives(records, Format::text) << std::flush;
+    }
+    const bool wrong =
+        std::any_of(rows_.begin(), rows_.end(), [](const BenchRow& row) { return row.wrong > 0; });
+    return wrong ? 1 : 0;
+  }
+
+  const BenchArguments& arguments_;
+  Gathering gathering_;
+  Place place_;
+  const std::vector<BenchSize>& sizes_;
+  BenchFacts facts_;
+  std::vector<BenchRow> rows_;
+};
+
+int bench(const BenchArguments& arguments, const std::vector<std::string>& command) {
+  check_counts(arguments);
+  const Point parameters = place_of(arguments);
+  check_sums(*parameters.text("backend"));
+  const DType type = dtype_of(arguments.dtype);
+  const std::vector<BenchSize> sizes = sizes_of(arguments, type);
+  const Gathering gathering = gathering_of(parameters);
+  check_memory(sizes, type, gathering.layout);
+  if (!arguments.record.empty()) check_new_record(arguments.record);
+  const Environment environment = environment_of_process();
+  const Place place = find_place(environment);
+  if (must_spawn(gathering, place)) return spawn(gathering, command);
+  return run_rank(environment, place,
+                  [&] { return Bench(arguments, parameters, sizes, command).go(); });
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& command) {
+  CLI::App* verb = app.add_subcommand("bench", "Measure a collective beside memcpy and MPI's own");
+  auto a = std::make_shared<BenchArguments>();
+  verb->add_option("what", a->what, "allreduce")->required()->check(CLI::IsMember({"allreduce"}));
+  verb->add_option("--gpus", a->gpus, "replicas in all");
+  verb->add_option("--nodes", a->nodes, "nodes that the replicas are spread over");
+  verb->add_option("--backend", a->backend, "see: paceline list backends");
+  verb->add_option("--cpus-per-task", a->cpus_per_task, "CPUs of one task");
+  verb->add_flag("--oversubscribe", a->oversubscribe, "let replicas share CPUs");
+  auto* least = verb->add_option("--min-bytes", a->least, "smallest size")->capture_default_str();
+  auto* most = verb->add_option("--max-bytes", a->most, "largest size")->capture_default_str();
+  verb->add_option("--step-factor", a->step_factor, "from one size to the next")
+      ->capture_default_str();
+  auto* sizes = verb->add_option("--sizes", a->sizes, "these sizes instead: 4K,1M,16M")
+                    ->excludes(least)
+                    ->excludes(most);
+  auto* like = verb->add_option("--like", a->like, "the buckets of this workload's training")
+                   ->excludes(sizes)
+                   ->excludes(least)
+                   ->excludes(most);
+  verb->add_option("--bucket-mb", a->bucket_mb, "their cap in MiB")
+      ->needs(like)
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--last-bucket-mb", a->last_bucket_mb, "the cap of the last one in MiB")
+      ->needs(like)
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--dtype", a->dtype, "f32, f64, bf16 or f16")->capture_default_str();
+  verb->add_option("--iterations", a->iterations, "calls a round; 0: as many as 0.25 s allow");
+  verb->add_option("--warmup", a->warmup, "calls before the first round")->capture_default_str();
+  verb->add_option("--rounds", a->rounds, "in which all-reduce, memcpy and library take turns")
+      ->capture_default_str();
+  verb->add_flag("--no-rivals", a->no_rivals, "measure neither memcpy nor the library's own");
+  verb->add_flag("--json", a->json, "print the record to standard output");
+  verb->add_option("--record", a->record, "write the record to this new file");
+  verb->add_flag("--quiet", a->quiet, "no progress");
+  verb->footer(kFooter);
+  verb->callback([a, command, &action] { action = [a, command] { return bench(*a, command); }; });
+}
+
+}  // namespace paceline

@@ -1,0 +1,33 @@
+// From measured all-reduces to a record of kind collective.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/comm/allreduce_bench.h"
+#include "engine/core/json.h"
+#include "results/layout.h"
+#include "results/parameters.h"
+
+namespace paceline {
+
+struct BenchSize {
+  std::size_t count = 0;  // elements
+  std::string label;      // "bucket 3", or empty
+};
+
+struct BenchFacts {
+  Point parameters;
+  Layout layout;
+  DType type = DType::f32;
+  std::size_t rounds = 0;
+  std::string library;  // "MPI_Allreduce", or empty
+  std::string backend_used, cpu_model, started_at;
+  std::vector<std::string> hosts, affinity, command;
+  bool oversubscribed = false;
+};
+
+Json bench_record(const BenchFacts& facts, const std::vector<BenchSize>& sizes,
+                  const std::vector<BenchRow>& rows);
+
+}  // namespace paceline

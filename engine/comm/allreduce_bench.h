@@ -1,0 +1,66 @@
+// How fast an all-reduce is on these ranks, beside what bounds it and what it competes with.
+//
+// A *sample* is a number of calls back to back after a barrier, divided by that number, and the
+// slowest rank's counts. Samples of the all-reduce, of a memory copy of as many bytes by every rank
+// at once, and of the library's own all-reduce are taken in turns, so that what disturbs the
+// machine disturbs all of them. Sums are checked after timing (sum_check.h).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "engine/comm/backend.h"
+
+namespace paceline {
+
+struct BenchOptions {
+  DType type = DType::f32;
+  std::size_t rounds = 5;
+  std::size_t iterations = 0;      // calls of each a round; 0: as many as the time allows
+  std::size_t warmup = 3;          // calls of each before the first round
+  double seconds_per_size = 0.25;  // of each
+  bool copies = true;              // measure memory copies
+};
+
+struct BenchTimes {
+  double median = 0, least = 0, p95 = 0;  // seconds a call, over samples
+};
+
+struct BenchRow {
+  std::size_t count = 0;  // elements
+  std::size_t samples = 0, calls = 0;
+  BenchTimes all_reduce;
+  std::optional<BenchTimes> copy, library;
+  std::size_t wrong = 0;    // elements, over all ranks
+  std::string first_wrong;  // says rank and offset
+};
+
+// Collective; every replica has one.
+class AllReduceBench {
+ public:
+  // `library` may be null. `most`: elements of the largest size.
+  AllReduceBench(Communicator& communicator, Communicator* library, std::size_t most,
+                 const BenchOptions& options);
+
+  BenchRow measure(std::size_t count);  // the same on every rank
+
+ private:
+  struct Samples;
+
+  void all_reduce(Communicator& with, std::size_t count);
+  void copy(std::size_t count);
+  template <typename Call>
+  double time(std::size_t calls, const Call& call);
+  void choose_calls(BenchRow& row);
+  BenchTimes gathered(std::vector<double> samples);
+  void check(BenchRow& row);
+
+  Communicator& communicator_;
+  Communicator* library_;
+  BenchOptions options_;
+  InlineLane lane_;
+  Memory data_, copy_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,95 @@
+// `paceline bench allreduce` as a user types it.
+#include <nlohmann/json.hpp>
+
+#include "results/names.h"
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+namespace fs = std::filesystem;
+
+const std::string kShort = "bench allreduce --iterations 2 --rounds 2 --quiet ";
+
+class CliBench : public testing::Cli {};
+
+TEST_F(CliBench, TableHasTheFieldsColumns) {
+  const Ran ran = paceline(kShort + "--gpus 2 --backend mirrored --sizes 4,4K,1M");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  for (const char* part : {"#wrong", "algbw", "busbw", "(GB/s)", "of memcpy", "1048576"}) {
+    EXPECT_TRUE(contains(ran.out, part)) << part << "\n" << ran.out;
+  }
+  EXPECT_FALSE(contains(ran.out, "MPI_Allreduce"));
+  EXPECT_FALSE(contains(ran.out, "\033"));
+}
+
+TEST_F(CliBench, EveryBackendBetweenProcessesBesideItsLibrary) {
+  for (const auto& [backend, library] :
+       {std::pair("mpi", "MPI_Allreduce"), std::pair("gloo", "gloo::allreduce")}) {
+    if (!find_name("backend", backend).built) continue;
+    const Ran ran = paceline(kShort + "--gpus 2 --json --sizes 64,64K --backend " + backend);
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const auto record = nlohmann::json::parse(ran.out);
+    EXPECT_EQ(record.at("kind"), "collective");
+    const auto& block = record.at("collective");
+    EXPECT_EQ(block.at("library"), library);
+    ASSERT_EQ(block.at("rows").size(), 2U);
+    for (const auto& row : block.at("rows")) {
+      EXPECT_EQ(row.at("wrong"), 0);
+      const double algbw = row.at("algbw_bytes_per_second"),
+                   busbw = row.at("busbw_bytes_per_second");
+      EXPECT_NEAR(algbw, row.at("bytes").get<double>() / row.at("seconds").get<double>(),
+                  algbw * 1e-5);
+      EXPECT_NEAR(busbw, algbw, algbw * 1e-5);  // 2 (n-1)/n is 1 for two
+      EXPECT_GT(row.at("library_seconds"), 0);
+    }
+  }
+}
+
+TEST_F(CliBench, BucketsOfAWorkload) {
+  const Ran ran =
+      paceline(kShort + "--gpus 2 --backend mirrored --like mnist-cnn --json --no-rivals");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto rows = nlohmann::json::parse(ran.out).at("collective").at("rows");
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i + 1 < rows.size(); ++i) sum += rows[i].at("count").get<std::size_t>();
+  EXPECT_EQ(rows.back().at("label"), "all at once");
+  EXPECT_EQ(rows.back().at("count"), sum);
+  EXPECT_GE(sum, 347146U);  // the network's parameters, each tensor padded
+  EXPECT_FALSE(rows[0].contains("memcpy_seconds"));
+}
+
+TEST_F(CliBench, RecordIsWrittenOnceAndReported) {
+  const std::string command = kShort + "--gpus 2 --backend mirrored --sizes 1K --record a.json";
+  EXPECT_EQ(paceline(command).code, 0);
+  const Ran report = paceline("report a.json");
+  EXPECT_EQ(report.code, 0) << report.err;
+  EXPECT_TRUE(contains(report.out, "backend mirrored")) << report.out;
+  EXPECT_TRUE(contains(report.out, "1024")) << report.out;
+  EXPECT_EQ(paceline("report a.json --format csv").out.find("size (B),count"), 0U);
+  expect_refused(command, 65, {"there is a record already", "a.json"});
+  expect_refused(kShort + "--sizes 1K --record no/a.json", 65, {"cannot be written", "no/a.json"});
+}
+
+TEST_F(CliBench, BadInput) {
+  expect_refused("bench", 64, {"what is required"});
+  expect_refused("bench allreduc", 64, {"allreduc"});
+  expect_refused(kShort + "--backend nul", 64, {"unknown backend \"nul\"", "\"null\"?"});
+  expect_refused(kShort + "--backend null", 64, {"sums nothing"});
+  expect_refused(kShort + "--gpus 2 --backend mpi+bf15", 64, {"unknown wrapper", "\"bf16\"?"});
+  expect_refused(kShort + "--gpus 2 --backend mpi/mirrored", 64, {"cannot be stacked"});
+  expect_refused(kShort + "--sizes 4K,no", 64, {"\"no\" is no size", "--sizes"});
+  expect_refused(kShort + "--sizes 0", 64, {"\"0\" is no size"});
+  expect_refused(kShort + "--min-bytes 1M --max-bytes 1K", 64, {"--min-bytes 1M is above"});
+  expect_refused(kShort + "--sizes 1024G", 64, {"of memory are needed", "measure smaller sizes"});
+  expect_refused(kShort + "--dtype f23", 64, {"\"f23\" cannot be summed", "\"f32\"?"});
+  expect_refused(kShort + "--like mnist-cn", 64, {"unknown workload", "\"mnist-cnn\"?"});
+  expect_refused(kShort + "--step-factor 1", 64, {"--step-factor must be 2 or more"});
+  expect_refused("bench allreduce --rounds 0", 64, {"--rounds must be 1 or more"});
+  expect_refused(kShort + "--gpus 64 --backend mirrored --cpus-per-task 64", 64, {"CPU"});
+}
+
+}  // namespace
+}  // namespace paceline

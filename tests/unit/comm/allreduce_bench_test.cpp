@@ -1,0 +1,115 @@
+#include "engine/comm/allreduce_bench.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "engine/comm/threads.h"
+
+namespace paceline {
+namespace {
+
+// Turns one bit of one element of one rank over, behind the back of a right all-reduce.
+class Corrupting final : public Communicator {
+ public:
+  Corrupting(Communicator& inner, int rank, std::size_t offset)
+      : inner_(inner), corrupt_rank_(rank), offset_(offset) {}
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  Memory allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
+  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                  std::string_view label) override {
+    inner_.all_reduce(data, count, type, lane, label);
+    lane.drain();
+    if (rank() == corrupt_rank_ && offset_ < count) static_cast<float*>(data)[offset_] += 0.5F;
+  }
+  void broadcast(void* data, std::size_t bytes, int root) override {
+    inner_.broadcast(data, bytes, root);
+  }
+  void all_gather(const void* mine, std::size_t bytes, void* all) override {
+    inner_.all_gather(mine, bytes, all);
+  }
+  void barrier() override { inner_.barrier(); }
+  void abort(std::string_view why) noexcept override { inner_.abort(why); }
+
+ private:
+  Communicator& inner_;
+  int corrupt_rank_;
+  std::size_t offset_;
+};
+
+using Body = std::function<void(Communicator&)>;
+
+void on_threads(int ranks, const Body& body) {
+  Membership membership;
+  membership.replicas_here = ranks;
+  const auto communicators = connect_threads<ThreadCommunicator>(membership);
+  std::vector<std::thread> threads;
+  for (const auto& communicator : communicators) {
+    threads.emplace_back([&body, &communicator] { body(*communicator); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+BenchOptions short_options() {
+  BenchOptions options;
+  options.rounds = 2;
+  options.iterations = 3;
+  return options;
+}
+
+TEST(AllReduceBench, EveryRankHasTheSameRow) {
+  std::mutex mutex;
+  std::vector<BenchRow> rows;
+  on_threads(3, [&](Communicator& communicator) {
+    AllReduceBench bench(communicator, &communicator, 5000, short_options());
+    const BenchRow row = bench.measure(5000);
+    std::lock_guard lock(mutex);
+    rows.push_back(row);
+  });
+  ASSERT_EQ(rows.size(), 3U);
+  for (const BenchRow& row : rows) {
+    EXPECT_EQ(row.count, 5000U);
+    EXPECT_EQ(row.wrong, 0U) << row.first_wrong;
+    EXPECT_GT(row.all_reduce.median, 0);
+    EXPECT_LE(row.all_reduce.least, row.all_reduce.median);
+    EXPECT_LE(row.all_reduce.median, row.all_reduce.p95);
+    EXPECT_EQ(row.all_reduce.median, rows[0].all_reduce.median);
+    ASSERT_TRUE(row.copy && row.library);
+    EXPECT_EQ(row.copy->median, rows[0].copy->median);
+    EXPECT_EQ(row.library->median, rows[0].library->median);
+  }
+}
+
+TEST(AllReduceBench, ACorruptedSumIsReportedWithRankAndOffset) {
+  std::mutex mutex;
+  on_threads(2, [&](Communicator& communicator) {
+    Corrupting corrupting(communicator, 1, 1234);
+    AllReduceBench bench(corrupting, nullptr, 4000, short_options());
+    const BenchRow small = bench.measure(1000);
+    const BenchRow row = bench.measure(4000);
+    std::lock_guard lock(mutex);
+    EXPECT_EQ(small.wrong, 0U);
+    EXPECT_EQ(row.wrong, 1U);
+    EXPECT_NE(row.first_wrong.find("rank 1"), std::string::npos) << row.first_wrong;
+    EXPECT_NE(row.first_wrong.find("offset 1234"), std::string::npos) << row.first_wrong;
+    EXPECT_FALSE(row.library);
+  });
+}
+
+TEST(AllReduceBench, RivalsCanBeLeftOut) {
+  on_threads(2, [&](Communicator& communicator) {
+    BenchOptions options = short_options();
+    options.copies = false;
+    options.type = DType::bf16;
+    const BenchRow row = AllReduceBench(communicator, nullptr, 100, options).measure(100);
+    EXPECT_FALSE(row.copy);
+    EXPECT_EQ(row.wrong, 0U) << row.first_wrong;
+  });
+}
+
+}  // namespace
+}  // namespace paceline
