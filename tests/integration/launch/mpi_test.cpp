@@ -1,4 +1,5 @@
 // The mpi backend and spawn_ranks() with real mpirun; the ranks are the program of ranks.cpp.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -100,6 +101,19 @@ TEST(Spawn, RanksTalkAndTheirCodePasses) {
     EXPECT_TRUE(contains(errors, "progress of " + std::string(line).substr(0, 6))) << errors;
   }
   EXPECT_FALSE(contains(errors, "-----")) << errors;
+}
+
+// mpirun reads the ranks' output for us, and ends well when its own cannot be written.
+TEST(Spawn, OutputOntoAFullDiskIsNoSuccess) {
+  const int before = dup(STDOUT_FILENO), full = open("/dev/full", O_WRONLY);
+  ASSERT_GE(full, 0);
+  dup2(full, STDOUT_FILENO);
+  const Verdict verdict = spawn(2, "talk", "0");
+  dup2(before, STDOUT_FILENO);
+  close(before);
+  close(full);
+  EXPECT_EQ(verdict.exit_code, 65);
+  EXPECT_TRUE(contains(verdict.line, "standard output could not be written")) << verdict.line;
 }
 
 TEST(Spawn, InterruptStopsTheRanks) {
