@@ -153,6 +153,11 @@ ThreadPlan threads_of(const Point& p, const Layout& layout) {
                       {asked("compute_threads"), asked("input_threads"), asked("comm_threads")});
 }
 
+Gathering gathering_of(const Point& parameters) {
+  return {*parameters.text("backend"), layout_of(parameters),
+          std::get<bool>(*parameters.find("oversubscribe"))};
+}
+
 TrainConfig config_of(const Point& p, const Layout& layout) {
   TrainConfig config;
   config.replicas = layout.gpus;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "cli/start.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
@@ -56,17 +57,21 @@ void check_same_run(const std::vector<RankCard>& cards) {
 
 }  // namespace
 
-std::vector<RankCard> call_roll(const std::vector<std::unique_ptr<Communicator>>& communicators,
+std::vector<RankCard> call_roll(std::vector<std::unique_ptr<Communicator>>& communicators,
                                 const std::vector<CpuSet>& cpus, std::uint64_t run) {
-  Communicator& first = *communicators.front();
-  std::vector<RankCard> cards(static_cast<std::size_t>(first.size()));
-  if (communicators.size() == cards.size()) {
+  const auto size = static_cast<std::size_t>(communicators.front()->size());
+  std::vector<RankCard> cards(size);
+  if (communicators.size() == size) {
     std::transform(cpus.begin(), cpus.end(), cards.begin(),
                    [run](const CpuSet& set) { return card_of(set, run); });
-  } else {
-    const RankCard mine = card_of(cpus.front(), run);
-    first.all_gather(&mine, sizeof mine, cards.data());
+    return cards;
   }
+  on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
+    const RankCard mine = card_of(cpus[i], run);
+    std::vector<RankCard> all(size);
+    communicator.all_gather(&mine, sizeof mine, all.data());
+    if (i == 0) cards = std::move(all);
+  });
   return cards;
 }
 

@@ -17,10 +17,9 @@ struct RankCard {
   std::uint64_t run = 0;         // hash of build, parameters and data
 };
 
-// The cards of all ranks, in rank order. `cpus` are those of this process's replicas. Collective:
-// the replicas of one process tell the same, so only the first communicator is used, and where one
-// process holds them all none is.
-std::vector<RankCard> call_roll(const std::vector<std::unique_ptr<Communicator>>& communicators,
+// The cards of all ranks, in rank order. `cpus` are those of this process's replicas. Collective;
+// where one process holds them all nothing is sent.
+std::vector<RankCard> call_roll(std::vector<std::unique_ptr<Communicator>>& communicators,
                                 const std::vector<CpuSet>& cpus, std::uint64_t run);
 
 // Whether replicas share CPUs; throws usage for that unless `oversubscribe`, and mismatch where a

@@ -9,9 +9,8 @@
 
 #include "cli/outcome_record.h"
 #include "cli/roll_call.h"
+#include "cli/start.h"
 #include "cli/version.h"
-#include "engine/comm/stack.h"
-#include "engine/comm/table.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -35,19 +34,6 @@ Function factory_of(const std::vector<Factory<Function>>& table, const std::stri
   throw Error(ErrorKind::internal, name + " is in names.json but not in the factory table");
 }
 
-// The CPUs of each replica of this process: first those that compute, then input, then comm. A task
-// that asks for more than there is (only with --oversubscribe) shares what there is.
-std::vector<CpuSet> replica_cpus(const Topology& topology, const Place& place, const Layout& layout,
-                                 int replicas_here) {
-  const int cpus_of_one = std::min(layout.cpus_per_task, static_cast<int>(topology.cpus.size()));
-  const CpuSet mine = cpus_of_task(topology.cpus, place, cpus_of_one);
-  std::vector<Cpu> cpus;
-  for (const Cpu& cpu : topology.cpus) {
-    if (std::find(mine.begin(), mine.end(), cpu.id) != mine.end()) cpus.push_back(cpu);
-  }
-  return split_cpus(cpus, replicas_here, layout.cpus_per_replica);
-}
-
 CpuSet part_of(const CpuSet& cpus, int from, int count) {
   const auto clamp = [&](int at) { return std::min<std::ptrdiff_t>(at, std::ssize(cpus)); };
   return {cpus.begin() + clamp(from), cpus.begin() + clamp(from + count)};
@@ -60,39 +46,38 @@ class Run {
       : request_(request),
         started_(now_seconds()),
         workload_(make_workload(request.workload)),
-        layout_(layout_of(request.parameters)),
+        gathering_(gathering_of(request.parameters)),
+        layout_(gathering_.layout),
         threads_(threads_of(request.parameters, layout_)),
         config_(config_of(request.parameters, layout_)),
-        place_(find_place(environment_of_process())),
-        replicas_here_(layout_.gpus / layout_.ntasks) {
+        place_(find_place(environment_of_process())) {
     facts_.started_at = utc_time_stamp();
   }
 
   int go() {
-    check_tasks();
+    check_tasks(gathering_, place_);
     check_target();
     set_up_log();
-    const Topology topology = topology_of_machine();
-    const bool oversubscribe = std::get<bool>(*request_.parameters.find("oversubscribe"));
-    check_mask(usable_cpus(), replicas_here_, layout_.cpus_per_replica, oversubscribe);
-    cpus_ = replica_cpus(topology, place_, layout_, replicas_here_);
-    facts_.cpu_model = topology.cpu_model;
+    Quarters quarters = find_quarters(gathering_, place_);
+    cpus_ = std::move(quarters.replicas);
+    facts_.cpu_model = quarters.cpu_model;
     load_data();
-    connect();
-    call_roll(oversubscribe);
-    TrainingOutcome outcome = train();
-    if (place_.rank == 0) finish(outcome);
-    return 0;
+    World world(gathering_, place_);
+    try {
+      return train_in(world);
+    } catch (const std::exception& error) {
+      world.abort(error.what());
+      throw;
+    }
   }
 
  private:
-  void check_tasks() const {
-    if (place_.size == layout_.ntasks) return;
-    throw Error(ErrorKind::usage,
-                fmt::format("{} tasks were started ({}), but gpus={} with backend {} is {}",
-                            place_.size, place_.evidence, layout_.gpus,
-                            *request_.parameters.text("backend"), layout_.ntasks),
-                "", fmt::format("start {} tasks or set --gpus", layout_.ntasks));
+  int train_in(World& world) {
+    facts_.backend_used = world.description();
+    call_roll(world);
+    TrainingOutcome outcome = train(world);
+    if (place_.rank == 0) finish(outcome);
+    return 0;
   }
 
   // A record that cannot be written should be known before the training, not after it.
@@ -143,28 +128,15 @@ class Run {
     facts_.data_hash = data_.hash;
   }
 
-  void connect() {
-    backend_ = make_backend(*request_.parameters.text("backend"), backend_table(), wrapper_table());
-    Membership membership;
-    membership.place = place_;
-    membership.replicas_here = replicas_here_;
-    if (const Support support = backend_->serves(membership); !support) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("backend {} cannot serve: {}", backend_->name(), support.because()));
-    }
-    communicators_ = backend_->connect(membership);
-    facts_.backend_used = backend_->description();
-  }
-
-  void call_roll(bool oversubscribe) {
+  void call_roll(World& world) {
     const std::uint64_t run =
         hash_value(build_id() + identity_hash(request_.workload, request_.parameters) + data_.hash);
-    for (const RankCard& card : paceline::call_roll(communicators_, cpus_, run)) {
+    for (const RankCard& card : paceline::call_roll(world.communicators(), cpus_, run)) {
       facts_.hosts.emplace_back(card.host.data());
       facts_.affinity.emplace_back(card.cpus.data());
       cards_.push_back(card);
     }
-    facts_.oversubscribed = check_roll(cards_, oversubscribe);
+    facts_.oversubscribed = check_roll(cards_, gathering_.oversubscribe);
     for (std::size_t r = 0; r < cards_.size(); ++r) {
       log::info("replica {} on {}: CPUs {}: {} compute, {} input, {} communication threads", r,
                 cards_[r].host.data(), cards_[r].cpus.data(), threads_.compute, threads_.input,
@@ -172,7 +144,7 @@ class Run {
     }
   }
 
-  TrainingOutcome train() {
+  TrainingOutcome train(World& world) {
     SessionSetup session;
     session.config = config_;
     session.network = &workload_.network;
@@ -187,7 +159,7 @@ class Run {
       session.report = [this](const Progress& progress) { print_progress(progress); };
     }
     setup_seconds_ = now_seconds() - started_;
-    return run_session(session, communicators_);
+    return run_session(session, world.communicators());
   }
 
   std::unique_ptr<Device> make_device(int index) const {
@@ -244,16 +216,14 @@ class Run {
   const RunRequest& request_;
   double started_;
   Workload workload_;
-  Layout layout_;
+  Gathering gathering_;
+  const Layout& layout_;
   ThreadPlan threads_;
   TrainConfig config_;
   Place place_;
-  int replicas_here_;
   double setup_seconds_ = 0;
   std::vector<CpuSet> cpus_;
   DatasetPair data_;
-  std::unique_ptr<Backend> backend_;
-  std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<RankCard> cards_;
   RunFacts facts_;
 };

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "cli/start.h"
 #include "engine/core/json.h"
 #include "engine/launch/threads.h"
 #include "engine/train/config.h"
@@ -22,6 +23,9 @@ Point resolve_parameters(const Workload& workload, const Point& given);
 
 TrainConfig config_of(const Point& parameters, const Layout& layout);
 ThreadPlan threads_of(const Point& parameters, const Layout& layout);
+
+// Parameters are resolved.
+Gathering gathering_of(const Point& parameters);
 
 // Where the record goes, and what the sweep says of the run.
 struct RecordTarget {

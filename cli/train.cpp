@@ -12,8 +12,7 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
-#include "engine/launch/program.h"
-#include "engine/launch/spawn.h"
+#include "engine/launch/status.h"
 #include "results/names.h"
 
 namespace paceline {
@@ -69,29 +68,6 @@ void read_context(const TrainOptions& options, RecordTarget& target) {
   }
 }
 
-// The ranks of a backend between processes are ours to start, unless a launcher did.
-bool must_spawn(const Layout& layout, const Place& place) {
-  return layout.ntasks > 1 && !place.launched;
-}
-
-int spawn(const RunRequest& request, const Layout& layout) {
-  const bool oversubscribe = std::get<bool>(*request.parameters.find("oversubscribe"));
-  check_mask(usable_cpus(), layout.gpus / layout.nodes, layout.cpus_per_replica, oversubscribe);
-  if (layout.nodes > 1) {
-    throw Error(ErrorKind::usage, fmt::format("{} nodes cannot be started from here", layout.nodes),
-                "", "run it under srun or mpirun in an allocation of these nodes");
-  }
-  SpawnRequest spawning;
-  spawning.command = request.command;
-  spawning.command[0] = this_program().string();
-  spawning.ranks = layout.ntasks;
-  spawning.environment = environment_of_process();
-  const Verdict outcome = spawn_ranks(spawning);
-  if (!outcome.noise.empty()) fmt::print(stderr, "{}\n", outcome.noise);
-  if (!outcome.line.empty()) fmt::print(stderr, "paceline: {}\n", outcome.line);
-  return outcome.exit_code;
-}
-
 int train(const TrainOptions& options, const std::vector<std::string>& command) {
   log::Setup logging;
   logging.level = options.verbose ? log::Level::debug : log::Level::info;
@@ -110,8 +86,8 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   read_context(options, request.target);
   const Environment environment = environment_of_process();
   const Place place = find_place(environment);
-  const Layout layout = layout_of(request.parameters);
-  if (must_spawn(layout, place)) return spawn(request, layout);
+  const Gathering gathering = gathering_of(request.parameters);
+  if (must_spawn(gathering, place)) return spawn(gathering, request.command);
   return run_rank(environment, place, [&] { return run_training(request); });
 }
 

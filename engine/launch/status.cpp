@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -119,6 +120,16 @@ int run_rank(const Environment& environment, const Place& place, const std::func
         fmt::format("internal error: {}; please report it with the command", error.what()));
   }
   return status.exit_code;
+}
+
+void leave_last_words(const Environment& environment, const Place& place, const Error& error) {
+  const auto variable = environment.find(kRunFolderVariable);
+  if (variable == environment.end() || variable->second.empty()) {
+    fmt::print(stderr, "paceline: {}\n", error.what());
+    return;
+  }
+  RankStatus status{place.rank, host_name(), getpid(), RankState::running, 0, "", 0};
+  end(variable->second, status, RankState::failed, exit_code(error.kind()), error.what());
 }
 
 }  // namespace paceline

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/launch/place.h"
 
 namespace paceline {
@@ -49,5 +50,8 @@ class RunFolder {
 // error is not thrown but becomes the exit code: the starter prints the one last line. Else just
 // work().
 int run_rank(const Environment& environment, const Place& place, const std::function<int()>& work);
+
+// For a rank that cannot return from a call: writes down its end as run_rank() would, or prints it.
+void leave_last_words(const Environment& environment, const Place& place, const Error& error);
 
 }  // namespace paceline

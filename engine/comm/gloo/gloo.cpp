@@ -9,8 +9,9 @@
 #include <string>
 
 #include "engine/comm/backend.h"
-#include "engine/comm/bootstrap/store_client.h"
+#include "engine/comm/bootstrap/client.h"
 #include "engine/comm/gloo/gloo_communicator.h"
+#include "engine/comm/threads.h"
 
 namespace paceline {
 
@@ -22,7 +23,7 @@ class Rendezvous final : public gloo::rendezvous::Store {
   Rendezvous(StoreClient& store, double seconds) : store_(store), seconds_(seconds) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
-    store_.set("gloo/" + key, {data.data(), data.size()});
+    store_.set("gloo/" + key, std::string(data.begin(), data.end()));
   }
   std::vector<char> get(const std::string& key) override {
     const std::string value = store_.get("gloo/" + key, seconds_);
@@ -55,6 +56,7 @@ class GlooBackend final : public Backend {
   }
 
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
+    if (membership.place.size == 1) return connect_threads<ThreadCommunicator>(membership);
     if (membership.store == nullptr) {
       throw Error(ErrorKind::internal, "backend gloo was given no bootstrap store");
     }

@@ -34,8 +34,7 @@ void throw_translated(const std::exception& error, int rank, int peer, bool came
   const std::string_view did = came ? "came but did not go on" : "did not come";
   throw Error(ErrorKind::stall,
               fmt::format("rank {} {} within {:.0f} s", peer, did, deadlines.abort_seconds),
-              std::string(label),
-              came ? "see which rank it waited for" : "see what it was doing")
+              std::string(label), came ? "see which rank it waited for" : "see what it was doing")
       .on_rank(rank);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/comm/bootstrap/client.h"
 #include "engine/comm/stack.h"
 #include "engine/comm/sum_check.h"
 #include "engine/comm/table.h"
@@ -129,6 +131,12 @@ int run(const std::string& text, int replicas, std::size_t largest) {
   membership.place = place;
   membership.replicas_here = replicas;
   membership.deadlines = {20, 60};
+  std::unique_ptr<StoreClient> store;
+  if (std::getenv(kStoreVariable) != nullptr) {
+    store = std::make_unique<StoreClient>(find_bootstrap(place, environment_of_process()),
+                                          place.rank, membership.deadlines.abort_seconds);
+    membership.store = store.get();
+  }
   const Support support = backend->serves(membership);
   if (!support) throw Error(ErrorKind::usage, support.because());
   auto communicators = backend->connect(membership);

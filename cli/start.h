@@ -1,0 +1,67 @@
+// How the ranks of a run come about and meet: what `train` and `bench` share.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/comm/backend.h"
+#include "engine/launch/topology.h"
+#include "results/layout.h"
+
+namespace paceline {
+
+// What the ranks are of: enough to start them and to let them meet.
+struct Gathering {
+  std::string backend;  // a stack
+  Layout layout;
+  bool oversubscribe = false;
+};
+
+// The ranks of a backend between processes are ours to start, unless a launcher did.
+bool must_spawn(const Gathering& gathering, const Place& place);
+
+// Starts `command` (of this program) as every rank, through mpirun or directly as the backend
+// wants it, hosts their bootstrap store, and prints the verdict's line. Returns the exit code.
+int spawn(const Gathering& gathering, const std::vector<std::string>& command);
+
+// Throws usage unless `place` has the tasks that the layout has.
+void check_tasks(const Gathering& gathering, const Place& place);
+
+// The CPUs of each replica of this process, and the machine they are of. A task that asks for more
+// than there is (only with --oversubscribe) shares what there is; else that is refused.
+struct Quarters {
+  std::string cpu_model;
+  std::vector<CpuSet> replicas;
+};
+Quarters find_quarters(const Gathering& gathering, const Place& place);
+
+// This process in the run's world, from meeting to parting.
+class World {
+ public:
+  // Joins the bootstrap store where one is known or needed, and connects the backend. Throws usage
+  // where it cannot serve.
+  World(const Gathering& gathering, const Place& place);
+  ~World();  // says goodbye, unless an exception passes: then the other ranks hear of a loss
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  std::vector<std::unique_ptr<Communicator>>& communicators();  // of this process's replicas
+  Backend& backend();
+  std::string description() const;  // what is really in use
+
+  // Tells the other ranks why this one ends.
+  void abort(const std::string& why) noexcept;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// `work` for each communicator of this process, each but the first on a thread of its own. An error
+// of one releases the others, and is thrown when all are back.
+void on_every_replica(std::vector<std::unique_ptr<Communicator>>& communicators,
+                      const std::function<void(Communicator&, std::size_t index)>& work);
+
+}  // namespace paceline

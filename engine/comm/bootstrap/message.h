@@ -1,0 +1,64 @@
+// What store, clients and control sockets say to each other. One message on the wire is a header of
+// 36 bytes, all integers in network order, then the key, then the value:
+//
+//   magic u32 "PCLB" | version u16 | type u16 | ticket u64 | number u64 | reserved u32 = 0
+//   key length u32 | value length u32
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+inline constexpr std::size_t kLargestKey = 1024;
+inline constexpr std::size_t kLargestValue = 1 << 20;
+// Before the handshake nobody may make the other side keep more than this.
+inline constexpr std::size_t kLargestGreeting = 1024;
+
+enum class MessageType : std::uint16_t {
+  hello_store = 1,  // client: number = rank, key = token, value = host name
+  hello_control,    // the same, for the connection that stands for the rank's life
+  welcome,          // server: number = ranks of the world
+  wrong_token,      // server, then it closes
+  refused,          // server, value = why, then it closes
+  set,              // client: ticket, key, value
+  set_done,         // server: ticket
+  get,              // client: ticket, key; a newer one replaces it
+  got,              // server, once the key is set: ticket, value
+  goodbye,          // either side: what follows is a clean end
+  abort,            // client: value = why
+  gone,             // server: number = rank, value = why
+  ask_late,         // client: ticket
+  late,             // server: ticket, number = rank; one for each late rank
+  late_end,         // server: ticket
+  ask_progress,     // server: ticket
+  progress,         // client: ticket, number
+};
+
+struct Message {
+  MessageType type;
+  std::uint64_t ticket = 0, number = 0;
+  std::string key = {}, value = {};
+};
+
+std::string encode(const Message& message);
+
+// Bytes in, messages out. Used by both sides.
+class MessageParser {
+ public:
+  explicit MessageParser(std::size_t largest_value) : largest_value_(largest_value) {}
+  void allow(std::size_t largest_value) { largest_value_ = largest_value; }
+
+  void feed(std::string_view bytes) { bytes_ += bytes; }
+  // The next whole message, if it has come. Throws input where the bytes are no message of ours,
+  // as soon as that shows; after that the connection is of no use.
+  std::optional<Message> next();
+
+ private:
+  std::size_t largest_value_;
+  std::string bytes_;
+};
+
+}  // namespace paceline

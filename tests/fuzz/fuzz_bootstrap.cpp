@@ -1,0 +1,35 @@
+// Bytes from an untrusted connection, in two pieces whose border the first byte chooses. What is
+// understood must come out as the bytes that went in, and the server's mind must survive it.
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/comm/bootstrap/desk.h"
+#include "engine/core/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::size_t border = bytes.empty() ? 0 : data[0] % bytes.size();
+  paceline::MessageParser parser(paceline::kLargestValue);
+  paceline::Desk desk("token", 4);
+  std::vector<paceline::Desk::Answer> answers;
+  std::string again;
+  double now = 0;
+  try {
+    for (const std::string_view piece : {bytes.substr(0, border), bytes.substr(border)}) {
+      parser.feed(piece);
+      while (const auto message = parser.next()) {
+        again += encode(*message);
+        if (bytes.substr(0, again.size()) != again) std::abort();
+        desk.receive(0, *message, now += 0.3, answers);
+      }
+    }
+    desk.end(0, answers);
+    desk.tick(now + 2, answers);
+    if (desk.next_tick()) std::abort();
+  } catch (const paceline::Error&) {
+  }
+  return 0;
+}

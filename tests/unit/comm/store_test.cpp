@@ -1,0 +1,274 @@
+// The bootstrap store: server and clients in one process, threads as ranks.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "engine/comm/bootstrap/client.h"
+#include "engine/comm/bootstrap/server.h"
+#include "tests/support/expect_error.h"
+#include "tests/unit/comm/worlds.h"
+
+namespace paceline {
+namespace {
+
+TEST(Store, RanksFindEachOther) {
+  constexpr int kRanks = 4;
+  World world(kRanks);
+  std::vector<std::thread> threads;
+  std::vector<std::string> seen(kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      StoreClient client(world.where, rank, kPatience);
+      client.set("address/" + std::to_string(rank), "node" + std::to_string(rank));
+      for (int other = 0; other < kRanks; ++other) {
+        seen[static_cast<std::size_t>(rank)] +=
+            client.get("address/" + std::to_string(other), kPatience) + " ";
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& all : seen) EXPECT_EQ(all, "node0 node1 node2 node3 ");
+}
+
+TEST(Store, GetWaitsForTheSet) {
+  World world(2);
+  StoreClient waiting(world.where, 0, kPatience), late(world.where, 1, kPatience);
+  std::thread thread([&] {
+    poll(nullptr, 0, 100);
+    late.set("key", "value");
+  });
+  EXPECT_EQ(waiting.get("key", kPatience), "value");
+  thread.join();
+}
+
+TEST(Store, GetTimesOutAndTheNextOneIsNotAnsweredWithItsValue) {
+  World world(2);
+  StoreClient client(world.where, 0, kPatience), other(world.where, 1, kPatience);
+  expect_error(ErrorKind::stall, {"rank 1's address did not come within 50 ms"},
+               [&] { client.get("address/1", 0.05, "rank 1's address"); });
+  expect_error(ErrorKind::stall, {"\"address/1\" did not come"},
+               [&] { client.get("address/1", 0.05); });
+  other.set("address/1", "too late");
+  other.set("other", "asked for");
+  EXPECT_EQ(client.get("other", kPatience), "asked for");
+}
+
+TEST(Store, LimitsOfSize) {
+  World world(1);
+  StoreClient client(world.where, 0, kPatience);
+  const std::string largest(kLargestValue, 'x'), key(kLargestKey, 'k');
+  client.set(key, largest);
+  EXPECT_EQ(client.get(key, kPatience), largest);
+  expect_error(ErrorKind::internal, {"value of 1048577 bytes"},
+               [&] { client.set("key", largest + "x"); });
+  expect_error(ErrorKind::internal, {"key of 1025 bytes"}, [&] { client.set(key + "k", ""); });
+}
+
+TEST(Store, LocalAddressIsOnTheRouteToTheServer) {
+  World world(1);
+  EXPECT_EQ(StoreClient(world.where, 0, kPatience).local_address(), "127.0.0.1");
+}
+
+TEST(Store, SpeaksIpv6) {
+  BootstrapAddress where = any_port("::1");
+  if (const auto probe = listen_at(resolve("::1").front(), 0); !probe) GTEST_SKIP() << "no IPv6";
+  StoreServer server(where, 1);
+  EXPECT_TRUE(server.address().starts_with("[::1]:")) << server.address();
+  where.ports = {port_of(server)};
+  StoreClient client(where, 0, kPatience);
+  client.set("key", "value");
+  EXPECT_EQ(client.get("key", kPatience), "value");
+  EXPECT_EQ(client.local_address(), "::1");
+}
+
+TEST(Store, ATakenPortIsPassedOver) {
+  World taken(1);
+  BootstrapAddress where = any_port();
+  where.ports = {port_of(taken.server), 0};
+  StoreServer server(where, 1);
+  EXPECT_NE(port_of(server), port_of(taken.server));
+  where.ports.pop_back();
+  expect_error(ErrorKind::usage, {"127.0.0.1", "PACELINE_PORTS"}, [&] { StoreServer(where, 1); });
+}
+
+TEST(Store, BindsOnlyWhereTold) {
+  expect_error(ErrorKind::usage, {"every interface"}, [] { StoreServer(any_port("0.0.0.0"), 1); });
+  expect_error(ErrorKind::usage, {"every interface"}, [] { StoreServer(any_port("::"), 1); });
+  // 192.0.2.0/24 is for documentation: no machine has it.
+  expect_error(ErrorKind::usage, {"192.0.2.1", "no address of this machine"},
+               [] { StoreServer(any_port("192.0.2.1"), 1); });
+  BootstrapAddress across = any_port();
+  across.across_nodes = true;
+  expect_error(ErrorKind::usage, {"loopback", "PACELINE_STORE"}, [&] { StoreServer(across, 1); });
+}
+
+// Answers one connection after another as something that is not Paceline.
+class Stranger {
+ public:
+  explicit Stranger(std::string says) : socket_(listen_at(loopback(), 0)) {
+    thread_ = std::thread([this, says = std::move(says)] {
+      while (!done_) {
+        Descriptor peer(accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+        if (!peer) {
+          poll(nullptr, 0, 5);
+          continue;
+        }
+        ++met_;
+        send_all(peer, says, Deadline(1));
+        std::string bytes;
+        while (!done_ && receive(peer, bytes) == Transfer::some) continue;
+      }
+    });
+  }
+  ~Stranger() {
+    done_ = true;
+    thread_.join();
+  }
+  std::uint16_t port() const { return local_port_of(socket_); }
+  int met() const { return met_; }
+
+ private:
+  Descriptor socket_;
+  std::atomic<bool> done_{false};
+  std::atomic<int> met_{0};
+  std::thread thread_;
+};
+
+TEST(Store, AStrangersServiceOnAPortIsPassedOver) {
+  Stranger stranger("SSH-2.0-OpenSSH_9.2\r\n");
+  World world(1);
+  BootstrapAddress where = world.where;
+  where.ports = {stranger.port(), port_of(world.server)};
+  StoreClient client(where, 0, kPatience);
+  EXPECT_EQ(client.server(), world.server.address());
+  EXPECT_EQ(stranger.met(), 1);
+}
+
+TEST(Store, AnotherRunsStoreOnAPortIsPassedOver) {
+  StoreServer other(
+      [] {
+        BootstrapAddress address = any_port();
+        address.token = "another run's";
+        return address;
+      }(),
+      1);
+  World world(1);
+  BootstrapAddress where = world.where;
+  where.ports = {port_of(other), port_of(world.server)};
+  EXPECT_EQ(StoreClient(where, 0, kPatience).server(), world.server.address());
+}
+
+TEST(Store, AWrongTokenIsRefusedAndTheUserHearsIt) {
+  World world(2);
+  BootstrapAddress wrong = world.where;
+  wrong.token = "wrong token!";
+  expect_error(ErrorKind::usage, {"wrong token", "PACELINE_TOKEN"},
+               [&] { StoreClient(wrong, 0, kPatience); });
+  // A set that follows a wrong token without waiting for the answer changes nothing.
+  const Descriptor socket = connect_to_port(port_of(world.server));
+  Message hello{MessageType::hello_store, 0, 0, wrong.token, "here"};
+  Message set{MessageType::set, 1, 0, "key", "theirs"};
+  ASSERT_TRUE(send_all(socket, encode(hello) + encode(set), Deadline(kPatience)));
+  std::string bytes;
+  while (wait_for(socket, POLLIN, Deadline(kPatience)) &&
+         receive(socket, bytes) == Transfer::some) {
+  }
+  MessageParser parser(kLargestGreeting);
+  parser.feed(bytes);
+  EXPECT_EQ(parser.next()->type, MessageType::wrong_token);
+  EXPECT_FALSE(parser.next().has_value());
+  StoreClient client(world.where, 1, kPatience);
+  expect_error(ErrorKind::stall, {"key"}, [&] { client.get("key", 0.05); });
+}
+
+TEST(Store, RanksOutsideTheWorldAreRefused) {
+  World world(2);
+  expect_error(ErrorKind::mismatch, {"rank 2", "world of 2 ranks"},
+               [&] { StoreClient(world.where, 2, kPatience); });
+}
+
+TEST(Store, NobodyThere) {
+  const std::uint16_t port = port_of(World(1).server);
+  BootstrapAddress where = any_port();
+  where.ports = {port};
+  expect_error(ErrorKind::stall, {"rank 0", "within 200 ms", std::to_string(port)},
+               [&] { StoreClient(where, 0, 0.2); });
+}
+
+TEST(Store, AClientThatComesFirstWaitsForTheServer) {
+  auto world = std::make_unique<World>(1);
+  const BootstrapAddress where = world->where;
+  world.reset();
+  std::unique_ptr<StoreServer> server;
+  std::thread thread([&] {
+    poll(nullptr, 0, 200);
+    server = std::make_unique<StoreServer>(where, 1);
+  });
+  StoreClient client(where, 0, kPatience);
+  client.set("key", "value");
+  thread.join();
+}
+
+TEST(Store, RubbishDoesNotDisturbOthers) {
+  World world(2);
+  StoreClient client(world.where, 0, kPatience);
+  client.set("key", "value");
+  std::vector<Descriptor> sockets;
+  const std::string hello =
+      encode(Message{MessageType::hello_store, 0, 1, world.where.token, "here"});
+  const std::string rubbish[] = {"GET / HTTP/1.1\r\n\r\n",
+                                 std::string(100000, '\0'),
+                                 hello + hello,
+                                 hello + "x",
+                                 encode(Message{MessageType::set, 1, 0, "key", "theirs"}),
+                                 hello + encode(Message{MessageType::goodbye}),
+                                 hello.substr(0, 20)};
+  for (const std::string& bytes : rubbish) {
+    sockets.push_back(connect_to_port(port_of(world.server)));
+    send_all(sockets.back(), bytes, Deadline(kPatience));
+  }
+  // All but the last, which may still become a greeting, are dropped.
+  for (std::size_t i = 0; i + 1 < sockets.size(); ++i) {
+    std::string bytes;
+    Transfer result = Transfer::some;
+    while (result != Transfer::ended && wait_for(sockets[i], POLLIN, Deadline(kPatience))) {
+      result = receive(sockets[i], bytes);
+    }
+    EXPECT_EQ(result, Transfer::ended) << i;
+  }
+  EXPECT_EQ(client.get("key", kPatience), "value");
+}
+
+TEST(Store, SilentStrangersAreDroppedAndHoldNoSlotForLong) {
+  World world(1);
+  std::vector<Descriptor> silent;
+  for (int i = 0; i < 300; ++i) silent.push_back(connect_to_port(port_of(world.server)));
+  StoreClient client(world.where, 0, kPatience);
+  client.set("key", "value");
+  EXPECT_TRUE(wait_for(silent.front(), POLLIN, Deadline(kPatience)));
+}
+
+TEST(Store, AVanishedServerIsAPeerLost) {
+  auto world = std::make_unique<World>(1);
+  StoreClient client(world->where, 0, kPatience);
+  world.reset();
+  expect_error(ErrorKind::peer_lost, {"store is gone"}, [&] { client.get("key", kPatience); });
+}
+
+TEST(Store, AWaitCanBeInterrupted) {
+  World world(1);
+  StoreClient client(world.where, 0, kPatience);
+  std::thread thread([&] {
+    poll(nullptr, 0, 100);
+    client.interrupt("rank 2 on n02 is gone");
+  });
+  expect_error(ErrorKind::peer_lost, {"rank 2 on n02 is gone"},
+               [&] { client.get("key", kPatience); });
+  thread.join();
+}
+
+}  // namespace
+}  // namespace paceline
