@@ -16,8 +16,9 @@ namespace paceline {
 
 namespace {
 
+// Of one rank; where several are named, of one of these.
 struct Death {
-  int rank = 0;
+  std::vector<int> ranks;
   int signal = 0;
 };
 
@@ -35,28 +36,49 @@ std::optional<Death> death_by_open_mpi(std::string_view noise) {
   const auto rank = number_after(noise, "process rank ");
   const auto signal = number_after(noise, "on signal ");
   if (!rank || !signal) return std::nullopt;
-  return Death{*rank, *signal};
+  return Death{{*rank}, *signal};
 }
 
-// "PID 4242 RUNNING AT n" and, after it, "EXIT STRING: Killed (signal 9)".
-std::optional<Death> death_by_hydra(std::string_view noise,
-                                    const std::vector<RankStatus>& statuses) {
-  const std::size_t block = noise.find("BAD TERMINATION");
-  if (block == std::string_view::npos) return std::nullopt;
-  noise.remove_prefix(block);
-  const auto pid = number_after(noise, " PID ");
-  const auto signal = number_after(noise, "(signal ");
-  if (!pid || !signal) return std::nullopt;
-  for (const RankStatus& status : statuses) {
-    if (status.pid == *pid) return Death{status.rank, *signal};
+bool told_its_end(int rank, const std::vector<RankStatus>& statuses) {
+  return std::any_of(statuses.begin(), statuses.end(), [&](const RankStatus& status) {
+    return status.rank == rank && status.state != RankState::running;
+  });
+}
+
+// Ranks that did not write down how they ended.
+std::vector<int> unheard(int ranks, const std::vector<RankStatus>& statuses) {
+  std::vector<int> gone;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (!told_its_end(rank, statuses)) gone.push_back(rank);
   }
-  return std::nullopt;
+  return gone;
 }
 
-std::optional<Death> death_in(const LauncherWords& words, const std::vector<RankStatus>& statuses) {
+// "PID 4242 RUNNING AT n" and, after it, "EXIT STRING: Killed (signal 9)". It is the first rank
+// whose end was bad when Hydra looked, and Hydra kills the others at once: the one that died by
+// itself may be a later one, if that wrote down no end.
+std::optional<Death> death_by_hydra(int ranks, std::string_view words,
+                                    const std::vector<RankStatus>& statuses) {
+  const std::size_t block = words.find("BAD TERMINATION");
+  if (block == std::string_view::npos) return std::nullopt;
+  words.remove_prefix(block);
+  const auto pid = number_after(words, " PID ");
+  const auto signal = number_after(words, "(signal ");
+  const auto named = std::find_if(statuses.begin(), statuses.end(),
+                                  [&](const RankStatus& status) { return status.pid == pid; });
+  if (!pid || !signal || named == statuses.end()) return std::nullopt;
+  Death death{{named->rank}, *signal};
+  for (const int rank : unheard(ranks, statuses)) {
+    if (rank > named->rank) death.ranks.push_back(rank);
+  }
+  return death;
+}
+
+std::optional<Death> death_in(int ranks, const LauncherWords& words,
+                              const std::vector<RankStatus>& statuses) {
   if (const auto death = death_by_open_mpi(words.errors)) return death;
-  const auto death = death_by_hydra(words.errors, statuses);  // Intel MPI's
-  return death ? death : death_by_hydra(words.output, statuses);
+  const auto death = death_by_hydra(ranks, words.errors, statuses);  // Intel MPI's
+  return death ? death : death_by_hydra(ranks, words.output, statuses);
 }
 
 bool is_own(const RankStatus& status) {
@@ -95,14 +117,19 @@ std::string host_of(int rank, const std::vector<RankStatus>& statuses) {
   return "";
 }
 
+std::string name_of(const Death& death, const std::vector<RankStatus>& statuses) {
+  const int first = death.ranks.front();
+  return death.ranks.size() == 1 ? fmt::format("rank {}{}", first, host_of(first, statuses))
+                                 : fmt::format("one of ranks {}", fmt::join(death.ranks, ", "));
+}
+
 Verdict killed(const Death& death, const std::vector<RankStatus>& statuses) {
-  const Error error(
-      ErrorKind::peer_lost,
-      fmt::format("rank {}{} died of signal {} ({})", death.rank, host_of(death.rank, statuses),
-                  death.signal, strsignal(death.signal)),
-      "",
-      death.signal == SIGKILL ? "see the kernel's log: most often memory ran out"
-                              : "please report it with the command");
+  const Error error(ErrorKind::peer_lost,
+                    fmt::format("{} died of signal {} ({})", name_of(death, statuses), death.signal,
+                                strsignal(death.signal)),
+                    "",
+                    death.signal == SIGKILL ? "see the kernel's log: most often memory ran out"
+                                            : "please report it with the command");
   return {exit_code(error.kind()), error.what(), ""};
 }
 
@@ -112,21 +139,6 @@ int worst_code_of_done(const std::vector<RankStatus>& statuses) {
     if (status.state == RankState::done) code = std::max(code, status.exit_code);
   }
   return code;
-}
-
-bool told_its_end(int rank, const std::vector<RankStatus>& statuses) {
-  return std::any_of(statuses.begin(), statuses.end(), [&](const RankStatus& status) {
-    return status.rank == rank && status.state != RankState::running;
-  });
-}
-
-// Ranks that did not write down how they ended.
-std::vector<int> unheard(int ranks, const std::vector<RankStatus>& statuses) {
-  std::vector<int> gone;
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (!told_its_end(rank, statuses)) gone.push_back(rank);
-  }
-  return gone;
 }
 
 Verdict verdict_of(const Error& error, const std::string& noise = "") {
@@ -195,7 +207,7 @@ Verdict launcher_failed(const Watch& launcher, const std::string& when, const st
 std::optional<Death> death_of_child(const std::vector<ChildEnd>& ends) {
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
     if (ends[rank].signal == 0 || ends[rank].told_to_stop) continue;
-    return Death{static_cast<int>(rank), ends[rank].signal};
+    return Death{{static_cast<int>(rank)}, ends[rank].signal};
   }
   return std::nullopt;
 }
@@ -232,7 +244,7 @@ Verdict of_badly_ended_child(const std::vector<ChildEnd>& ends) {
 Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
               const LauncherWords& words) {
   Sight sight;
-  sight.death = death_in(words, statuses);
+  sight.death = death_in(ranks, words, statuses);
   sight.vanished = unheard(ranks, statuses);
   sight.of_vanished = statuses.empty()
                           ? launcher_failed(launcher, "before any rank began", words.errors)

@@ -32,6 +32,11 @@ bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
+bool is_hydra() {
+  const auto launcher = find_launcher(environment_of_process());
+  return launcher && launcher->make == LauncherMake::hydra;
+}
+
 std::string run_shell(const std::string& script) {
   return output_of({"/bin/sh", "-c", script}, 60);
 }
@@ -59,7 +64,9 @@ TEST(Mpi, TestVariableIsChecked) {
 TEST(Spawn, KilledRankIsNamed) {
   const Verdict verdict = spawn(3, "failing", "killed");
   EXPECT_EQ(verdict.exit_code, 71);
-  EXPECT_TRUE(contains(verdict.line, "rank 1")) << verdict.line;
+  // MPICH cannot always tell it from those that it killed itself.
+  const bool named = contains(verdict.line, "rank 1 ");
+  EXPECT_TRUE(named || (is_hydra() && contains(verdict.line, "one of ranks "))) << verdict.line;
   EXPECT_TRUE(contains(verdict.line, "died of signal 9 (Killed)")) << verdict.line;
   EXPECT_EQ(verdict.noise, "");
 }
