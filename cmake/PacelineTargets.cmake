@@ -59,6 +59,10 @@ function(paceline_test name)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
     ENVIRONMENT "${ARG_ENVIRONMENT}")
+  if(PACELINE_LAUNCHER_FOLDER)  # see tests/CMakeLists.txt
+    set_tests_properties(${name} PROPERTIES
+      ENVIRONMENT_MODIFICATION "PATH=path_list_prepend:${PACELINE_LAUNCHER_FOLDER}")
+  endif()
 endfunction()
 
 function(paceline_register kind name)

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -43,7 +44,7 @@ std::vector<std::string> as_assignments(const Environment& environment) {
 }
 
 // Between fork and exec: only calls that are safe there.
-[[noreturn]] void become(char** arguments, char** environment, int error_pipe, bool capture_output,
+[[noreturn]] void become(char** arguments, char** environment, int error_pipe, int output,
                          pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -54,10 +55,30 @@ std::vector<std::string> as_assignments(const Environment& environment) {
   const int nothing = open("/dev/null", O_RDONLY);
   dup2(nothing, STDIN_FILENO);
   dup2(error_pipe, STDERR_FILENO);
-  if (capture_output) dup2(error_pipe, STDOUT_FILENO);
+  if (output != STDOUT_FILENO) dup2(output, STDOUT_FILENO);
   execve(arguments[0], arguments, environment);
   _exit(127);
 }
+
+struct Pipe {
+  int read_end = -1, write_end = -1;
+
+  Pipe() = default;
+  ~Pipe() {
+    for (const int end : {read_end, write_end}) {
+      if (end >= 0) close(end);
+    }
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  void open() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot make a pipe");
+    read_end = ends[0];
+    write_end = ends[1];
+  }
+};
 
 class BlockedSignals {
  public:
@@ -95,7 +116,8 @@ bool asks_to_stop(int number) {
 }
 
 // False at end of file.
-bool hear_some(int pipe, const std::function<void(std::string_view)>& hear) {
+template <typename Hear>
+bool hear_some(int pipe, const Hear& hear) {
   std::array<char, 4096> buffer;
   const ssize_t got = read(pipe, buffer.data(), buffer.size());
   if (got > 0) hear({buffer.data(), static_cast<std::size_t>(got)});
@@ -110,24 +132,25 @@ bool readable(int descriptor, int milliseconds) {
 }  // namespace
 
 Child::Child(const ChildSetup& setup) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot make a pipe");
+  Pipe errors, output;
+  errors.open();
+  if (setup.separate_output) output.open();
   const auto assignments = as_assignments(setup.environment);
   const auto arguments = as_arguments(setup.command);
   const auto environment = as_arguments(assignments);
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) {
-    become(const_cast<char**>(arguments.data()), const_cast<char**>(environment.data()), ends[1],
-           setup.capture_output, parent);
+    const int to = setup.separate_output  ? output.write_end
+                   : setup.capture_output ? errors.write_end
+                                          : STDOUT_FILENO;
+    become(const_cast<char**>(arguments.data()), const_cast<char**>(environment.data()),
+           errors.write_end, to, parent);
   }
-  close(ends[1]);
-  if (pid_ < 0) {
-    close(ends[0]);
-    fail("cannot start a process");
-  }
+  if (pid_ < 0) fail("cannot start a process");
   setpgid(pid_, pid_);  // here too, so that signal() finds the group at once
-  pipe_ = ends[0];
+  pipe_ = std::exchange(errors.read_end, -1);
+  output_pipe_ = std::exchange(output.read_end, -1);
 }
 
 Child::~Child() {
@@ -136,6 +159,7 @@ Child::~Child() {
     waitpid(pid_, nullptr, 0);
   }
   close(pipe_);
+  if (output_pipe_ >= 0) close(output_pipe_);
 }
 
 void Child::signal(int number) noexcept {
@@ -163,51 +187,63 @@ namespace {
 // Children with what is still to be done to them.
 class Family {
  public:
-  Family(const std::vector<ChildSetup>& setups, const ChildLimits& limits) : limits_(limits) {
-    for (const ChildSetup& setup : setups) {
-      children_.push_back({std::make_unique<Child>(setup), {}, false, true});
+  Family(const std::vector<ChildSetup>& setups, const ChildLimits& limits, const HearChild& hear,
+         const HearChild& hear_output)
+      : limits_(limits) {
+    for (std::size_t i = 0; i < setups.size(); ++i) {
+      const auto& child = *children_.emplace_back(std::make_unique<Child>(setups[i]));
+      voices_.push_back({i, child.pipe(), &hear});
+      if (child.output_pipe() >= 0) voices_.push_back({i, child.output_pipe(), &hear_output});
     }
+    ends_.resize(setups.size());
+    ended_.resize(setups.size());
     if (limits.run > 0) limit_at_ = now_seconds() + limits.run;
   }
 
   bool all_ended() {
     bool all = true;
-    for (Member& member : children_) {
-      if (!member.ended && member.child->ended(member.end)) {
-        member.ended = true;
-        const bool badly = member.end.exit_code != 0 || member.end.signal != 0;
+    for (std::size_t i = 0; i < children_.size(); ++i) {
+      if (!ended_[i] && children_[i]->ended(ends_[i])) {
+        ended_[i] = true;
+        const bool badly = ends_[i].exit_code != 0 || ends_[i].signal != 0;
         if (badly) survivors_at_ = std::min(survivors_at_, now_seconds() + limits_.survivors);
       }
-      all = all && member.ended;
+      all = all && ended_[i];
     }
     return all;
   }
 
   // Until somebody says something, a signal comes, or half a second has passed.
-  template <typename Hear>
-  void listen(int signals, const Hear& hear) {
+  void listen(int signals) {
     std::vector<pollfd> entries = {{signals, POLLIN, 0}};
-    for (const Member& member : children_) {
-      entries.push_back({member.speaking ? member.child->pipe() : -1, POLLIN, 0});
+    for (const Voice& voice : voices_) {
+      entries.push_back({voice.speaking ? voice.pipe : -1, POLLIN, 0});
     }
     poll(entries.data(), entries.size(), 500);
-    for (std::size_t i = 0; i < children_.size(); ++i) {
-      if (entries[i + 1].revents != 0) hear_from(i, hear);
+    for (std::size_t i = 0; i < voices_.size(); ++i) {
+      if (entries[i + 1].revents != 0) hear_from(voices_[i]);
     }
   }
 
   // A grandchild may hold the pipe open for ever; what was said before the end is there already.
-  template <typename Hear>
-  void last_words(const Hear& hear) {
-    for (std::size_t i = 0; i < children_.size(); ++i) {
-      while (children_[i].speaking && readable(children_[i].child->pipe(), 100)) hear_from(i, hear);
+  void last_words() {
+    for (Voice& voice : voices_) {
+      while (voice.speaking && readable(voice.pipe, 100)) hear_from(voice);
     }
   }
 
   void signal(int number) noexcept {
-    for (Member& member : children_) member.child->signal(number);
+    for (const auto& child : children_) child->signal(number);
   }
-  void kill_after(double seconds) { kill_at_ = now_seconds() + seconds; }
+
+  // Those that still run have the grace to end.
+  void stop(int number) {
+    signal(number);
+    for (std::size_t i = 0; i < ends_.size(); ++i) {
+      if (!ended_[i]) ends_[i].told_to_stop = true;
+    }
+    kill_at_ = std::min(kill_at_, now_seconds() + limits_.grace);
+  }
 
   // True where the limit of the run has just passed.
   bool enforce() {
@@ -215,35 +251,32 @@ class Family {
     const bool timed_out = now > limit_at_, survivors_late = now > survivors_at_;
     if (timed_out) limit_at_ = kNever;
     if (survivors_late) survivors_at_ = kNever;
-    if (timed_out || survivors_late) {
-      signal(SIGTERM);
-      kill_at_ = std::min(kill_at_, now + limits_.grace);
-    }
+    if (timed_out || survivors_late) stop(SIGTERM);
     if (now > kill_at_) signal(SIGKILL);
     return timed_out;
   }
 
-  std::vector<ChildEnd> ends() const {
-    std::vector<ChildEnd> ends;
-    for (const Member& member : children_) ends.push_back(member.end);
-    return ends;
-  }
+  const std::vector<ChildEnd>& ends() const { return ends_; }
 
  private:
-  struct Member {
-    std::unique_ptr<Child> child;
-    ChildEnd end;
-    bool ended, speaking;
+  struct Voice {
+    std::size_t child;
+    int pipe;
+    const HearChild* hear;
+    bool speaking = true;
   };
 
-  template <typename Hear>
-  void hear_from(std::size_t i, const Hear& hear) {
-    children_[i].speaking =
-        hear_some(children_[i].child->pipe(), [&](std::string_view text) { hear(i, text); });
+  static void hear_from(Voice& voice) {
+    voice.speaking = hear_some(voice.pipe, [&](std::string_view text) {
+      if (*voice.hear) (*voice.hear)(voice.child, text);
+    });
   }
 
   ChildLimits limits_;
-  std::vector<Member> children_;
+  std::vector<std::unique_ptr<Child>> children_;
+  std::vector<Voice> voices_;
+  std::vector<ChildEnd> ends_;
+  std::vector<bool> ended_;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   double limit_at_ = kNever, survivors_at_ = kNever;  // SIGTERM
   double kill_at_ = kNever;
@@ -251,24 +284,25 @@ class Family {
 
 }  // namespace
 
-WatchOfMany watch_children(const std::vector<ChildSetup>& setups,
-                           const std::function<void(std::size_t, std::string_view)>& hear,
-                           const ChildLimits& limits) {
+WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const HearChild& hear,
+                           const ChildLimits& limits, const HearChild& hear_output) {
   const BlockedSignals signals;
-  Family family(setups, limits);
+  Family family(setups, limits, hear, hear_output);
   WatchOfMany watch;
   while (!family.all_ended()) {
-    family.listen(signals.descriptor(), hear);
+    family.listen(signals.descriptor());
     while (const int number = signals.next()) {
       if (number == SIGCHLD) continue;
-      family.signal(number);
-      if (!asks_to_stop(number) || watch.stopped_by != 0) continue;
-      watch.stopped_by = number;
-      family.kill_after(limits.grace);
+      if (asks_to_stop(number) && watch.stopped_by == 0) {
+        watch.stopped_by = number;
+        family.stop(number);
+      } else {
+        family.signal(number);
+      }
     }
     if (family.enforce()) watch.timed_out = true;
   }
-  family.last_words(hear);
+  family.last_words();
   watch.ends = family.ends();
   return watch;
 }

@@ -16,13 +16,15 @@ namespace paceline {
 struct ChildSetup {
   std::vector<std::string> command;  // a path and its arguments
   Environment environment;
-  bool capture_output = false;  // standard output goes into the pipe too, else where ours goes
+  // Standard output goes where ours goes, or into the pipe too, or into a pipe of its own.
+  bool capture_output = false, separate_output = false;
 };
 
 // How it ended: exit code, or the signal that killed it.
 struct ChildEnd {
   int exit_code = 0;
   int signal = 0;
+  bool told_to_stop = false;  // by us, before: then the rest is a consequence, not a cause
 };
 
 class Child {
@@ -35,13 +37,14 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   int pipe() const { return pipe_; }
+  int output_pipe() const { return output_pipe_; }  // -1: no pipe of its own
   void signal(int number) noexcept;
   // Never blocks. What an ended child leaves in its process group is killed.
   bool ended(ChildEnd& end);
 
  private:
   pid_t pid_ = -1;
-  int pipe_ = -1;
+  int pipe_ = -1, output_pipe_ = -1;
   bool reaped_ = false;
 };
 
@@ -64,13 +67,14 @@ struct WatchOfMany {
   bool timed_out = false;
 };
 
-// Waits for children while passing what each says to `hear`, and passing SIGINT, SIGTERM, SIGHUP,
-// SIGUSR1 and SIGUSR2 that we get on to them. After SIGINT, SIGTERM or SIGHUP they have the grace
-// to end, then they are killed. Call from the main thread, before others are started: signals that
-// another thread takes cannot be passed on.
-WatchOfMany watch_children(const std::vector<ChildSetup>& setups,
-                           const std::function<void(std::size_t, std::string_view)>& hear,
-                           const ChildLimits& limits = {});
+using HearChild = std::function<void(std::size_t child, std::string_view text)>;
+
+// Waits for children while passing what each says to `hear` (and its separate standard output to
+// `hear_output`), and passing SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 that we get on to them.
+// After SIGINT, SIGTERM or SIGHUP they have the grace to end, then they are killed. Call from the
+// main thread, before others are started: signals that another thread takes cannot be passed on.
+WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const HearChild& hear,
+                           const ChildLimits& limits = {}, const HearChild& hear_output = {});
 
 // The same for one.
 Watch watch_child(const ChildSetup& setup, const std::function<void(std::string_view)>& hear,

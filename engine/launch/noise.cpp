@@ -9,14 +9,22 @@ namespace {
 
 constexpr std::size_t kRuleLength = 60;  // Open MPI's rules have 74 characters, MPICH's 83
 
-// "[host:1234]": undecided while it may still become one.
+// "[host:1234]", or MPICH's "[proxy:0:0@host]": undecided while it may still become one.
 bool may_be_tag(std::string_view text) {
   return std::all_of(text.begin() + 1, text.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':' || c == ',';
+    return std::isalnum(c) != 0 ||
+           std::string_view(".-_:,@").find(static_cast<char>(c)) != std::string_view::npos;
   });
 }
 
+bool is_hydra_tag(std::string_view text) {
+  const std::size_t close = text.find(']');
+  return (text.starts_with("[mpiexec@") || text.starts_with("[proxy:")) &&
+         close != std::string_view::npos && may_be_tag(text.substr(0, close));
+}
+
 bool is_tag(std::string_view text) {
+  if (is_hydra_tag(text)) return true;
   const std::size_t close = text.find(']'), colon = text.rfind(':', close);
   return close != std::string_view::npos && colon != std::string_view::npos && colon + 1 < close &&
          may_be_tag(text.substr(0, close)) &&

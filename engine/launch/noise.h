@@ -1,8 +1,9 @@
 // Takes a launcher's own talk out of the ranks' standard error.
 //
 // mpirun mixes its help texts with what the ranks print. Open MPI sets them between two lines of
-// dashes, or begins a line with "[host:pid]"; MPICH ends with a block between lines of equals
-// signs. Everything else is the ranks' and passes at once, also an unfinished line (progress).
+// dashes, or begins a line with "[host:pid]"; MPICH begins one with "[mpiexec@host]" or
+// "[proxy:0:0@host]", and ends with a block between lines of equals signs (on standard output, or
+// here). Everything else is the ranks' and passes at once, also an unfinished line (progress).
 #pragma once
 
 #include <functional>

@@ -1,6 +1,11 @@
 #include "engine/launch/spawn.h"
 
+#include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "engine/core/child.h"
 #include "engine/core/error.h"
@@ -8,17 +13,43 @@
 #include "engine/core/text.h"
 #include "engine/launch/launcher.h"
 #include "engine/launch/noise.h"
+#include "engine/launch/rank_lines.h"
 
 namespace paceline {
 
 namespace {
 
-void to_standard_error(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
+// Passes text on to a descriptor of ours, and remembers the first failure.
+class Outlet {
+ public:
+  explicit Outlet(int descriptor) : descriptor_(descriptor) {}
+
+  void write(std::string_view text) {
+    while (!text.empty() && failure_ == 0) {
+      const ssize_t written = ::write(descriptor_, text.data(), text.size());
+      if (written > 0) {
+        text.remove_prefix(static_cast<std::size_t>(written));
+      } else if (errno == EAGAIN) {
+        pollfd entry{descriptor_, POLLOUT, 0};
+        poll(&entry, 1, -1);
+      } else if (errno != EINTR) {
+        failure_ = errno;
+      }
+    }
   }
+
+  int failure() const { return failure_; }  // errno, 0: none
+
+ private:
+  int descriptor_;
+  int failure_ = 0;
+};
+
+// MPICH prints the end of a killed rank on standard output, below what the ranks printed.
+void keep_end(std::string& kept, std::string_view text) {
+  constexpr std::size_t kMost = 8 << 10;
+  kept += text;
+  if (kept.size() > 2 * kMost) kept.erase(0, kept.size() - kMost);
 }
 
 std::string quoted(const std::vector<std::string>& command) {
@@ -26,32 +57,6 @@ std::string quoted(const std::vector<std::string>& command) {
   for (const std::string& word : command) words.push_back(shell_quote(word));
   return join(words, " ");
 }
-
-// A rank's lines of standard error do not mix with another's. What rank 0 says passes at once: its
-// progress ends without a line feed.
-class Lines {
- public:
-  explicit Lines(int ranks) : held_(static_cast<std::size_t>(ranks)) {}
-
-  void feed(std::size_t rank, std::string_view text) {
-    if (rank == 0) return to_standard_error(text);
-    std::string& held = held_[rank];
-    held += text;
-    const std::size_t end = held.rfind('\n');
-    if (end == std::string::npos) return;
-    to_standard_error(std::string_view(held).substr(0, end + 1));
-    held.erase(0, end + 1);
-  }
-
-  void finish() {
-    for (std::string& held : held_) {
-      if (!held.empty()) to_standard_error(held + "\n");
-    }
-  }
-
- private:
-  std::vector<std::string> held_;
-};
 
 // Of other launchers in whose job we may be: a rank has one place only.
 void forget_launchers(Environment& environment) {
@@ -74,6 +79,14 @@ ChildSetup rank_of(const SpawnRequest& request, int rank, const std::string& fol
   return setup;
 }
 
+// mpirun itself does not see it.
+Verdict unwritten(int cause) {
+  const Error error(ErrorKind::input,
+                    fmt::format("standard output could not be written: {}", std::strerror(cause)),
+                    "", "make room, or print elsewhere");
+  return {exit_code(error.kind()), error.what(), ""};
+}
+
 }  // namespace
 
 Verdict spawn_direct(const SpawnRequest& request) {
@@ -83,7 +96,9 @@ Verdict spawn_direct(const SpawnRequest& request) {
     setups.push_back(rank_of(request, rank, folder.path().string()));
   }
   log::debug("starting {} times {}", request.ranks, quoted(request.command));
-  Lines lines(request.ranks);
+  Outlet errors(STDERR_FILENO);
+  RankLines lines(static_cast<std::size_t>(request.ranks),
+                  [&](std::string_view text) { errors.write(text); });
   const WatchOfMany watch = watch_children(
       setups, [&](std::size_t rank, std::string_view text) { lines.feed(rank, text); });
   lines.finish();
@@ -102,13 +117,24 @@ Verdict spawn_ranks(const SpawnRequest& request) {
   setup.command = launch_command(*launcher, request.ranks, request.command);
   setup.environment = request.environment;
   setup.environment[kRunFolderVariable] = folder.path().string();
+  setup.separate_output = true;
   prepare_environment(*launcher, setup.environment);
   log::debug("starting {}", quoted(setup.command));
 
-  NoiseFilter filter(to_standard_error);
-  const Watch watch = watch_child(setup, [&](std::string_view text) { filter.feed(text); });
+  Outlet errors(STDERR_FILENO), output(STDOUT_FILENO);
+  NoiseFilter filter([&](std::string_view text) { errors.write(text); });
+  std::string end_of_output;
+  const WatchOfMany watch = watch_children(
+      {setup}, [&](std::size_t, std::string_view text) { filter.feed(text); }, {},
+      [&](std::size_t, std::string_view text) {
+        output.write(text);
+        keep_end(end_of_output, text);
+      });
   filter.finish();
-  return judge(request.ranks, read_statuses(folder.path()), watch, filter.noise());
+  const Verdict verdict = judge(request.ranks, read_statuses(folder.path()),
+                                {watch.ends.front(), watch.stopped_by, watch.timed_out},
+                                {filter.noise(), end_of_output});
+  return verdict.exit_code == 0 && output.failure() != 0 ? unwritten(output.failure()) : verdict;
 }
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 #include "engine/launch/verdict.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
@@ -15,8 +16,9 @@ namespace paceline {
 
 namespace {
 
+// Of one rank; where several are named, of one of these.
 struct Death {
-  int rank = 0;
+  std::vector<int> ranks;
   int signal = 0;
 };
 
@@ -34,24 +36,49 @@ std::optional<Death> death_by_open_mpi(std::string_view noise) {
   const auto rank = number_after(noise, "process rank ");
   const auto signal = number_after(noise, "on signal ");
   if (!rank || !signal) return std::nullopt;
-  return Death{*rank, *signal};
+  return Death{{*rank}, *signal};
 }
 
-// "PID 4242 RUNNING AT n" and, after it, "EXIT STRING: Killed (signal 9)".
-std::optional<Death> death_by_hydra(std::string_view noise,
-                                    const std::vector<RankStatus>& statuses) {
-  const auto pid = number_after(noise, " PID ");
-  const auto signal = number_after(noise, "(signal ");
-  if (!pid || !signal) return std::nullopt;
-  for (const RankStatus& status : statuses) {
-    if (status.pid == *pid) return Death{status.rank, *signal};
+bool told_its_end(int rank, const std::vector<RankStatus>& statuses) {
+  return std::any_of(statuses.begin(), statuses.end(), [&](const RankStatus& status) {
+    return status.rank == rank && status.state != RankState::running;
+  });
+}
+
+// Ranks that did not write down how they ended.
+std::vector<int> unheard(int ranks, const std::vector<RankStatus>& statuses) {
+  std::vector<int> gone;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (!told_its_end(rank, statuses)) gone.push_back(rank);
   }
-  return std::nullopt;
+  return gone;
 }
 
-std::optional<Death> death_in(const std::string& noise, const std::vector<RankStatus>& statuses) {
-  const auto death = death_by_open_mpi(noise);
-  return death ? death : death_by_hydra(noise, statuses);
+// "PID 4242 RUNNING AT n" and, after it, "EXIT STRING: Killed (signal 9)". It is the first rank
+// whose end was bad when Hydra looked, and Hydra kills the others at once: the one that died by
+// itself may be a later one, if that wrote down no end.
+std::optional<Death> death_by_hydra(int ranks, std::string_view words,
+                                    const std::vector<RankStatus>& statuses) {
+  const std::size_t block = words.find("BAD TERMINATION");
+  if (block == std::string_view::npos) return std::nullopt;
+  words.remove_prefix(block);
+  const auto pid = number_after(words, " PID ");
+  const auto signal = number_after(words, "(signal ");
+  const auto named = std::find_if(statuses.begin(), statuses.end(),
+                                  [&](const RankStatus& status) { return status.pid == pid; });
+  if (!pid || !signal || named == statuses.end()) return std::nullopt;
+  Death death{{named->rank}, *signal};
+  for (const int rank : unheard(ranks, statuses)) {
+    if (rank > named->rank) death.ranks.push_back(rank);
+  }
+  return death;
+}
+
+std::optional<Death> death_in(int ranks, const LauncherWords& words,
+                              const std::vector<RankStatus>& statuses) {
+  if (const auto death = death_by_open_mpi(words.errors)) return death;
+  const auto death = death_by_hydra(ranks, words.errors, statuses);  // Intel MPI's
+  return death ? death : death_by_hydra(ranks, words.output, statuses);
 }
 
 bool is_own(const RankStatus& status) {
@@ -90,14 +117,19 @@ std::string host_of(int rank, const std::vector<RankStatus>& statuses) {
   return "";
 }
 
+std::string name_of(const Death& death, const std::vector<RankStatus>& statuses) {
+  const int first = death.ranks.front();
+  return death.ranks.size() == 1 ? fmt::format("rank {}{}", first, host_of(first, statuses))
+                                 : fmt::format("one of ranks {}", fmt::join(death.ranks, ", "));
+}
+
 Verdict killed(const Death& death, const std::vector<RankStatus>& statuses) {
-  const Error error(
-      ErrorKind::peer_lost,
-      fmt::format("rank {}{} died of signal {} ({})", death.rank, host_of(death.rank, statuses),
-                  death.signal, strsignal(death.signal)),
-      "",
-      death.signal == SIGKILL ? "see the kernel's log: most often memory ran out"
-                              : "please report it with the command");
+  const Error error(ErrorKind::peer_lost,
+                    fmt::format("{} died of signal {} ({})", name_of(death, statuses), death.signal,
+                                strsignal(death.signal)),
+                    "",
+                    death.signal == SIGKILL ? "see the kernel's log: most often memory ran out"
+                                            : "please report it with the command");
   return {exit_code(error.kind()), error.what(), ""};
 }
 
@@ -109,103 +141,131 @@ int worst_code_of_done(const std::vector<RankStatus>& statuses) {
   return code;
 }
 
-std::vector<std::string> vanished(int ranks, const std::vector<RankStatus>& statuses) {
-  std::vector<std::string> gone;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const bool told = std::any_of(statuses.begin(), statuses.end(), [&](const RankStatus& status) {
-      return status.rank == rank && status.state != RankState::running;
-    });
-    if (!told) gone.push_back(std::to_string(rank));
-  }
-  return gone;
-}
-
-Verdict not_started(const Watch& launcher, const std::string& noise) {
-  const Error error(ErrorKind::internal,
-                    launcher.end.signal != 0
-                        ? fmt::format("the launcher died of signal {}", launcher.end.signal)
-                        : fmt::format("the launcher ended with code {} before any rank began",
-                                      launcher.end.exit_code),
-                    "mpirun", "see its words above, or try it with paceline doctor");
+Verdict verdict_of(const Error& error, const std::string& noise = "") {
   return {exit_code(error.kind()), error.what(), noise};
 }
 
-Verdict silent(const std::vector<std::string>& gone, const std::string& noise) {
-  const Error error(ErrorKind::peer_lost,
-                    fmt::format("rank{} {} vanished without a word", gone.size() == 1 ? "" : "s",
-                                join(gone, ", ")),
-                    "", "see the launcher's words and the kernel's log");
-  return {exit_code(error.kind()), error.what(), noise};
+// Codes that are not ours count as a defect.
+Verdict ended_with(const std::string& who, int code, const std::string& when,
+                   const std::string& where, const std::string& fix) {
+  return verdict_of(Error(kind_of_exit_code(code),
+                          fmt::format("{} ended with code {} {}", who, code, when), where, fix));
 }
 
-}  // namespace
+// What was seen of the ranks from outside.
+struct Sight {
+  std::optional<Death> death;
+  std::vector<int> vanished;  // ended without a word, unasked
+  Verdict of_vanished;        // said where `vanished` is not empty
+  Verdict of_bad_end;         // said where all ranks wrote down that all is well
+};
 
-namespace {
-
-// What all launchers have in common, in the order of verdict.h. `death`: a rank that was killed;
-// `unheard`: what is said where no rank told anything, or nothing more can be.
-template <typename Death_, typename Unheard>
 Verdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int stopped_by,
-                    const Death_& death, const Unheard& unheard) {
+                    const Sight& sight) {
   if (const RankStatus* own = earliest_failure(statuses, is_own)) {
     return told_by(*own, ranks, statuses);
   }
   // A rank that ended with a code said what there was to say; a launcher then stops the others,
   // wherever they are.
   if (const int code = worst_code_of_done(statuses); code != 0) return {code, "", ""};
-  const auto gone = vanished(ranks, statuses);
   const RankStatus* failed = earliest_failure(statuses, [](const RankStatus&) { return true; });
-  if (stopped_by != 0 && (failed != nullptr || !gone.empty())) {
+  const bool complete = failed == nullptr && unheard(ranks, statuses).empty();
+  if (stopped_by != 0 && !complete) {
     return {128 + stopped_by,
             fmt::format("stopped by signal {} ({})", stopped_by, strsignal(stopped_by)), ""};
   }
-  if (const auto dead = death()) return killed(*dead, statuses);
+  if (sight.death) return killed(*sight.death, statuses);
   if (const RankStatus* stalled = earliest_failure(statuses, is_stall)) {
     return told_by(*stalled, ranks, statuses);
   }
-  if (!gone.empty()) return unheard(gone);
+  if (!sight.vanished.empty()) return sight.of_vanished;
   if (failed != nullptr) return told_by(*failed, ranks, statuses);
-  return {};
+  return stopped_by != 0 ? Verdict{} : sight.of_bad_end;
 }
 
-// Of those that a signal ended, one that we did not have to stop ourselves.
+Verdict silent(const std::vector<int>& gone, const std::string& words) {
+  return verdict_of(Error(ErrorKind::peer_lost,
+                          fmt::format("rank{} {} vanished without a word",
+                                      gone.size() == 1 ? "" : "s", fmt::join(gone, ", ")),
+                          "", "see the launcher's words and the kernel's log"),
+                    words);
+}
+
+Verdict launcher_failed(const Watch& launcher, const std::string& when, const std::string& words) {
+  const std::string see = "see its words above, or try it with paceline doctor";
+  Verdict verdict = launcher.end.signal != 0
+                        ? verdict_of(Error(ErrorKind::internal,
+                                           fmt::format("the launcher died of signal {} {}",
+                                                       launcher.end.signal, when),
+                                           "mpirun", see))
+                        : ended_with("the launcher", launcher.end.exit_code, when, "mpirun", see);
+  verdict.noise = words;
+  return verdict;
+}
+
+// Of the children that a signal ended unasked, the first in rank order.
 std::optional<Death> death_of_child(const std::vector<ChildEnd>& ends) {
-  std::optional<Death> found;
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-    const int number = ends[rank].signal;
-    if (number == 0 || (found && number == SIGTERM)) continue;
-    if (!found || found->signal == SIGTERM) found = Death{static_cast<int>(rank), number};
+    if (ends[rank].signal == 0 || ends[rank].told_to_stop) continue;
+    return Death{{static_cast<int>(rank)}, ends[rank].signal};
   }
-  return found;
+  return std::nullopt;
 }
 
-Verdict not_executed(const WatchOfMany& watch, const std::string& program) {
-  const Error error(
-      ErrorKind::internal,
-      fmt::format("the ranks ended with code {} before they began", watch.ends.front().exit_code),
-      program, "see whether this program can be started here");
-  return {exit_code(error.kind()), error.what(), ""};
+bool cannot_be_executed(const std::vector<ChildEnd>& ends) {
+  return std::all_of(ends.begin(), ends.end(),
+                     [](const ChildEnd& end) { return end.exit_code == 127; });
+}
+
+Verdict of_vanished_children(const std::vector<int>& vanished,
+                             const std::vector<RankStatus>& statuses,
+                             const std::vector<ChildEnd>& ends, const std::string& program) {
+  if (vanished.empty()) return {};
+  if (statuses.empty() && cannot_be_executed(ends)) {
+    return verdict_of(Error(ErrorKind::internal, "this program cannot be executed", program,
+                            "see whether it is there, and built for this machine"));
+  }
+  const int rank = vanished.front();
+  return ended_with(fmt::format("rank {}", rank), ends[static_cast<std::size_t>(rank)].exit_code,
+                    "and did not write down why", "", "see its words above");
+}
+
+Verdict of_badly_ended_child(const std::vector<ChildEnd>& ends) {
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    if (ends[rank].exit_code == 0 || ends[rank].told_to_stop) continue;
+    return ended_with(fmt::format("rank {}", rank), ends[rank].exit_code, "after its work was done",
+                      "", "see its words above");
+  }
+  return {};
 }
 
 }  // namespace
 
 Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
-              const std::string& noise) {
-  return judge_ranks(
-      ranks, statuses, launcher.stopped_by, [&] { return death_in(noise, statuses); },
-      [&](const std::vector<std::string>& gone) {
-        return statuses.empty() ? not_started(launcher, noise) : silent(gone, noise);
-      });
+              const LauncherWords& words) {
+  Sight sight;
+  sight.death = death_in(ranks, words, statuses);
+  sight.vanished = unheard(ranks, statuses);
+  sight.of_vanished = statuses.empty()
+                          ? launcher_failed(launcher, "before any rank began", words.errors)
+                          : silent(sight.vanished, words.errors);
+  if (launcher.end.exit_code != 0 || launcher.end.signal != 0) {
+    sight.of_bad_end = launcher_failed(launcher, "after the ranks' work was done", words.errors);
+  }
+  return judge_ranks(ranks, statuses, launcher.stopped_by, sight);
 }
 
 Verdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
               const std::string& program) {
-  return judge_ranks(
-      static_cast<int>(watch.ends.size()), statuses, watch.stopped_by,
-      [&] { return death_of_child(watch.ends); },
-      [&](const std::vector<std::string>& gone) {
-        return statuses.empty() ? not_executed(watch, program) : silent(gone, "");
-      });
+  const int ranks = static_cast<int>(watch.ends.size());
+  Sight sight;
+  sight.death = death_of_child(watch.ends);
+  for (const int rank : unheard(ranks, statuses)) {
+    if (!watch.ends[static_cast<std::size_t>(rank)].told_to_stop) sight.vanished.push_back(rank);
+  }
+  sight.of_vanished = of_vanished_children(sight.vanished, statuses, watch.ends, program);
+  sight.of_bad_end = of_badly_ended_child(watch.ends);
+  return judge_ranks(ranks, statuses, watch.stopped_by, sight);
 }
 
 }  // namespace paceline

@@ -15,11 +15,17 @@ struct Verdict {
   std::string noise;  // the launcher's own words, where no rank told why; print before the line
 };
 
-// A cause wins over its consequences, in this order: a rank's own error (the earliest); a signal
-// we were stopped by; a rank that the launcher saw killed; a stall; a rank that vanished without
-// a word; ranks that lost a peer; an exit code of ranks that ended well.
+// A cause wins over its consequences, in this order: a rank's own error (the earliest); an exit
+// code of ranks that ended well; a signal we were stopped by; a rank that was seen killed; a stall;
+// a rank that vanished without a word; ranks that lost a peer; a bad end after all work was done.
+//
+// Under a launcher only its own end was watched, and what it said: its words on standard error, and
+// the end of all that came on standard output, where MPICH tells of a killed rank.
+struct LauncherWords {
+  std::string errors, output;
+};
 Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
-              const std::string& noise);
+              const LauncherWords& words);
 
 // Of ranks that are our own children: their ends are known, one a rank.
 Verdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,

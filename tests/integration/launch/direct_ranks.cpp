@@ -16,6 +16,10 @@ int work(const Place& place, const std::string& how) {
     std::printf("rank %d of %d on %d\n", place.rank, place.size, place.local_size);
     std::fprintf(stderr, "progress of rank %d\n", place.rank);
   }
+  if (how == "hangs") {
+    if (place.rank == 0) throw Error(ErrorKind::stall, "rank 0: rank 1 did not come");
+    sleep(60);
+  }
   if (how == "code") return place.rank == 1 ? 3 : 0;
   if (place.rank == 1 && how == "killed") raise(SIGKILL);
   if (place.rank == 1 && how == "throws") throw Error(ErrorKind::input, "a bad file", "rank1.gz");

@@ -46,6 +46,14 @@ TEST(Direct, AKilledRankIsNamedAndTheOthersStopped) {
   EXPECT_LT(now_seconds() - start, 25);  // the other would sleep for 30 s
 }
 
+TEST(Direct, AHangingSurvivorIsStoppedAndTheStallTold) {
+  const double start = now_seconds();
+  const Verdict verdict = spawn(2, "hangs");
+  EXPECT_EQ(verdict.exit_code, 72);
+  EXPECT_EQ(verdict.line, "rank 0: rank 1 did not come");
+  EXPECT_LT(now_seconds() - start, 50);  // the other would sleep for 60 s
+}
+
 TEST(Direct, ErrorsAndCodesPass) {
   const Verdict thrown = spawn(2, "throws");
   EXPECT_EQ(thrown.exit_code, 65);

@@ -91,8 +91,21 @@ TEST(WatchChildren, SurvivorsOfAFailureAreStopped) {
       {shell("exit 1"), shell("trap '' TERM; while :; do sleep 0.05; done")},
       [](std::size_t, std::string_view) {}, limits);
   EXPECT_EQ(watch.ends[1].signal, SIGKILL);
+  EXPECT_TRUE(watch.ends[1].told_to_stop);
+  EXPECT_FALSE(watch.ends[0].told_to_stop);
   EXPECT_FALSE(watch.timed_out);
   EXPECT_LT(now_seconds() - start, 10);
+}
+
+TEST(WatchChildren, SeparateOutputIsHeardApart) {
+  ChildSetup setup = shell("echo error >&2; echo output");
+  setup.separate_output = true;
+  std::string errors, output;
+  watch_children(
+      {setup}, [&](std::size_t, std::string_view text) { errors += text; }, {},
+      [&](std::size_t, std::string_view text) { output += text; });
+  EXPECT_EQ(errors, "error\n");
+  EXPECT_EQ(output, "output\n");
 }
 
 TEST(WatchChildren, OneThatEndsWellStopsNobody) {

@@ -31,8 +31,19 @@ TEST(NoiseFilter, HelpTextsAreTakenOutWhereverTheTextIsCut) {
   }
 }
 
+TEST(NoiseFilter, MpichsTagsAreTakenOut) {
+  const std::string words =
+      "[proxy:0:0@host-1.cluster] HYDU_create_process (utils/launch/launch.c:73): execvp error\n"
+      "[mpiexec@host-1] control_cb: assert failed\n";
+  for (const std::size_t piece : {1U, 5U, 4096U}) {
+    EXPECT_EQ(sort("a\n" + words + "b\n", piece).passed, "a\nb\n");
+    EXPECT_EQ(sort("a\n" + words + "b\n", piece).noise, words);
+  }
+}
+
 TEST(NoiseFilter, RanksMayUseTheSameCharacters) {
-  const std::string text = "- a list\n----- short rule\n[####    ] 50 %\r[1/2] done\n== ok\n[a]\n";
+  const std::string text =
+      "- a list\n----- short rule\n[####    ] 50 %\r[1/2] done\n== ok\n[a]\n[a@b] c\n[proxy] d\n";
   for (const std::size_t piece : {1U, 5U, 4096U}) {
     EXPECT_EQ(sort(text, piece).passed, text);
     EXPECT_EQ(sort(text, piece).noise, "");
