@@ -24,6 +24,12 @@ std::optional<double> number(const Json& row, const char* key) {
   return found->get<double>();
 }
 
+// Empty where it is missing or null.
+std::string text_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 std::string in_unit(const Json& row, const char* key, double unit, int digits) {
   const auto value = number(row, key);
   return value ? fmt::format("{:.{}f}", *value / unit, digits) : "-";
@@ -46,7 +52,7 @@ bool any_has(const Json& rows, const char* key) {
 
 std::vector<Column> columns_of(const Json& block) {
   const Json& rows = block.at("rows");
-  const std::string type = block.value("dtype", ""), library = block.value("library", "");
+  const std::string type = text_of(block, "dtype"), library = text_of(block, "library");
   constexpr double kMicro = 1e-6, kGiga = 1e9;
   std::vector<Column> columns = {
       {"size", "(B)", [](const Json& r) { return whole(r, "bytes"); }},
@@ -70,28 +76,37 @@ std::vector<Column> columns_of(const Json& block) {
         {library, "(us)", [](const Json& r) { return in_unit(r, "library_seconds", kMicro, 2); }});
     columns.push_back({"times it", "", [](const Json& r) { return ratio(r, "library_seconds"); }});
   }
-  const bool labelled = std::any_of(rows.begin(), rows.end(), [](const Json& r) {
-    return !r.value("label", std::string()).empty();
-  });
+  const bool labelled = std::any_of(rows.begin(), rows.end(),
+                                    [](const Json& r) { return !text_of(r, "label").empty(); });
   if (labelled) {
-    columns.push_back({"what", "", [](const Json& r) { return r.value("label", ""); }});
+    columns.push_back({"what", "", [](const Json& r) { return text_of(r, "label"); }});
   }
   return columns;
 }
 
-std::string head(const Json& record) {
-  const Json& layout = record.at("layout");
-  const Json& from = record.at("provenance");
-  const Json& block = record.at("collective");
-  std::string hosts;
-  const auto list = from.value("hosts", std::vector<std::string>());
-  for (const std::string& host : list) {
-    if (hosts.find(host) == std::string::npos) hosts += (hosts.empty() ? "" : ", ") + host;
+// Each once, in the order of ranks.
+std::string hosts_of(const Json& provenance) {
+  const auto hosts = provenance.find("hosts");
+  if (hosts == provenance.end() || hosts->is_null()) return "an unknown host";
+  std::vector<std::string> names;
+  for (const Json& host : *hosts) {
+    const auto name = host.get<std::string>();
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  return fmt::format("# all-reduce, {} ranks in {} tasks on {}, backend {}\n# {}\n# {}\n",
-                     layout.value("gpus", 0), layout.value("ntasks", 0), hosts,
-                     from.value("backend_asked", ""), from.value("backend_used", ""),
-                     block.value("note", ""));
+  return join(names, ", ");
+}
+
+std::string counted(int number, const char* noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
+std::string head(const Record& record) {
+  const Layout layout = record.layout();
+  const Json& from = record.json().at("provenance");
+  return fmt::format("# all-reduce, {} in {} on {}, backend {}\n# {}\n# {}\n",
+                     counted(layout.gpus, "rank"), counted(layout.ntasks, "task"), hosts_of(from),
+                     text_of(from, "backend_asked"), text_of(from, "backend_used"),
+                     text_of(record.json().at("collective"), "note"));
 }
 
 std::string aligned(const std::vector<Column>& columns, const Json& rows) {
@@ -137,10 +152,21 @@ std::string separated(const std::vector<Column>& columns, const Json& rows, bool
   return text;
 }
 
+// What a step would wait for its buckets if backward hid none of them.
+std::string bucket_sum(const Json& rows) {
+  double seconds = 0;
+  for (const Json& row : rows) {
+    if (text_of(row, "label").starts_with("bucket")) seconds += number(row, "seconds").value_or(0);
+  }
+  if (seconds == 0) return "";
+  return fmt::format("# buckets one after another: {:.2f} us a step, if none is hidden\n",
+                     seconds * 1e6);
+}
+
 std::string foot(const Json& block) {
-  std::string text;
+  std::string text = bucket_sum(block.at("rows"));
   for (const Json& row : block.at("rows")) {
-    const std::string wrong = row.value("first_wrong", "");
+    const std::string wrong = text_of(row, "first_wrong");
     if (!wrong.empty()) text += "# wrong: " + wrong + "\n";
   }
   return text;
@@ -160,7 +186,7 @@ std::string render_collectives(const std::vector<Record>& records, Format format
     const auto columns = columns_of(block);
     if (!text.empty()) text += "\n";
     if (format == Format::text) {
-      text += head(record.json()) + aligned(columns, block.at("rows")) + foot(block);
+      text += head(record) + aligned(columns, block.at("rows")) + foot(block);
     } else {
       text += separated(columns, block.at("rows"), format == Format::markdown);
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <ostream>
 
@@ -34,12 +35,13 @@ Result result_of(const Study& study, Base base) {
   return result;
 }
 
-void write_tables(const std::vector<Table>& tables, const std::filesystem::path& out,
-                  ReportFiles& files) {
+// `text_in` gives the whole file in a format.
+void write_tables(const std::string& stem, const std::function<std::string(Format)>& text_in,
+                  const std::filesystem::path& out, ReportFiles& files) {
   make_folder(out);
   for (const Format format : {Format::markdown, Format::csv, Format::json}) {
-    files.tables.push_back(out / fmt::format("report.{}", extension_of(format)));
-    replace_file(files.tables.back(), render(tables, format));
+    files.tables.push_back(out / fmt::format("{}.{}", stem, extension_of(format)));
+    replace_file(files.tables.back(), text_in(format));
   }
 }
 
@@ -56,19 +58,38 @@ void draw_plots(const std::vector<Result>& results, const ReportOptions& options
   }
 }
 
+void print_table_files(const ReportFiles& files, std::ostream& stream) {
+  for (const auto& file : files.tables) stream << "table: " << file.string() << '\n';
+}
+
 void print_files(const ReportFiles& files, std::ostream& stream) {
   stream << '\n';
   for (const auto& file : files.plots) stream << "speed-up plot: " << file.string() << '\n';
   if (files.plots.empty()) stream << "no speed-up plot was drawn\n";
-  for (const auto& file : files.tables) stream << "table: " << file.string() << '\n';
+  print_table_files(files, stream);
 }
 
-std::vector<Record> take_collectives(StoreContent& content) {
+bool is_selected(const Record& record, const std::vector<Selection>& only) {
+  return std::all_of(only.begin(), only.end(), [&](const Selection& selection) {
+    if (selection.key == "kind") return record.kind() == selection.value;
+    if (selection.key == "study") return record.study() == selection.value;
+    return record.parameters().text(selection.key) == selection.value;
+  });
+}
+
+// Takes them all out of `content`, and returns those that were asked for.
+std::vector<Record> take_collectives(StoreContent& content, const std::vector<Selection>& only) {
   const auto first =
       std::stable_partition(content.records.begin(), content.records.end(),
                             [](const Record& record) { return record.kind() != "collective"; });
   std::vector<Record> collectives(first, content.records.end());
   content.records.erase(first, content.records.end());
+  if (collectives.empty()) return {};
+  std::erase_if(collectives, [&](const Record& record) { return !is_selected(record, only); });
+  if (collectives.empty() && content.records.empty()) {
+    throw Error(ErrorKind::usage, "no record of a collective has these values", "--only",
+                "choose others");
+  }
   return collectives;
 }
 
@@ -85,11 +106,17 @@ ReportFiles write_report(const std::vector<std::filesystem::path>& studies,
                          const ReportOptions& options, std::ostream& stream) {
   for (const std::string& format : options.plots) check_plot_format(format);
   StoreContent content = load_stores(studies);
-  const std::vector<Record> collectives = take_collectives(content);
+  const std::vector<Record> collectives = take_collectives(content, options.only);
+  ReportFiles files;
   if (!collectives.empty()) {
     check_one_kind(content, options.format);
-    stream << render_collectives(collectives, options.format) << std::flush;
-    if (content.records.empty()) return {};
+    const auto text_in = [&](Format format) { return render_collectives(collectives, format); };
+    stream << text_in(options.format) << std::flush;
+    if (!options.out.empty()) write_tables("collectives", text_in, options.out, files);
+    if (content.records.empty()) {
+      if (options.format == Format::text) print_table_files(files, stream);
+      return files;
+    }
     stream << '\n';
   }
   const std::vector<Study> all = make_studies(std::move(content), options.only);
@@ -100,9 +127,9 @@ ReportFiles write_report(const std::vector<std::filesystem::path>& studies,
     tables.push_back(results.back().table);
   }
   stream << render(tables, options.format, options.style) << std::flush;
-  ReportFiles files;
   if (options.out.empty()) return files;
-  write_tables(tables, options.out, files);
+  write_tables(
+      "report", [&](Format format) { return render(tables, format); }, options.out, files);
   std::optional<Error> refused;
   try {
     draw_plots(results, options, files);

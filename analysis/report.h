@@ -23,7 +23,7 @@ struct ReportOptions {
 };
 
 struct ReportFiles {
-  std::vector<std::filesystem::path> tables;  // report.md, report.csv, report.json
+  std::vector<std::filesystem::path> tables;  // report.md, .csv, .json; collectives.md, ...
   std::vector<std::filesystem::path> plots;   // speedup.svg, ...; speedup-2.svg for a second table
 };
 

@@ -1,13 +1,14 @@
 // paceline bench allreduce
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
+#include <cstdint>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "analysis/collective.h"
 #include "cli/bench_record.h"
@@ -38,16 +39,19 @@ constexpr char kFooter[] = R"(Examples:
   srun --mpi=pmix -n 8 paceline bench allreduce --gpus 8 --nodes 4 --backend mpi --json
 
 Columns are those of nccl-tests: algbw = size / time, busbw = algbw * 2 (n-1)/n. "of memcpy" is the
-share of the speed at which every rank copies as many bytes at once; "times it" is how many times
-faster than the library's own all-reduce. Sizes take K, M and G (powers of 1024).)";
+speed beside that of every rank copying as many bytes at once: above 1 where the copies, which touch
+twice the memory, leave a cache that the sums stay in. "times it" is how many times faster than the
+library's own all-reduce. Sizes take K, M and G (powers of 1024).)";
 
 struct BenchArguments {
   std::string what, backend, cpus_per_task, gpus, nodes;
   std::string least = "4", most = "64M", sizes, like, dtype = "f32", record;
   double bucket_mb = 8, last_bucket_mb = 1;
-  std::size_t step_factor = 4, iterations = 0, warmup = 3, rounds = 5;
+  std::int64_t step_factor = 4, iterations = 0, warmup = 3, rounds = 5;
   bool json = false, no_rivals = false, oversubscribe = false, quiet = false;
 };
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 50;  // more than a node has, far from overflow
 
 std::size_t size_of_text(const std::string& text, const char* option) {
   std::string digits = text;
@@ -59,9 +63,13 @@ std::size_t size_of_text(const std::string& text, const char* option) {
     digits.pop_back();
   }
   const auto value = to_integer(digits);
-  if (!value || *value < 1 || *value > (std::int64_t{1} << 40)) {
+  if (!value || *value < 1) {
     throw Error(ErrorKind::usage, fmt::format("\"{}\" is no size", text), option,
                 "give bytes, for example 4096, 64K or 16M");
+  }
+  if (static_cast<std::size_t>(*value) > kMostBytes / unit) {
+    throw Error(ErrorKind::usage, fmt::format("{} is more than any memory", text), option,
+                "measure smaller sizes");
   }
   return static_cast<std::size_t>(*value) * unit;
 }
@@ -104,17 +112,30 @@ std::vector<BenchSize> sizes_of(const BenchArguments& arguments, DType type) {
     throw Error(ErrorKind::usage, fmt::format("--min-bytes {} is above --max-bytes {}",
                                               arguments.least, arguments.most));
   }
-  for (std::size_t bytes = least; bytes <= most; bytes *= arguments.step_factor) add(bytes);
+  const auto factor = static_cast<std::size_t>(arguments.step_factor);
+  for (std::size_t bytes = least; bytes <= most; bytes *= factor) add(bytes);
   return sizes;
 }
 
-// Data, and its copy, of every replica of a node.
-void check_memory(const std::vector<BenchSize>& sizes, DType type, const Layout& layout) {
+// With what the kernel would give up of its file cache. Nothing where it does not say.
+std::optional<double> available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  double kib = 0;
+  while (file >> key >> kib && std::getline(file, unit)) {
+    if (key == "MemAvailable:") return 1024 * kib;
+  }
+  return std::nullopt;
+}
+
+// Data, and its copy where memory copies are measured, of every replica of a node.
+void check_memory(const std::vector<BenchSize>& sizes, DType type, const Layout& layout,
+                  bool copies) {
   std::size_t most = 0;
   for (const BenchSize& size : sizes) most = std::max(most, size.count * size_of(type));
-  const auto wanted = 2.0 * static_cast<double>(most) * layout.gpus / layout.nodes;
-  const double free =
-      static_cast<double>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double wanted =
+      (copies ? 2.0 : 1.0) * static_cast<double>(most) * layout.gpus / layout.nodes;
+  const double free = available_memory().value_or(wanted);
   if (wanted <= free) return;
   throw Error(ErrorKind::usage,
               fmt::format("{} of memory are needed a node, and {} are free", format_bytes(wanted),
@@ -144,9 +165,20 @@ void check_sums(const std::string& backend) {
               "choose another (paceline list backends)");
 }
 
+void check_count(const char* option, std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value < least) {
+    throw Error(ErrorKind::usage, fmt::format("{} must be {} or more", option, least));
+  }
+  if (value > most) {
+    throw Error(ErrorKind::usage, fmt::format("{} must be {} or less", option, most));
+  }
+}
+
 void check_counts(const BenchArguments& arguments) {
-  if (arguments.step_factor < 2) throw Error(ErrorKind::usage, "--step-factor must be 2 or more");
-  if (arguments.rounds < 1) throw Error(ErrorKind::usage, "--rounds must be 1 or more");
+  check_count("--step-factor", arguments.step_factor, 2, 1024);  // times kMostBytes fits 64 bits
+  check_count("--rounds", arguments.rounds, 1, 1000);
+  check_count("--iterations", arguments.iterations, 0, 100000);
+  check_count("--warmup", arguments.warmup, 0, 100000);
 }
 
 class Bench {
@@ -162,7 +194,7 @@ class Bench {
     facts_.command = command;
     facts_.started_at = utc_time_stamp();
     facts_.type = dtype_of(arguments.dtype);
-    facts_.rounds = arguments.rounds;
+    facts_.rounds = static_cast<std::size_t>(arguments.rounds);
   }
 
   int go() {
@@ -186,9 +218,7 @@ class Bench {
  private:
   void measure_in(World& world, const Quarters& quarters) {
     facts_.backend_used = world.description();
-    const std::uint64_t run = hash_value(build_id() + arguments_.dtype + arguments_.sizes +
-                                         arguments_.like + arguments_.least + arguments_.most);
-    const auto cards = call_roll(world.communicators(), quarters.replicas, run);
+    const auto cards = call_roll(world.communicators(), quarters.replicas, fingerprint());
     facts_.oversubscribed = check_roll(cards, gathering_.oversubscribe);
     for (const RankCard& card : cards) {
       facts_.hosts.emplace_back(card.host.data());
@@ -204,12 +234,21 @@ class Bench {
     });
   }
 
+  // Of all that decides which calls a rank makes: ranks that differ in it would wait in vain.
+  std::uint64_t fingerprint() const {
+    std::string text =
+        fmt::format("{} {} {} {} {} {}", build_id(), arguments_.dtype, arguments_.rounds,
+                    arguments_.iterations, arguments_.warmup, arguments_.no_rivals);
+    for (const BenchSize& size : sizes_) text += fmt::format(" {}", size.count);
+    return hash_value(text);
+  }
+
   void measure(Communicator& communicator, Communicator* library, bool keeps) {
     BenchOptions options;
     options.type = facts_.type;
-    options.rounds = arguments_.rounds;
-    options.iterations = arguments_.iterations;
-    options.warmup = arguments_.warmup;
+    options.rounds = facts_.rounds;
+    options.iterations = static_cast<std::size_t>(arguments_.iterations);
+    options.warmup = static_cast<std::size_t>(arguments_.warmup);
     options.copies = !arguments_.no_rivals;
     std::size_t most = 0;
     for (const BenchSize& size : sizes_) most = std::max(most, size.count);
@@ -256,10 +295,10 @@ int bench(const BenchArguments& arguments, const std::vector<std::string>& comma
   const DType type = dtype_of(arguments.dtype);
   const std::vector<BenchSize> sizes = sizes_of(arguments, type);
   const Gathering gathering = gathering_of(parameters);
-  check_memory(sizes, type, gathering.layout);
-  if (!arguments.record.empty()) check_new_record(arguments.record);
+  check_memory(sizes, type, gathering.layout, !arguments.no_rivals);
   const Environment environment = environment_of_process();
   const Place place = find_place(environment);
+  if (place.rank == 0 && !arguments.record.empty()) check_new_record(arguments.record);
   if (must_spawn(gathering, place)) return spawn(gathering, command);
   return run_rank(environment, place,
                   [&] { return Bench(arguments, parameters, sizes, command).go(); });
@@ -278,15 +317,17 @@ void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& co
   verb->add_flag("--oversubscribe", a->oversubscribe, "let replicas share CPUs");
   auto* least = verb->add_option("--min-bytes", a->least, "smallest size")->capture_default_str();
   auto* most = verb->add_option("--max-bytes", a->most, "largest size")->capture_default_str();
-  verb->add_option("--step-factor", a->step_factor, "from one size to the next")
-      ->capture_default_str();
+  auto* factor = verb->add_option("--step-factor", a->step_factor, "from one size to the next")
+                     ->capture_default_str();
   auto* sizes = verb->add_option("--sizes", a->sizes, "these sizes instead: 4K,1M,16M")
                     ->excludes(least)
-                    ->excludes(most);
+                    ->excludes(most)
+                    ->excludes(factor);
   auto* like = verb->add_option("--like", a->like, "the buckets of this workload's training")
                    ->excludes(sizes)
                    ->excludes(least)
-                   ->excludes(most);
+                   ->excludes(most)
+                   ->excludes(factor);
   verb->add_option("--bucket-mb", a->bucket_mb, "their cap in MiB")
       ->needs(like)
       ->check(CLI::PositiveNumber);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
@@ -182,6 +183,7 @@ class Check {
   void check_collective() const {
     const Json* rows = find("/collective/rows");
     if (!rows || !rows->is_array() || rows->empty()) fail("/collective/rows", "is missing");
+    check_provenance_of_collective();
     for (const char* key : {"/collective/dtype", "/collective/library", "/collective/note"}) {
       check_text(key);
     }
@@ -197,8 +199,28 @@ class Check {
         check_positive(row + key);
       }
       for (const char* key : {"/label", "/first_wrong"}) check_text(row + key);
+      for (const char* key : {"/wrong", "/busbw_bytes_per_second"}) check_number(row + key);
       check_not_negative((*rows)[i], row);
     }
+  }
+
+  void check_provenance_of_collective() const {
+    const Json* provenance = find("/provenance");
+    if (!provenance || !provenance->is_object()) fail("/provenance", "is missing");
+    for (const char* key : {"/provenance/backend_asked", "/provenance/backend_used"}) {
+      check_text(key);
+    }
+    const Json* hosts = find("/provenance/hosts");
+    if (!hosts) return;
+    const bool names =
+        hosts->is_array() && std::all_of(hosts->begin(), hosts->end(),
+                                         [](const Json& host) { return host.is_string(); });
+    if (!names) fail("/provenance/hosts", "should be a list of names");
+  }
+
+  void check_number(const std::string& key) const {
+    const Json* value = find(key);
+    if (value && !value->is_number()) fail(key, "should be a number");
   }
 
   void check_positive(const std::string& key) const {

@@ -23,6 +23,7 @@ TEST_F(CliBench, TableHasTheFieldsColumns) {
   }
   EXPECT_FALSE(contains(ran.out, "MPI_Allreduce"));
   EXPECT_FALSE(contains(ran.out, "\033"));
+  EXPECT_FALSE(contains(ran.out, "one after another")) << "no buckets here";
 }
 
 TEST_F(CliBench, EveryBackendBetweenProcessesBesideItsLibrary) {
@@ -59,6 +60,8 @@ TEST_F(CliBench, BucketsOfAWorkload) {
   EXPECT_EQ(rows.back().at("count"), sum);
   EXPECT_GE(sum, 347146U);  // the network's parameters, each tensor padded
   EXPECT_FALSE(rows[0].contains("memcpy_seconds"));
+  const Ran table = paceline(kShort + "--gpus 2 --backend mirrored --like mnist-cnn --no-rivals");
+  EXPECT_TRUE(contains(table.out, "# buckets one after another: ")) << table.out;
 }
 
 TEST_F(CliBench, RecordIsWrittenOnceAndReported) {
@@ -71,6 +74,52 @@ TEST_F(CliBench, RecordIsWrittenOnceAndReported) {
   EXPECT_EQ(paceline("report a.json --format csv").out.find("size (B),count"), 0U);
   expect_refused(command, 65, {"there is a record already", "a.json"});
   expect_refused(kShort + "--sizes 1K --record no/a.json", 65, {"cannot be written", "no/a.json"});
+}
+
+TEST_F(CliBench, RanksThatWouldMakeOtherCallsAreRefused) {
+  if (!find_name("backend", "mpi").built) GTEST_SKIP() << "this build has no mpi";
+  const std::string program = "'" PACELINE_BINARY
+                              "' bench allreduce --gpus 2 --backend mpi "
+                              "--cpus-per-task 1 --sizes 1K --iterations 2 --rounds ";
+  const Ran ran = shell(
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 60 "
+      "mpirun -np 1 " +
+      program + "1 : -np 1 " + program + "2");
+  EXPECT_EQ(ran.code, 73) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "other parameters")) << ran.err;
+}
+
+TEST_F(CliBench, ReportsOfRecords) {
+  ASSERT_EQ(paceline(kShort + "--gpus 1 --backend self --sizes 1K --record a.json").code, 0);
+  const Ran out = paceline("report a.json --out report");
+  EXPECT_TRUE(contains(out.out, "table: report/collectives.csv")) << out.out << out.err;
+  EXPECT_EQ(text_of(folder() / "report/collectives.csv"),
+            paceline("report a.json --format csv").out);
+  EXPECT_EQ(paceline("report a.json --only backend=self").code, 0);
+  expect_refused("report a.json --only backend=mpi", 64, {"--only"});
+}
+
+TEST_F(CliBench, RecordsThatAreBrokenAreNamedByKey) {
+  ASSERT_EQ(paceline(kShort + "--gpus 1 --backend self --sizes 1K --record a.json").code, 0);
+  const auto whole = nlohmann::json::parse(text_of(folder() / "a.json"));
+  const auto refused = [&](const char* pointer, const nlohmann::json& value) {
+    auto json = whole;
+    json[nlohmann::json::json_pointer(pointer)] = value;
+    std::ofstream(folder() / "b.json") << json;
+    expect_refused("report b.json", 65, {pointer});
+  };
+  refused("/provenance", nullptr);
+  refused("/provenance/hosts", {1});
+  refused("/provenance/backend_asked", 3);
+  refused("/collective/rows/0/wrong", "many");
+  auto nulls = whole;
+  nulls["collective"]["library"] = nullptr;
+  nulls["collective"]["rows"][0]["label"] = nullptr;
+  nulls["provenance"]["hosts"] = {"node10", "node1", "node10"};
+  std::ofstream(folder() / "c.json") << nulls;
+  const Ran ran = paceline("report c.json");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "on node10, node1, backend self")) << ran.out;
 }
 
 TEST_F(CliBench, BadInput) {
@@ -87,6 +136,13 @@ TEST_F(CliBench, BadInput) {
   expect_refused(kShort + "--dtype f23", 64, {"\"f23\" cannot be summed", "\"f32\"?"});
   expect_refused(kShort + "--like mnist-cn", 64, {"unknown workload", "\"mnist-cnn\"?"});
   expect_refused(kShort + "--step-factor 1", 64, {"--step-factor must be 2 or more"});
+  expect_refused(kShort + "--step-factor 4611686018427387904", 64, {"must be 1024 or less"});
+  expect_refused(kShort + "--sizes 4K --step-factor 8", 64, {"--step-factor", "excludes"});
+  expect_refused(kShort + "--sizes 1099511627776G", 64, {"more than any memory"});
+  expect_refused(kShort + "--max-bytes 8589934592G", 64, {"more than any memory"});
+  expect_refused("bench allreduce --iterations -1", 64, {"--iterations must be 0 or more"});
+  expect_refused("bench allreduce --warmup -1", 64, {"--warmup must be 0 or more"});
+  expect_refused("bench allreduce --rounds 1000000000000", 64, {"--rounds must be 1000 or less"});
   expect_refused("bench allreduce --rounds 0", 64, {"--rounds must be 1 or more"});
   expect_refused(kShort + "--gpus 64 --backend mirrored --cpus-per-task 64", 64, {"CPU"});
 }
