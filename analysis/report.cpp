@@ -85,6 +85,11 @@ std::vector<Record> take_collectives(StoreContent& content, const std::vector<Se
   std::vector<Record> collectives(first, content.records.end());
   content.records.erase(first, content.records.end());
   if (collectives.empty()) return {};
+  if (std::any_of(only.begin(), only.end(), [](const Selection& selection) {
+        return selection.key == "kind" && selection.value == "collective";
+      })) {
+    content.records.clear();
+  }
   std::erase_if(collectives, [&](const Record& record) { return !is_selected(record, only); });
   if (collectives.empty() && content.records.empty()) {
     throw Error(ErrorKind::usage, "no record of a collective has these values", "--only",

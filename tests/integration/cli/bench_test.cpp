@@ -97,6 +97,12 @@ TEST_F(CliBench, ReportsOfRecords) {
             paceline("report a.json --format csv").out);
   EXPECT_EQ(paceline("report a.json --only backend=self").code, 0);
   expect_refused("report a.json --only backend=mpi", 64, {"--only"});
+  const std::string published = " '" PACELINE_SOURCE_DIR "/results/reference/cassava-resnet50' ";
+  const Ran both = paceline("report a.json" + published + "--no-plots");
+  EXPECT_TRUE(contains(both.out, "busbw") && contains(both.out, "Karp-Flatt")) << both.err;
+  expect_refused("report a.json" + published + "--format csv", 64, {"--format"});
+  EXPECT_EQ(paceline("report a.json" + published + "--only kind=collective --format csv").out,
+            paceline("report a.json --format csv").out);
 }
 
 TEST_F(CliBench, RecordsThatAreBrokenAreNamedByKey) {
