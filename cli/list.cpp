@@ -1,4 +1,4 @@
-// paceline list workloads|backends|devices
+// paceline list workloads|backends|wrappers|devices
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,43 +14,58 @@ namespace paceline {
 
 namespace {
 
+std::string note_on(const Name& name) {
+  if (!name.built) return "not built: " + name.reason;
+  if (name.tasks.empty()) return name.about;
+  return fmt::format("{}; one task a {}", name.about, name.tasks);
+}
+
 int print_names(const std::vector<Name>& names, bool json) {
   if (json) {
     Json rows = Json::array();
     for (const Name& name : names) {
       Json row = {{"name", name.name}, {"built", name.built}, {"reason", name.reason}};
+      if (!name.about.empty()) row["about"] = name.about;
       if (!name.tasks.empty()) row["tasks"] = name.tasks;
       rows.push_back(row);
     }
     fmt::print("{}\n", rows.dump(2));
     return 0;
   }
-  for (const Name& name : names) {
-    std::string note = name.built ? "" : "not built: " + name.reason;
-    if (name.built && !name.tasks.empty()) note = "one task a " + name.tasks;
-    fmt::print("{:<14}{}\n", name.name, note);
+  for (const Name& name : names) fmt::print("{:<14}{}\n", name.name, note_on(name));
+  return 0;
+}
+
+int print_backends(const Names& names, bool json) {
+  if (json) return print_names(names.backends, true);
+  print_names(names.backends, false);
+  fmt::print("\nbehind a backend, one or more:\n");
+  for (const Name& name : names.wrappers) {
+    fmt::print("{:<14}{}\n", "+" + name.name, note_on(name));
   }
+  fmt::print(
+      "\nstacks: mirrored/mpi (threads in a task, MPI between tasks), mpi+bf16, "
+      "mirrored/gloo+fp16\n");
   return 0;
 }
 
 }  // namespace
 
 void add_list(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("list", "Names of workloads, backends and devices");
+  CLI::App* verb = app.add_subcommand("list", "Names of workloads, backends, wrappers and devices");
   auto what = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  verb->add_option("what", *what, "workloads, backends or devices")
+  verb->add_option("what", *what, "workloads, backends, wrappers or devices")
       ->required()
-      ->check(CLI::IsMember({"workloads", "backends", "devices"}));
+      ->check(CLI::IsMember({"workloads", "backends", "wrappers", "devices"}));
   verb->add_flag("--json", *json, "machine-readable");
   verb->footer("Examples:\n  paceline list backends\n  paceline list workloads --json");
   verb->callback([what, json, &action] {
     action = [what, json] {
       const Names& names = known_names();
-      return print_names(*what == "workloads"  ? names.workloads
-                         : *what == "backends" ? names.backends
-                                               : names.devices,
-                         *json);
+      if (*what == "backends") return print_backends(names, *json);
+      if (*what == "wrappers") return print_names(names.wrappers, *json);
+      return print_names(*what == "workloads" ? names.workloads : names.devices, *json);
     };
   });
 }

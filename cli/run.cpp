@@ -19,6 +19,7 @@
 #include "engine/core/text.h"
 #include "engine/device/table.h"
 #include "engine/launch/affinity.h"
+#include "engine/launch/status.h"
 #include "engine/train/session.h"
 #include "results/store.h"
 
@@ -148,6 +149,9 @@ class Run {
     if (!request_.quiet) {
       session.report = [this](const Progress& progress) { print_progress(progress); };
     }
+    session.failed = [this](const Error& error) {
+      write_down_end(environment_of_process(), place_, error);
+    };
     setup_seconds_ = now_seconds() - started_;
     return run_session(session, world.communicators());
   }

@@ -21,6 +21,9 @@ struct Membership {
   Place place;
   int replicas_here = 1;
   Deadlines deadlines;
+  // Errors call this process and its peers rank t * ranks_a_task, t being the task: more than 1
+  // where a communicator stands for several replicas.
+  int ranks_a_task = 1;
   // The run's bootstrap store, for backends that meet through it. Null in a world of one, and where
   // nothing is known of one.
   StoreClient* store = nullptr;

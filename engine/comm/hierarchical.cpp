@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +17,8 @@ class HierarchicalCommunicator final : public Communicator {
  public:
   HierarchicalCommunicator(std::shared_ptr<ThreadTeam> shared, int local_rank,
                            const Deadlines& deadlines, std::shared_ptr<Communicator> between)
-      : inside_(std::move(shared), local_rank, deadlines), between_(std::move(between)) {}
+      : inside_(shared, local_rank, deadlines, names_of(*shared, *between)),
+        between_(std::move(between)) {}
 
   int rank() const override { return between_->rank() * inside_.size() + inside_.rank(); }
   int size() const override { return between_->size() * inside_.size(); }
@@ -62,6 +63,11 @@ class HierarchicalCommunicator final : public Communicator {
   }
 
  private:
+  static std::vector<int> names_of(const ThreadTeam& team, const Communicator& between) {
+    std::vector<int> names(team.parts.size());
+    std::iota(names.begin(), names.end(), between.rank() * static_cast<int>(names.size()));
+    return names;
+  }
   bool leads() const { return inside_.rank() == 0; }
 
   ThreadCommunicator inside_;
@@ -101,7 +107,10 @@ class HierarchicalBackend final : public Backend {
 
  private:
   static Membership of_leader(Membership membership) {
+    membership.ranks_a_task = membership.replicas_here;
     membership.replicas_here = 1;
+    // The team of the task knows which replica did not come, the leaders only which task.
+    membership.deadlines.abort_seconds += kLeaderSeconds;
     return membership;
   }
 

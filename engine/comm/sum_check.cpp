@@ -15,7 +15,8 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kBlock = 1024;
-constexpr std::uint32_t kValues = 7;  // -3 ... 3
+constexpr std::uint32_t kValues = 7;
+constexpr float kLeast = -2;  // to 4: a sum over any number of ranks differs from 0 somewhere
 
 // Spreads neighbouring offsets, so that a shifted or swapped piece does not look right.
 std::uint32_t mixed(std::size_t offset) {
@@ -23,7 +24,8 @@ std::uint32_t mixed(std::size_t offset) {
 }
 
 float value_at(std::size_t offset, int rank) {
-  return static_cast<float>((mixed(offset) + 3 * static_cast<std::uint32_t>(rank)) % kValues) - 3;
+  return static_cast<float>((mixed(offset) + 3 * static_cast<std::uint32_t>(rank)) % kValues) +
+         kLeast;
 }
 
 // By what mixed(offset) leaves when divided: the same for all offsets that agree in it.
@@ -31,7 +33,8 @@ std::array<float, kValues> sums_of(int ranks) {
   std::array<float, kValues> sums{};
   for (std::uint32_t left = 0; left < kValues; ++left) {
     for (int rank = 0; rank < ranks; ++rank) {
-      sums[left] += static_cast<float>((left + 3 * static_cast<std::uint32_t>(rank)) % kValues) - 3;
+      sums[left] +=
+          static_cast<float>((left + 3 * static_cast<std::uint32_t>(rank)) % kValues) + kLeast;
     }
   }
   return sums;

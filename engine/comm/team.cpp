@@ -154,7 +154,7 @@ void Team::reduce_to_first(std::span<std::byte* const> parts, std::size_t count,
 
 void Team::copy_from_first(std::span<std::byte* const> parts, std::size_t bytes,
                            std::string_view label) {
-  barrier(label, kLeaderSeconds);
+  barrier(label, 2 * kLeaderSeconds);
   const auto mine = static_cast<std::size_t>(rank_);
   if (mine != 0) std::memcpy(parts[mine], parts[0], bytes);
   barrier(label);

@@ -16,10 +16,10 @@ double spin_for(std::size_t ranks) {
 }  // namespace
 
 ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadTeam> shared, int rank,
-                                       const Deadlines& deadlines)
+                                       const Deadlines& deadlines, std::vector<int> names)
     : shared_(std::move(shared)),
       team_(shared_->control, rank, static_cast<int>(shared_->parts.size()), deadlines,
-            spin_for(shared_->parts.size())) {}
+            spin_for(shared_->parts.size()), std::move(names)) {}
 
 void ThreadCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                                     std::string_view label) {

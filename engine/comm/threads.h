@@ -18,7 +18,9 @@ struct ThreadTeam {
 
 class ThreadCommunicator : public Communicator {
  public:
-  ThreadCommunicator(std::shared_ptr<ThreadTeam> shared, int rank, const Deadlines& deadlines);
+  // `names`: how errors call the ranks, where not by their number here.
+  ThreadCommunicator(std::shared_ptr<ThreadTeam> shared, int rank, const Deadlines& deadlines,
+                     std::vector<int> names = {});
 
   int rank() const override { return team_.rank(); }
   int size() const override { return team_.size(); }

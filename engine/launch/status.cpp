@@ -122,14 +122,17 @@ int run_rank(const Environment& environment, const Place& place, const std::func
   return status.exit_code;
 }
 
-void leave_last_words(const Environment& environment, const Place& place, const Error& error) {
+bool write_down_end(const Environment& environment, const Place& place, const Error& error) {
   const auto variable = environment.find(kRunFolderVariable);
-  if (variable == environment.end() || variable->second.empty()) {
-    fmt::print(stderr, "paceline: {}\n", error.what());
-    return;
-  }
+  if (variable == environment.end() || variable->second.empty()) return false;
   RankStatus status{place.rank, host_name(), getpid(), RankState::running, 0, "", 0};
   end(variable->second, status, RankState::failed, exit_code(error.kind()), error.what());
+  return true;
+}
+
+void leave_last_words(const Environment& environment, const Place& place, const Error& error) {
+  if (!write_down_end(environment, place, error))
+    fmt::print(stderr, "paceline: {}\n", error.what());
 }
 
 }  // namespace paceline

@@ -51,7 +51,11 @@ class RunFolder {
 // work().
 int run_rank(const Environment& environment, const Place& place, const std::function<int()>& work);
 
-// For a rank that cannot return from a call: writes down its end as run_rank() would, or prints it.
+// Writes down the end of this rank as run_rank() would, before it can return: another of its threads
+// may be stuck. False where nobody asked for it (no run folder).
+bool write_down_end(const Environment& environment, const Place& place, const Error& error);
+
+// For a rank that will never return: the same, or else it is printed.
 void leave_last_words(const Environment& environment, const Place& place, const Error& error);
 
 }  // namespace paceline

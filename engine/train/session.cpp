@@ -55,8 +55,10 @@ void guarded(const SessionSetup& setup, Communicator& communicator, int index,
     outcome = train_replica(setup, communicator, index);
   } catch (Error& error) {
     if (!error.rank() && communicator.size() > 1) error.on_rank(communicator.rank());
+    const bool consequence = error.kind() == ErrorKind::peer_lost;
+    if (!consequence && setup.failed) setup.failed(error);
     communicator.abort(error.what());
-    cause.add(std::current_exception(), error.kind() == ErrorKind::peer_lost);
+    cause.add(std::current_exception(), consequence);
   } catch (const std::exception& error) {
     communicator.abort(error.what());
     cause.add(std::current_exception(), false);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/comm/backend.h"
+#include "engine/core/error.h"
 #include "engine/train/trainer.h"
 
 namespace paceline {
@@ -20,6 +21,9 @@ struct SessionSetup {
   std::vector<std::vector<int>> input_cpus;  // of each replica here
   std::function<void(const Progress&)> report;
   std::function<void(const std::string&)> note;
+  // Told of a replica's own error at once: run_session() returns only with all replicas, one of
+  // which may be stuck. On that replica's thread; must not throw.
+  std::function<void(const Error&)> failed;
 };
 
 // Trains over already connected communicators, one a replica here. Where one replica fails the

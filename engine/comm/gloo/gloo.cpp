@@ -5,6 +5,7 @@
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <csignal>
 #include <memory>
 #include <string>
 
@@ -68,6 +69,8 @@ class GlooBackend final : public Backend {
     context_ = context;
     deadlines_ = membership.deadlines;
     context->setTimeout(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)));
+    std::signal(SIGPIPE,
+                SIG_IGN);  // Gloo writes to peers that may be gone; it hears of it by EPIPE
     try {
       gloo::transport::tcp::attr where;
       where.hostname = address_;
@@ -84,11 +87,11 @@ class GlooBackend final : public Backend {
     }
     std::vector<std::unique_ptr<Communicator>> communicators;
     if (flat_) {
-      communicators.push_back(
-          std::make_unique<gloo_backend::FlatCommunicator>(context, membership.deadlines));
+      communicators.push_back(std::make_unique<gloo_backend::FlatCommunicator>(
+          context, membership.deadlines, membership.ranks_a_task));
     } else {
-      communicators.push_back(
-          std::make_unique<gloo_backend::GlooCommunicator>(context, membership.deadlines));
+      communicators.push_back(std::make_unique<gloo_backend::GlooCommunicator>(
+          context, membership.deadlines, membership.ranks_a_task));
     }
     return communicators;
   }
@@ -97,7 +100,7 @@ class GlooBackend final : public Backend {
     if (flat_ || !context_) return {};
     Rival rival{"gloo::allreduce", {}};
     rival.communicators.push_back(
-        std::make_unique<gloo_backend::FlatCommunicator>(context_, deadlines_));
+        std::make_unique<gloo_backend::FlatCommunicator>(context_, deadlines_, 1));
     return rival;
   }
 

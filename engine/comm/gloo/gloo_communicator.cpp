@@ -68,7 +68,8 @@ void FlatCommunicator::reduce(std::byte* data, std::size_t count, DType type,
   try {
     gloo::allreduce(options);
   } catch (const gloo::Exception& error) {
-    throw_translated(error, rank(), (rank() + size() - 1) % size(), true, deadlines_, label);
+    const int left = (rank() + size() - 1) % size();
+    throw_translated(error, rank() * ranks_a_task_, left * ranks_a_task_, true, deadlines_, label);
   }
 }
 

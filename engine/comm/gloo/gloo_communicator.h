@@ -11,8 +11,9 @@ namespace paceline::gloo_backend {
 
 class GlooCommunicator : public Communicator {
  public:
-  GlooCommunicator(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines)
-      : wire_(std::move(context), deadlines), ring_(wire_) {}
+  GlooCommunicator(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines,
+                   int ranks_a_task)
+      : wire_(std::move(context), deadlines, ranks_a_task), ring_(wire_) {}
 
   int rank() const override { return wire_.rank(); }
   int size() const override { return wire_.size(); }
@@ -32,8 +33,12 @@ class GlooCommunicator : public Communicator {
 // "gloo+flat": gloo::allreduce.
 class FlatCommunicator final : public GlooCommunicator {
  public:
-  FlatCommunicator(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines)
-      : GlooCommunicator(context, deadlines), context_(std::move(context)), deadlines_(deadlines) {}
+  FlatCommunicator(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines,
+                   int ranks_a_task)
+      : GlooCommunicator(context, deadlines, ranks_a_task),
+        context_(std::move(context)),
+        deadlines_(deadlines),
+        ranks_a_task_(ranks_a_task) {}
 
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
@@ -43,6 +48,7 @@ class FlatCommunicator final : public GlooCommunicator {
 
   std::shared_ptr<gloo::Context> context_;
   Deadlines deadlines_;
+  int ranks_a_task_;
 };
 
 }  // namespace paceline::gloo_backend

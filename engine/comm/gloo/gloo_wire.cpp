@@ -41,9 +41,11 @@ void throw_translated(const std::exception& error, int rank, int peer, bool came
       .on_rank(rank);
 }
 
-GlooWire::GlooWire(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines)
+GlooWire::GlooWire(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines,
+                   int ranks_a_task)
     : context_(std::move(context)),
       deadlines_(deadlines),
+      ranks_a_task_(ranks_a_task),
       scratch_(kMessages.bytes * kMessages.window),
       scratch_buffer_(context_->createUnboundBuffer(scratch_.data(), scratch_.size())) {}
 
@@ -73,7 +75,7 @@ void GlooWire::send(int to, std::span<const std::byte> message) {
   try {
     buffer.send(to, kSlot, static_cast<std::size_t>(offset), message.size());
   } catch (const gloo::Exception& error) {
-    throw_translated(error, rank(), to, true, deadlines_, label_);
+    fail(error, to, true);
   }
   sent_.push_back({&buffer, to});
 }
@@ -85,7 +87,7 @@ void GlooWire::receive(int from, std::span<std::byte> message) {
   try {
     buffer.recv(from, kSlot, static_cast<std::size_t>(offset), message.size());
   } catch (const gloo::Exception& error) {
-    throw_translated(error, rank(), from, true, deadlines_, label_);
+    fail(error, from, true);
   }
   received_.push_back({&buffer, from});
 }
@@ -103,7 +105,7 @@ void GlooWire::wait(const Pending& pending, bool came, const Wait& wait) {
       std::lock_guard lock(mutex_);
       if (aborted_) throw_if_aborted();  // why it ended, rather than that a connection did
     }
-    throw_translated(error, rank(), pending.peer, came, deadlines_, label_);
+    fail(error, pending.peer, came);
   }
 }
 
@@ -122,10 +124,14 @@ void GlooWire::wait_sent(std::size_t sends) {
   }
 }
 
+void GlooWire::fail(const std::exception& error, int peer, bool came) const {
+  throw_translated(error, rank() * ranks_a_task_, peer * ranks_a_task_, came, deadlines_, label_);
+}
+
 void GlooWire::throw_if_aborted() const {
   throw Error(ErrorKind::peer_lost, why_.empty() ? "another rank gave up" : why_,
               fmt::format("while waiting at {}", label_), "see that rank's error")
-      .on_rank(rank());
+      .on_rank(rank() * ranks_a_task_);
 }
 
 void GlooWire::abort(std::string_view why) noexcept {

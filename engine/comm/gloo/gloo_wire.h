@@ -17,7 +17,8 @@ namespace paceline::gloo_backend {
 
 class GlooWire final : public Wire {
  public:
-  GlooWire(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines);
+  // Errors call member m rank m * ranks_a_task.
+  GlooWire(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines, int ranks_a_task);
 
   int rank() const override { return context_->rank; }
   int size() const override { return context_->size; }
@@ -43,9 +44,11 @@ class GlooWire final : public Wire {
   template <typename Wait>
   void wait(const Pending& pending, bool came, const Wait& wait);
   void throw_if_aborted() const;
+  [[noreturn]] void fail(const std::exception& error, int peer, bool came) const;
 
   std::shared_ptr<gloo::Context> context_;
   Deadlines deadlines_;
+  int ranks_a_task_;
   std::vector<std::byte> scratch_;
   std::unique_ptr<Buffer> scratch_buffer_, data_buffer_;
   std::deque<Pending> received_;

@@ -37,7 +37,7 @@ Kind kind_of(DType type, const HalfSums& half_sums) {
   Error error(ErrorKind::stall,
               fmt::format("MPI_Allreduce did not return within {:.0f} s", deadlines.abort_seconds),
               label, "see what the other ranks were doing; without +flat the missing one is named");
-  error.on_rank(world.rank());
+  error.on_rank(world.name());
   if (last_words) last_words(error);
   MPI_Abort(MPI_COMM_WORLD, exit_code(error.kind()));
   std::abort();

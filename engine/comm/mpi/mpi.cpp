@@ -35,7 +35,7 @@ class MpiBackend final : public Backend {
   }
 
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
-    world_ = std::make_unique<mpi::World>(membership.place);
+    world_ = std::make_unique<mpi::World>(membership.place, membership.ranks_a_task);
     deadlines_ = membership.deadlines;
     last_words_ = membership.last_words;
     std::vector<std::unique_ptr<Communicator>> communicators;

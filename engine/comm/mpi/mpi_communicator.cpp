@@ -32,10 +32,10 @@ MpiCommunicator::MpiCommunicator(World& world, const Deadlines& deadlines)
       scratch_(world, kScratchBytes, patience_),
       parts_(static_cast<std::size_t>(world.node_size())),
       team_(control_in(control_), world.node_rank(), world.node_size(), deadlines,
-            spin_seconds(world) * 1e6, world.node_ranks()) {
+            spin_seconds(world) * 1e6, world.node_names()) {
   patience_.interrupt = [this] { team_.throw_if_aborted("the exchange between nodes"); };
   if (one_node() || world.node_rank() != 0) return;
-  wire_ = std::make_unique<MpiWire>(world.leaders(), patience_, world.leader_ranks());
+  wire_ = std::make_unique<MpiWire>(world.leaders(), patience_, world.leader_names());
   ring_ = std::make_unique<Ring>(*wire_);
 }
 

@@ -53,7 +53,8 @@ std::string library_version() {
   return std::string(trim(version));
 }
 
-World::World(const Place& place) : exceptions_at_start_(std::uncaught_exceptions()) {
+World::World(const Place& place, int ranks_a_task)
+    : ranks_a_task_(ranks_a_task), exceptions_at_start_(std::uncaught_exceptions()) {
   initialise();
   check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
@@ -73,14 +74,15 @@ void World::split_nodes() {
   int node_size = 1;
   check(MPI_Comm_rank(node_, &node_rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(node_, &node_size), "MPI_Comm_size");
+  const int mine = name();
   node_ranks_.resize(static_cast<std::size_t>(node_size));
-  check(MPI_Allgather(&rank_, 1, MPI_INT, node_ranks_.data(), 1, MPI_INT, node_), "MPI_Allgather");
+  check(MPI_Allgather(&mine, 1, MPI_INT, node_ranks_.data(), 1, MPI_INT, node_), "MPI_Allgather");
   const int leads = node_rank_ == 0 ? 1 : 0;
   check(MPI_Comm_split(all_, leads != 0 ? 0 : MPI_UNDEFINED, rank_, &leaders_), "MPI_Comm_split");
   check(MPI_Allreduce(&leads, &nodes_, 1, MPI_INT, MPI_SUM, all_), "MPI_Allreduce");
   if (leads == 0) return;
   leader_ranks_.resize(static_cast<std::size_t>(nodes_));
-  check(MPI_Allgather(&rank_, 1, MPI_INT, leader_ranks_.data(), 1, MPI_INT, leaders_),
+  check(MPI_Allgather(&mine, 1, MPI_INT, leader_ranks_.data(), 1, MPI_INT, leaders_),
         "MPI_Allgather");
 }
 

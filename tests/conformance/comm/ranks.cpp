@@ -1,8 +1,10 @@
 // A task of a stack under test: comm_ranks STACK REPLICAS LARGEST, where LARGEST is the largest
 // size in elements. Started by stacks_test.cpp through the launcher of the stack.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +20,7 @@
 #include "engine/comm/table.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/hash.h"
+#include "engine/core/text.h"
 #include "engine/launch/status.h"
 
 namespace paceline {
@@ -124,13 +127,30 @@ class Replica {
   ThreadLane thread_lane_;
 };
 
-int run(const std::string& text, int replicas, std::size_t largest) {
+// All meet once; then the last rank does not come to the all-reduce that the others are in.
+void fail(Communicator& all, const std::string& how) {
+  InlineLane lane;
+  std::vector<float> data(1 << 20, 1.0F);
+  all.all_reduce(data.data(), data.size(), DType::f32, lane, "bucket 1");
+  if (all.rank() == all.size() - 1) {
+    if (how == "killed") raise(SIGKILL);
+    if (how == "throws") throw Error(ErrorKind::input, "a bad file", "shard-7");
+    sleep(6);  // longer than any wait for it, and ended with its process where that is killed
+  }
+  all.all_reduce(data.data(), data.size(), DType::f32, lane, "bucket 2");
+}
+
+int run(const std::string& text, int replicas, const std::string& what) {
   const Place place = find_place(environment_of_process());
   const auto backend = make_backend(text, backend_table(), wrapper_table());
   Membership membership;
   membership.place = place;
   membership.replicas_here = replicas;
-  membership.deadlines = {20, 60};
+  const auto largest = to_integer(what);
+  membership.deadlines = largest ? Deadlines{20, 60} : Deadlines{1, 2};
+  membership.last_words = [place](const Error& error) {
+    leave_last_words(environment_of_process(), place, error);
+  };
   std::unique_ptr<StoreClient> store;
   if (std::getenv(kStoreVariable) != nullptr) {
     store = std::make_unique<StoreClient>(find_bootstrap(place, environment_of_process()),
@@ -143,17 +163,22 @@ int run(const std::string& text, int replicas, std::size_t largest) {
   const BackendStack stack = split_stack(text);
   const bool casts = !stack.wrappers.empty() && stack.wrappers.back() != "flat";
   std::exception_ptr first;
+  bool only_consequence = true;
   std::mutex mutex;
   std::vector<std::thread> threads;
   for (auto& communicator : communicators) {
     threads.emplace_back([&] {
       try {
         require(communicator->size() == place.size * replicas, "size of the world");
-        Replica(*communicator, largest, casts).run();
-      } catch (const std::exception& error) {
+        if (!largest) return fail(*communicator, what);
+        Replica(*communicator, static_cast<std::size_t>(*largest), casts).run();
+      } catch (const Error& error) {
+        const bool consequence = error.kind() == ErrorKind::peer_lost;
+        if (!consequence) write_down_end(environment_of_process(), place, error);
         communicator->abort(error.what());
         std::lock_guard lock(mutex);
-        if (!first) first = std::current_exception();
+        if (!first || (only_consequence && !consequence)) first = std::current_exception();
+        only_consequence = only_consequence && consequence;
       }
     });
   }
@@ -168,10 +193,10 @@ int run(const std::string& text, int replicas, std::size_t largest) {
 int main(int argc, char** argv) {
   using namespace paceline;
   try {
-    if (argc != 4) throw Error(ErrorKind::usage, "comm_ranks STACK REPLICAS LARGEST");
+    if (argc != 4) throw Error(ErrorKind::usage, "comm_ranks STACK REPLICAS WHAT");
     const Environment environment = environment_of_process();
     return run_rank(environment, find_place(environment),
-                    [&] { return run(argv[1], std::stoi(argv[2]), std::stoull(argv[3])); });
+                    [&] { return run(argv[1], std::stoi(argv[2]), argv[3]); });
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return exit_code(error.kind());

@@ -58,23 +58,25 @@ Verdict spawn_around_store(SpawnRequest request) {
 
 class Stacks : public testing::TestWithParam<Case> {};
 
-TEST_P(Stacks, SumsAreRightOnEveryRank) {
-  const Case& one = GetParam();
-  const char* largest = std::getenv("PACELINE_TEST_LARGEST");
+Verdict start(const Case& one, const std::string& what) {
   SpawnRequest request;
-  request.command = {COMM_RANKS, one.stack, std::to_string(one.replicas),
-                     largest != nullptr ? largest : "1048576"};
+  request.command = {COMM_RANKS, one.stack, std::to_string(one.replicas), what};
   request.ranks = one.tasks;
   request.environment = environment_of_process();
   if (one.ranks_per_node > 0) {
     request.environment["PACELINE_TEST_RANKS_PER_NODE"] = std::to_string(one.ranks_per_node);
   }
-  const Verdict verdict =
-      find_name("backend", one.stack).mpirun ? spawn_ranks(request) : spawn_around_store(request);
+  const bool mpirun = find_name("backend", one.stack).mpirun;
+  return mpirun ? spawn_ranks(request) : spawn_around_store(request);
+}
+
+TEST_P(Stacks, SumsAreRightOnEveryRank) {
+  const char* largest = std::getenv("PACELINE_TEST_LARGEST");
+  const Verdict verdict = start(GetParam(), largest != nullptr ? largest : "1048576");
   EXPECT_EQ(verdict.exit_code, 0) << verdict.line << verdict.noise;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Stacks, testing::ValuesIn(cases()), [](const auto& info) {
+std::string name_of_case(const testing::TestParamInfo<Case>& info) {
   std::string name = info.param.stack + "_" + std::to_string(info.param.tasks) + "x" +
                      std::to_string(info.param.replicas);
   if (info.param.ranks_per_node > 0) name += "_of_" + std::to_string(info.param.ranks_per_node);
@@ -82,7 +84,47 @@ INSTANTIATE_TEST_SUITE_P(All, Stacks, testing::ValuesIn(cases()), [](const auto&
     if (c == '+' || c == '/') c = '_';
   }
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Stacks, testing::ValuesIn(cases()), name_of_case);
+
+class Failures : public testing::TestWithParam<Case> {};
+
+TEST_P(Failures, ARankThatDoesNotComeIsNamed) {
+  const Case& one = GetParam();
+  const Verdict verdict = start(one, "stalls");
+  EXPECT_EQ(verdict.exit_code, 72) << verdict.line;
+  const int missing = one.tasks * one.replicas - 1;
+  const std::string named = "rank " + std::to_string(missing) + " did not come within";
+  const bool ours = one.stack.find("flat") == std::string::npos;
+  EXPECT_NE(verdict.line.find(ours ? named : "did not return within"), std::string::npos)
+      << verdict.line;
+  EXPECT_NE(verdict.line.find("bucket 2"), std::string::npos) << verdict.line;
+}
+
+TEST_P(Failures, TheErrorOfARankWins) {
+  const Verdict verdict = start(GetParam(), "throws");
+  EXPECT_EQ(verdict.exit_code, 65) << verdict.line;
+  EXPECT_NE(verdict.line.find("a bad file (shard-7)"), std::string::npos) << verdict.line;
+}
+
+TEST_P(Failures, AKilledRankIsNamed) {
+  const Case& one = GetParam();
+  const Verdict verdict = start(one, "killed");
+  EXPECT_EQ(verdict.exit_code, 71) << verdict.line;
+  const std::string named = "rank " + std::to_string(one.tasks - 1) + " ";
+  EXPECT_NE(verdict.line.find(named), std::string::npos) << verdict.line;
+}
+
+std::vector<Case> failing_cases() {
+  std::vector<Case> cases = {{"mpi", 2, 1},         {"mpi", 3, 1, 1}, {"mpi+flat", 2, 1},
+                             {"gloo", 2, 1},        {"gloo", 3, 1},   {"mirrored/gloo+bf16", 2, 2},
+                             {"mirrored/mpi", 2, 2}};
+  std::erase_if(cases, [](const Case& one) { return !find_name("backend", one.stack).built; });
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Some, Failures, testing::ValuesIn(failing_cases()), name_of_case);
 
 }  // namespace
 }  // namespace paceline

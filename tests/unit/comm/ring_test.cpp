@@ -94,6 +94,13 @@ TEST(SumCheck, AWrongElementIsNamedWithRankAndOffset) {
   }
 }
 
+TEST(SumCheck, ZerosDoNotPassWhateverTheNumberOfRanks) {
+  const std::vector<float> zeros(1000);
+  for (int ranks = 1; ranks <= 64; ++ranks) {
+    EXPECT_GT(check_sum(zeros.data(), zeros.size(), DType::f32, ranks).wrong, 0U) << ranks;
+  }
+}
+
 TEST(SumCheck, AShiftedOrUnreducedPieceDoesNotPass) {
   constexpr std::size_t kCount = 4096;
   std::vector<float> data(kCount);
