@@ -39,9 +39,9 @@ constexpr char kFooter[] = R"(Examples:
   srun --mpi=pmix -n 8 paceline bench allreduce --gpus 8 --nodes 4 --backend mpi --json
 
 Columns are those of nccl-tests: algbw = size / time, busbw = algbw * 2 (n-1)/n. "of memcpy" is the
-speed beside that of every rank copying as many bytes at once: above 1 where the copies, which touch
-twice the memory, leave a cache that the sums stay in. "times it" is how many times faster than the
-library's own all-reduce. Sizes take K, M and G (powers of 1024).)";
+share of the bound inside a node: every rank copies half of its data over the other half and back,
+all at once. "times it" is how many times faster than the library's own all-reduce. Sizes take K, M
+and G (powers of 1024).)";
 
 struct BenchArguments {
   std::string what, backend, cpus_per_task, gpus, nodes;
@@ -128,13 +128,11 @@ std::optional<double> available_memory() {
   return std::nullopt;
 }
 
-// Data, and its copy where memory copies are measured, of every replica of a node.
-void check_memory(const std::vector<BenchSize>& sizes, DType type, const Layout& layout,
-                  bool copies) {
+// Of every replica of a node.
+void check_memory(const std::vector<BenchSize>& sizes, DType type, const Layout& layout) {
   std::size_t most = 0;
   for (const BenchSize& size : sizes) most = std::max(most, size.count * size_of(type));
-  const double wanted =
-      (copies ? 2.0 : 1.0) * static_cast<double>(most) * layout.gpus / layout.nodes;
+  const double wanted = static_cast<double>(most) * layout.gpus / layout.nodes;
   const double free = available_memory().value_or(wanted);
   if (wanted <= free) return;
   throw Error(ErrorKind::usage,
@@ -295,7 +293,7 @@ int bench(const BenchArguments& arguments, const std::vector<std::string>& comma
   const DType type = dtype_of(arguments.dtype);
   const std::vector<BenchSize> sizes = sizes_of(arguments, type);
   const Gathering gathering = gathering_of(parameters);
-  check_memory(sizes, type, gathering.layout, !arguments.no_rivals);
+  check_memory(sizes, type, gathering.layout);
   const Environment environment = environment_of_process();
   const Place place = find_place(environment);
   if (place.rank == 0 && !arguments.record.empty()) check_new_record(arguments.record);

@@ -1,9 +1,14 @@
 // How fast an all-reduce is on these ranks, beside what bounds it and what it competes with.
 //
 // A *sample* is a number of calls back to back after a barrier, divided by that number, and the
-// slowest rank's counts. Samples of the all-reduce, of a memory copy of as many bytes by every rank
-// at once, and of the library's own all-reduce are taken in turns, so that what disturbs the
-// machine disturbs all of them. Sums are checked after timing (sum_check.h).
+// slowest rank's counts. Samples of the all-reduce, of memory copies and of the library's own
+// all-reduce are taken in turns, so that what disturbs the machine disturbs all of them.
+//
+// The memory copies are the bound inside a node: every rank copies, all at once, half of its data
+// over the other half and back. That reads and writes as many bytes in as many bytes as a rank's
+// share of an all-reduce in place does: it reads one n-th of n parts, and writes it to n parts.
+//
+// Sums are checked after the timing (sum_check.h).
 #pragma once
 
 #include <cstddef>
@@ -60,7 +65,7 @@ class AllReduceBench {
   Communicator* library_;
   BenchOptions options_;
   InlineLane lane_;
-  Memory data_, copy_;
+  Memory data_;
 };
 
 }  // namespace paceline

@@ -32,6 +32,8 @@ class CastBackend final : public Backend {
     }
     return communicators;
   }
+  // In fp32: what a program has that does not cast.
+  Rival rival() override { return inner_->rival(); }
   std::string description() const override {
     return fmt::format("{}; fp32 travels as {}", inner_->description(),
                        paceline::name_of(travels_as_));
