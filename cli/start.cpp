@@ -152,7 +152,7 @@ World::World(const Gathering& gathering, const Place& place) : parts_(std::make_
     throw Error(ErrorKind::usage, fmt::format("backend {} cannot serve: {}",
                                               parts_->backend->name(), support.because()));
   }
-  const bool store_is_known = environment_of_process().count(kTokenVariable) != 0;
+  const bool store_is_known = environment_of_process().count(kStoreVariable) != 0;
   if (place.size > 1 && (needs_store(gathering) || store_is_known)) {
     parts_->join_store(place, membership.deadlines);
     membership.store = parts_->client.get();

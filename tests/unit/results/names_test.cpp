@@ -1,0 +1,69 @@
+#include "results/names.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/core/error.h"
+#include "results/layout.h"
+
+namespace paceline {
+namespace {
+
+std::string refusal(const std::string& backend) {
+  try {
+    find_name("backend", backend, "spec.json:3");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.what();
+  }
+  return "known";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Names, AStackFollowsFromItsParts) {
+  const Name mpi = find_name("backend", "mpi"), gloo = find_name("backend", "gloo");
+  EXPECT_TRUE(mpi.mpirun);
+  EXPECT_FALSE(gloo.mpirun);
+  const Name wrapped = find_name("backend", "mpi+flat+bf16");
+  EXPECT_EQ(wrapped.name, "mpi+flat+bf16");
+  EXPECT_EQ(wrapped.tasks, "replica");
+  EXPECT_TRUE(wrapped.mpirun);
+  EXPECT_EQ(wrapped.built, mpi.built);
+  const Name two = find_name("backend", "mirrored/gloo+fp16");
+  EXPECT_EQ(two.tasks, "node");
+  EXPECT_FALSE(two.mpirun);
+  EXPECT_EQ(two.built, gloo.built && find_name("backend", "mirrored").built);
+  EXPECT_EQ(two.reason, gloo.built ? "" : gloo.reason);
+}
+
+TEST(Names, TheNearestPartIsSuggested) {
+  EXPECT_TRUE(contains(refusal("mirored/mpi"), "\"mirrored\"?"));
+  EXPECT_TRUE(contains(refusal("mpi+bf61"), "unknown wrapper \"bf61\" (spec.json:3)"));
+  EXPECT_TRUE(contains(refusal("gloo+bf16+bf16"), "twice"));
+}
+
+TEST(Names, WhatCannotBeStackedIsRefused) {
+  for (const char* stack : {"mpi/mirrored", "self/mpi", "null/gloo", "mirrored/mirrored"}) {
+    EXPECT_TRUE(contains(refusal(stack), "cannot be stacked")) << stack;
+  }
+}
+
+TEST(Names, TasksOfAStack) {
+  const auto tasks = [](const std::string& backend, std::int64_t nodes) {
+    Point point;
+    point.set("gpus", std::int64_t{4});
+    point.set("nodes", nodes);
+    point.set("cpus_per_replica", std::int64_t{2});
+    point.set("backend", backend);
+    return layout_of(point);
+  };
+  EXPECT_EQ(tasks("gloo+bf16", 2).ntasks, 4);
+  EXPECT_EQ(tasks("mirrored/mpi", 2).ntasks, 2);
+  EXPECT_EQ(tasks("mirrored/mpi", 2).cpus_per_task, 4);
+  EXPECT_EQ(tasks("mirrored+bf16", 1).ntasks, 1);
+}
+
+}  // namespace
+}  // namespace paceline
