@@ -1,4 +1,4 @@
-// The optimizer over flat arenas on one thread, beside a copy that moves as many bytes. The number
+// The optimizer over flat arenas on one thread, beside a triad that moves as many bytes. The number
 // in a name is the bytes of the parameters; gradients and moments come on top.
 #include <algorithm>
 
@@ -45,10 +45,10 @@ void update(benchmark::State& state, Optimizer optimizer) {
   const auto bytes = static_cast<std::size_t>(state.range(0));
   const std::size_t elements = bytes / sizeof(float), moved = bytes_moved(optimizer, bytes);
   Arena arena(elements);
-  CopyBound copy(moved);
+  TriadBound triad(moved);
   const UpdateRule rule = update_rule(optimizer, 0.001, 0.9, 10);
   take_turns(
-      state, [&] { arena.program->update(rule, 0, elements); }, static_cast<double>(moved), copy);
+      state, [&] { arena.program->update(rule, 0, elements); }, static_cast<double>(moved), triad);
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(elements));
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(moved));
 }

@@ -14,6 +14,18 @@ class Bound {
   virtual double run() = 0;
 };
 
+// x += s y in place, of which the bytes of x are read and written and those of y read: the triad of
+// the STREAM benchmark for what updates its operands. A copy would not do, since it also fetches
+// the lines that it overwrites, and an update in place outruns it.
+class TriadBound final : public Bound {
+ public:
+  explicit TriadBound(std::size_t bytes_moved);
+  double run() override;
+
+ private:
+  Memory x_, y_;
+};
+
 // memcpy between two blocks that together are as large as what the work reads and writes. Counts a
 // byte read and a byte written as two.
 class CopyBound final : public Bound {
