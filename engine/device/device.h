@@ -53,6 +53,9 @@ class Program {
 
   // Queue on the compute lane. `forward` in evaluate mode applies no dropout and saves nothing.
   virtual void forward(const Batch& batch, Mode mode) = 0;
+  // Operations `from` to `to`, both included, of the last forward once more: for timing one by
+  // itself. Sums count again; an input that later operations wrote over has other values.
+  virtual void repeat_forward(int from, int to) = 0;
   // Backward of operations `from` down to `to`, both included, for the last forward in train mode.
   virtual void backward(int from, int to) = 0;
   // The optimizer over elements [begin, end) of the arenas.

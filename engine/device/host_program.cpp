@@ -18,10 +18,13 @@ template <typename T>
 void HostProgram<T>::forward(const Batch& batch, Mode mode) {
   batch_ = batch;
   mode_ = mode;
-  for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
-    run_forward(plan_.operations[i], static_cast<int>(i));
-  }
+  repeat_forward(0, static_cast<int>(plan_.operations.size()) - 1);
   sums_.samples += batch.samples;
+}
+
+template <typename T>
+void HostProgram<T>::repeat_forward(int from, int to) {
+  for (int i = from; i <= to; ++i) run_forward(plan_.operations[static_cast<std::size_t>(i)], i);
 }
 
 template <typename T>

@@ -18,6 +18,7 @@ class HostProgram : public Program {
   HostProgram(const Plan& plan, std::byte* gradients);
 
   void forward(const Batch& batch, Mode mode) override;
+  void repeat_forward(int from, int to) override;
   void backward(int from, int to) override;
   void update(const UpdateRule& rule, std::size_t begin, std::size_t end) override;
   LossSums take_sums() override;
