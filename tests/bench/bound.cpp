@@ -11,7 +11,7 @@ namespace {
 
 // As wide as the CPU allows, since in caches the width of loads counts.
 #if defined(__x86_64__)
-__attribute__((target_clones("arch=skylake-avx512", "avx2", "default"), optimize("O3")))
+__attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
 #endif
 void triad(float* __restrict x, const float* __restrict y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) x[i] += 0.5F * y[i];

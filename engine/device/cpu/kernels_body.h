@@ -55,14 +55,13 @@ void bias_relu(float* y, const float* b, std::size_t rows, std::size_t columns) 
   }
 }
 
-// The Philox blocks of elements [8 first, 8 (first + kLanes)) of one row: words[k][lane] is word k
-// of block first + lane, so that each of the four words is a vector.
-struct Blocks {
-  std::uint32_t words[4][kLanes];
-};
+// Eight elements share a Philox block of four words, low half first; see core/random.h.
+constexpr std::size_t kSpan = 8 * kLanes;
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "halves of words lie low half first");
 
-PACELINE_INLINE void philox_blocks(const DropoutBits& bits, std::uint32_t position,
-                                   std::uint32_t first, Blocks& out) {
+// The bits of elements [8 first, 8 first + kSpan) of one row, in their order.
+PACELINE_INLINE void philox_halves(const DropoutBits& bits, std::uint32_t position,
+                                   std::uint32_t first, std::uint16_t (&halves)[kSpan]) {
   std::uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
   for (std::size_t l = 0; l < kLanes; ++l) {
     c0[l] = first + static_cast<std::uint32_t>(l);
@@ -72,6 +71,8 @@ PACELINE_INLINE void philox_blocks(const DropoutBits& bits, std::uint32_t positi
   }
   std::uint32_t low = bits.key.low, high = bits.key.high;
   for (int round = 0; round < 10; ++round) {
+    // Not unrolled, or GCC 12 takes the lanes apart before it could make vectors of them.
+#pragma GCC unroll 1
     for (std::size_t l = 0; l < kLanes; ++l) {
       const std::uint64_t a = std::uint64_t{0xD2511F53} * c0[l];
       const std::uint64_t b = std::uint64_t{0xCD9E8D57} * c2[l];
@@ -83,31 +84,29 @@ PACELINE_INLINE void philox_blocks(const DropoutBits& bits, std::uint32_t positi
     low += 0x9E3779B9;
     high += 0xBB67AE85;
   }
+  std::uint32_t words[4 * kLanes];
+#pragma GCC unroll 1
   for (std::size_t l = 0; l < kLanes; ++l) {
-    out.words[0][l] = c0[l];
-    out.words[1][l] = c1[l];
-    out.words[2][l] = c2[l];
-    out.words[3][l] = c3[l];
+    words[4 * l] = c0[l];
+    words[4 * l + 1] = c1[l];
+    words[4 * l + 2] = c2[l];
+    words[4 * l + 3] = c3[l];
   }
+  __builtin_memcpy(halves, words, sizeof halves);
 }
 
 // Calls visit(element, keeps) for the elements of a row, in blocks whose bits are made together.
 template <typename Visit>
 PACELINE_INLINE void for_each_bit(const DropoutBits& bits, std::uint32_t position,
                                   std::size_t columns, Visit visit) {
-  constexpr std::size_t kSpan = 8 * kLanes;
   const std::uint32_t threshold = static_cast<std::uint32_t>(bits.rate * 65536.0 + 0.5);
+  const auto least = static_cast<std::uint16_t>(threshold < 65535 ? threshold : 65535);
+  const bool any = threshold < 65536;
   for (std::size_t at = 0; at < columns; at += kSpan) {
-    Blocks blocks;
-    philox_blocks(bits, position, static_cast<std::uint32_t>(at / 8), blocks);
+    std::uint16_t halves[kSpan];
+    philox_halves(bits, position, static_cast<std::uint32_t>(at / 8), halves);
     std::uint8_t keep[kSpan];
-    for (std::size_t l = 0; l < kLanes; ++l) {
-      for (std::size_t k = 0; k < 4; ++k) {
-        const std::uint32_t word = blocks.words[k][l];
-        keep[l * 8 + 2 * k] = (word & 0xffff) >= threshold;
-        keep[l * 8 + 2 * k + 1] = (word >> 16) >= threshold;
-      }
-    }
+    for (std::size_t i = 0; i < kSpan; ++i) keep[i] = (halves[i] >= least) & any;
     const std::size_t n = columns - at < kSpan ? columns - at : kSpan;
     for (std::size_t i = 0; i < n; ++i) visit(at + i, keep[i]);
   }

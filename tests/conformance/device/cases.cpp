@@ -27,6 +27,9 @@ std::vector<NetworkCase> network_cases() {
       .dense(19)
       .dropout(0.4)
       .dense(5);
+  // Rates that are 0 and 1 in the 16 bits that decide.
+  add("dropout_of_nearly_none", {5, 4, 1}, 5).flatten().dense(20).relu().dropout(1e-6).dense(5);
+  add("dropout_of_nearly_all", {5, 4, 1}, 5).flatten().dense(20).dropout(0.999995).dense(5);
   add("dropout_of_the_input", {5, 4, 1}, 5).flatten().dropout(0.5).dense(5);
   add("conv", {6, 7, 1}, 3).conv(4, 3).flatten().dense(3);
   add("conv_1x1", {4, 5, 3}, 3).conv(6, 1).relu().flatten().dense(3);

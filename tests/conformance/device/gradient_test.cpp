@@ -11,10 +11,12 @@ namespace {
 class FiniteDifferences : public testing::TestWithParam<NetworkCase> {};
 
 // All but mnist-cnn at full size: of its many ReLUs one always flips within a step of the bias that
-// all pixels share. Its small variant is here.
+// all pixels share; its small variant is here. And but the network whose gradients are zero.
 std::vector<NetworkCase> smooth_cases() {
   std::vector<NetworkCase> cases = network_cases();
-  std::erase_if(cases, [](const NetworkCase& one) { return one.name == "mnist-cnn"; });
+  std::erase_if(cases, [](const NetworkCase& one) {
+    return one.name == "mnist-cnn" || one.name == "dropout_of_nearly_all";
+  });
   return cases;
 }
 
