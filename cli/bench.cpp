@@ -203,7 +203,7 @@ class Bench {
     check_tasks(gathering_, place_);
     const Quarters quarters = find_quarters(gathering_, place_);
     facts_.cpu_model = quarters.cpu_model;
-    World world(gathering_, place_);
+    World world(gathering_, place_, quarters);
     try {
       measure_in(world, quarters);
     } catch (const std::exception& error) {

@@ -59,11 +59,11 @@ class Run {
     check_tasks(gathering_, place_);
     check_target();
     set_up_log();
-    Quarters quarters = find_quarters(gathering_, place_);
-    cpus_ = std::move(quarters.replicas);
+    const Quarters quarters = find_quarters(gathering_, place_);
+    cpus_ = quarters.replicas;
     facts_.cpu_model = quarters.cpu_model;
     load_data();
-    World world(gathering_, place_);
+    World world(gathering_, place_, quarters);
     try {
       return train_in(world);
     } catch (const std::exception& error) {

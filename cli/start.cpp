@@ -51,6 +51,14 @@ std::unique_ptr<StoreServer> serve(const BootstrapAddress& where, int ranks) {
   return std::make_unique<StoreServer>(where, ranks);
 }
 
+CpuSet all_of(const Quarters& quarters) {
+  CpuSet all;
+  for (const CpuSet& cpus : quarters.replicas) all.insert(all.end(), cpus.begin(), cpus.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 // MPI ranks meet by MPI; the store then only carries word of a loss.
 bool needs_store(const Gathering& gathering) {
   return !find_name("backend", gathering.backend).mpirun;
@@ -140,7 +148,9 @@ struct World::Parts {
   }
 };
 
-World::World(const Gathering& gathering, const Place& place) : parts_(std::make_unique<Parts>()) {
+World::World(const Gathering& gathering, const Place& place, const Quarters& quarters)
+    : parts_(std::make_unique<Parts>()) {
+  bind_this_thread(all_of(quarters));
   Membership membership;
   membership.place = place;
   membership.replicas_here = gathering.layout.gpus / gathering.layout.ntasks;

@@ -40,9 +40,10 @@ Quarters find_quarters(const Gathering& gathering, const Place& place);
 // This process in the run's world, from meeting to parting.
 class World {
  public:
-  // Joins the bootstrap store where one is known or needed, and connects the backend. Throws usage
-  // where it cannot serve.
-  World(const Gathering& gathering, const Place& place);
+  // Binds this process to its quarters first: threads that a backend starts for its own must not
+  // wait for a CPU on which another rank computes. Then joins the bootstrap store where one is
+  // known or needed, and connects the backend. Throws usage where it cannot serve.
+  World(const Gathering& gathering, const Place& place, const Quarters& quarters);
   ~World();  // says goodbye, unless an exception passes: then the other ranks hear of a loss
   World(const World&) = delete;
   World& operator=(const World&) = delete;
