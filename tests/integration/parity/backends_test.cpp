@@ -1,14 +1,22 @@
 // Gradients summed over two replicas by each backend, against the reference on the whole batch, in
-// locked steps. `backends_test BACKEND`; for a backend between processes, under mpirun.
+// locked steps. `backends_test STACK`; under mpirun for mpi, while ranks of gloo are started here.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/comm/bootstrap/client.h"
+#include "engine/comm/bootstrap/server.h"
+#include "engine/comm/stack.h"
 #include "engine/comm/table.h"
+#include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
+#include "engine/launch/spawn.h"
+#include "engine/launch/status.h"
 #include "tests/integration/parity/locked.h"
 
 namespace paceline {
@@ -41,19 +49,36 @@ int check_rank(const char* workload, const DatasetPair& data, Communicator& comm
   return failures;
 }
 
-int run(const char* name) {
+bool is_built(const std::string& stack) {
+  const std::string base = split_stack(stack).between;
+  const auto& rows = backend_table();
+  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return base == row.name; });
+}
+
+// Ranks of a backend that needs no mpirun, started around their bootstrap store.
+int start_ranks(const char* program, const char* stack) {
+  SpawnRequest request{{program, stack}, kRanks, environment_of_process()};
+  const BootstrapAddress where = starter_bootstrap("127.0.0.1", request.environment);
+  const StoreServer server(where, kRanks);
+  request.environment[kStoreVariable] = server.address();
+  request.environment[kTokenVariable] = where.token;
+  const Verdict verdict = spawn_direct(request);
+  if (!verdict.line.empty()) std::printf("%s\n", verdict.line.c_str());
+  return verdict.exit_code;
+}
+
+int run(const char* stack, const Place& place) {
   const DatasetPair data = load_mnist(std::string(PACELINE_SOURCE_DIR) + "/data/mnist");
-  std::unique_ptr<Backend> backend;
-  for (const auto& row : backend_table()) {
-    if (std::strcmp(row.name, name) == 0) backend = row.make();
-  }
-  if (!backend) {
-    std::printf("SKIPPED: backend %s is not built here\n", name);
-    return 77;
-  }
+  const auto backend = make_backend(stack, backend_table(), wrapper_table());
   Membership membership;
-  membership.place = find_place(environment_of_process());
+  membership.place = place;
   membership.replicas_here = kRanks / membership.place.size;
+  std::unique_ptr<StoreClient> store;
+  if (std::getenv(kStoreVariable) != nullptr) {
+    store = std::make_unique<StoreClient>(find_bootstrap(place, environment_of_process()),
+                                          place.rank, membership.deadlines.abort_seconds);
+    membership.store = store.get();
+  }
   const auto communicators = backend->connect(membership);
   int failures = 0;
   for (const char* workload : {"mnist-mlp", "mnist-cnn"}) {
@@ -65,7 +90,7 @@ int run(const char* name) {
     for (std::thread& thread : threads) thread.join();
     for (const int count : failed) failures += count;
   }
-  std::printf("%s: %d comparisons failed\n", name, failures);
+  std::printf("%s: %d comparisons failed\n", stack, failures);
   return failures == 0 ? 0 : 1;
 }
 
@@ -73,9 +98,19 @@ int run(const char* name) {
 }  // namespace paceline
 
 int main(int argc, char** argv) {
+  using namespace paceline;
+  if (argc != 2) return 64;
+  if (!is_built(argv[1])) {
+    std::printf("SKIPPED: backend %s is not built here\n", argv[1]);
+    return 77;
+  }
   try {
-    return argc == 2 ? paceline::run(argv[1]) : 64;
-  } catch (const paceline::Error& error) {
+    const Environment environment = environment_of_process();
+    const Place place = find_place(environment);
+    const bool alone = !place.launched && std::string(argv[1]).starts_with("gloo");
+    if (alone) return start_ranks(argv[0], argv[1]);
+    return run_rank(environment, place, [&] { return run(argv[1], place); });
+  } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }
