@@ -6,6 +6,7 @@
 
 #include "cli/run.h"
 #include "cli/version.h"
+#include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "results/names.h"
@@ -46,6 +47,19 @@ void check_built(const char* kind, const std::string& name) {
   }
 }
 
+// 16-bit wrappers round what is fp32; other gradients would pass them as they are, silently.
+void check_cast(const Point& p) {
+  if (*p.text("precision") == "fp32") return;
+  const std::string backend = *p.text("backend");
+  for (const std::string& wrapper : split_stack(backend).wrappers) {
+    if (wrapper != "bf16" && wrapper != "fp16") continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("backend {} casts fp32 gradients, and precision is {}", backend,
+                            *p.text("precision")),
+                "", "leave +" + wrapper + " out, or use precision fp32");
+  }
+}
+
 void default_place(Point& p) {
   set_default(p, "gpus", std::int64_t{1});
   set_default(p, "nodes", std::int64_t{1});
@@ -56,6 +70,7 @@ void default_place(Point& p) {
   check_built("device", *p.text("device"));
   const std::string device = *p.text("device");
   set_default(p, "precision", std::string(device == "reference" ? "fp64" : "fp32"));
+  check_cast(p);
   if (!p.find("cpus_per_task") && !p.find("cpus_per_replica") && device != "reference") {
     const auto cores = static_cast<std::int64_t>(topology_of_machine().usable_cores());
     const std::int64_t here = gpus / *p.integer("nodes");

@@ -27,17 +27,22 @@ class Rendezvous final : public gloo::rendezvous::Store {
     store_.set("gloo/" + key, std::string(data.begin(), data.end()));
   }
   std::vector<char> get(const std::string& key) override {
-    const std::string value = store_.get("gloo/" + key, seconds_);
+    const std::string value = wait_for(key);
     return {value.begin(), value.end()};
   }
   void wait(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) store_.get("gloo/" + key, seconds_);
+    for (const std::string& key : keys) wait_for(key);
   }
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override {
     wait(keys);
   }
 
  private:
+  // Gloo's keys are ranks.
+  std::string wait_for(const std::string& key) {
+    return store_.get("gloo/" + key, seconds_, "the address of rank " + key);
+  }
+
   StoreClient& store_;
   double seconds_;
 };

@@ -151,6 +151,15 @@ TEST_F(CliTrain, WorksFromAnotherFolderWithSpaces) {
   EXPECT_TRUE(fs::exists(folder() / "a folder" / "r 1.json"));
 }
 
+TEST_F(CliTrain, StacksThatDoNotFit) {
+  const std::string mlp = "train mnist-mlp --steps 3 ";
+  expect_refused(mlp + "--backend mpi+bf16 --device reference", 64,
+                 {"casts fp32 gradients", "precision is fp64", "leave +bf16 out"});
+  expect_refused(mlp + "--backend mirrored+flat", 64, {"no all-reduce of a library"});
+  expect_refused(mlp + "--backend mirrored+bf16+fp16", 64, {"casts twice"});
+  expect_refused(mlp + "--backend mirrored/", 64, {"\"mirrored/\" is no backend"});
+}
+
 // As `srun -n 2` without any PMI would start them; the port is another than a busy site's.
 TEST_F(CliTrain, GlooUnderASlurmStep) {
   if (!find_name("backend", "gloo").built) GTEST_SKIP() << "gloo is not built here";
