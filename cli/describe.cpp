@@ -87,7 +87,7 @@ void add_describe(CLI::App& app, Action& action) {
       const int samples =
           *batch ? *batch : static_cast<int>(*workload.defaults.integer("batch_per_replica"));
       const Plan plan = make_plan(workload.network, samples, DType::f32, [](const Operation& op) {
-        const bool plain = !op.relu && !op.pool && !op.dropout;
+        const bool plain = !op.fused();
         return plain ? Support::yes() : Support::no("described layer by layer");
       });
       if (*json) {

@@ -30,6 +30,7 @@ struct DeviceOptions {
 // A staging slot: what one replica sees in one step. Pointers stay valid until the step is done.
 struct Batch {
   const std::uint8_t* images = nullptr;  // samples x elements of a sample
+  DType image_type = DType::u8;          // of images; f32: pixel values, not yet divided by 255
   const std::int32_t* labels = nullptr;
   const std::uint32_t* positions = nullptr;  // of each sample in the epoch's global order
   int samples = 0;                           // of this replica; at most the plan's batch, may be 0
@@ -73,6 +74,10 @@ class Program {
   virtual std::vector<double> read_gradient(int index) const = 0;
   virtual void write_parameter(int index, std::span<const double> values) = 0;
 
+  // Running averages of this replica's batch_norms, Plan::statistics_elements of the real type; the
+  // caller may change them between steps.
+  virtual std::byte* statistics() = 0;
+
   // What runs each operation: "conv2d + relu + max_pool: fused loops, avx512".
   virtual std::vector<std::string> implementations() const = 0;
 };
@@ -88,7 +93,9 @@ class Device {
   virtual ~Device() = default;
   virtual std::string_view name() const = 0;
   virtual std::string description() const = 0;  // libraries and instruction set in use
-  virtual DType real() const = 0;
+  virtual DType real() const = 0;               // see Plan
+  virtual DType activation() const { return real(); }
+  Precision precision() const { return {real(), activation()}; }
   virtual Support supports(const Operation& operation) const = 0;
   virtual Memory allocate(std::size_t bytes) = 0;
   virtual Probe probe() = 0;  // takes about 30 ms

@@ -12,7 +12,13 @@ HostProgram<T>::HostProgram(const Plan& plan, std::byte* gradients)
     : plan_(plan),
       gradients_(gradients),
       activations_(host_memory(plan.activation_bytes)),
-      parameters_(host_memory(plan.arena_elements * sizeof(T))) {}
+      parameters_(host_memory(plan.arena_elements * sizeof(T))),
+      statistics_(host_memory(plan.statistics_elements * sizeof(T))) {
+  for (const ParameterInfo& info : plan.statistics) {
+    std::fill_n(real(statistics_.data()) + info.offset, info.elements,
+                static_cast<T>(info.initial));
+  }
+}
 
 template <typename T>
 void HostProgram<T>::forward(const Batch& batch, Mode mode) {

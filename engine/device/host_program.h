@@ -24,6 +24,7 @@ class HostProgram : public Program {
   LossSums take_sums() override;
   std::byte* parameters() override { return parameters_.data(); }
   std::byte* gradients() override { return gradients_; }
+  std::byte* statistics() override { return statistics_.data(); }
   std::vector<double> read_parameter(int index) const override;
   std::vector<double> read_gradient(int index) const override;
   void write_parameter(int index, std::span<const double> values) override;
@@ -50,6 +51,9 @@ class HostProgram : public Program {
   }
   T* parameter(int index) const { return real(parameters_.data()) + offset(index); }
   T* gradient(int index) const { return real(gradients_) + offset(index); }
+  T* statistic(int index) const {
+    return real(statistics_.data()) + plan_.statistics[static_cast<std::size_t>(index)].offset;
+  }
 
  private:
   static T* real(std::byte* data) { return reinterpret_cast<T*>(data); }
@@ -60,7 +64,7 @@ class HostProgram : public Program {
 
   const Plan& plan_;
   std::byte* gradients_;
-  Memory activations_, parameters_, state_a_, state_b_;
+  Memory activations_, parameters_, statistics_, state_a_, state_b_;
   bool state_ready_ = false;
   Batch batch_;
   Mode mode_ = Mode::train;

@@ -14,43 +14,72 @@ std::string Shape::text() const {
 Network::Network(std::string name, Shape sample, int classes)
     : name_(std::move(name)), sample_(sample), classes_(classes) {}
 
-Network& Network::add(Layer layer, const char* base_name) {
+Network& Network::push(Layer layer, const char* base_name) {
   const auto same = std::count_if(layers_.begin(), layers_.end(),
                                   [&](const Layer& other) { return other.kind == layer.kind; });
   layer.name = same == 0 ? base_name : fmt::format("{}_{}", base_name, same);
+  layer.from = last_;
   layers_.push_back(std::move(layer));
+  last_ = static_cast<int>(layers_.size()) - 1;
   return *this;
 }
 
 Network& Network::dense(int units) {
-  return add({.kind = LayerKind::dense, .name = "", .units = units}, "dense");
+  return push({.kind = LayerKind::dense, .name = "", .units = units}, "dense");
 }
 
 Network& Network::conv(int filters, int kernel, int stride, int padding) {
-  return add({.kind = LayerKind::conv,
-              .name = "",
-              .units = filters,
-              .kernel = kernel,
-              .stride = stride,
-              .padding = padding},
-             "conv2d");
+  return push({.kind = LayerKind::conv,
+               .name = "",
+               .units = filters,
+               .kernel = kernel,
+               .stride = stride,
+               .padding = padding},
+              "conv2d");
+}
+
+Network& Network::batch_norm(double epsilon, double momentum) {
+  return push({.kind = LayerKind::batch_norm, .name = "", .epsilon = epsilon, .momentum = momentum},
+              "batch_normalization");
 }
 
 Network& Network::relu() {
-  return add({.kind = LayerKind::relu, .name = ""}, "relu");
+  return push({.kind = LayerKind::relu, .name = ""}, "relu");
 }
 
-Network& Network::max_pool(int side) {
-  return add({.kind = LayerKind::max_pool, .name = "", .kernel = side, .stride = side},
-             "max_pooling2d");
+Network& Network::max_pool(int side, int stride, int padding) {
+  return push({.kind = LayerKind::max_pool,
+               .name = "",
+               .kernel = side,
+               .stride = stride,
+               .padding = padding},
+              "max_pooling2d");
+}
+
+Network& Network::global_average_pool() {
+  return push({.kind = LayerKind::global_average_pool, .name = ""}, "global_average_pooling2d");
+}
+
+Network& Network::add(int other) {
+  return push({.kind = LayerKind::add, .name = "", .from2 = other}, "add");
 }
 
 Network& Network::flatten() {
-  return add({.kind = LayerKind::flatten, .name = ""}, "flatten");
+  return push({.kind = LayerKind::flatten, .name = ""}, "flatten");
 }
 
 Network& Network::dropout(double rate) {
-  return add({.kind = LayerKind::dropout, .name = "", .rate = rate}, "dropout");
+  return push({.kind = LayerKind::dropout, .name = "", .rate = rate}, "dropout");
+}
+
+Network& Network::named(std::string name) {
+  layers_.back().name = std::move(name);
+  return *this;
+}
+
+Network& Network::from(int layer) {
+  last_ = layer;
+  return *this;
 }
 
 }  // namespace paceline

@@ -19,29 +19,56 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-enum class LayerKind { dense, conv, relu, max_pool, flatten, dropout };
+enum class LayerKind {
+  dense,
+  conv,
+  batch_norm,
+  relu,
+  max_pool,
+  global_average_pool,
+  add,
+  flatten,
+  dropout
+};
+
+constexpr int kInput = -1;  // in place of a layer: the sample itself
 
 struct Layer {
   LayerKind kind;
   std::string name;
-  int units = 0;    // dense: outputs; conv: filters
-  int kernel = 0;   // conv, max_pool: side of the square window
-  int stride = 1;   // conv; a pooling window moves by its own side
-  int padding = 0;  // conv: zeros on each side
-  double rate = 0;  // dropout: share of elements set to zero in training
+  int from = kInput;    // the layer that it reads
+  int from2 = kInput;   // add: the other one
+  int units = 0;        // dense: outputs; conv: filters
+  int kernel = 0;       // conv, max_pool: side of the square window
+  int stride = 1;       // conv, max_pool
+  int padding = 0;      // conv: zeros on each side; max_pool: places that never win
+  double rate = 0;      // dropout: share of elements set to zero in training
+  double epsilon = 0;   // batch_norm: added to the variance
+  double momentum = 0;  // batch_norm: what a running average keeps of itself in a step
 };
 
-// The loss is always softmax cross-entropy over `classes` on the last layer's output.
+// Layers form a chain; last() and from() open branches, add() joins them. The loss is always
+// softmax cross-entropy over `classes` on the last layer's output.
 class Network {
  public:
   Network(std::string name, Shape sample, int classes);
 
   Network& dense(int units);
   Network& conv(int filters, int kernel, int stride = 1, int padding = 0);
+  // Over the samples of one replica, channel by channel. Running averages start at mean 0,
+  // variance 1 and take the variance with n - 1 in the denominator (as cuDNN and PyTorch do).
+  Network& batch_norm(double epsilon, double momentum);
   Network& relu();
-  Network& max_pool(int side);
+  Network& max_pool(int side) { return max_pool(side, side, 0); }
+  Network& max_pool(int side, int stride, int padding);
+  Network& global_average_pool();
+  Network& add(int other);  // element by element
   Network& flatten();
   Network& dropout(double rate);
+
+  Network& named(std::string name);  // the layer made last
+  int last() const { return last_; }
+  Network& from(int layer);  // the next layer reads this one
 
   const std::string& name() const { return name_; }
   Shape sample() const { return sample_; }
@@ -49,11 +76,12 @@ class Network {
   const std::vector<Layer>& layers() const { return layers_; }
 
  private:
-  Network& add(Layer layer, const char* base_name);
+  Network& push(Layer layer, const char* base_name);
 
   std::string name_;
   Shape sample_;
   int classes_;
+  int last_ = kInput;
   std::vector<Layer> layers_;
 };
 

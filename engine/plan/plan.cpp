@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/core/error.h"
+#include "engine/plan/fusion.h"
+#include "engine/plan/lowering.h"
 #include "engine/plan/memory_plan.h"
 
 namespace paceline {
@@ -17,10 +18,16 @@ const char* name_of(OpKind kind) {
       return "dense";
     case OpKind::conv:
       return "conv";
+    case OpKind::batch_norm:
+      return "batch_norm";
     case OpKind::relu:
       return "relu";
     case OpKind::max_pool:
       return "max_pool";
+    case OpKind::average_pool:
+      return "average_pool";
+    case OpKind::add:
+      return "add";
     case OpKind::dropout:
       return "dropout";
     case OpKind::softmax_cross_entropy:
@@ -30,8 +37,8 @@ const char* name_of(OpKind kind) {
 }
 
 std::string Operation::text() const {
-  return name + (relu ? " + relu" : "") + (pool ? " + max_pool" : "") +
-         (dropout ? " + dropout" : "");
+  return name + (branch ? " + " + branch->name : "") + (add ? " + add" : "") +
+         (relu ? " + relu" : "") + (pool ? " + max_pool" : "") + (dropout ? " + dropout" : "");
 }
 
 double forward_flops(const Operation& op) {
@@ -59,146 +66,22 @@ std::string Plan::text() const {
 
 namespace {
 
-[[noreturn]] void refuse(const Layer& layer, const Shape& in, const std::string& why) {
-  throw Error(ErrorKind::usage,
-              fmt::format("layer {} cannot take {}: {}", layer.name, in.text(), why));
+bool has_parameters(const Operation& op) {
+  return op.kind == OpKind::dense || op.kind == OpKind::conv || op.kind == OpKind::batch_norm;
 }
 
-// One operation a layer, with shapes; flatten only changes the view.
-class Lowering {
- public:
-  explicit Lowering(const Network& network) : network_(network), shape_(network.sample()) {}
-
-  std::vector<Operation> run() {
-    push(OpKind::cast_input, "input", shape_);
-    for (const Layer& layer : network_.layers()) lower(layer);
-    if (static_cast<int>(shape_.elements()) != network_.classes()) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("network {} ends with {} values for {} classes", network_.name(),
-                              shape_.elements(), network_.classes()));
-    }
-    push(OpKind::softmax_cross_entropy, "softmax_cross_entropy", shape_);
-    return std::move(operations_);
-  }
-
- private:
-  Operation& push(OpKind kind, const std::string& name, Shape out) {
-    Operation op{.kind = kind, .name = name, .in = shape_, .out = out};
-    operations_.push_back(op);
-    shape_ = out;
-    return operations_.back();
-  }
-
-  void lower(const Layer& layer) {
-    switch (layer.kind) {
-      case LayerKind::flatten:
-        shape_ = {1, 1, static_cast<int>(shape_.elements())};
-        return;
-      case LayerKind::dense:
-        if (shape_.height != 1 || shape_.width != 1) refuse(layer, shape_, "flatten it first");
-        push(OpKind::dense, layer.name, {1, 1, layer.units});
-        return;
-      case LayerKind::conv:
-        return lower_conv(layer);
-      case LayerKind::relu:
-        push(OpKind::relu, layer.name, shape_);
-        return;
-      case LayerKind::max_pool:
-        return lower_pool(layer);
-      case LayerKind::dropout: {
-        Operation& op = push(OpKind::dropout, layer.name, shape_);
-        op.rate = layer.rate;
-        op.layer = dropouts_++;
-        return;
-      }
-    }
-  }
-
-  void lower_conv(const Layer& layer) {
-    const int rows = shape_.height + 2 * layer.padding - layer.kernel;
-    const int columns = shape_.width + 2 * layer.padding - layer.kernel;
-    if (rows < 0 || columns < 0) refuse(layer, shape_, "it is smaller than the window");
-    const int height = rows / layer.stride + 1, width = columns / layer.stride + 1;
-    Operation& op = push(OpKind::conv, layer.name, {height, width, layer.units});
-    op.kernel = layer.kernel;
-    op.stride = layer.stride;
-    op.padding = layer.padding;
-  }
-
-  // An incomplete window at the right or bottom is left out, as in Keras ("valid").
-  void lower_pool(const Layer& layer) {
-    const Shape out{shape_.height / layer.kernel, shape_.width / layer.kernel, shape_.channels};
-    if (out.height < 1 || out.width < 1) refuse(layer, shape_, "it is smaller than the window");
-    Operation& op = push(OpKind::max_pool, layer.name, out);
-    op.kernel = layer.kernel;
-    op.stride = layer.kernel;
-  }
-
-  const Network& network_;
-  Shape shape_;
-  std::uint32_t dropouts_ = 0;
-  std::vector<Operation> operations_;
-};
-
-// The operation that does `op` and `next` in one, where there is such a one.
-std::optional<Operation> fused(const Operation& op, const Operation& next) {
-  Operation both = op;
-  const bool linear = op.kind == OpKind::dense || op.kind == OpKind::conv;
-  if (linear && next.kind == OpKind::relu && !op.relu && !op.pool) {
-    both.relu = true;
-  } else if (op.kind == OpKind::conv && next.kind == OpKind::max_pool && op.relu && !op.pool) {
-    both.pool = next.kernel;
-  } else if (op.kind == OpKind::dense && next.kind == OpKind::dropout && op.relu && !op.dropout) {
-    both.dropout = true;
-    both.rate = next.rate;
-    both.layer = next.layer;
-  } else {
-    return std::nullopt;
-  }
-  both.out = next.out;
-  return both;
-}
-
-// Tries the longest fusion first: conv + relu + max_pool may be supported where conv + relu is not.
-std::vector<Operation> fuse(const std::vector<Operation>& operations, const Supports& supports,
-                            std::vector<std::string>* notes) {
-  std::vector<Operation> result;
-  for (std::size_t i = 0; i < operations.size();) {
-    std::vector<Operation> candidates{operations[i]};
-    for (std::size_t j = i + 1; j < operations.size(); ++j) {
-      const auto both = fused(candidates.back(), operations[j]);
-      if (!both) break;
-      candidates.push_back(*both);
-    }
-    std::size_t taken = candidates.size();
-    for (; taken > 1; --taken) {
-      const Support support = supports(candidates[taken - 1]);
-      if (support) break;
-      if (notes) {
-        notes->push_back(
-            fmt::format("{} not fused: {}", candidates[taken - 1].text(), support.because()));
-      }
-    }
-    if (taken == 1) {
-      if (const Support support = supports(candidates[0]); !support) {
-        throw Error(ErrorKind::usage,
-                    fmt::format("{} cannot run here: {}", candidates[0].text(), support.because()),
-                    "", "choose another device");
-      }
-    }
-    result.push_back(candidates[taken - 1]);
-    i += taken;
-  }
-  return result;
-}
-
+// Tensors with their lives, parameters and statistics of operations that are settled.
 class Planner {
  public:
-  Planner(Plan& plan) : plan_(plan), count_(static_cast<int>(plan.operations.size())) {}
+  explicit Planner(Plan& plan) : plan_(plan), count_(static_cast<int>(plan.operations.size())) {}
 
   void run() {
-    for (int i = 0; i < count_; ++i) add_tensors(i);
-    for (int i = count_ - 1; i >= 0; --i) add_parameters(i);
+    for (int i = 0; i < count_; ++i) add_forward_tensors(i);
+    find_cancelled_biases();
+    for (int i = count_ - 1; i >= 0; --i) {
+      add_gradient_tensors(i);
+      add_parameters(i);
+    }
     for (const ParameterInfo& parameter : plan_.parameters) {
       plan_.parameter_count += parameter.elements;
     }
@@ -209,7 +92,13 @@ class Planner {
   }
 
  private:
+  Operation& op(int index) { return plan_.operations[static_cast<std::size_t>(index)]; }
+  TensorInfo& tensor(int index) { return plan_.tensors[static_cast<std::size_t>(index)]; }
   int backward_time(int operation) const { return 2 * count_ - 1 - operation; }
+
+  DType type_of(const Shape& shape) const {
+    return shape.height == 1 && shape.width == 1 ? plan_.real : plan_.activation;
+  }
 
   int add(const std::string& name, const Shape& shape, DType type, int first, int last) {
     const std::size_t bytes =
@@ -218,75 +107,155 @@ class Planner {
     return static_cast<int>(plan_.tensors.size()) - 1;
   }
 
-  void live_until(int tensor, int time) {
-    TensorInfo& info = plan_.tensors[static_cast<std::size_t>(tensor)];
-    info.last = std::max(info.last, time);
-  }
+  void live_until(int index, int time) { tensor(index).last = std::max(tensor(index).last, time); }
 
-  void add_tensors(int i) {
-    Operation& op = plan_.operations[static_cast<std::size_t>(i)];
-    op.keeps_input = op.kind == OpKind::dense || op.kind == OpKind::conv;
-    op.keeps_output = op.kind == OpKind::relu || op.kind == OpKind::softmax_cross_entropy ||
-                      (op.relu && op.pool == 0);
-    if (i > 0) {
-      const Operation& before = plan_.operations[static_cast<std::size_t>(i) - 1];
-      op.input = before.output;
+  void add_forward_tensors(int i) {
+    Operation& op = this->op(i);
+    op.keeps_input = has_parameters(op);
+    op.keeps_output =
+        op.kind == OpKind::softmax_cross_entropy ||
+        (op.kind != OpKind::batch_norm && (op.kind == OpKind::relu || op.relu) && op.pool == 0);
+    wants_gradient_.push_back(has_parameters(op));
+    if (op.from != kNone) {
+      op.input = this->op(op.from).output;
       live_until(op.input, op.keeps_input ? backward_time(i) : i);
-      if (needs_gradient_ || has_parameters(before)) {
-        needs_gradient_ = true;
-        op.input_grad =
-            add(before.name + ".grad", op.in, plan_.real, backward_time(i), backward_time(i - 1));
-        plan_.operations[static_cast<std::size_t>(i) - 1].output_grad = op.input_grad;
-      }
+      if (wants_gradient_[static_cast<std::size_t>(op.from)]) wants_gradient_.back() = true;
     }
-    op.output = add(op.name, op.out, plan_.real, i, op.keeps_output ? backward_time(i) : i);
+    if (op.from2 != kNone) {
+      op.input2 = this->op(op.from2).output;
+      live_until(op.input2, op.branch ? backward_time(i) : i);
+      if (wants_gradient_[static_cast<std::size_t>(op.from2)]) wants_gradient_.back() = true;
+    }
+    op.output = add(op.name, op.out, type_of(op.out), i, op.keeps_output ? backward_time(i) : i);
     if (op.kind == OpKind::max_pool || op.kind == OpKind::dropout || op.pool > 0) {
       op.saved = add(op.name + ".saved", op.out, DType::u8, i, backward_time(i));
+    } else if (op.kind == OpKind::batch_norm && op.relu) {
+      const Shape bits{op.out.height, op.out.width, (op.out.channels + 7) / 8};
+      op.saved = add(op.name + ".signs", bits, DType::u8, i, backward_time(i));
     }
   }
 
-  static bool has_parameters(const Operation& op) {
-    return op.kind == OpKind::dense || op.kind == OpKind::conv;
+  // A bias whose only reader takes the mean of each channel away again.
+  void find_cancelled_biases() {
+    std::vector<int> readers(plan_.operations.size(), 0);
+    for (const Operation& op : plan_.operations) {
+      for (const int from : {op.from, op.from2}) {
+        if (from != kNone) ++readers[static_cast<std::size_t>(from)];
+      }
+    }
+    const auto mark = [&](int from) {
+      Operation& source = this->op(from);
+      const bool linear = source.kind == OpKind::conv || source.kind == OpKind::dense;
+      const bool only = readers[static_cast<std::size_t>(from)] == 1;
+      source.bias_cancels = linear && only && !source.fused();
+    };
+    for (const Operation& op : plan_.operations) {
+      if (op.kind != OpKind::batch_norm) continue;
+      mark(op.from);
+      if (op.branch) mark(op.from2);
+    }
   }
 
-  int add_parameter(const std::string& name, std::vector<int> shape, int fan_in, int fan_out) {
-    constexpr std::size_t kAlign = 16;  // elements: every parameter begins on a cache line
-    ParameterInfo info{name, std::move(shape), plan_.arena_elements, 1, fan_in, fan_out};
+  // Backward runs from the last operation to the first: of several readers of an output the last
+  // one writes its gradient, the others add to it.
+  void add_gradient_tensors(int i) {
+    Operation& op = this->op(i);
+    const bool has_gradient = op.kind == OpKind::softmax_cross_entropy || op.output_grad != kNone;
+    if (!has_gradient) return;
+    if (op.from2 != kNone && wants_gradient_[static_cast<std::size_t>(op.from2)]) {
+      Operation& source = this->op(op.from2);
+      if (op.add && !op.branch && source.output_grad == kNone) {
+        source.output_grad = op.output_grad;
+        live_until(op.output_grad, backward_time(op.from2));
+      }
+      op.adds_input2_grad = source.output_grad != kNone && source.output_grad != op.output_grad;
+      op.input2_grad = gradient_of(op.from2, i);
+    }
+    if (op.from != kNone && wants_gradient_[static_cast<std::size_t>(op.from)]) {
+      op.adds_input_grad = this->op(op.from).output_grad != kNone;
+      op.input_grad = gradient_of(op.from, i);
+    }
+  }
+
+  int gradient_of(int source, int reader) {
+    Operation& op = this->op(source);
+    if (op.output_grad == kNone) {
+      const TensorInfo& output = tensor(op.output);
+      op.output_grad = add(op.name + ".grad", output.shape, output.type, backward_time(reader),
+                           backward_time(source));
+    }
+    return op.output_grad;
+  }
+
+  // Every array begins on a cache line.
+  static int add_array(std::vector<ParameterInfo>& arrays, std::size_t& arena, ParameterInfo info) {
+    constexpr std::size_t kAlign = 16;  // elements
+    info.offset = arena;
+    info.elements = 1;
     for (const int extent : info.shape) info.elements *= static_cast<std::size_t>(extent);
-    plan_.arena_elements += (info.elements + kAlign - 1) / kAlign * kAlign;
-    plan_.parameters.push_back(std::move(info));
-    return static_cast<int>(plan_.parameters.size()) - 1;
+    arena += (info.elements + kAlign - 1) / kAlign * kAlign;
+    arrays.push_back(std::move(info));
+    return static_cast<int>(arrays.size()) - 1;
+  }
+
+  int add_parameter(ParameterInfo info) {
+    return add_array(plan_.parameters, plan_.arena_elements, std::move(info));
+  }
+  int add_statistic(ParameterInfo info) {
+    return add_array(plan_.statistics, plan_.statistics_elements, std::move(info));
+  }
+
+  template <typename Norm>
+  void add_norm_parameters(Norm& norm, int channels) {
+    norm.bias = add_parameter({.name = norm.name + "/beta", .shape = {channels}});
+    norm.weight = add_parameter({.name = norm.name + "/gamma", .shape = {channels}, .initial = 1});
+    norm.mean = add_statistic({.name = norm.name + "/moving_mean", .shape = {channels}});
+    norm.variance =
+        add_statistic({.name = norm.name + "/moving_variance", .shape = {channels}, .initial = 1});
+  }
+
+  void add_linear_parameters(Operation& op) {
+    const bool dense = op.kind == OpKind::dense;
+    const int in = dense ? static_cast<int>(op.in.elements()) : op.in.channels;
+    const int out = op.out.channels, window = dense ? 1 : op.kernel * op.kernel;
+    const std::vector<int> shape =
+        dense ? std::vector<int>{in, out} : std::vector<int>{op.kernel, op.kernel, in, out};
+    op.bias = add_parameter({.name = op.name + "/bias", .shape = {out}});
+    op.weight = add_parameter({.name = op.name + "/kernel",
+                               .shape = shape,
+                               .fan_in = in * window,
+                               .fan_out = out * window});
   }
 
   void add_parameters(int i) {
-    Operation& op = plan_.operations[static_cast<std::size_t>(i)];
+    Operation& op = this->op(i);
     if (!has_parameters(op)) return;
-    const int in = op.kind == OpKind::dense ? static_cast<int>(op.in.elements()) : op.in.channels;
-    const int out = op.out.channels;
-    const int window = op.kind == OpKind::dense ? 1 : op.kernel * op.kernel;
-    std::vector<int> shape{in, out};
-    if (op.kind == OpKind::conv) shape = {op.kernel, op.kernel, in, out};
-    op.bias = add_parameter(op.name + "/bias", {out}, 0, 0);
-    op.weight = add_parameter(op.name + "/kernel", shape, in * window, out * window);
+    if (op.kind == OpKind::batch_norm) {
+      add_norm_parameters(op, op.out.channels);
+      if (op.branch) add_norm_parameters(*op.branch, op.out.channels);
+    } else {
+      add_linear_parameters(op);
+    }
     plan_.ready.push_back({i, plan_.arena_elements});
   }
 
   Plan& plan_;
   int count_;
-  bool needs_gradient_ = false;
+  std::vector<bool> wants_gradient_;
 };
 
 }  // namespace
 
-Plan make_plan(const Network& network, int batch, DType real, const Supports& supports,
+Plan make_plan(const Network& network, int batch, Precision precision, const Supports& supports,
                std::vector<std::string>* notes) {
   Plan plan;
   plan.network = network.name();
   plan.sample = network.sample();
   plan.classes = network.classes();
   plan.batch = batch;
-  plan.real = real;
-  plan.operations = fuse(Lowering(network).run(), supports, notes);
+  plan.real = precision.real;
+  plan.activation = precision.activation;
+  plan.operations = fuse(lower(network), supports, notes);
   Planner(plan).run();
   return plan;
 }

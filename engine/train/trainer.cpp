@@ -53,7 +53,7 @@ Trainer::Trainer(Setup setup)
   Device& device = *setup_.device;
   std::vector<std::string> notes;
   plan_ = make_plan(
-      *setup_.network, config_.batch_per_replica, device.real(),
+      *setup_.network, config_.batch_per_replica, device.precision(),
       [&](const Operation& op) { return device.supports(op); }, &notes);
   const std::size_t bytes = plan_.arena_elements * size_of(plan_.real);
   gradients_ = communicator_.allocate(bytes);

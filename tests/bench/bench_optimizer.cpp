@@ -15,7 +15,7 @@ namespace {
 struct Arena {
   explicit Arena(std::size_t elements)
       : device(conformance::make_device("cpu")),
-        plan(make_plan(network_of(elements), 1, device->real(),
+        plan(make_plan(network_of(elements), 1, device->precision(),
                        [&](const Operation& op) { return device->supports(op); })),
         gradients(device->allocate(plan.arena_elements * sizeof(float))),
         program(device->compile(plan, gradients.data())) {

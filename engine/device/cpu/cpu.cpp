@@ -49,6 +49,10 @@ class CpuDevice final : public Device {
   DType real() const override { return DType::f32; }
 
   Support supports(const Operation& op) const override {
+    if (op.kind == OpKind::batch_norm || op.kind == OpKind::average_pool ||
+        op.kind == OpKind::add) {
+      return Support::no("not written yet");
+    }
     if (op.pool && !is_stem(op)) {
       return Support::no("pooling is fused only into a 3x3 convolution of one channel");
     }

@@ -80,6 +80,10 @@ void CpuProgram::run_forward(const Operation& op, int index) {
       return dense_forward(op, prepared);
     case OpKind::conv:
       return is_stem(op) ? stem_forward(op) : conv_forward(op, prepared);
+    case OpKind::batch_norm:
+    case OpKind::average_pool:
+    case OpKind::add:
+      break;
     case OpKind::relu:
       std::transform(tensor(op.input), tensor(op.input) + count, tensor(op.output),
                      [](float x) { return std::max(x, 0.0F); });
@@ -102,6 +106,10 @@ void CpuProgram::run_backward(const Operation& op, int index) {
       return dense_backward(op, prepared);
     case OpKind::conv:
       return is_stem(op) ? stem_backward(op, prepared) : conv_backward(op, prepared);
+    case OpKind::batch_norm:
+    case OpKind::average_pool:
+    case OpKind::add:
+      break;
     case OpKind::relu:
       return plain_relu_backward(op);
     case OpKind::max_pool:

@@ -40,6 +40,10 @@ class ReferenceProgram final : public HostProgram<double> {
       case OpKind::conv:
         return conv_forward(geometry(op), x, parameter(op.weight), parameter(op.bias), y,
                             samples());
+      case OpKind::batch_norm:
+      case OpKind::average_pool:
+      case OpKind::add:
+        break;
       case OpKind::relu:
         return relu_forward(x, y, samples() * op.in.elements());
       case OpKind::max_pool:
@@ -72,6 +76,10 @@ class ReferenceProgram final : public HostProgram<double> {
       case OpKind::conv:
         return conv_backward(geometry(op), x, parameter(op.weight), dy, dx, gradient(op.weight),
                              gradient(op.bias), samples());
+      case OpKind::batch_norm:
+      case OpKind::average_pool:
+      case OpKind::add:
+        break;
       case OpKind::relu:
         if (dx) relu_backward(tensor(op.output), dy, dx, samples() * op.in.elements());
         return;
@@ -102,7 +110,11 @@ class ReferenceDevice final : public Device {
   std::string description() const override { return "naive loops in double, one thread"; }
   DType real() const override { return DType::f64; }
   Support supports(const Operation& op) const override {
-    if (op.relu || op.pool || op.dropout) return Support::no("the reference fuses nothing");
+    if (op.fused()) return Support::no("the reference fuses nothing");
+    if (op.kind == OpKind::batch_norm || op.kind == OpKind::average_pool ||
+        op.kind == OpKind::add) {
+      return Support::no("not written yet");
+    }
     return Support::yes();
   }
   Memory allocate(std::size_t bytes) override { return host_memory(bytes); }

@@ -100,9 +100,9 @@ RandomBatch::RandomBatch(const Network& network, int samples, int global_samples
 
 Replica::Replica(std::unique_ptr<Device> device, const Network& network, int batch, bool fuse)
     : device_(std::move(device)),
-      plan_(make_plan(network, batch, device_->real(),
+      plan_(make_plan(network, batch, device_->precision(),
                       [&](const Operation& op) {
-                        const bool fused = op.relu || op.pool || op.dropout;
+                        const bool fused = op.fused();
                         return fused && !fuse ? Support::no("not asked for")
                                               : device_->supports(op);
                       })),

@@ -39,7 +39,7 @@ Locked::Locked(const std::string& workload, const std::string& device, const Dat
       rank_(rank),
       ranks_(ranks),
       device_(make_device(device)),
-      plan_(make_plan(workload_.network, batch, device_->real(),
+      plan_(make_plan(workload_.network, batch, device_->precision(),
                       [this](const Operation& op) { return device_->supports(op); })),
       gradients_(device_->allocate(plan_.arena_elements * size_of(plan_.real))),
       program_(device_->compile(plan_, gradients_.data())),

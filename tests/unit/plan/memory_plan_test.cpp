@@ -57,7 +57,7 @@ TEST(MemoryPlan, WorkloadsNeverOverlapFusedOrNot) {
   for (const auto& row : workload_table()) {
     for (const bool fusing : {false, true}) {
       const Plan plan = make_plan(row.make().network, 64, DType::f32, [&](const Operation& op) {
-        return fusing || !(op.relu || op.pool || op.dropout) ? Support::yes() : Support::no("no");
+        return fusing || !op.fused() ? Support::yes() : Support::no("no");
       });
       expect_no_overlap(plan.tensors, plan.activation_bytes);
       EXPECT_LT(plan.activation_bytes, 2 * lower_bound(plan.tensors)) << row.name;
@@ -69,7 +69,7 @@ TEST(MemoryPlan, WorkloadsNeverOverlapFusedOrNot) {
 TEST(MemoryPlan, TensorsLiveWhileTheyAreUsed) {
   for (const auto& row : workload_table()) {
     const Plan plan = make_plan(row.make().network, 64, DType::f32, [](const Operation& op) {
-      return op.relu || op.pool || op.dropout ? Support::no("no") : Support::yes();
+      return op.fused() ? Support::no("no") : Support::yes();
     });
     const int count = static_cast<int>(plan.operations.size());
     const auto alive = [&](int tensor, int time, const Operation& op) {

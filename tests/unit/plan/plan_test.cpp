@@ -11,7 +11,7 @@ Support fuse_all(const Operation&) {
   return Support::yes();
 }
 Support fuse_nothing(const Operation& op) {
-  return op.relu || op.pool || op.dropout ? Support::no("it fuses nothing") : Support::yes();
+  return op.fused() ? Support::no("it fuses nothing") : Support::yes();
 }
 Support no_pooling(const Operation& op) {
   return op.pool ? Support::no("pooling stands alone") : Support::yes();
