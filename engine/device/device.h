@@ -78,6 +78,9 @@ class Program {
   // caller may change them between steps.
   virtual std::byte* statistics() = 0;
 
+  // Memory beside the plan's arenas that operations share.
+  virtual std::size_t scratch_bytes() const { return 0; }
+
   // What runs each operation: "conv2d + relu + max_pool: fused loops, avx512".
   virtual std::vector<std::string> implementations() const = 0;
 };

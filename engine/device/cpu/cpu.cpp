@@ -32,7 +32,9 @@ void bind_to(int cpu) {
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const DeviceOptions& options)
-      : kernels_(kernels_for(wanted_isa())), parallel_(options.threads, options.cpus) {
+      : activation_(options.precision == "bf16" ? DType::bf16 : DType::f32),
+        kernels_(kernels_for(wanted_isa())),
+        parallel_(options.threads, options.cpus) {
     if (options.comm_threads > 0) {
       const int cpu = options.comm_cpus.empty() ? -1 : options.comm_cpus.front();
       comm_thread_ = std::make_unique<ThreadLane>([cpu] {
@@ -47,16 +49,13 @@ class CpuDevice final : public Device {
                        parallel_.threads());
   }
   DType real() const override { return DType::f32; }
+  DType activation() const override { return activation_; }
 
   Support supports(const Operation& op) const override {
-    if (op.kind == OpKind::batch_norm || op.kind == OpKind::average_pool ||
-        op.kind == OpKind::add) {
-      return Support::no("not written yet");
-    }
     if (op.pool && !is_stem(op)) {
       return Support::no("pooling is fused only into a 3x3 convolution of one channel");
     }
-    return Support::yes();
+    return activation_ == DType::bf16 ? supports_in_bf16(op) : Support::yes();
   }
 
   Memory allocate(std::size_t bytes) override { return host_memory(bytes); }
@@ -86,6 +85,22 @@ class CpuDevice final : public Device {
   }
 
  private:
+  // Planes are bf16, vectors and the loss fp32.
+  static Support supports_in_bf16(const Operation& op) {
+    const auto is_plane = [](const Shape& shape) { return shape.height > 1 || shape.width > 1; };
+    if (op.kind == OpKind::conv && (op.relu || op.pool)) {
+      return Support::no("convolutions stand alone in bf16");
+    }
+    if (op.kind == OpKind::conv && (!is_plane(op.in) || !is_plane(op.out))) {
+      return Support::no("a convolution in bf16 goes from plane to plane");
+    }
+    if (op.kind == OpKind::dropout && is_plane(op.in)) {
+      return Support::no("dropout of planes is not there in bf16");
+    }
+    return Support::yes();
+  }
+
+  DType activation_;
   const Kernels& kernels_;
   Parallel parallel_;
   InlineLane inline_;
@@ -95,9 +110,9 @@ class CpuDevice final : public Device {
 }  // namespace
 
 std::unique_ptr<Device> make_cpu_device(const DeviceOptions& options) {
-  if (options.precision != "fp32") {
-    throw Error(ErrorKind::usage, "device cpu computes in fp32, not " + options.precision, "",
-                "give --precision fp32, or --device reference for fp64");
+  if (options.precision != "fp32" && options.precision != "bf16") {
+    throw Error(ErrorKind::usage, "device cpu computes in fp32 or bf16, not " + options.precision,
+                "", "give --precision fp32 or bf16, or --device reference for fp64");
   }
   return std::make_unique<CpuDevice>(options);
 }

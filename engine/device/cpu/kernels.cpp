@@ -17,6 +17,9 @@ extern const Kernels kKernels;
 namespace avx512 {
 extern const Kernels kKernels;
 }
+namespace avx512bf16 {
+extern const Kernels kKernels;
+}
 #endif
 
 namespace {
@@ -25,8 +28,10 @@ std::vector<const Kernels*> kernels_here() {
   std::vector<const Kernels*> sets;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq"))
+      __builtin_cpu_supports("avx512dq")) {
+    if (__builtin_cpu_supports("avx512bf16")) sets.push_back(&avx512bf16::kKernels);
     sets.push_back(&avx512::kKernels);
+  }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     sets.push_back(&avx2::kKernels);
 #endif

@@ -5,9 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "engine/core/random.h"
+#include "engine/device/cpu/bf16.h"
+#include "engine/device/cpu/norm_kernels.h"
+#include "engine/device/cpu/plane_kernels.h"
 #include "engine/device/update.h"
 
 namespace paceline::cpu {
@@ -60,9 +64,32 @@ struct Kernels {
 
   // Multiplies and adds for the probe; returns how many operations it did.
   double (*multiply_add)(std::size_t rounds);
+
+  NormKernels<float> norm_f32;
+  NormKernels<Bf16> norm_bf16;
+  PlaneKernels<float> plane_f32;
+  PlaneKernels<Bf16> plane_bf16;
+
+  template <typename T>
+  const NormKernels<T>& norm() const {
+    if constexpr (std::is_same_v<T, float>) {
+      return norm_f32;
+    } else {
+      return norm_bf16;
+    }
+  }
+  template <typename T>
+  const PlaneKernels<T>& plane() const {
+    if constexpr (std::is_same_v<T, float>) {
+      return plane_f32;
+    } else {
+      return plane_bf16;
+    }
+  }
 };
 
-// The best that this CPU runs, or `wanted` ("avx512", "avx2", "baseline"; empty: the best). Throws
+// The best that this CPU runs, or `wanted` ("avx512bf16", "avx512", "avx2",
+// "baseline"; empty: the best). Throws
 // usage if the CPU lacks it or the build does not have it.
 const Kernels& kernels_for(std::string_view wanted);
 std::vector<std::string_view> instruction_sets_here();  // best first

@@ -1,19 +1,23 @@
 // Included once for each instruction set with PACELINE_ISA defined; no include guard on purpose.
 // Only builtins and code of this file: a shared inline function compiled for AVX-512 here could be
 // the copy that the linker keeps for everyone.
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <type_traits>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "engine/device/cpu/kernels.h"
+//
+#include "engine/device/cpu/lanes_body.h"
+#include "engine/device/cpu/norm_body.h"
+#include "engine/device/cpu/plane_body.h"
 
 namespace paceline::cpu::PACELINE_ISA {
 
 namespace {
-
-constexpr std::size_t kLanes = 16;
-typedef float Vec __attribute__((vector_size(kLanes * sizeof(float))));
-typedef std::int32_t IntVec __attribute__((vector_size(kLanes * sizeof(float))));
-
-#define PACELINE_INLINE inline __attribute__((always_inline))
 
 // As loops: GCC 12 turns __builtin_convertvector of these types into scalar moves.
 PACELINE_INLINE void widen(const std::uint8_t* bytes, IntVec& v) {
@@ -25,13 +29,6 @@ PACELINE_INLINE void narrow(const IntVec& v, std::uint8_t* bytes) {
   std::int32_t lanes[kLanes];
   __builtin_memcpy(lanes, &v, sizeof v);
   for (std::size_t l = 0; l < kLanes; ++l) bytes[l] = static_cast<std::uint8_t>(lanes[l]);
-}
-
-PACELINE_INLINE void load(const float* p, Vec& v) {
-  __builtin_memcpy(&v, p, sizeof v);
-}
-PACELINE_INLINE void store(float* p, const Vec& v) {
-  __builtin_memcpy(p, &v, sizeof v);
 }
 
 void cast(const std::uint8_t* x, float* y, std::size_t count) {
@@ -271,8 +268,8 @@ double multiply_add(std::size_t rounds) {
 
 extern const Kernels kKernels;
 const Kernels kKernels = {
-    PACELINE_ISA_NAME, cast,          bias,        bias_relu,    bias_relu_dropout, dropout,
-    dropout_backward,  relu_backward, column_sums, stem_forward, stem_backward,     update,
-    multiply_add};
+    PACELINE_ISA_NAME, cast,          bias,        bias_relu,     bias_relu_dropout, dropout,
+    dropout_backward,  relu_backward, column_sums, stem_forward,  stem_backward,     update,
+    multiply_add,      kNorm<float>,  kNorm<Bf16>, kPlane<float>, kPlane<Bf16>};
 
 }  // namespace paceline::cpu::PACELINE_ISA

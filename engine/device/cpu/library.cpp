@@ -20,11 +20,22 @@ Error library_error(const std::string& what, const std::string& detail) {
   return {ErrorKind::internal, "oneDNN: " + what, detail, "run paceline doctor and report it"};
 }
 
+memory::data_type type_of(DType type) {
+  return type == DType::bf16 ? memory::data_type::bf16 : kFloat;
+}
+
 }  // namespace
 
 std::string library_version() {
   const dnnl_version_t* version = dnnl_version();
   return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
+}
+
+bool library_has_avx512() {
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  const auto bits = static_cast<unsigned>(isa),
+             wanted = static_cast<unsigned>(dnnl_cpu_isa_avx512_core);
+  return (bits & wanted) == wanted;
 }
 
 // An operand: where the caller's pointer goes, and the reorder to or from the layout that the
@@ -35,7 +46,7 @@ struct LibraryKernel::State {
     memory plain;      // the caller's layout; its address is set before each run
     memory preferred;  // the primitive's; the same object where layouts agree
     dnnl::reorder reorder;
-    Memory storage;  // of `preferred`, where it is another one
+    std::size_t offset;  // of `preferred` in the scratch area, where it is another one
     bool is_output;
     bool copied;
   };
@@ -47,17 +58,26 @@ struct LibraryKernel::State {
   std::vector<dnnl_exec_arg_t> arguments;
   std::vector<Operand> operands;
   int left = 0, right = 0, bias = 0, out = 0, bias_out = 0;
-  Memory scratch;
+  memory library_scratch;
+  std::size_t scratch_bytes = 0;
+  std::size_t library_offset = 0;
   std::string implementation;
+
+  std::size_t reserve(std::size_t bytes) {
+    constexpr std::size_t kAlignment = 64;
+    const std::size_t offset = scratch_bytes;
+    scratch_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return offset;
+  }
 
   void add_operand(int argument, const memory::desc& plain, const memory::desc& preferred,
                    bool is_output) {
-    Operand operand{argument, memory(plain, engine, nullptr), {}, {}, {}, is_output, false};
+    Operand operand{argument, memory(plain, engine, nullptr), {}, {}, 0, is_output, false};
     operand.copied = plain != preferred;
     operand.preferred = operand.plain;
     if (operand.copied) {
-      operand.storage = host_memory(preferred.get_size());
-      operand.preferred = memory(preferred, engine, operand.storage.data());
+      operand.offset = reserve(preferred.get_size());
+      operand.preferred = memory(preferred, engine, nullptr);
       operand.reorder = is_output ? dnnl::reorder(operand.preferred, operand.plain)
                                   : dnnl::reorder(operand.plain, operand.preferred);
     }
@@ -77,14 +97,15 @@ struct LibraryKernel::State {
       throw library_error("only its reference code would run this", implementation);
     }
     const memory::desc wanted = descriptor.scratchpad_desc();
-    scratch = host_memory(wanted.get_size());
-    add_argument(DNNL_ARG_SCRATCHPAD, memory(wanted, engine, scratch.data()));
+    library_offset = reserve(wanted.get_size());
+    library_scratch = memory(wanted, engine, nullptr);
+    add_argument(DNNL_ARG_SCRATCHPAD, library_scratch);
     primitive = dnnl::primitive(descriptor);
   }
 
   void* address_of(int argument, const Operands& given) const {
-    if (argument == left) return const_cast<float*>(given.left);
-    if (argument == right) return const_cast<float*>(given.right);
+    if (argument == left) return const_cast<void*>(given.left);
+    if (argument == right) return const_cast<void*>(given.right);
     if (argument == bias) return const_cast<float*>(given.bias);
     if (argument == out) return given.out;
     return given.bias_out;
@@ -100,15 +121,20 @@ const std::string& LibraryKernel::implementation() const {
   return state_->implementation;
 }
 
-void LibraryKernel::run(const Operands& operands) {
+std::size_t LibraryKernel::scratch_bytes() const {
+  return state_ ? state_->scratch_bytes : 0;
+}
+
+void LibraryKernel::run(const Operands& operands, std::byte* scratch) {
   for (State::Operand& operand : state_->operands) {
     operand.plain.set_data_handle(state_->address_of(operand.argument, operands));
-    if (!operand.copied) {
-      operand.preferred.set_data_handle(operand.plain.get_data_handle());
-    } else if (!operand.is_output) {
+    operand.preferred.set_data_handle(operand.copied ? scratch + operand.offset
+                                                     : operand.plain.get_data_handle());
+    if (operand.copied && !operand.is_output) {
       operand.reorder.execute(state_->stream, operand.plain, operand.preferred);
     }
   }
+  state_->library_scratch.set_data_handle(scratch + state_->library_offset);
   // The C call: the C++ one makes a new argument list each time.
   const dnnl_status_t status =
       dnnl_primitive_execute(state_->primitive.get(), state_->stream.get(),
@@ -130,40 +156,50 @@ dnnl::primitive_attr own_scratch() {
   return attributes;
 }
 
-// The descriptors of one convolution: plain as ours, free for oneDNN to choose weights' layout.
+memory::desc plane(const Shape& shape, const LibraryKernel::Planes& planes, Layout layout) {
+  const Tag tag = layout == Layout::blocked ? Tag::nChw16c
+                  : layout == Layout::nchw  ? Tag::nchw
+                                            : Tag::nhwc;
+  return {{planes.batch, shape.channels, shape.height, shape.width}, type_of(planes.type), tag};
+}
+
+// The descriptors of one convolution: planes and plain weights as ours, `free_w` for oneDNN to
+// choose the layout.
 struct ConvDescriptors {
   memory::desc x, w, b, y, free_w;
   memory::dims strides, padding;
+  dnnl::algorithm algorithm;
 
-  ConvDescriptors(const Operation& op, int batch)
-      : x({batch, op.in.channels, op.in.height, op.in.width}, kFloat, Tag::nhwc),
+  ConvDescriptors(const Operation& op, const LibraryKernel::Planes& planes)
+      : x(plane(op.in, planes, planes.x)),
         w({op.out.channels, op.in.channels, op.kernel, op.kernel}, kFloat, Tag::hwio),
         b({op.out.channels}, kFloat, Tag::x),
-        y({batch, op.out.channels, op.out.height, op.out.width}, kFloat, Tag::nhwc),
-        free_w({op.out.channels, op.in.channels, op.kernel, op.kernel}, kFloat, Tag::any),
+        y(plane(op.out, planes, planes.y)),
+        free_w({op.out.channels, op.in.channels, op.kernel, op.kernel}, type_of(planes.type),
+               Tag::any),
         strides{op.stride, op.stride},
-        padding{op.padding, op.padding} {}
+        padding{op.padding, op.padding},
+        algorithm(planes.type == DType::f32 && planes.y == Layout::blocked
+                      ? dnnl::algorithm::convolution_auto  // Winograd where it is faster
+                      : dnnl::algorithm::convolution_direct) {}
+
+  dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine) const {
+    return {
+        {dnnl::prop_kind::forward_training, algorithm, x, free_w, b, y, strides, padding, padding},
+        own_scratch(),
+        engine};
+  }
 };
-
-constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
-
-dnnl::convolution_forward::primitive_desc forward_descriptor(const ConvDescriptors& d,
-                                                             const dnnl::engine& engine) {
-  return {{dnnl::prop_kind::forward_training, kAlgorithm, d.x, d.free_w, d.b, d.y, d.strides,
-           d.padding, d.padding},
-          own_scratch(),
-          engine};
-}
 
 }  // namespace
 
-LibraryKernel LibraryKernel::matmul(int m, int k, int n, bool transpose_left,
-                                    bool transpose_right) try {
+LibraryKernel LibraryKernel::matmul(int m, int k, int n, bool transpose_left, bool transpose_right,
+                                    DType type) try {
   LibraryKernel kernel;
   kernel.state_ = std::make_unique<State>();
   State& state = *kernel.state_;
-  const memory::desc left({m, k}, kFloat, transpose_left ? Tag::ba : Tag::ab);
-  const memory::desc right({k, n}, kFloat, transpose_right ? Tag::ba : Tag::ab);
+  const memory::desc left({m, k}, type_of(type), transpose_left ? Tag::ba : Tag::ab);
+  const memory::desc right({k, n}, type_of(type), transpose_right ? Tag::ba : Tag::ab);
   const memory::desc out({m, n}, kFloat, Tag::ab);
   const dnnl::matmul::primitive_desc descriptor({left, right, out}, own_scratch(), state.engine);
   state.left = DNNL_ARG_SRC;
@@ -178,12 +214,12 @@ LibraryKernel LibraryKernel::matmul(int m, int k, int n, bool transpose_left,
   throw library_error(error.what(), fmt::format("matmul {} x {} x {}", m, k, n));
 }
 
-LibraryKernel LibraryKernel::conv_forward(const Operation& op, int batch) try {
+LibraryKernel LibraryKernel::conv_forward(const Operation& op, const Planes& planes) try {
   LibraryKernel kernel;
   kernel.state_ = std::make_unique<State>();
   State& state = *kernel.state_;
-  const ConvDescriptors d(op, batch);
-  const auto descriptor = forward_descriptor(d, state.engine);
+  const ConvDescriptors d(op, planes);
+  const auto descriptor = d.forward(state.engine);
   state.left = DNNL_ARG_SRC;
   state.right = DNNL_ARG_WEIGHTS;
   state.bias = DNNL_ARG_BIAS;
@@ -198,14 +234,14 @@ LibraryKernel LibraryKernel::conv_forward(const Operation& op, int batch) try {
   throw library_error(error.what(), op.text() + " forward");
 }
 
-LibraryKernel LibraryKernel::conv_backward_data(const Operation& op, int batch) try {
+LibraryKernel LibraryKernel::conv_backward_data(const Operation& op, const Planes& planes) try {
   LibraryKernel kernel;
   kernel.state_ = std::make_unique<State>();
   State& state = *kernel.state_;
-  const ConvDescriptors d(op, batch);
+  const ConvDescriptors d(op, planes);
   const dnnl::convolution_backward_data::primitive_desc descriptor(
-      {kAlgorithm, d.x, d.free_w, d.y, d.strides, d.padding, d.padding}, own_scratch(),
-      state.engine, forward_descriptor(d, state.engine));
+      {d.algorithm, d.x, d.free_w, d.y, d.strides, d.padding, d.padding}, own_scratch(),
+      state.engine, d.forward(state.engine));
   state.left = DNNL_ARG_DIFF_DST;
   state.right = DNNL_ARG_WEIGHTS;
   state.out = DNNL_ARG_DIFF_SRC;
@@ -218,22 +254,71 @@ LibraryKernel LibraryKernel::conv_backward_data(const Operation& op, int batch) 
   throw library_error(error.what(), op.text() + " backward data");
 }
 
-LibraryKernel LibraryKernel::conv_backward_weights(const Operation& op, int batch) try {
+LibraryKernel LibraryKernel::conv_backward_data_1x1(const Operation& op, const Planes& planes,
+                                                    bool adds) try {
   LibraryKernel kernel;
   kernel.state_ = std::make_unique<State>();
   State& state = *kernel.state_;
-  const ConvDescriptors d(op, batch);
-  const dnnl::convolution_backward_weights::primitive_desc descriptor(
-      {kAlgorithm, d.x, d.free_w, d.b, d.y, d.strides, d.padding, d.padding}, own_scratch(),
-      state.engine, forward_descriptor(d, state.engine));
+  const memory::desc dy = plane(op.out, planes, planes.y), dx = plane(op.in, planes, planes.x);
+  const memory::dims extents{op.in.channels, op.out.channels, 1, 1};
+  const memory::desc plain_w(extents, kFloat, Tag::oihw);  // "out" is the layer's input here
+  const memory::desc free_w(extents, type_of(planes.type), Tag::any);
+  dnnl::primitive_attr attributes = own_scratch();
+  if (adds) {
+    dnnl::post_ops sum;
+    sum.append_sum(1);
+    attributes.set_post_ops(sum);
+  }
+  const dnnl::convolution_forward::primitive_desc descriptor({dnnl::prop_kind::forward_training,
+                                                              dnnl::algorithm::convolution_direct,
+                                                              dy,
+                                                              free_w,
+                                                              dx,
+                                                              {1, 1},
+                                                              {0, 0},
+                                                              {0, 0}},
+                                                             attributes, state.engine);
+  state.left = DNNL_ARG_SRC;
+  state.right = DNNL_ARG_WEIGHTS;
+  state.out = DNNL_ARG_DST;
+  state.add_operand(state.left, dy, dy, false);
+  state.add_operand(state.right, plain_w, descriptor.weights_desc(), false);
+  state.add_operand(state.out, dx, dx, true);
+  state.finish(descriptor);
+  return kernel;
+} catch (const dnnl::error& error) {
+  throw library_error(error.what(), op.text() + " backward data");
+}
+
+LibraryKernel LibraryKernel::conv_backward_weights(const Operation& op, const Planes& planes) try {
+  LibraryKernel kernel;
+  kernel.state_ = std::make_unique<State>();
+  State& state = *kernel.state_;
+  const ConvDescriptors d(op, planes);
+  const memory::desc free_dw({op.out.channels, op.in.channels, op.kernel, op.kernel}, kFloat,
+                             Tag::any);
+  const auto forward = d.forward(state.engine);
+  const auto descriptor = [&] {
+    using Backward = dnnl::convolution_backward_weights;
+    if (op.bias_cancels) {
+      return Backward::primitive_desc(
+          {d.algorithm, d.x, free_dw, d.y, d.strides, d.padding, d.padding}, own_scratch(),
+          state.engine, forward);
+    }
+    return Backward::primitive_desc(
+        {d.algorithm, d.x, free_dw, d.b, d.y, d.strides, d.padding, d.padding}, own_scratch(),
+        state.engine, forward);
+  }();
   state.left = DNNL_ARG_DIFF_DST;
   state.right = DNNL_ARG_SRC;
   state.out = DNNL_ARG_DIFF_WEIGHTS;
-  state.bias_out = DNNL_ARG_DIFF_BIAS;
   state.add_operand(state.left, d.y, d.y, false);
   state.add_operand(state.right, d.x, d.x, false);
   state.add_operand(state.out, d.w, descriptor.diff_weights_desc(), true);
-  state.add_operand(state.bias_out, d.b, d.b, true);
+  if (!op.bias_cancels) {
+    state.bias_out = DNNL_ARG_DIFF_BIAS;
+    state.add_operand(state.bias_out, d.b, d.b, true);
+  }
   state.finish(descriptor);
   return kernel;
 } catch (const dnnl::error& error) {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/core/error.h"
+
 namespace paceline::cpu {
 
 namespace {
 
-constexpr std::size_t kLine = 16;         // elements of a cache line
-constexpr std::size_t kLeast = 16384;     // elements worth waking another thread for
 constexpr std::size_t kLeastSamples = 4;  // the same for work a sample
 constexpr std::size_t kStemTaps = 9;
 
@@ -20,25 +20,38 @@ StemShape stem_shape(const Operation& op) {
 
 }  // namespace
 
-bool is_stem(const Operation& op) {
-  return op.kind == OpKind::conv && op.relu && op.pool == 2 && op.in.channels == 1 &&
-         op.kernel == 3 && op.stride == 1 && op.padding == 0 && op.out.channels % 16 == 0 &&
-         op.in.height % 2 == 0 && op.in.width % 2 == 0;
-}
-
 CpuProgram::CpuProgram(const Plan& plan, std::byte* gradients, const Kernels& kernels,
                        const Parallel& parallel)
     : HostProgram(plan, gradients),
       kernels_(kernels),
       parallel_(parallel),
+      layouts_(choose_layouts(plan, library_has_avx512())),
       prepared_(plan.operations.size()) {
-  for (std::size_t i = 0; i < prepared_.size(); ++i) prepare(plan.operations[i], prepared_[i]);
+  std::size_t scratch = 0, sums = 0;
+  for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    prepare(plan.operations[i], prepared_[i]);
+    scratch = std::max(scratch, scratch_of(prepared_[i]));
+    const Operation& op = plan.operations[i];
+    const bool vector = op.kind == OpKind::dense || op.kind == OpKind::dropout;
+    if (vector && op.adds_input_grad) sums = std::max(sums, whole_batch() * op.in.elements());
+  }
+  sum_space_at_ = scratch;
+  scratch_ = host_memory(scratch + sums * sizeof(float));
+}
+
+std::size_t CpuProgram::scratch_of(const Prepared& p) const {
+  return std::max({p.forward.scratch_bytes(), p.backward_input.scratch_bytes(),
+                   p.backward_weight.scratch_bytes(), p.conv ? p.conv->scratch_bytes() : 0});
 }
 
 void CpuProgram::prepare(const Operation& op, Prepared& prepared) {
   const int batch = plan().batch;
   prepared.implementation = fmt::format("loops:{}", kernels_.isa);
   if (op.kind == OpKind::dense) {
+    if (type_of(op.input) != DType::f32) {
+      throw Error(ErrorKind::usage, op.name + " reads a plane in bf16, and dense layers take fp32",
+                  plan().network, "end the convolutions with average pooling, or use fp32");
+    }
     const auto in = static_cast<int>(op.in.elements()), out = op.out.channels;
     prepared.forward = LibraryKernel::matmul(batch, in, out, false, false);
     prepared.backward_weight = LibraryKernel::matmul(in, batch, out, true, false);
@@ -51,12 +64,13 @@ void CpuProgram::prepare(const Operation& op, Prepared& prepared) {
     prepared.partial_sums =
         host_memory(floats * sizeof(float) * static_cast<std::size_t>(parallel_.threads()));
   } else if (op.kind == OpKind::conv) {
-    prepared.forward = LibraryKernel::conv_forward(op, batch);
-    prepared.backward_weight = LibraryKernel::conv_backward_weights(op, batch);
-    if (op.input_grad != kNone) {
-      prepared.backward_input = LibraryKernel::conv_backward_data(op, batch);
-    }
-    prepared.implementation = prepared.forward.implementation();
+    const LibraryKernel::Planes planes{type_of(op.output), layout_of(op.input),
+                                       layout_of(op.output), batch};
+    prepared.conv.emplace(op, planes, kernels_, parallel_);
+    prepared.implementation = fmt::format("{}, {} to {}", prepared.conv->implementation(),
+                                          name_of(planes.x), name_of(planes.y));
+  } else if (op.kind == OpKind::batch_norm) {
+    prepared.norm.emplace(op, layout_of(op.output), batch, kernels_, parallel_);
   }
 }
 
@@ -70,30 +84,20 @@ std::vector<std::string> CpuProgram::implementations() const {
 
 void CpuProgram::run_forward(const Operation& op, int index) {
   Prepared& prepared = prepared_[static_cast<std::size_t>(index)];
-  const std::size_t count = samples() * op.in.elements();
   switch (op.kind) {
-    case OpKind::cast_input:
-      return parallel_.ranges(count, kLine, kLeast, [&](std::size_t begin, std::size_t end) {
-        kernels_.cast(batch().images + begin, tensor(op.output) + begin, end - begin);
-      });
     case OpKind::dense:
       return dense_forward(op, prepared);
     case OpKind::conv:
       return is_stem(op) ? stem_forward(op) : conv_forward(op, prepared);
-    case OpKind::batch_norm:
-    case OpKind::average_pool:
-    case OpKind::add:
-      break;
-    case OpKind::relu:
-      std::transform(tensor(op.input), tensor(op.input) + count, tensor(op.output),
-                     [](float x) { return std::max(x, 0.0F); });
-      return;
-    case OpKind::max_pool:
-      return pool_forward(op);
     case OpKind::dropout:
       return dropout_forward(op);
     case OpKind::softmax_cross_entropy:
       return loss_forward(op);
+    default: {
+      const DType type = type_of(op.kind == OpKind::average_pool ? op.input : op.output);
+      return type == DType::bf16 ? planes_forward<Bf16>(op, prepared)
+                                 : planes_forward<float>(op, prepared);
+    }
   }
 }
 
@@ -106,18 +110,15 @@ void CpuProgram::run_backward(const Operation& op, int index) {
       return dense_backward(op, prepared);
     case OpKind::conv:
       return is_stem(op) ? stem_backward(op, prepared) : conv_backward(op, prepared);
-    case OpKind::batch_norm:
-    case OpKind::average_pool:
-    case OpKind::add:
-      break;
-    case OpKind::relu:
-      return plain_relu_backward(op);
-    case OpKind::max_pool:
-      return pool_backward(op);
     case OpKind::dropout:
       return dropout_backward(op);
     case OpKind::softmax_cross_entropy:
       return loss_backward(op);
+    default: {
+      const DType type = type_of(op.kind == OpKind::average_pool ? op.input : op.output);
+      return type == DType::bf16 ? planes_backward<Bf16>(op, prepared)
+                                 : planes_backward<float>(op, prepared);
+    }
   }
 }
 
@@ -135,7 +136,8 @@ DropoutBits CpuProgram::dropout_bits(const Operation& op) const {
 
 void CpuProgram::dense_forward(const Operation& op, Prepared& prepared) {
   prepared.forward.run(
-      {.left = tensor(op.input), .right = parameter(op.weight), .out = tensor(op.output)});
+      {.left = tensor(op.input), .right = parameter(op.weight), .out = tensor(op.output)},
+      scratch_.data());
   const auto columns = static_cast<std::size_t>(op.out.channels);
   const float* bias = parameter(op.bias);
   parallel_.ranges(samples(), 1, kLeast / columns + 1, [&](std::size_t begin, std::size_t end) {
@@ -165,34 +167,35 @@ void CpuProgram::dense_backward(const Operation& op, Prepared& prepared) {
       columns, kLine, kLeast / whole_batch() + 1, [&](std::size_t begin, std::size_t end) {
         kernels_.column_sums(dy, gradient(op.bias), whole_batch(), columns, begin, end);
       });
-  prepared.backward_weight.run({.left = tensor(op.input), .right = dy, .out = gradient(op.weight)});
-  if (op.input_grad != kNone) {
-    prepared.backward_input.run(
-        {.left = dy, .right = parameter(op.weight), .out = tensor(op.input_grad)});
-  }
+  prepared.backward_weight.run({.left = tensor(op.input), .right = dy, .out = gradient(op.weight)},
+                               scratch_.data());
+  if (op.input_grad == kNone) return;
+  float* dx = op.adds_input_grad ? sum_space() : tensor(op.input_grad);
+  prepared.backward_input.run({.left = dy, .right = parameter(op.weight), .out = dx},
+                              scratch_.data());
+  if (op.adds_input_grad) add_to(tensor(op.input_grad), dx, whole_batch() * op.in.elements());
 }
 
 void CpuProgram::conv_forward(const Operation& op, Prepared& prepared) {
-  prepared.forward.run({.left = tensor(op.input),
-                        .right = parameter(op.weight),
-                        .bias = parameter(op.bias),
-                        .out = tensor(op.output)});
+  prepared.conv->forward(tensor<std::byte>(op.input), parameter(op.weight), parameter(op.bias),
+                         tensor<std::byte>(op.output), scratch_.data());
   if (!op.relu) return;
-  float* y = tensor(op.output);
-  for (std::size_t i = 0; i < whole_batch() * op.out.elements(); ++i) y[i] = std::max(y[i], 0.0F);
+  over_elements(op.out.elements(), [&](std::size_t begin, std::size_t end) {
+    float* y = tensor(op.output) + begin;
+    kernels_.plane_f32.relu(y, y, end - begin);
+  });
 }
 
 void CpuProgram::conv_backward(const Operation& op, Prepared& prepared) {
   if (op.relu) relu_backward(op, 1);
-  const float* dy = tensor(op.output_grad);
-  prepared.backward_weight.run({.left = dy,
-                                .right = tensor(op.input),
-                                .out = gradient(op.weight),
-                                .bias_out = gradient(op.bias)});
-  if (op.input_grad != kNone) {
-    prepared.backward_input.run(
-        {.left = dy, .right = parameter(op.weight), .out = tensor(op.input_grad)});
-  }
+  prepared.conv->backward(
+      {.x = tensor<std::byte>(op.input),
+       .dy = tensor<std::byte>(op.output_grad),
+       .w = parameter(op.weight),
+       .dx = op.input_grad == kNone ? nullptr : tensor<std::byte>(op.input_grad),
+       .dw = gradient(op.weight),
+       .db = gradient(op.bias)},
+      scratch_.data());
 }
 
 void CpuProgram::stem_forward(const Operation& op) {
@@ -225,67 +228,6 @@ void CpuProgram::stem_backward(const Operation& op, Prepared& prepared) {
   }
 }
 
-namespace {
-
-// Calls visit(first element of the window, output element) for each pooled row of channels.
-template <typename Visit>
-void for_each_window(const Operation& op, std::size_t samples, Visit visit) {
-  const auto side = static_cast<std::size_t>(op.kernel);
-  const auto width = static_cast<std::size_t>(op.in.width);
-  const auto channels = static_cast<std::size_t>(op.in.channels);
-  std::size_t out = 0;
-  for (std::size_t n = 0; n < samples; ++n) {
-    for (std::size_t r = 0; r < static_cast<std::size_t>(op.out.height); ++r) {
-      for (std::size_t s = 0; s < static_cast<std::size_t>(op.out.width); ++s) {
-        visit(n * op.in.elements() + (r * side * width + s * side) * channels, out);
-        out += channels;
-      }
-    }
-  }
-}
-
-std::size_t window_offset(const Operation& op, std::size_t place) {
-  const auto side = static_cast<std::size_t>(op.kernel);
-  return (place / side * static_cast<std::size_t>(op.in.width) + place % side) *
-         static_cast<std::size_t>(op.in.channels);
-}
-
-}  // namespace
-
-void CpuProgram::pool_forward(const Operation& op) {
-  const float* x = tensor(op.input);
-  float* y = tensor(op.output);
-  auto* chosen = tensor<std::uint8_t>(op.saved);
-  const auto channels = static_cast<std::size_t>(op.in.channels);
-  const auto places = static_cast<std::size_t>(op.kernel * op.kernel);
-  for_each_window(op, samples(), [&](std::size_t in, std::size_t out) {
-    std::copy_n(x + in, channels, y + out);
-    std::fill_n(chosen + out, channels, std::uint8_t{0});
-    for (std::size_t place = 1; place < places; ++place) {
-      const float* candidate = x + in + window_offset(op, place);
-      for (std::size_t c = 0; c < channels; ++c) {
-        const bool greater = candidate[c] > y[out + c];
-        y[out + c] = greater ? candidate[c] : y[out + c];
-        chosen[out + c] = greater ? static_cast<std::uint8_t>(place) : chosen[out + c];
-      }
-    }
-  });
-}
-
-void CpuProgram::pool_backward(const Operation& op) {
-  if (op.input_grad == kNone) return;
-  float* dx = tensor(op.input_grad);
-  const float* dy = tensor(op.output_grad);
-  const auto* chosen = tensor<std::uint8_t>(op.saved);
-  const auto channels = static_cast<std::size_t>(op.in.channels);
-  std::fill_n(dx, whole_batch() * op.in.elements(), 0.0F);
-  for_each_window(op, samples(), [&](std::size_t in, std::size_t out) {
-    for (std::size_t c = 0; c < channels; ++c) {
-      dx[in + window_offset(op, chosen[out + c]) + c] = dy[out + c];
-    }
-  });
-}
-
 void CpuProgram::dropout_forward(const Operation& op) {
   if (mode() == Mode::evaluate) {
     std::copy_n(tensor(op.input), samples() * op.in.elements(), tensor(op.output));
@@ -293,30 +235,25 @@ void CpuProgram::dropout_forward(const Operation& op) {
   }
   kernels_.dropout(tensor(op.input), tensor(op.output), tensor<std::uint8_t>(op.saved), samples(),
                    op.in.elements(), dropout_bits(op));
+  clear_missing_rows<float>(op.output);
 }
 
 // The loop is a kernel because g++ 12, compiling it here, takes this function for one without
 // effects and drops the call.
 void CpuProgram::dropout_backward(const Operation& op) {
   if (op.input_grad == kNone) return;
-  kernels_.dropout_backward(tensor(op.output_grad), tensor<std::uint8_t>(op.saved),
-                            tensor(op.input_grad), static_cast<float>(1 / (1 - op.rate)),
-                            samples() * op.in.elements());
-  clear_missing_rows(op);
-}
-
-void CpuProgram::plain_relu_backward(const Operation& op) {
-  if (op.input_grad == kNone) return;
   const std::size_t count = samples() * op.in.elements();
-  std::copy_n(tensor(op.output_grad), count, tensor(op.input_grad));
-  kernels_.relu_backward(tensor(op.output), tensor(op.input_grad), 1, count);
-  clear_missing_rows(op);
+  float* dx = op.adds_input_grad ? sum_space() : tensor(op.input_grad);
+  kernels_.dropout_backward(tensor(op.output_grad), tensor<std::uint8_t>(op.saved), dx,
+                            static_cast<float>(1 / (1 - op.rate)), count);
+  if (op.adds_input_grad) return add_to(tensor(op.input_grad), dx, count);
+  clear_missing_rows<float>(op.input_grad);
 }
 
-void CpuProgram::clear_missing_rows(const Operation& op) {
-  const std::size_t row = op.in.elements();
-  float* dx = tensor(op.input_grad);
-  std::fill(dx + samples() * row, dx + whole_batch() * row, 0.0F);
+void CpuProgram::add_to(float* sum, const float* part, std::size_t count) const {
+  parallel_.ranges(count, kLine, kLeast, [&](std::size_t begin, std::size_t end) {
+    kernels_.plane_f32.add(sum + begin, part + begin, sum + begin, end - begin);
+  });
 }
 
 void CpuProgram::loss_forward(const Operation& op) {

@@ -1,22 +1,23 @@
 // The cpu device's program: matrix products and general convolutions by oneDNN, everything around
 // them by our own loops.
 //
-// Matrix products always run over the whole batch, so that no primitive is made in the middle of a
-// run: rows of an incomplete last batch hold old but finite values, and their loss gradients are
-// zero, so they add nothing to any parameter's gradient.
+// Everything but the loss and the statistics of batch_norm runs over the whole batch, so that no
+// primitive is made in the middle of a run: the samples that an incomplete batch lacks are black
+// images, and their loss gradients are zero, so they add nothing to any parameter's gradient.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "engine/device/cpu/conv.h"
 #include "engine/device/cpu/kernels.h"
 #include "engine/device/cpu/library.h"
+#include "engine/device/cpu/norm.h"
 #include "engine/device/cpu/parallel.h"
+#include "engine/device/cpu/stem.h"
 #include "engine/device/host_program.h"
 
 namespace paceline::cpu {
-
-// Whether the operation is the first layer's fusion that `Kernels::stem_forward` runs.
-bool is_stem(const Operation& operation);
 
 class CpuProgram final : public HostProgram<float> {
  public:
@@ -24,16 +25,23 @@ class CpuProgram final : public HostProgram<float> {
              const Parallel& parallel);
 
   std::vector<std::string> implementations() const override;
+  std::size_t scratch_bytes() const override { return scratch_.bytes(); }
 
  private:
+  static constexpr std::size_t kLine = 64;      // elements that no two threads share
+  static constexpr std::size_t kLeast = 16384;  // elements worth waking another thread for
+
   // What an operation needs beside the plan.
   struct Prepared {
-    LibraryKernel forward, backward_input, backward_weight;
+    LibraryKernel forward, backward_input, backward_weight;  // dense
+    std::optional<Conv> conv;
+    std::optional<Norm> norm;
     Memory partial_sums;  // stem: gradients of each thread, added in thread order
     std::string implementation;
   };
 
   void prepare(const Operation& op, Prepared& prepared);
+  std::size_t scratch_of(const Prepared& prepared) const;
   void run_forward(const Operation& op, int index) override;
   void run_backward(const Operation& op, int index) override;
   void apply(const UpdateRule& rule, float* w, const float* g, float* a, float* b,
@@ -45,23 +53,66 @@ class CpuProgram final : public HostProgram<float> {
   void conv_backward(const Operation& op, Prepared& prepared);
   void stem_forward(const Operation& op);
   void stem_backward(const Operation& op, Prepared& prepared);
-  void pool_forward(const Operation& op);
-  void pool_backward(const Operation& op);
   void dropout_forward(const Operation& op);
   void dropout_backward(const Operation& op);
   void loss_forward(const Operation& op);
   void loss_backward(const Operation& op);
   void relu_backward(const Operation& op, float scale);
-  void plain_relu_backward(const Operation& op);
-  // Input gradients of the rows that an incomplete batch lacks are zero.
-  void clear_missing_rows(const Operation& op);
+
+  // T is the element type of the operation's planes.
+  template <typename T>
+  void planes_forward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void planes_backward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void cast_input(const Operation& op);
+  template <typename T>
+  void norm_forward(const Operation& op, Norm& norm);
+  template <typename T>
+  void norm_backward(const Operation& op, Norm& norm);
+  template <typename T>
+  void pool_forward(const Operation& op);
+  template <typename T>
+  void pool_backward(const Operation& op);
+  template <typename T>
+  void average_forward(const Operation& op);
+  template <typename T>
+  void average_backward(const Operation& op);
+  template <typename T>
+  void add_backward(const Operation& op);
+
+  // The images of a plane's layout: samples, or blocks of channels of samples.
+  struct Images {
+    std::size_t count, places, channels;  // of one image
+    std::size_t elements() const { return places * channels; }
+  };
+  Images images_of(int tensor) const;
+  Layout layout_of(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)]; }
+  DType type_of(int tensor) const { return plan().tensors[static_cast<std::size_t>(tensor)].type; }
+  template <typename Norm>
+  NormArrays arrays_of(const Norm& norm) const;
+  // Calls body(begin, end) on parts of a whole batch's elements.
+  template <typename Body>
+  void over_elements(std::size_t of_sample, Body body) const {
+    parallel_.ranges(whole_batch() * of_sample, kLine, kLeast, body);
+  }
+
+  void add_to(float* sum, const float* part, std::size_t count) const;
+  // For a gradient of vectors that is then added.
+  float* sum_space() const { return reinterpret_cast<float*>(scratch_.data() + sum_space_at_); }
+  // Rows [samples(), batch) of a tensor become zero.
+  template <typename T>
+  void clear_missing_rows(int tensor);
 
   DropoutBits dropout_bits(const Operation& op) const;
   std::size_t whole_batch() const { return static_cast<std::size_t>(plan().batch); }
 
   const Kernels& kernels_;
   const Parallel& parallel_;
+  std::vector<Layout> layouts_;  // of the plan's tensors
   std::vector<Prepared> prepared_;
+  Memory scratch_;
+  std::size_t sum_space_at_ = 0;
 };
 
 }  // namespace paceline::cpu

@@ -1,0 +1,137 @@
+// Sixteen floats at a time, and the two types they come from. Included once for each instruction
+// set before the loops; no include guard on purpose.
+
+namespace paceline::cpu::PACELINE_ISA {
+
+namespace {
+
+constexpr std::size_t kLanes = 16;
+typedef float Vec __attribute__((vector_size(kLanes * sizeof(float))));
+typedef std::int32_t IntVec __attribute__((vector_size(kLanes * sizeof(float))));
+typedef std::uint32_t WordVec __attribute__((vector_size(kLanes * sizeof(float))));
+
+#define PACELINE_INLINE inline __attribute__((always_inline))
+
+PACELINE_INLINE void load(const float* p, Vec& v) {
+  __builtin_memcpy(&v, p, sizeof v);
+}
+PACELINE_INLINE void store(float* p, const Vec& v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
+PACELINE_INLINE void load(const Bf16* p, Vec& v) {
+#if defined(__AVX512F__)
+  const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  // The form with a mask: GCC 12 warns of the other one's undefined operand.
+  const WordVec words = reinterpret_cast<WordVec>(_mm512_maskz_cvtepu16_epi32(0xffff, half));
+  v = reinterpret_cast<Vec>(words << 16);
+#else
+  std::uint32_t words[kLanes];
+  for (std::size_t l = 0; l < kLanes; ++l) words[l] = std::uint32_t{p[l].bits} << 16;
+  __builtin_memcpy(&v, words, sizeof v);
+#endif
+}
+
+// Round to nearest even.
+PACELINE_INLINE void store(Bf16* p, const Vec& v) {
+#if defined(__AVX512BF16__)
+  const __m256bh half = _mm512_cvtneps_pbh(reinterpret_cast<__m512>(v));
+  __builtin_memcpy(&p->bits, &half, sizeof half);
+#else
+  WordVec words = reinterpret_cast<WordVec>(v);
+  words = (words + 0x7fff + ((words >> 16) & 1)) >> 16;
+  const WordVec nan = reinterpret_cast<WordVec>(v != v);
+  words = (nan & 0x7fc0) | (~nan & words);
+  std::uint32_t lanes[kLanes];
+  __builtin_memcpy(lanes, &words, sizeof lanes);
+  for (std::size_t l = 0; l < kLanes; ++l) p[l].bits = static_cast<std::uint16_t>(lanes[l]);
+#endif
+}
+
+// The first n lanes alone, 0 < n <= 16; the others are zero.
+template <typename T>
+PACELINE_INLINE void load_some(const T* p, std::size_t n, Vec& v) {
+  T lanes[kLanes] = {};
+  for (std::size_t l = 0; l < n; ++l) lanes[l] = p[l];
+  load(lanes, v);
+}
+template <typename T>
+PACELINE_INLINE void store_some(T* p, std::size_t n, const Vec& v) {
+  T lanes[kLanes];
+  store(lanes, v);
+  for (std::size_t l = 0; l < n; ++l) p[l] = lanes[l];
+}
+
+// All lanes where Whole, else n of them.
+template <bool Whole, typename T>
+PACELINE_INLINE Vec take(const T* p, std::size_t n) {
+  Vec v;
+  if constexpr (Whole) {
+    load(p, v);
+  } else {
+    load_some(p, n, v);
+  }
+  return v;
+}
+template <bool Whole, typename T>
+PACELINE_INLINE void give(T* p, std::size_t n, const Vec& v) {
+  if constexpr (Whole) {
+    store(p, v);
+  } else {
+    store_some(p, n, v);
+  }
+}
+
+// Calls body(first channel, lanes, whole) over `channels`, sixteen at a time.
+template <typename Body>
+PACELINE_INLINE void for_each_vector(std::size_t channels, Body body) {
+  std::size_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) body(c, kLanes, std::true_type{});
+  if (c < channels) body(c, channels - c, std::false_type{});
+}
+
+// Bit l is set where lane l is positive.
+PACELINE_INLINE std::uint16_t positive(const Vec& v) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(v), _mm512_setzero_ps(), _CMP_GT_OQ);
+#elif defined(__AVX2__)
+  __m256 halves[2];
+  __builtin_memcpy(halves, &v, sizeof halves);
+  const __m256 zero = _mm256_setzero_ps();
+  const int low = _mm256_movemask_ps(_mm256_cmp_ps(halves[0], zero, _CMP_GT_OQ));
+  const int high = _mm256_movemask_ps(_mm256_cmp_ps(halves[1], zero, _CMP_GT_OQ));
+  return static_cast<std::uint16_t>(low | high << 8);
+#else
+  unsigned bits = 0;
+  for (unsigned l = 0; l < kLanes; ++l) bits |= (v[l] > 0 ? 1U : 0U) << l;
+  return static_cast<std::uint16_t>(bits);
+#endif
+}
+
+// Lanes whose bit is not set become zero.
+PACELINE_INLINE Vec masked(std::uint16_t bits, const Vec& v) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Vec>(_mm512_maskz_mov_ps(bits, reinterpret_cast<__m512>(v)));
+#else
+  constexpr IntVec kBit = {1,   2,   4,    8,    16,   32,   64,    128,
+                           256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+  const IntVec keep = ((IntVec{} + bits) & kBit) != 0;
+  return reinterpret_cast<Vec>(reinterpret_cast<IntVec>(v) & keep);
+#endif
+}
+
+// The bits of a row's channels [c, c + n), c a multiple of 16.
+PACELINE_INLINE std::uint16_t read_bits(const std::uint8_t* row, std::size_t c, std::size_t n) {
+  unsigned bits = row[c / 8];
+  if (n > 8) bits |= static_cast<unsigned>(row[c / 8 + 1]) << 8;
+  return static_cast<std::uint16_t>(bits);
+}
+PACELINE_INLINE void write_bits(std::uint8_t* row, std::size_t c, std::size_t n,
+                                std::uint16_t bits) {
+  row[c / 8] = static_cast<std::uint8_t>(bits);
+  if (n > 8) row[c / 8 + 1] = static_cast<std::uint8_t>(bits >> 8);
+}
+
+}  // namespace
+
+}  // namespace paceline::cpu::PACELINE_ISA

@@ -1,0 +1,92 @@
+#include "engine/device/cpu/layout.h"
+
+#include <algorithm>
+
+#include "engine/device/cpu/stem.h"
+
+namespace paceline::cpu {
+
+const char* name_of(Layout layout) {
+  switch (layout) {
+    case Layout::nhwc:
+      return "nhwc";
+    case Layout::nchw:
+      return "nchw";
+    case Layout::blocked:
+      return "nChw16c";
+  }
+  return "?";
+}
+
+namespace {
+
+class Chooser {
+ public:
+  Chooser(const Plan& plan, bool blocked_pays)
+      : plan_(plan), layouts_(plan.tensors.size(), Layout::nhwc) {
+    if (!blocked_pays || plan.activation != DType::f32) return;
+    for (const Operation& op : plan.operations) {
+      if (may_be_blocked(op)) of(op.output) = Layout::blocked;
+    }
+    while (settle()) {
+    }
+    for (const Operation& op : plan.operations) {
+      if (op.kind == OpKind::cast_input && feeds_convolutions_only(op.output)) {
+        of(op.output) = Layout::nchw;
+      }
+    }
+  }
+
+  std::vector<Layout> run() {
+    for (const Operation& op : plan_.operations) {
+      if (op.output_grad != kNone) of(op.output_grad) = of(op.output);
+    }
+    return std::move(layouts_);
+  }
+
+ private:
+  Layout& of(int tensor) { return layouts_[static_cast<std::size_t>(tensor)]; }
+
+  static bool may_be_blocked(const Operation& op) {
+    const bool plane = op.out.height > 1 || op.out.width > 1;
+    return plane && op.out.channels % kBlock == 0 && op.kind != OpKind::cast_input && !is_stem(op);
+  }
+
+  // Operations that go element by element keep the layout; a dense layer wants NHWC.
+  bool settle() {
+    bool changed = false;
+    const auto to_nhwc = [&](int tensor) {
+      if (tensor == kNone || of(tensor) == Layout::nhwc) return;
+      of(tensor) = Layout::nhwc;
+      changed = true;
+    };
+    for (const Operation& op : plan_.operations) {
+      if (op.kind == OpKind::conv || op.kind == OpKind::average_pool || op.input == kNone) continue;
+      const bool mixed = of(op.input) == Layout::nhwc || of(op.output) == Layout::nhwc ||
+                         (op.input2 != kNone && of(op.input2) == Layout::nhwc);
+      if (op.kind != OpKind::dense && !mixed) continue;
+      for (const int tensor : {op.input, op.input2, op.output}) to_nhwc(tensor);
+    }
+    return changed;
+  }
+
+  // With fewer channels than a block oneDNN's fast kernels read NCHW; NHWC would run its reference.
+  bool feeds_convolutions_only(int tensor) const {
+    return std::all_of(plan_.operations.begin(), plan_.operations.end(), [&](const Operation& op) {
+      if (op.input != tensor && op.input2 != tensor) return true;
+      return op.kind == OpKind::conv && !is_stem(op) &&
+             layouts_[static_cast<std::size_t>(op.output)] == Layout::blocked;
+    });
+  }
+
+  const Plan& plan_;
+  std::vector<Layout> layouts_;
+};
+
+}  // namespace
+
+std::vector<Layout> choose_layouts(const Plan& plan, bool blocked_pays) {
+  return Chooser(plan, blocked_pays).run();
+}
+
+}  // namespace paceline::cpu

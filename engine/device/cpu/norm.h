@@ -1,0 +1,106 @@
+// One batch_norm operation with what is fused into it, over whole planes and on all threads.
+//
+// Statistics are of the samples that the batch holds; the rows that an incomplete batch lacks are
+// normalised like the others, so that every value stays finite, and their gradients are zero.
+#pragma once
+
+#include <vector>
+
+#include "engine/device/cpu/kernels.h"
+#include "engine/device/cpu/layout.h"
+#include "engine/device/cpu/parallel.h"
+
+namespace paceline::cpu {
+
+// A normalisation's parameters and running averages, by channel.
+struct NormArrays {
+  const float *gamma = nullptr, *beta = nullptr;
+  float *mean = nullptr, *variance = nullptr;
+  float *gamma_grad = nullptr, *beta_grad = nullptr;
+};
+
+class Norm {
+ public:
+  Norm(const Operation& operation, Layout layout, int batch, const Kernels& kernels,
+       const Parallel& parallel);
+
+  template <typename T>
+  struct Forward {
+    const T *x, *skip;  // skip: the other summand, or null
+    T* y;
+    std::uint8_t* signs;  // with ReLU
+    NormArrays arrays, branch;
+    std::size_t samples;
+    bool train;
+  };
+  template <typename T>
+  void forward(const Forward<T>& work);
+
+  template <typename T>
+  struct Backward {
+    const T *x, *dy;
+    T* dx;  // null: nobody needs it
+    const std::uint8_t* signs;
+    const T* skip;
+    T* skip_grad;  // null: nobody needs it; may be dy
+    NormArrays arrays, branch;
+    std::size_t samples;
+  };
+  template <typename T>
+  void backward(const Backward<T>& work);
+
+ private:
+  // Rows that follow each other, of the channels from `channel` on. A row has width_ channels.
+  struct Run {
+    std::size_t row, rows, channel;
+  };
+  // One normalisation's numbers, an element a channel.
+  struct Statistics {
+    explicit Statistics(std::size_t channels);
+    std::vector<float> pivot, a, b, c1, c0;
+    std::vector<double> mean, deviation;  // deviation: 1 / sqrt(variance + epsilon)
+  };
+  // One thread's sums, in float over a run and in double over all; s2 and q2 of the branch.
+  struct Sums {
+    explicit Sums(std::size_t channels);
+    std::vector<float> s, q, s2, q2;
+    std::vector<double> total_s, total_q, total_s2, total_q2;
+    void clear();
+    void flush(std::size_t channel, std::size_t count);
+  };
+  struct Totals {
+    double s, q;
+  };
+
+  bool by_groups() const { return groups_ >= static_cast<std::size_t>(parallel_.threads()); }
+  template <typename Visit>
+  void runs_of_group(std::size_t group, std::size_t samples, Visit visit) const;
+  template <typename Visit>
+  void runs_of_thread(int thread, std::size_t samples, Visit visit) const;
+  Totals totals_of(std::size_t channel, bool of_branch) const;
+  // sum_up(run, sums) over `samples`, then finish(begin, end) over channels, then apply(run) over
+  // `applied` samples: group by group, while a group is in the cache, where there are enough.
+  template <typename SumUp, typename Finish, typename Apply>
+  void in_two_passes(std::size_t samples, std::size_t applied, SumUp sum_up, Finish finish,
+                     Apply apply);
+  // Of channels [begin, end).
+  void finish_forward(bool of_branch, const NormArrays& arrays, std::size_t begin, std::size_t end,
+                      std::size_t samples);
+  void finish_backward(bool of_branch, const NormArrays& arrays, std::size_t begin, std::size_t end,
+                       std::size_t samples);
+  void take_running(bool of_branch, const NormArrays& arrays);
+  double epsilon(bool of_branch) const { return of_branch ? op_.branch->epsilon : op_.epsilon; }
+  template <typename T>
+  void set_pivot(Statistics& statistics, const T* x) const;
+  template <typename T>
+  void clear_missing(T* gradient, std::size_t samples) const;
+
+  const Operation& op_;
+  const Kernels& kernels_;
+  const Parallel& parallel_;
+  std::size_t channels_, width_, groups_, plane_, batch_;
+  Statistics main_, branch_;
+  std::vector<Sums> sums_;  // a thread each
+};
+
+}  // namespace paceline::cpu

@@ -1,0 +1,41 @@
+// Loops over planes: images of height x width places, `channels` wide and without gaps. NHWC has
+// one image a sample; a blocked layout has one of 16 channels a block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace paceline::cpu {
+
+struct Window {
+  int height, width;          // of the image that is read
+  int out_height, out_width;  // of the pooled one
+  int kernel, stride, padding;
+  std::size_t channels;
+};
+
+template <typename T>
+struct PlaneKernels {
+  // `chosen` holds the place in its window of each largest element, row by row, the first of
+  // equals.
+  void (*max_pool)(const Window& window, const T* x, T* y, std::uint8_t* chosen);
+  // Sets dx, or adds to it.
+  void (*max_pool_backward)(const Window& window, const T* dy, const std::uint8_t* chosen, T* dx,
+                            bool adds);
+  // The mean of `rows` places, and its gradient spread over them again.
+  void (*average)(const T* x, float* y, std::size_t rows, std::size_t channels);
+  void (*average_backward)(const float* dy, T* dx, std::size_t rows, std::size_t channels,
+                           bool adds);
+  void (*add)(const T* a, const T* b, T* y, std::size_t count);
+  void (*relu)(const T* x, T* y, std::size_t count);
+  // dx = y > 0 ? dy : 0, or adds that
+  void (*relu_backward)(const T* y, const T* dy, T* dx, std::size_t count, bool adds);
+  // Pixels divided by 255.
+  void (*cast_u8)(const std::uint8_t* x, T* y, std::size_t count);
+  void (*cast_f32)(const float* x, T* y, std::size_t count);
+  // The same, from NHWC to a plane of `places` for each channel.
+  void (*split_u8)(const std::uint8_t* x, T* y, std::size_t places, std::size_t channels);
+  void (*split_f32)(const float* x, T* y, std::size_t places, std::size_t channels);
+};
+
+}  // namespace paceline::cpu
