@@ -23,21 +23,30 @@ Conv::Conv(const Operation& operation, const LibraryKernel::Planes& planes, cons
       type_(planes.type),
       batch_(static_cast<std::size_t>(planes.batch)),
       forward_(LibraryKernel::conv_forward(operation, planes)) {
+  choose_backward_weights(planes);
+  if (op_.input_grad != kNone) choose_backward_data(planes);
+  for (const LibraryKernel* kernel : {&forward_, &data_, &weights_}) {
+    scratch_bytes_ = std::max(scratch_bytes_, kernel->scratch_bytes());
+  }
+  if (op_.adds_input_grad && !sums_) scratch_bytes_ += input_bytes();
+  if (own_weights_) scratch_bytes_ = std::max(scratch_bytes_, own_weights_->scratch_bytes());
+}
+
+// oneDNN 2.6 runs bf16 weight gradients at half the rate of its forward kernels, 1x1 ones below
+// that; as a matrix product they are better, but worse than our own loops where there are such.
+void Conv::choose_backward_weights(const LibraryKernel::Planes& planes) {
   const bool rows = planes.x == Layout::nhwc && planes.y == Layout::nhwc;
-  // oneDNN 2.6's bf16 kernel for this runs at half the rate of its products.
-  as_product_ = is_product(op_) && rows && planes.type == DType::bf16 && op_.bias_cancels;
-  if (as_product_) {
+  const bool bf16 = planes.type == DType::bf16 && rows && op_.bias_cancels;
+  if (bf16 && WeightGradient::supports(op_, kernels_)) {
+    own_weights_.emplace(op_, planes.batch, kernels_, parallel_);
+  } else if (bf16 && is_product(op_)) {
+    as_product_ = true;
     const int places = planes.batch * op_.in.height * op_.in.width;
     weights_ =
         LibraryKernel::matmul(op_.in.channels, places, op_.out.channels, true, false, planes.type);
   } else {
     weights_ = LibraryKernel::conv_backward_weights(op_, planes);
   }
-  if (op_.input_grad != kNone) choose_backward_data(planes);
-  for (const LibraryKernel* kernel : {&forward_, &data_, &weights_}) {
-    scratch_bytes_ = std::max(scratch_bytes_, kernel->scratch_bytes());
-  }
-  if (op_.adds_input_grad && !sums_) scratch_bytes_ += input_bytes();
 }
 
 std::size_t Conv::input_bytes() const {
@@ -47,16 +56,19 @@ std::size_t Conv::input_bytes() const {
 
 void Conv::choose_backward_data(const LibraryKernel::Planes& planes) {
   if (is_product(op_) && op_.in.channels % kBlock == 0) {
-    data_ = LibraryKernel::conv_backward_data_1x1(op_, planes, op_.adds_input_grad);
-    sums_ = op_.adds_input_grad;
+    // In bf16 oneDNN's own addition costs more than a pass of ours behind it.
+    sums_ = op_.adds_input_grad && planes.type == DType::f32;
+    data_ = LibraryKernel::conv_backward_data_1x1(op_, planes, sums_);
   } else {
     data_ = LibraryKernel::conv_backward_data(op_, planes);
   }
 }
 
 std::string Conv::implementation() const {
-  return fmt::format("{}; backward {}{}", forward_.implementation(), weights_.implementation(),
-                     data_ ? ", " + data_.implementation() : "");
+  return fmt::format(
+      "{}; backward {}{}", forward_.implementation(),
+      own_weights_ ? fmt::format("loops:{}", kernels_.isa) : weights_.implementation(),
+      data_ ? ", " + data_.implementation() : "");
 }
 
 void Conv::forward(const void* x, const float* w, const float* b, void* y, std::byte* scratch) {
@@ -65,7 +77,10 @@ void Conv::forward(const void* x, const float* w, const float* b, void* y, std::
 
 void Conv::backward(const Backward& work, std::byte* scratch) {
   if (op_.bias_cancels) std::fill_n(work.db, op_.out.channels, 0.0F);
-  if (as_product_) {
+  if (own_weights_) {
+    own_weights_->run(static_cast<const Bf16*>(work.x), static_cast<const Bf16*>(work.dy), work.dw,
+                      scratch);
+  } else if (as_product_) {
     weights_.run({.left = work.x, .right = work.dy, .out = work.dw}, scratch);
   } else {
     weights_.run({.left = work.dy, .right = work.x, .out = work.dw, .bias_out = work.db}, scratch);

@@ -1,11 +1,13 @@
 // One convolution of a program, by oneDNN: which of its kernels, in which layouts.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "engine/device/cpu/kernels.h"
 #include "engine/device/cpu/library.h"
 #include "engine/device/cpu/parallel.h"
+#include "engine/device/cpu/weight_gradient.h"
 
 namespace paceline::cpu {
 
@@ -29,6 +31,7 @@ class Conv {
   std::string implementation() const;
 
  private:
+  void choose_backward_weights(const LibraryKernel::Planes& planes);
   void choose_backward_data(const LibraryKernel::Planes& planes);
   void backward_data(const Backward& work, std::byte* scratch);
   std::size_t input_bytes() const;
@@ -39,7 +42,8 @@ class Conv {
   DType type_;
   std::size_t batch_;
   LibraryKernel forward_, data_, weights_;
-  bool as_product_ = false;  // backward weights is one matrix product
+  std::optional<WeightGradient> own_weights_;
+  bool as_product_ = false;  // backward weights is one matrix product of oneDNN's
   bool sums_ = false;        // data_ adds to dx itself
   std::size_t scratch_bytes_ = 0;
 };

@@ -12,6 +12,7 @@
 #include "engine/device/cpu/bf16.h"
 #include "engine/device/cpu/norm_kernels.h"
 #include "engine/device/cpu/plane_kernels.h"
+#include "engine/device/cpu/product_kernels.h"
 #include "engine/device/update.h"
 
 namespace paceline::cpu {
@@ -69,6 +70,7 @@ struct Kernels {
   NormKernels<Bf16> norm_bf16;
   PlaneKernels<float> plane_f32;
   PlaneKernels<Bf16> plane_bf16;
+  ProductKernels product;  // null where the instruction set has no bf16
 
   template <typename T>
   const NormKernels<T>& norm() const {

@@ -14,6 +14,7 @@
 #include "engine/device/cpu/lanes_body.h"
 #include "engine/device/cpu/norm_body.h"
 #include "engine/device/cpu/plane_body.h"
+#include "engine/device/cpu/product_body.h"
 
 namespace paceline::cpu::PACELINE_ISA {
 
@@ -270,6 +271,6 @@ extern const Kernels kKernels;
 const Kernels kKernels = {
     PACELINE_ISA_NAME, cast,          bias,        bias_relu,     bias_relu_dropout, dropout,
     dropout_backward,  relu_backward, column_sums, stem_forward,  stem_backward,     update,
-    multiply_add,      kNorm<float>,  kNorm<Bf16>, kPlane<float>, kPlane<Bf16>};
+    multiply_add,      kNorm<float>,  kNorm<Bf16>, kPlane<float>, kPlane<Bf16>,      kProduct};
 
 }  // namespace paceline::cpu::PACELINE_ISA

@@ -1,0 +1,195 @@
+#include "engine/device/cpu/weight_gradient.h"
+
+#include <algorithm>
+
+namespace paceline::cpu {
+
+namespace {
+
+constexpr std::size_t kPairs = 192;                          // of a chunk: 24 KiB of dy in a panel
+constexpr std::size_t kFlatRow = 2 * kPairs;                 // places
+constexpr std::size_t kLargeWeights = std::size_t{3} << 19;  // bytes; threads share the filters
+
+std::size_t up(std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+std::size_t part(std::size_t count, std::size_t parts, std::size_t index) {
+  return count * index / parts;
+}
+
+}  // namespace
+
+bool WeightGradient::supports(const Operation& op, const Kernels& kernels) {
+  return kernels.product.tile && op.out.channels % static_cast<int>(kRightPanel) == 0;
+}
+
+WeightGradient::WeightGradient(const Operation& op, int batch, const Kernels& kernels,
+                               const Parallel& parallel)
+    : kernels_(kernels.product),
+      parallel_(parallel),
+      flat_(op.kernel == 1 && op.stride == 1 && op.padding == 0),
+      batch_(static_cast<std::size_t>(batch)),
+      height_(static_cast<std::size_t>(op.in.height)),
+      width_(static_cast<std::size_t>(op.in.width)),
+      channels_(static_cast<std::size_t>(op.in.channels)),
+      out_height_(static_cast<std::size_t>(op.out.height)),
+      out_width_(static_cast<std::size_t>(op.out.width)),
+      filters_(static_cast<std::size_t>(op.out.channels)),
+      kernel_(static_cast<std::size_t>(op.kernel)),
+      stride_(static_cast<std::size_t>(op.stride)),
+      padding_(static_cast<std::size_t>(op.padding)),
+      window_(kernel_ * channels_),
+      rows_(batch_ * out_height_) {
+  if (flat_) {
+    const std::size_t places = batch_ * height_ * width_;
+    out_height_ = 1;
+    out_width_ = kFlatRow;
+    width_ = places;
+    rows_ = (places + kFlatRow - 1) / kFlatRow;
+  }
+  const auto threads = static_cast<std::size_t>(parallel.threads());
+  const bool large = weights() * sizeof(float) > kLargeWeights;
+  filter_parts_ = large ? std::min(threads, filters_ / kRightPanel) : 1;
+  while (threads % filter_parts_ != 0) --filter_parts_;
+  row_parts_ = threads / filter_parts_;
+}
+
+std::size_t WeightGradient::places_of(std::size_t row) const {
+  return flat_ ? std::min(kFlatRow, width_ - row * kFlatRow) : out_width_;
+}
+
+std::size_t WeightGradient::rows_of_chunk() const {
+  return std::max<std::size_t>(1, kPairs / ((out_width_ + 1) / 2));
+}
+
+std::size_t WeightGradient::space_bytes() const {
+  const std::size_t padded = flat_ ? 0 : up(padded_elements() * sizeof(Bf16));
+  return padded + sizeof(std::uint32_t) *
+                      (left_panels() * left_stride() + filters_ / kRightPanel * right_stride());
+}
+
+std::size_t WeightGradient::scratch_bytes() const {
+  return up(space_bytes()) * static_cast<std::size_t>(parallel_.threads()) +
+         weights() * sizeof(float) * (row_parts_ - 1);
+}
+
+WeightGradient::Space WeightGradient::space_of(int thread, std::byte* scratch) const {
+  std::byte* mine = scratch + up(space_bytes()) * static_cast<std::size_t>(thread);
+  Space space{};
+  space.padded = reinterpret_cast<Bf16*>(mine);
+  if (!flat_) mine += up(padded_elements() * sizeof(Bf16));
+  space.left = reinterpret_cast<std::uint32_t*>(mine);
+  space.right = space.left + left_panels() * left_stride();
+  return space;
+}
+
+WeightGradient::Share WeightGradient::share_of(int thread, float* dw, float* parts) const {
+  const auto t = static_cast<std::size_t>(thread);
+  const std::size_t row_part = t / filter_parts_, filter_part = t % filter_parts_;
+  const std::size_t panels = filters_ / kRightPanel;
+  Share share{};
+  share.first_filter = part(panels, filter_parts_, filter_part) * kRightPanel;
+  share.filters = part(panels, filter_parts_, filter_part + 1) * kRightPanel - share.first_filter;
+  share.first_row = part(rows_, row_parts_, row_part);
+  share.end_row = part(rows_, row_parts_, row_part + 1);
+  share.dw = row_part == 0 ? dw : parts + (row_part - 1) * weights();
+  return share;
+}
+
+void WeightGradient::run(const Bf16* x, const Bf16* dy, float* dw, std::byte* scratch) const {
+  auto* parts = reinterpret_cast<float*>(
+      scratch + up(space_bytes()) * static_cast<std::size_t>(parallel_.threads()));
+  parallel_.each([&](int thread) {
+    run_share(share_of(thread, dw, parts), space_of(thread, scratch), x, dy);
+  });
+  if (row_parts_ == 1) return;
+  parallel_.ranges(weights(), 64, 16384, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t p = 0; p + 1 < row_parts_; ++p) {
+      const float* from = parts + p * weights();
+      for (std::size_t i = begin; i < end; ++i) dw[i] += from[i];
+    }
+  });
+}
+
+void WeightGradient::run_share(const Share& share, const Space& space, const Bf16* x,
+                               const Bf16* dy) const {
+  const std::size_t at_once = rows_of_chunk();
+  if (share.first_row == share.end_row) {
+    for (std::size_t row = 0; row < kernel_ * window_; ++row) {
+      std::fill_n(share.dw + row * filters_ + share.first_filter, share.filters, 0.0F);
+    }
+  }
+  for (std::size_t first = share.first_row; first < share.end_row; first += at_once) {
+    const std::size_t end = std::min(first + at_once, share.end_row);
+    std::size_t pairs = 0;
+    for (std::size_t row = first; row < end; ++row) pairs += pairs_of(row);
+    std::size_t at = 0;
+    for (std::size_t row = first; row < end; ++row) {
+      kernels_.pack_right({.row = dy + row * out_width_ * filters_ + share.first_filter,
+                           .step = filters_,
+                           .places = places_of(row),
+                           .columns = share.filters,
+                           .panels = space.right + at * kRightPanel,
+                           .panel_stride = right_stride()});
+      at += pairs_of(row);
+    }
+    for (std::size_t u = 0; u < kernel_; ++u) {
+      at = 0;
+      for (std::size_t row = first; row < end; ++row) {
+        pack_windows({space.padded, space.left + at * kLeftPanel, nullptr}, x, row, u);
+        at += pairs_of(row);
+      }
+      multiply(share, space, u, pairs, first > share.first_row);
+    }
+  }
+}
+
+// Row u of the window at each place of an output row.
+void WeightGradient::pack_windows(const Space& space, const Bf16* x, std::size_t row,
+                                  std::size_t u) const {
+  PackWork work{.row = nullptr,
+                .step = stride_ * channels_,
+                .places = places_of(row),
+                .columns = window_,
+                .panels = space.left,
+                .panel_stride = left_stride()};
+  if (flat_) {
+    work.row = x + row * kFlatRow * channels_;
+    return kernels_.pack_left(work);
+  }
+  const std::size_t sample = row / out_height_;
+  const std::size_t in_row = row % out_height_ * stride_ + u;  // counted with the padding
+  const bool inside = in_row >= padding_ && in_row < height_ + padding_;
+  const std::size_t line = width_ * channels_;
+  const Bf16* from = x + (sample * height_ + (inside ? in_row - padding_ : 0)) * line;
+  if (inside && padding_ == 0) {
+    work.row = from;
+    return kernels_.pack_left(work);
+  }
+  work.row = space.padded;
+  std::fill_n(space.padded, padding_ * channels_, Bf16{});
+  Bf16* to = space.padded + padding_ * channels_;
+  inside ? std::copy_n(from, line, to) : std::fill_n(to, line, Bf16{});
+  std::fill_n(to + line, padding_ * channels_, Bf16{});
+  kernels_.pack_left(work);
+}
+
+void WeightGradient::multiply(const Share& share, const Space& space, std::size_t u,
+                              std::size_t pairs, bool adds) const {
+  for (std::size_t j = 0; j < share.filters; j += kRightPanel) {
+    const std::uint32_t* right = space.right + j / kRightPanel * right_stride();
+    for (std::size_t i = 0; i < window_; i += kLeftPanel) {
+      kernels_.tile({.left = space.left + i / kLeftPanel * left_stride(),
+                     .right = right,
+                     .pairs = pairs,
+                     .c = share.dw + (u * window_ + i) * filters_ + share.first_filter + j,
+                     .row_stride = filters_,
+                     .rows = std::min(kLeftPanel, window_ - i),
+                     .adds = adds});
+    }
+  }
+}
+
+}  // namespace paceline::cpu
