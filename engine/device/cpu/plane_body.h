@@ -117,6 +117,40 @@ void average_backward(const float* dy, T* dx, std::size_t rows, std::size_t chan
 }
 
 template <typename T>
+void gather(const Window& w, const T* x, T* y) {
+  const auto row = static_cast<std::size_t>(w.width) * w.channels;
+  const auto stride = static_cast<std::size_t>(w.stride);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(w.out_height); ++i) {
+    for (std::size_t j = 0; j < static_cast<std::size_t>(w.out_width); ++j, y += w.channels) {
+      const T* from = x + i * stride * row + j * stride * w.channels;
+      for_each_vector(w.channels, [&](std::size_t c, std::size_t n, auto whole) {
+        constexpr bool kWhole = whole;
+        give<kWhole>(y + c, n, take<kWhole>(from + c, n));
+      });
+    }
+  }
+}
+
+template <typename T>
+void scatter(const Window& w, const T* dy, T* dx, bool adds) {
+  const auto width = static_cast<std::size_t>(w.width), row = width * w.channels;
+  const auto stride = static_cast<std::size_t>(w.stride);
+  if (!adds)
+    __builtin_memset(static_cast<void*>(dx), 0,
+                     static_cast<std::size_t>(w.height) * row * sizeof(T));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(w.out_height); ++i) {
+    for (std::size_t j = 0; j < static_cast<std::size_t>(w.out_width); ++j, dy += w.channels) {
+      T* to = dx + i * stride * row + j * stride * w.channels;
+      for_each_vector(w.channels, [&](std::size_t c, std::size_t n, auto whole) {
+        constexpr bool kWhole = whole;
+        const Vec g = take<kWhole>(dy + c, n);
+        give<kWhole>(to + c, n, adds ? take<kWhole>(to + c, n) + g : g);
+      });
+    }
+  }
+}
+
+template <typename T>
 void add_planes(const T* a, const T* b, T* y, std::size_t count) {
   for_each_vector(count, [&](std::size_t i, std::size_t n, auto whole) {
     constexpr bool kWhole = whole;
@@ -176,6 +210,8 @@ constexpr PlaneKernels<T> kPlane = {max_pool<T>,
                                     max_pool_backward<T>,
                                     average<T>,
                                     average_backward<T>,
+                                    gather<T>,
+                                    scatter<T>,
                                     add_planes<T>,
                                     relu_plane<T>,
                                     relu_plane_backward<T>,

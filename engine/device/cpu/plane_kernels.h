@@ -26,6 +26,10 @@ struct PlaneKernels {
   void (*average)(const T* x, float* y, std::size_t rows, std::size_t channels);
   void (*average_backward)(const float* dy, T* dx, std::size_t rows, std::size_t channels,
                            bool adds);
+  // y takes every stride-th place of x in both directions, and back: dx gets dy there and zeros
+  // elsewhere, or adds dy there.
+  void (*gather)(const Window& window, const T* x, T* y);
+  void (*scatter)(const Window& window, const T* dy, T* dx, bool adds);
   void (*add)(const T* a, const T* b, T* y, std::size_t count);
   void (*relu)(const T* x, T* y, std::size_t count);
   // dx = y > 0 ? dy : 0, or adds that
