@@ -71,7 +71,7 @@ void tile(const TileWork& work) {
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < kLeftPanel; ++i) sums[i][0] = sums[i][1] = _mm512_setzero_ps();
   const std::uint32_t *left = work.left, *right = work.right;
-  for (std::size_t k = 0; k < work.pairs; ++k, left += kLeftPanel, right += kRightPanel) {
+  const auto add_pair = [&]() __attribute__((always_inline)) {
     const auto low = reinterpret_cast<__m512bh>(_mm512_loadu_si512(right));
     const auto high = reinterpret_cast<__m512bh>(_mm512_loadu_si512(right + kWords));
 #pragma GCC unroll 8
@@ -80,7 +80,16 @@ void tile(const TileWork& work) {
       sums[i][0] = _mm512_dpbf16_ps(sums[i][0], value, low);
       sums[i][1] = _mm512_dpbf16_ps(sums[i][1], value, high);
     }
+    left += kLeftPanel;
+    right += kRightPanel;
+  };
+  const std::size_t fetching = work.ahead_lines < work.pairs ? work.ahead_lines : work.pairs;
+  const auto* ahead = reinterpret_cast<const char*>(work.ahead);
+  for (std::size_t k = 0; k < fetching; ++k, ahead += 64) {
+    _mm_prefetch(ahead, _MM_HINT_T1);
+    add_pair();
   }
+  for (std::size_t k = fetching; k < work.pairs; ++k) add_pair();
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < kLeftPanel; ++i) {
     if (i >= work.rows) break;

@@ -29,9 +29,11 @@ struct TileWork {
   const std::uint32_t *left, *right;  // one panel each
   std::size_t pairs;
   float* c;
-  std::size_t row_stride;  // elements
-  std::size_t rows;        // 1 to 8 of the left panel's columns are wanted
-  bool adds;               // to c, or sets it
+  std::size_t row_stride;            // elements
+  std::size_t rows;                  // 1 to 8 of the left panel's columns are wanted
+  bool adds;                         // to c, or sets it
+  const std::byte* ahead = nullptr;  // memory that is packed later, fetched meanwhile
+  std::size_t ahead_lines = 0;       // of 64 bytes
 };
 
 struct ProductKernels {

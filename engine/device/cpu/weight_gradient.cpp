@@ -135,13 +135,14 @@ void WeightGradient::run_share(const Share& share, const Space& space, const Bf1
                            .panel_stride = right_stride()});
       at += pairs_of(row);
     }
+    Ahead ahead = ahead_of(share, end, x, dy);
     for (std::size_t u = 0; u < kernel_; ++u) {
       at = 0;
       for (std::size_t row = first; row < end; ++row) {
         pack_windows({space.padded, space.left + at * kLeftPanel, nullptr}, x, row, u);
         at += pairs_of(row);
       }
-      multiply(share, space, u, pairs, first > share.first_row);
+      multiply(share, space, u, pairs, first > share.first_row, ahead);
     }
   }
 }
@@ -176,18 +177,54 @@ void WeightGradient::pack_windows(const Space& space, const Bf16* x, std::size_t
   kernels_.pack_left(work);
 }
 
+void WeightGradient::Ahead::share(TileWork& tile) {
+  const std::size_t all = x_lines + dy_lines;
+  const std::size_t begin = all * done / tiles, end = all * (done + 1) / tiles;
+  ++done;
+  constexpr std::size_t kLine = 64;
+  const bool of_x = begin < x_lines;
+  tile.ahead = of_x ? x + begin * kLine : dy + (begin - x_lines) * kLine;
+  tile.ahead_lines = (of_x ? std::min(end, x_lines) : end) - begin;
+}
+
+// Where threads share the filters, packing is a small part and their columns are not contiguous.
+WeightGradient::Ahead WeightGradient::ahead_of(const Share& share, std::size_t first, const Bf16* x,
+                                               const Bf16* dy) const {
+  Ahead ahead;
+  ahead.tiles = kernel_ * left_panels() * (share.filters / kRightPanel);
+  if (filter_parts_ > 1 || first >= share.end_row) return ahead;
+  const std::size_t end = std::min(first + rows_of_chunk(), share.end_row);
+  const auto lines = [](std::size_t elements) { return elements * sizeof(Bf16) / 64; };
+  ahead.dy = reinterpret_cast<const std::byte*>(dy + first * out_width_ * filters_);
+  std::size_t places = 0;
+  for (std::size_t row = first; row < end; ++row) places += places_of(row);
+  ahead.dy_lines = lines(places * filters_);
+  // Input rows of those output rows; the padding makes this one row too many here and there.
+  const std::size_t line = width_ * channels_;
+  const std::size_t in_row =
+      flat_ ? 0 : first / out_height_ * height_ + first % out_height_ * stride_;
+  ahead.x = reinterpret_cast<const std::byte*>(
+      flat_ ? x + first * kFlatRow * channels_ : x + std::min(in_row, batch_ * height_) * line);
+  ahead.x_lines =
+      lines(flat_ ? places * channels_
+                  : std::min((end - first) * stride_, batch_ * height_ - in_row) * line);
+  return ahead;
+}
+
 void WeightGradient::multiply(const Share& share, const Space& space, std::size_t u,
-                              std::size_t pairs, bool adds) const {
+                              std::size_t pairs, bool adds, Ahead& ahead) const {
   for (std::size_t j = 0; j < share.filters; j += kRightPanel) {
     const std::uint32_t* right = space.right + j / kRightPanel * right_stride();
     for (std::size_t i = 0; i < window_; i += kLeftPanel) {
-      kernels_.tile({.left = space.left + i / kLeftPanel * left_stride(),
-                     .right = right,
-                     .pairs = pairs,
-                     .c = share.dw + (u * window_ + i) * filters_ + share.first_filter + j,
-                     .row_stride = filters_,
-                     .rows = std::min(kLeftPanel, window_ - i),
-                     .adds = adds});
+      TileWork tile{.left = space.left + i / kLeftPanel * left_stride(),
+                    .right = right,
+                    .pairs = pairs,
+                    .c = share.dw + (u * window_ + i) * filters_ + share.first_filter + j,
+                    .row_stride = filters_,
+                    .rows = std::min(kLeftPanel, window_ - i),
+                    .adds = adds};
+      ahead.share(tile);
+      kernels_.tile(tile);
     }
   }
 }
