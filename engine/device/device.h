@@ -46,6 +46,13 @@ struct LossSums {
   double loss = 0;     // cross-entropy, natural logarithm, not divided
   double correct = 0;  // samples whose largest output is the label
   double samples = 0;
+
+  LossSums& operator+=(const LossSums& other) {
+    loss += other.loss;
+    correct += other.correct;
+    samples += other.samples;
+    return *this;
+  }
 };
 
 class Program {
@@ -77,6 +84,9 @@ class Program {
   // Running averages of this replica's batch_norms, Plan::statistics_elements of the real type; the
   // caller may change them between steps.
   virtual std::byte* statistics() = 0;
+  // One of them by its index in Plan::statistics, as read_parameter.
+  virtual std::vector<double> read_statistic(int index) const = 0;
+  virtual void write_statistic(int index, std::span<const double> values) = 0;
 
   // Memory beside the plan's arenas that operations share.
   virtual std::size_t scratch_bytes() const { return 0; }

@@ -7,6 +7,24 @@
 
 namespace paceline {
 
+namespace {
+
+template <typename T>
+std::vector<double> read(const T* data, const ParameterInfo& info) {
+  return {data, data + info.elements};
+}
+
+template <typename T>
+void write(T* data, const ParameterInfo& info, std::span<const double> values) {
+  if (values.size() != info.elements) {
+    throw Error(ErrorKind::internal, "wrong number of values", info.name);
+  }
+  std::transform(values.begin(), values.end(), data,
+                 [](double value) { return static_cast<T>(value); });
+}
+
+}  // namespace
+
 template <typename T>
 HostProgram<T>::HostProgram(const Plan& plan, std::byte* gradients)
     : plan_(plan),
@@ -67,24 +85,27 @@ LossSums HostProgram<T>::take_sums() {
 
 template <typename T>
 std::vector<double> HostProgram<T>::read_parameter(int index) const {
-  const T* data = parameter(index);
-  return {data, data + plan_.parameters[static_cast<std::size_t>(index)].elements};
+  return read(parameter(index), plan_.parameters[static_cast<std::size_t>(index)]);
 }
 
 template <typename T>
 std::vector<double> HostProgram<T>::read_gradient(int index) const {
-  const T* data = gradient(index);
-  return {data, data + plan_.parameters[static_cast<std::size_t>(index)].elements};
+  return read(gradient(index), plan_.parameters[static_cast<std::size_t>(index)]);
 }
 
 template <typename T>
 void HostProgram<T>::write_parameter(int index, std::span<const double> values) {
-  const ParameterInfo& info = plan_.parameters[static_cast<std::size_t>(index)];
-  if (values.size() != info.elements) {
-    throw Error(ErrorKind::internal, "wrong number of values", info.name);
-  }
-  std::transform(values.begin(), values.end(), parameter(index),
-                 [](double value) { return static_cast<T>(value); });
+  write(parameter(index), plan_.parameters[static_cast<std::size_t>(index)], values);
+}
+
+template <typename T>
+std::vector<double> HostProgram<T>::read_statistic(int index) const {
+  return read(statistic(index), plan_.statistics[static_cast<std::size_t>(index)]);
+}
+
+template <typename T>
+void HostProgram<T>::write_statistic(int index, std::span<const double> values) {
+  write(statistic(index), plan_.statistics[static_cast<std::size_t>(index)], values);
 }
 
 template class HostProgram<float>;

@@ -28,6 +28,8 @@ class HostProgram : public Program {
   std::vector<double> read_parameter(int index) const override;
   std::vector<double> read_gradient(int index) const override;
   void write_parameter(int index, std::span<const double> values) override;
+  std::vector<double> read_statistic(int index) const override;
+  void write_statistic(int index, std::span<const double> values) override;
 
  protected:
   // One operation, for the current batch(); `index` is its place in the plan.

@@ -123,6 +123,10 @@ void limit_samples(Dataset& set, std::size_t limit) {
                 "lower the limit");
   }
   set.samples = limit;
+  if (set.store) {
+    set.store->limit(limit);
+    return;
+  }
   set.images.resize(limit * set.sample_bytes());
   set.labels.resize(limit);
 }

@@ -1,10 +1,15 @@
-// Samples in memory, as bytes, with labels.
+// Labelled samples of one size: bytes in memory, or images that a store reads and decodes.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "engine/core/dtype.h"
+#include "engine/input/image_store.h"
 
 namespace paceline {
 
@@ -12,14 +17,33 @@ struct Dataset {
   std::string name;  // "mnist train"
   int height = 0, width = 0, channels = 0, classes = 0;
   std::size_t samples = 0;
-  std::vector<std::uint8_t> images;  // samples x height x width x channels
+  std::vector<std::uint8_t> images;  // samples x height x width x channels; empty with a store
   std::vector<std::int32_t> labels;
   bool synthetic = false;
+  std::shared_ptr<ImageStore> store;  // null: samples are in memory
+  DType image_type = DType::u8;       // of a fetched sample; f32 from a store only
 
   std::size_t sample_bytes() const {
     return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *
-           static_cast<std::size_t>(channels);
+           static_cast<std::size_t>(channels) * size_of(image_type);
   }
+};
+
+// Fetches samples for one thread.
+class SampleFetcher {
+ public:
+  explicit SampleFetcher(const Dataset& dataset);  // outlives the fetcher
+
+  // Sample i into `out`, sample_bytes() of it; returns its label. Throws as ImageStore::fetch().
+  std::int32_t fetch(std::size_t i, std::uint8_t* out);
+  // Sample i will be fetched soon.
+  void expect(std::size_t i) const;
+  // Of the fetches since the last call.
+  InputCounts take_counts() { return worker_ ? std::exchange(worker_->counts, {}) : InputCounts{}; }
+
+ private:
+  const Dataset& dataset_;
+  std::unique_ptr<ImageStore::Worker> worker_;  // with a store
 };
 
 struct DatasetPair {
@@ -32,6 +56,16 @@ struct DatasetPair {
 DatasetPair load_mnist(const std::filesystem::path& folder);
 // The hash alone, without reading the samples.
 std::string mnist_hash(const std::filesystem::path& folder);
+
+// The splits of an image set, decoded and resized to height x width as they are needed. `name` of a
+// set in errors is its own. Throws input where a split is missing or holds other classes.
+DatasetPair load_images(const ImageSet& set, const std::string& train_split,
+                        const std::string& test_split, ImageStore::Size size,
+                        const InputOptions& options);
+// CIFAR-10's binary files, in memory.
+DatasetPair load_cifar10(const std::filesystem::path& folder);
+// As the loaders above have it, without reading images.
+std::string image_set_hash(const std::filesystem::path& folder);
 
 // Random images and labels of MNIST's shape and size, from the seed.
 DatasetPair synthetic_images(int height, int width, int channels, int classes, std::size_t train,

@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace paceline {
 
@@ -20,18 +19,22 @@ void bind_to(int cpu) {
 
 }  // namespace
 
+Feeder::Hand::Hand(const Feeder& feeder) : stream(feeder.stream_spec_), fetcher(feeder.dataset_) {
+  drawn.reserve(feeder.setup_.batch);
+}
+
 Feeder::Feeder(const Dataset& dataset, const StreamSpec& stream, const Setup& setup)
     : dataset_(dataset),
       stream_spec_(stream),
       setup_(setup),
       slots_(setup.threads ? kSlotsPerThread * static_cast<std::size_t>(setup.threads) : 1),
-      inline_stream_(stream) {
+      inline_hand_(*this) {
   for (Slot& slot : slots_) {
+    slot.batch.image_type = dataset.image_type;
     slot.batch.images.assign(setup.batch * dataset.sample_bytes(), 0);
     slot.batch.labels.assign(setup.batch, 0);
     slot.batch.positions.assign(setup.batch, 0);
   }
-  inline_drawn_.reserve(setup.batch);
   for (int worker = 0; worker < setup.threads; ++worker) {
     threads_.emplace_back([this, worker] { work(worker); });
   }
@@ -46,26 +49,22 @@ Feeder::~Feeder() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Feeder::prepare(Slot& slot, std::size_t step, SampleStream& stream,
-                     std::vector<Drawn>& drawn) const {
+void Feeder::prepare(Slot& slot, std::size_t step, Hand& hand) const {
   StagedBatch& batch = slot.batch;
-  batch.global_samples = stream.samples_of_step(step);
-  batch.pass = stream.pass_of_step(step);
+  batch.global_samples = hand.stream.samples_of_step(step);
+  batch.pass = hand.stream.pass_of_step(step);
   batch.samples = slice_of(batch.global_samples, setup_.rank, setup_.ranks).count;
   if (slot.staged_once && dataset_.synthetic) return;
-  stream.draw(step, setup_.rank, setup_.ranks, drawn);
+  std::vector<Drawn>& drawn = hand.drawn;
+  hand.stream.draw(step, setup_.rank, setup_.ranks, drawn);
   const std::size_t bytes = dataset_.sample_bytes();
   constexpr std::size_t kAhead = 4;  // samples lie far apart: fetch early
   for (std::size_t i = 0; i < drawn.size(); ++i) {
-    if (i + kAhead < drawn.size()) {
-      const std::uint8_t* later = dataset_.images.data() + drawn[i + kAhead].sample * bytes;
-      for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(later + line);
-    }
-    std::memcpy(batch.images.data() + i * bytes, dataset_.images.data() + drawn[i].sample * bytes,
-                bytes);
-    batch.labels[i] = dataset_.labels[drawn[i].sample];
+    if (i + kAhead < drawn.size()) hand.fetcher.expect(drawn[i + kAhead].sample);
+    batch.labels[i] = hand.fetcher.fetch(drawn[i].sample, batch.images.data() + i * bytes);
     batch.positions[i] = drawn[i].position;
   }
+  slot.counts = hand.fetcher.take_counts();
   slot.staged_once = drawn.size() == setup_.batch;
 }
 
@@ -73,7 +72,8 @@ const StagedBatch& Feeder::next() {
   const std::size_t step = given_++;
   Slot& slot = slot_of(step);
   if (threads_.empty()) {
-    prepare(slot, setup_.first_step + step, inline_stream_, inline_drawn_);
+    prepare(slot, setup_.first_step + step, inline_hand_);
+    counts_ += slot.counts;
     return slot.batch;
   }
   std::unique_lock lock(mutex_);
@@ -87,6 +87,7 @@ const StagedBatch& Feeder::next() {
       }));
   changed_.wait(lock, [&] { return slot.state == State::filled || error_; });
   if (slot.state != State::filled) std::rethrow_exception(error_);
+  counts_ += slot.counts;
   return slot.batch;
 }
 
@@ -94,9 +95,7 @@ void Feeder::work(int worker) try {
   if (!setup_.cpus.empty()) {
     bind_to(setup_.cpus[static_cast<std::size_t>(worker) % setup_.cpus.size()]);
   }
-  SampleStream stream(stream_spec_);
-  std::vector<Drawn> drawn;
-  drawn.reserve(setup_.batch);
+  Hand hand(*this);
   const auto stride = static_cast<std::size_t>(setup_.threads);
   for (auto step = static_cast<std::size_t>(worker); step < setup_.steps; step += stride) {
     Slot& slot = slot_of(step);  // only this worker fills it: slots are a multiple of threads
@@ -105,7 +104,7 @@ void Feeder::work(int worker) try {
       changed_.wait(lock, [&] { return stop_ || slot.state == State::empty; });
       if (stop_) return;
     }
-    prepare(slot, setup_.first_step + step, stream, drawn);
+    prepare(slot, setup_.first_step + step, hand);
     {
       std::lock_guard lock(mutex_);
       slot.state = State::filled;

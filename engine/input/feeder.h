@@ -19,6 +19,7 @@ namespace paceline {
 
 struct StagedBatch {
   std::vector<std::uint8_t> images;  // room for a whole batch
+  DType image_type = DType::u8;      // as Dataset has it
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> positions;
   std::size_t samples = 0, global_samples = 0;
@@ -46,15 +47,26 @@ class Feeder {
   // Batches that were ready when next() was called, summed over calls; 0 inline.
   double ready_batches() const { return ready_batches_; }
 
+  // What was read and decoded for the batches that were handed out, by all threads.
+  InputCounts counts() const { return counts_; }
+
  private:
   enum class State { empty, filled };
   struct Slot {
     StagedBatch batch;
     State state = State::empty;
     bool staged_once = false;
+    InputCounts counts;  // of this batch
+  };
+  // What a thread that prepares batches needs for itself.
+  struct Hand {
+    explicit Hand(const Feeder& feeder);
+    SampleStream stream;
+    SampleFetcher fetcher;
+    std::vector<Drawn> drawn;
   };
 
-  void prepare(Slot& slot, std::size_t step, SampleStream& stream, std::vector<Drawn>& drawn) const;
+  void prepare(Slot& slot, std::size_t step, Hand& hand) const;
   void work(int worker);
   Slot& slot_of(std::size_t step) { return slots_[step % slots_.size()]; }
 
@@ -62,10 +74,10 @@ class Feeder {
   StreamSpec stream_spec_;
   Setup setup_;
   std::vector<Slot> slots_;
-  SampleStream inline_stream_;
-  std::vector<Drawn> inline_drawn_;
+  Hand inline_hand_;
   std::size_t given_ = 0;  // batches handed out so far
   double ready_batches_ = 0;
+  InputCounts counts_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

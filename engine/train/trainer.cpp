@@ -78,6 +78,7 @@ Trainer::Trainer(Setup setup)
 Batch Trainer::batch_of(const StagedBatch& staged) const {
   Batch batch;
   batch.images = staged.images.data();
+  batch.image_type = staged.image_type;
   batch.labels = staged.labels.data();
   batch.positions = staged.positions.data();
   batch.samples = static_cast<int>(staged.samples);
@@ -138,9 +139,7 @@ void Trainer::report_progress(int epoch) {
                        : outcome_.steps % 16 == 0 && now_seconds() - last_report_ > kReportSeconds;
   if (!due) return;
   const LossSums sums = program_->take_sums();
-  epoch_totals_.loss += sums.loss;
-  epoch_totals_.correct += sums.correct;
-  epoch_totals_.samples += sums.samples;
+  epoch_totals_ += sums;
   const double now = now_seconds();
   const auto samples =
       static_cast<double>((outcome_.steps - last_report_step_) * stream_.global_batch);

@@ -50,10 +50,6 @@ class Trainer {
   void step(const Batch& batch);
 
  private:
-  struct Totals {
-    double loss = 0, correct = 0, samples = 0;
-  };
-
   void run_epoch(Feeder& feeder, int epoch, std::size_t steps);
   void finish_epoch(int epoch, double seconds);
   void evaluate_now();
@@ -77,7 +73,7 @@ class Trainer {
   bool overlap_ = false;
   long update_count_ = 0;
   double rate_ = 0;
-  Totals epoch_totals_;
+  LossSums epoch_totals_;
   double last_report_ = 0;
   std::size_t last_report_step_ = 0;
   TrainingOutcome outcome_;

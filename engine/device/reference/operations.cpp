@@ -5,8 +5,14 @@
 
 namespace paceline::reference {
 
-void cast_input(const std::uint8_t* x, double* y, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) y[i] = x[i] / 255.0;
+void cast_input(const Batch& batch, double* y, std::size_t elements) {
+  const std::size_t count = static_cast<std::size_t>(batch.samples) * elements;
+  if (batch.image_type == DType::f32) {
+    const auto* x = reinterpret_cast<const float*>(batch.images);
+    for (std::size_t i = 0; i < count; ++i) y[i] = static_cast<double>(x[i]) / 255;
+  } else {
+    for (std::size_t i = 0; i < count; ++i) y[i] = batch.images[i] / 255.0;
+  }
 }
 
 void dense_forward(const double* x, const double* w, const double* b, double* y,
@@ -102,63 +108,16 @@ void conv_backward(const Geometry& g, const double* x, const double* w, const do
   }
 }
 
+void add_forward(const double* x, const double* x2, double* y, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) y[i] = x[i] + x2[i];
+}
+
 void relu_forward(const double* x, double* y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) y[i] = x[i] > 0 ? x[i] : 0;
 }
 
 void relu_backward(const double* y, const double* dy, double* dx, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
-}
-
-namespace {
-
-// Index within a sample of element `place` of the window of output (oh, ow), channel c.
-std::size_t window_element(const Geometry& g, int oh, int ow, int c, int place) {
-  const int ih = oh * g.kernel + place / g.kernel, iw = ow * g.kernel + place % g.kernel;
-  return static_cast<std::size_t>((ih * g.in.width + iw) * g.in.channels + c);
-}
-
-// Calls visit(output index, oh, ow, c) for every output element of a sample.
-template <typename Visit>
-void for_each_output(const Geometry& g, Visit visit) {
-  std::size_t index = 0;
-  for (int oh = 0; oh < g.out.height; ++oh) {
-    for (int ow = 0; ow < g.out.width; ++ow) {
-      for (int c = 0; c < g.out.channels; ++c) visit(index++, oh, ow, c);
-    }
-  }
-}
-
-}  // namespace
-
-void max_pool_forward(const Geometry& g, const double* x, double* y, std::uint8_t* chosen,
-                      std::size_t samples) {
-  for (std::size_t n = 0; n < samples; ++n) {
-    const double* xn = x + n * g.in.elements();
-    const std::size_t base = n * g.out.elements();
-    for_each_output(g, [&](std::size_t i, int oh, int ow, int c) {
-      int best = 0;
-      for (int place = 1; place < g.kernel * g.kernel; ++place) {
-        if (xn[window_element(g, oh, ow, c, place)] > xn[window_element(g, oh, ow, c, best)]) {
-          best = place;
-        }
-      }
-      y[base + i] = xn[window_element(g, oh, ow, c, best)];
-      chosen[base + i] = static_cast<std::uint8_t>(best);
-    });
-  }
-}
-
-void max_pool_backward(const Geometry& g, const double* dy, const std::uint8_t* chosen, double* dx,
-                       std::size_t samples) {
-  std::fill_n(dx, samples * g.in.elements(), 0.0);
-  for (std::size_t n = 0; n < samples; ++n) {
-    const std::size_t base = n * g.out.elements();
-    double* dxn = dx + n * g.in.elements();
-    for_each_output(g, [&](std::size_t i, int oh, int ow, int c) {
-      dxn[window_element(g, oh, ow, c, chosen[base + i])] += dy[base + i];
-    });
-  }
 }
 
 void dropout_forward(const double* x, double* y, std::uint8_t* kept, const Batch& batch,

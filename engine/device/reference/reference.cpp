@@ -27,13 +27,20 @@ class ReferenceProgram final : public HostProgram<double> {
   static Geometry geometry(const Operation& op) {
     return {op.in, op.out, op.kernel, op.stride, op.padding};
   }
+  NormShape norm_shape(const Operation& op) const {
+    const auto channels = static_cast<std::size_t>(op.in.channels);
+    return {samples() * op.in.elements() / channels, channels, op.epsilon, op.momentum};
+  }
+  NormArrays norm_arrays(const Operation& op) const {
+    return {parameter(op.weight), parameter(op.bias), statistic(op.mean), statistic(op.variance)};
+  }
 
   void run_forward(const Operation& op, int) override {
     const double* x = op.input == kNone ? nullptr : tensor(op.input);
     double* y = tensor(op.output);
     switch (op.kind) {
       case OpKind::cast_input:
-        return cast_input(batch().images, y, samples() * op.in.elements());
+        return cast_input(batch(), y, op.in.elements());
       case OpKind::dense:
         return dense_forward(x, parameter(op.weight), parameter(op.bias), y, samples(),
                              op.in.elements(), op.out.elements());
@@ -41,13 +48,16 @@ class ReferenceProgram final : public HostProgram<double> {
         return conv_forward(geometry(op), x, parameter(op.weight), parameter(op.bias), y,
                             samples());
       case OpKind::batch_norm:
-      case OpKind::average_pool:
-      case OpKind::add:
-        break;
+        return mode() == Mode::train ? batch_norm_train(norm_shape(op), norm_arrays(op), x, y)
+                                     : batch_norm_evaluate(norm_shape(op), norm_arrays(op), x, y);
       case OpKind::relu:
         return relu_forward(x, y, samples() * op.in.elements());
       case OpKind::max_pool:
         return max_pool_forward(geometry(op), x, y, tensor<std::uint8_t>(op.saved), samples());
+      case OpKind::average_pool:
+        return average_pool_forward(op.in, x, y, samples());
+      case OpKind::add:
+        return add_forward(x, tensor(op.input2), y, samples() * op.in.elements());
       case OpKind::dropout:
         if (mode() == Mode::evaluate) {
           std::copy_n(x, samples() * op.in.elements(), y);
@@ -63,10 +73,28 @@ class ReferenceProgram final : public HostProgram<double> {
     }
   }
 
+  // An input that several operations read gets the sum of their gradients: the operation's own part
+  // is computed apart and added.
   void run_backward(const Operation& op, int) override {
+    const std::size_t count = samples() * op.in.elements();
+    if (op.input2_grad != kNone) {
+      pass_on(tensor(op.output_grad), tensor(op.input2_grad), count, op.adds_input2_grad);
+    }
+    double* dx = op.input_grad == kNone ? nullptr : tensor(op.input_grad);
+    if (!dx || !op.adds_input_grad) return run_backward_to(op, dx);
+    part_.assign(count, 0.0);
+    run_backward_to(op, part_.data());
+    pass_on(part_.data(), dx, count, true);
+  }
+
+  static void pass_on(const double* from, double* to, std::size_t count, bool adds) {
+    for (std::size_t i = 0; i < count; ++i) to[i] = adds ? to[i] + from[i] : from[i];
+  }
+
+  void run_backward_to(const Operation& op, double* dx) {
     const double* x = op.input == kNone ? nullptr : tensor(op.input);
     const double* dy = op.output_grad == kNone ? nullptr : tensor(op.output_grad);
-    double* dx = op.input_grad == kNone ? nullptr : tensor(op.input_grad);
+    const std::size_t count = samples() * op.in.elements();
     switch (op.kind) {
       case OpKind::cast_input:
         return;
@@ -77,20 +105,22 @@ class ReferenceProgram final : public HostProgram<double> {
         return conv_backward(geometry(op), x, parameter(op.weight), dy, dx, gradient(op.weight),
                              gradient(op.bias), samples());
       case OpKind::batch_norm:
-      case OpKind::average_pool:
-      case OpKind::add:
-        break;
+        return batch_norm_backward(norm_shape(op), parameter(op.weight), x, dy, dx,
+                                   gradient(op.weight), gradient(op.bias));
       case OpKind::relu:
-        if (dx) relu_backward(tensor(op.output), dy, dx, samples() * op.in.elements());
+        if (dx) relu_backward(tensor(op.output), dy, dx, count);
         return;
       case OpKind::max_pool:
         if (dx) max_pool_backward(geometry(op), dy, tensor<std::uint8_t>(op.saved), dx, samples());
         return;
+      case OpKind::average_pool:
+        if (dx) average_pool_backward(op.in, dy, dx, samples());
+        return;
+      case OpKind::add:
+        if (dx) pass_on(dy, dx, count, false);
+        return;
       case OpKind::dropout:
-        if (dx) {
-          dropout_backward(dy, tensor<std::uint8_t>(op.saved), dx, op.rate,
-                           samples() * op.in.elements());
-        }
+        if (dx) dropout_backward(dy, tensor<std::uint8_t>(op.saved), dx, op.rate, count);
         return;
       case OpKind::softmax_cross_entropy:
         return softmax_cross_entropy_backward(tensor(op.output), batch().labels, dx, samples(),
@@ -102,6 +132,8 @@ class ReferenceProgram final : public HostProgram<double> {
              std::size_t count) override {
     apply_update(rule, w, g, a, b, count);
   }
+
+  std::vector<double> part_;
 };
 
 class ReferenceDevice final : public Device {
@@ -111,10 +143,6 @@ class ReferenceDevice final : public Device {
   DType real() const override { return DType::f64; }
   Support supports(const Operation& op) const override {
     if (op.fused()) return Support::no("the reference fuses nothing");
-    if (op.kind == OpKind::batch_norm || op.kind == OpKind::average_pool ||
-        op.kind == OpKind::add) {
-      return Support::no("not written yet");
-    }
     return Support::yes();
   }
   Memory allocate(std::size_t bytes) override { return host_memory(bytes); }

@@ -1,5 +1,6 @@
 #include "tests/conformance/device/cases.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -11,11 +12,141 @@
 
 namespace paceline::conformance {
 
+namespace {
+
+class Cases {
+ public:
+  Network& add(const char* name, Shape sample, int classes) {
+    cases_.push_back({name, Network(name, sample, classes)});
+    return cases_.back().network;
+  }
+  std::vector<NetworkCase> take() { return std::move(cases_); }
+
+ private:
+  std::vector<NetworkCase> cases_;
+};
+
+Network& norm(Network& network) {
+  return network.batch_norm(1e-3, 0.9);
+}
+
+// conv + batch_norm + ReLU.
+Network& unit(Network& network, int filters, int kernel, int stride = 1) {
+  return norm(network.conv(filters, kernel, stride, kernel / 2)).relu();
+}
+
+// A residual block of two convolutions; with a stride or other filters, a down-sampling branch.
+Network& block(Network& network, int filters, int stride, bool down) {
+  const int start = network.last();
+  int other = start;
+  if (down) {
+    norm(network.conv(filters, 1, stride));
+    other = network.last();
+    network.from(start);
+  }
+  norm(unit(network, filters, 3, stride).conv(filters, 3, 1, 1));
+  return network.add(other).relu();
+}
+
+void add_norm_cases(Cases& cases) {
+  norm(cases.add("norm_of_the_input", {6, 5, 3}, 3)).flatten().dense(3);
+  norm(cases.add("norm_of_a_dense", {4, 4, 1}, 5).flatten().dense(24)).relu().dense(5);
+  norm(cases.add("norm", {7, 6, 2}, 3).conv(5, 3)).flatten().dense(3);
+  unit(cases.add("norm_relu", {7, 6, 2}, 3), 5, 3).flatten().dense(3);
+  unit(unit(cases.add("norm_16_32", {9, 8, 3}, 4), 16, 3), 32, 3, 2).global_average_pool().dense(4);
+  unit(unit(cases.add("norm_33_21", {6, 6, 2}, 4), 33, 3), 21, 1).global_average_pool().dense(4);
+}
+
+void add_residual_cases(Cases& cases) {
+  block(unit(cases.add("residual", {7, 6, 3}, 4), 5, 3), 5, 1, false)
+      .global_average_pool()
+      .dense(4);
+  block(unit(cases.add("residual_down", {9, 7, 3}, 4), 6, 3), 7, 2, true).flatten().dense(4);
+  block(block(unit(cases.add("residual_16_32", {8, 8, 3}, 4), 16, 3), 16, 1, false), 32, 2, true)
+      .global_average_pool()
+      .dense(4);
+  block(block(unit(cases.add("residual_32", {6, 7, 3}, 4), 32, 3), 32, 1, true), 32, 1, false)
+      .global_average_pool()
+      .dense(4);
+  norm(cases.add("residual_of_the_input", {6, 6, 4}, 3).conv(4, 3, 1, 1))
+      .add(kInput)
+      .relu()
+      .flatten()
+      .dense(3);
+  Network& plain = cases.add("add_without_norm", {6, 5, 2}, 3).conv(4, 3, 1, 1);
+  const int start = plain.last();
+  plain.relu().conv(4, 3, 1, 1).add(start).flatten().dense(3);
+  Network& twice = cases.add("add_to_itself", {4, 5, 2}, 3).conv(4, 1);
+  twice.add(twice.last()).flatten().dense(3);
+}
+
+// Every operation as one of several readers of an output.
+void add_shared_cases(Cases& cases) {
+  Network& planes = cases.add("shared_planes", {7, 6, 2}, 3).conv(8, 3);
+  const int plane = planes.last();
+  int sum = planes.relu().last();
+  const auto add_branch = [&](Network& network) { sum = network.add(sum).last(); };
+  add_branch(planes.from(plane).max_pool(3, 1, 1));
+  add_branch(norm(planes.from(plane)));
+  add_branch(planes.from(plane).conv(8, 3, 1, 1));
+  add_branch(planes.from(plane));
+  planes.relu().global_average_pool();
+  sum = planes.last();
+  add_branch(planes.from(plane).global_average_pool());
+  planes.dense(3);
+
+  Network& vectors = cases.add("shared_vectors", {4, 5, 1}, 3).flatten().dense(16);
+  const int vector = vectors.last();
+  sum = vectors.relu().last();
+  add_branch(vectors.from(vector).dropout(0.3));
+  add_branch(vectors.from(vector).dense(16));
+  add_branch(vectors.from(vector).dense(16).relu().dropout(0.2));
+  add_branch(norm(vectors.from(vector)));
+  vectors.dense(3);
+}
+
+void add_window_cases(Cases& cases) {
+  cases.add("conv_1x1_strided", {7, 8, 3}, 3).conv(6, 1, 2).relu().flatten().dense(3);
+  unit(cases.add("conv_3x3_strided", {9, 8, 16}, 3), 32, 3, 2).flatten().dense(3);
+  cases.add("pool_3_strided_padded", {9, 8, 2}, 3)
+      .conv(5, 3)
+      .max_pool(3, 2, 1)
+      .relu()
+      .flatten()
+      .dense(3);
+  cases.add("average", {5, 6, 2}, 3).conv(7, 3).relu().global_average_pool().dense(3);
+  norm(cases.add("resnet_stem", {23, 21, 3}, 4).conv(16, 7, 2, 3))
+      .relu()
+      .max_pool(3, 2, 1)
+      .global_average_pool()
+      .dense(4);
+}
+
+// Of the workloads those that the reference runs in no time.
+void add_small_workloads(std::vector<NetworkCase>& cases) {
+  constexpr double kSmall = 50e6;  // operations a sample
+  for (const auto& row : workload_table()) {
+    const Network network = row.make().network;
+    const Plan plan = make_plan(network, 1, DType::f64, [](const Operation& op) {
+      return op.fused() ? Support::no("") : Support::yes();
+    });
+    if (plan.flops_per_sample < kSmall) cases.push_back({row.name, network});
+  }
+}
+
+int index_in(const std::vector<ParameterInfo>& arrays, const std::string& name) {
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (arrays[i].name == name) return static_cast<int>(i);
+  }
+  throw std::runtime_error("no array " + name);
+}
+
+}  // namespace
+
 std::vector<NetworkCase> network_cases() {
-  std::vector<NetworkCase> cases;
+  Cases made;
   const auto add = [&](const char* name, Shape sample, int classes) -> Network& {
-    cases.push_back({name, Network(name, sample, classes)});
-    return cases.back().network;
+    return made.add(name, sample, classes);
   };
   add("dense", {5, 4, 1}, 3).flatten().dense(7).dense(3);
   add("dense_relu", {5, 4, 2}, 10).flatten().dense(33).relu().dense(10);
@@ -64,7 +195,12 @@ std::vector<NetworkCase> network_cases() {
       .dense(64)
       .relu()
       .dense(10);
-  for (const auto& row : workload_table()) cases.push_back({row.name, row.make().network});
+  add_norm_cases(made);
+  add_residual_cases(made);
+  add_shared_cases(made);
+  add_window_cases(made);
+  std::vector<NetworkCase> cases = made.take();
+  add_small_workloads(cases);
   return cases;
 }
 
@@ -114,7 +250,9 @@ Replica::Replica(std::unique_ptr<Device> device, const Network& network, int bat
     const double limit = info.fan_in ? std::sqrt(6.0 / (info.fan_in + info.fan_out)) : 0.1;
     std::vector<double> values(info.elements);
     // Rounded to fp32, so that every device has the same values.
-    for (double& value : values) value = static_cast<float>((2 * random.uniform() - 1) * limit);
+    for (double& value : values) {
+      value = static_cast<float>(info.initial + (2 * random.uniform() - 1) * limit);
+    }
     program_->write_parameter(static_cast<int>(i), values);
   }
 }
@@ -136,10 +274,16 @@ void Replica::backward() {
 }
 
 int Replica::index_of(const std::string& parameter) const {
-  for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
-    if (plan_.parameters[i].name == parameter) return static_cast<int>(i);
-  }
-  throw std::runtime_error("no parameter " + parameter);
+  return index_in(plan_.parameters, parameter);
+}
+
+int Replica::statistic_index(const std::string& name) const {
+  return index_in(plan_.statistics, name);
+}
+
+bool Replica::is_cancelled_bias(int parameter) const {
+  return std::any_of(plan_.operations.begin(), plan_.operations.end(),
+                     [&](const Operation& op) { return op.bias_cancels && op.bias == parameter; });
 }
 
 double relative_error(const std::vector<double>& a, const std::vector<double>& b) {

@@ -51,6 +51,9 @@ class Replica {
   const Plan& plan() const { return plan_; }
   Program& program() { return *program_; }
   int index_of(const std::string& parameter) const;
+  int statistic_index(const std::string& name) const;
+  // Its gradient is zero but for rounding: Operation::bias_cancels.
+  bool is_cancelled_bias(int parameter) const;
 
  private:
   std::unique_ptr<Device> device_;

@@ -1,0 +1,2 @@
+#define PACELINE_ISA baseline
+#include "engine/input/resize_body.h"

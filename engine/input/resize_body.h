@@ -1,0 +1,64 @@
+// Included by a source an instruction set, which defines PACELINE_ISA. Sums and products are not
+// contracted (see CMakeLists.txt), so all give the same bits.
+#include <cstring>
+
+#include "engine/input/resize_loops.h"
+
+#define PACELINE_TEXT_OF(name) #name
+#define PACELINE_TEXT(name) PACELINE_TEXT_OF(name)
+
+namespace paceline::PACELINE_ISA {
+
+namespace {
+
+using Bytes4 = std::uint8_t __attribute__((vector_size(4)));
+using Floats4 = float __attribute__((vector_size(16)));
+
+inline Floats4 pixel_at(const std::uint8_t* data) {
+  Bytes4 bytes;
+  std::memcpy(&bytes, data, sizeof bytes);
+  return __builtin_convertvector(bytes, Floats4);
+}
+
+// A pixel is loaded and stored with a fourth value that belongs to the next one.
+void across_rgb(const std::uint8_t* in, const std::int32_t* low, const std::int32_t* high,
+                const float* weight, int count, float* out) {
+  for (int x = 0; x < count; ++x) {
+    const Floats4 a = pixel_at(in + std::ptrdiff_t{3} * low[x]);
+    const Floats4 b = pixel_at(in + std::ptrdiff_t{3} * high[x]);
+    const Floats4 mixed = a + (b - a) * weight[x];
+    std::memcpy(out + std::ptrdiff_t{3} * x, &mixed, sizeof mixed);
+  }
+}
+
+void across(const std::uint8_t* in, int channels, const std::int32_t* low, const std::int32_t* high,
+            const float* weight, int count, float* out) {
+  if (channels == 3) {
+    across_rgb(in, low, high, weight, count, out);
+    return;
+  }
+  for (int x = 0; x < count; ++x) {
+    const float a = in[low[x]], b = in[high[x]];
+    out[x] = a + (b - a) * weight[x];
+  }
+}
+
+void down(const float* __restrict top, const float* __restrict bottom, float weight, int count,
+          float* __restrict out) {
+  for (int i = 0; i < count; ++i) out[i] = top[i] + (bottom[i] - top[i]) * weight;
+}
+
+void down_rounded(const float* __restrict top, const float* __restrict bottom, float weight,
+                  int count, std::uint8_t* __restrict out) {
+  for (int i = 0; i < count; ++i) {
+    const float value = top[i] + (bottom[i] - top[i]) * weight;
+    out[i] = static_cast<std::uint8_t>(static_cast<int>(value + 0.5F));
+  }
+}
+
+}  // namespace
+
+extern const ResizeLoops kResizeLoops;
+const ResizeLoops kResizeLoops = {PACELINE_TEXT(PACELINE_ISA), across, down, down_rounded};
+
+}  // namespace paceline::PACELINE_ISA

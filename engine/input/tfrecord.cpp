@@ -1,0 +1,139 @@
+#include "engine/input/tfrecord.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "engine/core/error.h"
+#include "engine/core/hash.h"
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+#include "engine/input/crc32c.h"
+#include "engine/input/idx.h"
+
+namespace paceline {
+
+static_assert(std::endian::native == std::endian::little);
+
+namespace {
+
+constexpr std::size_t kLengthBytes = 8, kCrcBytes = 4, kHeaderBytes = kLengthBytes + kCrcBytes;
+constexpr char kGetAgain[] = "get the file again and compare its checksum";
+
+template <typename T>
+T number_at(const char* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+bool header_is_sound(const char* header) {
+  return masked_crc32c(std::as_bytes(std::span(header, kLengthBytes))) ==
+         number_at<std::uint32_t>(header + kLengthBytes);
+}
+
+// A gzip file begins like a TFRecord file whose first record is large: the CRC decides.
+bool is_gzipped(const RandomFile& file) {
+  std::array<char, kHeaderBytes> head{};
+  if (file.size() < head.size()) return false;
+  file.read(0, head.size(), head.data());
+  return !header_is_sound(head.data()) && std::memcmp(head.data(), "\x1f\x8b", 2) == 0;
+}
+
+RandomFile inflated(const RandomFile& packed) {
+  if (packed.size() > TfRecordFile::kMostInflatedBytes / 2) {
+    throw Error(ErrorKind::input,
+                "is a gzip file of " + format_bytes(static_cast<double>(packed.size())),
+                packed.name(), "write smaller shards, or shards without compression");
+  }
+  std::string bytes(packed.size(), '\0');
+  packed.read(0, bytes.size(), bytes.data());
+  return {packed.name(), gunzip(bytes, packed.name(), TfRecordFile::kMostInflatedBytes)};
+}
+
+}  // namespace
+
+TfRecordFile::TfRecordFile(const std::filesystem::path& file, std::size_t buffer_bytes)
+    : TfRecordFile(RandomFile(file, buffer_bytes)) {}
+
+TfRecordFile::TfRecordFile(RandomFile file)
+    : TfRecordFile{is_gzipped(file), std::move(file)} {}  // braces: in this order
+
+TfRecordFile::TfRecordFile(bool gzipped, RandomFile file)
+    : file_(gzipped ? inflated(file) : std::move(file)), gzipped_(gzipped) {
+  index();
+}
+
+void TfRecordFile::index() {
+  // One read a record: the CRC behind its data and the header of the next one.
+  std::array<char, kCrcBytes + kHeaderBytes> bytes{};
+  char* const header = bytes.data() + kCrcBytes;
+  std::uint64_t at = 0;
+  const auto bad = [&](const std::string& what) {
+    return Error(ErrorKind::input, what, where_at(records_.size(), at + kHeaderBytes), kGetAgain);
+  };
+  const std::uint64_t size = file_.size();
+  if (size > 0) {
+    std::string head(std::min<std::uint64_t>(size, 512), '\0');
+    file_.read(0, head.size(), head.data());
+    if (const std::string guess = guess_content(head); !guess.empty()) {
+      throw Error(ErrorKind::input, guess, file_.name(), "get the file itself");
+    }
+    std::memcpy(header, head.data(), std::min(head.size(), kHeaderBytes));
+  }
+  while (at < size) {
+    if (size - at < kHeaderBytes) {
+      throw bad(fmt::format("is cut short: {} bytes are no record header", size - at));
+    }
+    if (!header_is_sound(header)) {
+      throw bad(at == 0 ? "is no TFRecord file, or its first header is damaged"
+                        : "the CRC of a record's length is wrong");
+    }
+    const auto length = number_at<std::uint64_t>(header);
+    if (length > kMostRecordBytes) {
+      throw bad(fmt::format("declares a record of {} bytes", length));
+    }
+    const std::uint64_t data = at + kHeaderBytes;
+    if (size - data < length + kCrcBytes) {
+      throw bad(fmt::format("is cut short: a record of {} bytes, of which {} are there", length,
+                            std::min<std::uint64_t>(length, size - data)));
+    }
+    const std::uint64_t next = data + length + kCrcBytes;
+    const std::size_t more = std::min<std::uint64_t>(kHeaderBytes, size - next);
+    file_.read(data + length, kCrcBytes + more, bytes.data());
+    records_.push_back(
+        {data, static_cast<std::uint32_t>(length), number_at<std::uint32_t>(bytes.data())});
+    at = next;
+  }
+}
+
+void TfRecordFile::read(std::size_t i, std::string& data) const {
+  const Record& record = records_.at(i);
+  data.resize(record.length);
+  file_.read(record.offset, record.length, data.data());
+  if (masked_crc32c(std::as_bytes(std::span(data.data(), data.size()))) != record.masked_crc) {
+    throw Error(ErrorKind::input, "the CRC of a record's data is wrong", where(i), kGetAgain);
+  }
+}
+
+std::string TfRecordFile::where(std::size_t i) const {
+  return where_at(i, records_.at(i).offset);
+}
+
+std::string TfRecordFile::where_at(std::size_t i, std::uint64_t data_offset) const {
+  return fmt::format("{}, record {} at byte {}{}", file_.name(), i, data_offset - kHeaderBytes,
+                     gzipped_ ? " of the inflated file" : "");
+}
+
+std::uint64_t TfRecordFile::hash() const {
+  Hash hash;
+  for (const Record& record : records_) {
+    hash.add(&record.length, sizeof record.length)
+        .add(&record.masked_crc, sizeof record.masked_crc);
+  }
+  return hash.value();
+}
+
+}  // namespace paceline

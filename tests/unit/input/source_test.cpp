@@ -1,0 +1,286 @@
+// Data sets in folders: what is recognised, what is read from it, and what is wrong with bad ones.
+#include "engine/input/source.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "engine/core/json.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch.h"
+#include "tests/unit/input/made.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> examples(int first, int count) {
+  std::vector<std::string> list;
+  for (int i = first; i < first + count; ++i) {
+    list.push_back(make_example("image " + std::to_string(i), i % 3));
+  }
+  return list;
+}
+
+EncodedSample sample_of(const SampleSource& source, std::size_t i) {
+  EncodedSample sample;
+  source.read(i, sample);
+  return sample;
+}
+
+class SourceTest : public testing::Test {
+ protected:
+  const fs::path& folder() const { return scratch_.path(); }
+  void write_pets() { write_tfds(folder(), {examples(0, 3), examples(3, 4)}); }
+  void refuse(const std::vector<std::string>& parts, const std::string& split = "train") {
+    expect_error(ErrorKind::input, parts, [&] {
+      const ImageSet set = open_image_set(folder());
+      const auto& source = set.split(split);
+      EncodedSample sample;
+      for (std::size_t i = 0; i < source->samples(); ++i) source->read(i, sample);
+    });
+  }
+
+ private:
+  Scratch scratch_;
+};
+
+TEST_F(SourceTest, TfdsAcrossShards) {
+  write_pets();
+  const ImageSet set = open_image_set(folder());
+  EXPECT_EQ(set.name, "pets");
+  EXPECT_EQ(set.classes, (std::vector<std::string>{"cat", "dog", "owl"}));
+  const SampleSource& train = *set.split("train");
+  ASSERT_EQ(train.samples(), 7U);
+  for (const std::size_t i : {6, 0, 3, 2, 5}) {
+    const EncodedSample sample = sample_of(train, i);
+    EXPECT_EQ(sample.image, "image " + std::to_string(i));
+    EXPECT_EQ(sample.label, static_cast<int>(i % 3));
+    EXPECT_EQ(train.label(i), sample.label);
+  }
+  EXPECT_NE(train.where(5).find("pets-train.tfrecord-00001-of-00002, record 2 at byte"),
+            std::string::npos);
+  EXPECT_EQ(set.split("test")->samples(), 4U);
+  EXPECT_EQ(train.files().size(), 2U);
+}
+
+TEST_F(SourceTest, TfdsInAVersionFolder) {
+  write_tfds(folder() / "1.0.0", {examples(0, 3)});
+  EXPECT_EQ(open_image_set(folder()).split("train")->samples(), 3U);
+  write_tfds(folder() / "2.0.0", {examples(0, 3)});
+  refuse({"several prepared data sets: 1.0.0, 2.0.0"});
+}
+
+TEST_F(SourceTest, TfdsOldFormWithoutClassNames) {
+  write_tfds(folder(), {examples(0, 3)});
+  fs::remove(folder() / "label.labels.txt");
+  refuse({"names no classes", "label.labels.txt", "features.json"});
+  write_file(folder() / "dataset_info.json",
+             R"({"name": "pets", "supervisedKeys": {"input": "image", "output": "label"},
+                 "splits": [{"name": "train", "numShards": "1", "shardLengths": [3]}]})");
+  write_file(folder() / "features.json",
+             R"({"content": {"label": {"content": {"num_classes": 3}}}})");
+  const ImageSet set = open_image_set(folder());
+  EXPECT_EQ(set.classes, (std::vector<std::string>{"0", "1", "2"}));
+  EXPECT_EQ(set.split("train")->samples(), 3U);
+  write_file(folder() / "features.json",
+             R"({"featuresDict": {"features": {"label": {"classLabel": {"numClasses": "4"}}}}})");
+  EXPECT_EQ(open_image_set(folder()).classes.size(), 4U);
+  write_file(folder() / "features.json", R"({"featuresDict": 3})");
+  refuse({"how many classes", "features.json"});
+}
+
+TEST_F(SourceTest, TfdsMissingShardIsNamed) {
+  write_pets();
+  fs::remove(folder() / "pets-train.tfrecord-00001-of-00002");
+  refuse({"shard pets-train.tfrecord-00001-of-00002 is missing", "2 shards"});
+  EXPECT_EQ(open_image_set(folder()).split("test")->samples(), 4U);
+  refuse({"no split \"validation\"", "test"}, "validation");
+}
+
+TEST_F(SourceTest, TfdsCountsMustAgree) {
+  write_pets();
+  write_file(folder() / "pets-train.tfrecord-00001-of-00002", make_record(examples(0, 1)[0]));
+  refuse({"holds 1 records", "declares 4", "pets-train.tfrecord-00001-of-00002"});
+}
+
+TEST_F(SourceTest, TfdsBadDescriptions) {
+  write_pets();
+  const auto describe = [&](const std::string& text) {
+    write_file(folder() / "dataset_info.json", text);
+  };
+  describe("{");
+  refuse({"dataset_info.json"});
+  describe("[]");
+  refuse({"names no data set"});
+  describe(R"({"name": "pets"})");
+  refuse({"declares no splits"});
+  describe(R"({"name": "pets", "splits": [{"name": "train"}]})");
+  refuse({"shardLengths", "dataset_info.json:1"});
+  describe(R"({"name": "pets", "splits": [{"name": "train", "shardLengths": ["x"]}]})");
+  refuse({"no number"});
+  describe(R"({"name": "pets", "splits": [{"name": "train", "shardLengths": ["7"],
+               "filepathTemplate": "../{SPLIT}"}]})");
+  refuse({"another folder"});
+}
+
+TEST_F(SourceTest, BadExamplesAreNamedWithShardRecordAndOffset) {
+  const std::string where = "pets-train.tfrecord-00000-of-00001, record 1 at byte";
+  const std::string good = make_example("image", 0);
+  const auto with = [&](const std::string& bad) { write_tfds(folder(), {{good, bad}}); };
+  with(make_example("image", 3));
+  refuse({"label 3 is out of range", "3 classes", where});
+  with(make_example("image", -1));
+  refuse({"label -1 is out of range", where});
+  with(make_example("image", 1, "picture"));
+  refuse({"has no image", "image/filename, label, picture", where});
+  with(make_example("image", 1, "image", "class"));
+  refuse({"has no label", where});
+  with("\xff\xff\xff");
+  refuse({"not a tf.train.Example", where});
+  with("");
+  refuse({"no feature at all", where});
+}
+
+TEST_F(SourceTest, ClassFoldersAreSplitByName) {
+  for (int i = 0; i < 10; ++i) {
+    write_file(folder() / "b" / (std::to_string(i) + ".jpg"), "b" + std::to_string(i));
+  }
+  write_file(folder() / "a" / "one.PNG", "a");
+  write_file(folder() / "a" / "notes.txt", "not an image");
+  const ImageSet set = open_image_set(folder());
+  EXPECT_EQ(set.format, "class folders");
+  EXPECT_EQ(set.classes, (std::vector<std::string>{"a", "b"}));
+  const SampleSource& train = *set.split("train");
+  ASSERT_EQ(train.samples(), 9U);
+  EXPECT_EQ(sample_of(train, 0).image, "a");
+  EXPECT_EQ(sample_of(train, 8).image, "b7");
+  EXPECT_EQ(sample_of(train, 8).label, 1);
+  const SampleSource& test = *set.split("test");
+  ASSERT_EQ(test.samples(), 2U);
+  EXPECT_EQ(sample_of(test, 0).image, "b8");
+  EXPECT_TRUE(test.where(0).ends_with("/b/8.jpg"));
+}
+
+TEST_F(SourceTest, ClassFoldersBelowSplits) {
+  write_file(folder() / "train" / "a" / "1.jpg", "1");
+  write_file(folder() / "train" / "b" / "2.jpg", "2");
+  write_file(folder() / "validation" / "b" / "3.jpg", "3");
+  const ImageSet set = open_image_set(folder());
+  EXPECT_EQ(set.split("train")->samples(), 2U);
+  EXPECT_EQ(sample_of(*set.split("validation"), 0).label, 1);
+  EXPECT_FALSE(set.splits.contains("test"));
+  write_file(folder() / "validation" / "c" / "4.jpg", "4");
+  refuse({"a class that train/ does not have"});
+}
+
+TEST_F(SourceTest, LabelsCsv) {
+  std::string lines = "path,label,class\n";
+  for (int i = 0; i < 5; ++i) {
+    const std::string file = "x/" + std::to_string(i) + ".jpg";
+    write_file(folder() / file, "image " + std::to_string(i));
+    lines += "\"" + file + "\",1,owl\r\n";
+  }
+  write_file(folder() / "labels.csv", lines);
+  const ImageSet set = open_image_set(folder());
+  EXPECT_EQ(set.classes, (std::vector<std::string>{"0", "owl"}));
+  EXPECT_EQ(set.split("train")->samples(), 4U);
+  EXPECT_EQ(sample_of(*set.split("test"), 0).image, "image 4");
+  write_file(folder() / "labels.csv", "path,label\nx/1.jpg,owl\nx/2.jpg,cat\n");
+  const ImageSet named = open_image_set(folder());
+  EXPECT_EQ(named.classes, (std::vector<std::string>{"cat", "owl"}));
+}
+
+TEST_F(SourceTest, BadLabelsCsv) {
+  const auto with = [&](const std::string& text) { write_file(folder() / "labels.csv", text); };
+  with("file,label\n");
+  refuse({"no column \"path\"", "labels.csv:1"});
+  with("path,label\n");
+  refuse({"lists no images"});
+  with("path,label\na.jpg,0\nb.jpg\n");
+  refuse({"too few columns", "labels.csv:3"});
+  with("path,label\na.jpg,0\nb.jpg,-1\n");
+  refuse({"out of range", "labels.csv:3"});
+  with("path,label\na.jpg,0\nb.jpg,9999999999\n");
+  refuse({"out of range", "labels.csv:3"});
+  with("path,label\n../a.jpg,0\n");
+  refuse({"leads out of the folder", "labels.csv:2"});
+  with("path,label\na.jpg,0\n");
+  refuse({"cannot be read", "a.jpg"});
+}
+
+std::string cifar_record(char label, char red, char green, char blue) {
+  return label + std::string(1024, red) + std::string(1024, green) + std::string(1024, blue);
+}
+
+TEST_F(SourceTest, Cifar10) {
+  write_file(folder() / "data_batch_1.bin", cifar_record(3, 1, 2, 3) + cifar_record(9, 4, 5, 6));
+  write_file(folder() / "data_batch_2.bin", cifar_record(0, 7, 8, 9));
+  write_file(folder() / "test_batch.bin", cifar_record(1, 1, 1, 1));
+  const ImageSet set = open_image_set(folder());
+  EXPECT_EQ(set.classes[3], "cat");
+  const SampleSource& train = *set.split("train");
+  ASSERT_EQ(train.samples(), 3U);
+  const EncodedSample sample = sample_of(train, 2);
+  EXPECT_EQ(sample.height, 32);
+  EXPECT_EQ(sample.image.size(), 3072U);
+  EXPECT_EQ(sample.image.substr(0, 6), "\x07\x08\x09\x07\x08\x09");
+  EXPECT_EQ(sample_of(train, 1).label, 9);
+  EXPECT_EQ(train.where(1), "data_batch_1.bin, record 1 at byte 3073");
+}
+
+TEST_F(SourceTest, BadCifar10) {
+  write_file(folder() / "data_batch_1.bin", cifar_record(10, 1, 2, 3));
+  refuse({"label 10 is out of range", "data_batch_1.bin, record 0 at byte 0"});
+  refuse({"test_batch.bin is missing"}, "test");
+  write_file(folder() / "data_batch_3.bin", cifar_record(1, 1, 2, 3));
+  refuse({"data_batch_2.bin is missing"});
+  write_file(folder() / "data_batch_2.bin", cifar_record(1, 1, 2, 3).substr(1));
+  refuse({"cut short", "data_batch_2.bin"});
+}
+
+TEST_F(SourceTest, SaysWhatItLookedFor) {
+  refuse({"holds no data set", "dataset_info.json", "data_batch_1.bin", "labels.csv", "train/"});
+  expect_error(ErrorKind::input, {"not a folder"}, [] { open_image_set("no-such-folder"); });
+}
+
+TEST_F(SourceTest, HashesAreOfTheContentAndNotOfThePlace) {
+  std::set<std::string> hashes;
+  const std::vector<std::string> same = examples(0, 3);  // its features come in any order
+  for (const char* place : {"here", "there"}) {
+    write_tfds(folder() / place / "tfds", {same});
+    write_file(folder() / place / "files" / "a" / "1.jpg", "1");
+    hashes.insert(open_image_set(folder() / place / "tfds").hash());
+    hashes.insert(open_image_set(folder() / place / "files").hash());
+  }
+  EXPECT_EQ(hashes.size(), 2U);
+  write_file(folder() / "here" / "files" / "a" / "1.jpg", "2");
+  write_tfds(folder() / "here" / "tfds", {examples(1, 3)});
+  hashes.insert(open_image_set(folder() / "here" / "tfds").hash());
+  hashes.insert(open_image_set(folder() / "here" / "files").hash());
+  EXPECT_EQ(hashes.size(), 4U);
+}
+
+// $PACELINE_TEST_DATA/formats/tfds-mnist: one real shard, 10,000 PNG images of 28 x 28.
+TEST(RealSource, TfdsMnistTestShard) {
+  const char* data = std::getenv("PACELINE_TEST_DATA");
+  if (!data) GTEST_SKIP() << "PACELINE_TEST_DATA names no folder of shared samples";
+  const ImageSet set = open_image_set(fs::path(data) / "formats/tfds-mnist");
+  const SampleSource& test = *set.split("test");
+  ASSERT_EQ(test.samples(), 10000U);
+  std::vector<int> counts(10);
+  EncodedSample sample;
+  for (std::size_t i = 0; i < test.samples(); ++i) {
+    test.read(i, sample);
+    ++counts[static_cast<std::size_t>(sample.label)];
+    ASSERT_TRUE(sample.image.starts_with("\x89PNG")) << i;
+  }
+  EXPECT_EQ(counts, (std::vector<int>{980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009}));
+  expect_error(ErrorKind::input, {"mnist-train.tfrecord-00000-of-00001 is missing"},
+               [&] { set.split("train"); });
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,136 @@
+#include "engine/input/tfrecord.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch.h"
+#include "tests/unit/input/idx_files.h"
+#include "tests/unit/input/made.h"
+
+namespace paceline {
+namespace {
+
+const std::vector<std::string> kData = {"first", "", std::string(1000, 'x'), "last"};
+
+std::string records() {
+  std::string bytes;
+  for (const std::string& data : kData) bytes += make_record(data);
+  return bytes;
+}
+
+// Of record i in records().
+std::size_t offset_of(std::size_t i) {
+  std::size_t offset = 0;
+  for (std::size_t k = 0; k < i; ++k) offset += make_record(kData[k]).size();
+  return offset;
+}
+
+TfRecordFile file_of(const std::string& bytes) {
+  return TfRecordFile(RandomFile("pets-00000-of-00001", bytes));
+}
+
+void refuse(const std::string& bytes, const std::vector<std::string>& parts) {
+  std::vector<std::string> all = parts;
+  all.push_back("pets-00000-of-00001");
+  expect_error(ErrorKind::input, all, [&] { file_of(bytes); });
+}
+
+TEST(TfRecord, AnyRecordIsReadInAnyOrder) {
+  const TfRecordFile file = file_of(records());
+  ASSERT_EQ(file.records(), kData.size());
+  std::string data;
+  for (const std::size_t i : {3, 0, 2, 1, 2}) {
+    file.read(i, data);
+    EXPECT_EQ(data, kData[i]);
+  }
+  EXPECT_EQ(file.where(2), "pets-00000-of-00001, record 2 at byte " + std::to_string(offset_of(2)));
+}
+
+TEST(TfRecord, FromDiskInSmallReads) {
+  const Scratch scratch;
+  write_file(scratch.path() / "shard", records());
+  for (const std::size_t buffer : {0, 1, 7, 4096}) {
+    const TfRecordFile file(scratch.path() / "shard", buffer);
+    std::string data;
+    file.read(2, data);
+    EXPECT_EQ(data, kData[2]);
+  }
+}
+
+TEST(TfRecord, GzippedAsAWhole) {
+  const TfRecordFile file = file_of(gzip(records()));
+  ASSERT_EQ(file.records(), kData.size());
+  std::string data;
+  file.read(2, data);
+  EXPECT_EQ(data, kData[2]);
+  EXPECT_NE(file.where(2).find("of the inflated file"), std::string::npos);
+  EXPECT_EQ(file.hash(), file_of(records()).hash());
+}
+
+// 0x088b1f bytes: the length begins as a gzip file does.
+TEST(TfRecord, ALengthThatLooksLikeGzip) {
+  const std::string data(0x088b1f, 'g');
+  std::string read;
+  file_of(make_record(data)).read(0, read);
+  EXPECT_EQ(read, data);
+}
+
+TEST(TfRecord, AnEmptyFileHoldsNoRecords) {
+  EXPECT_EQ(file_of("").records(), 0U);
+}
+
+TEST(TfRecord, ADamagedLengthIsFoundAtOnce) {
+  std::string bytes = records();
+  bytes[offset_of(2)] ^= 1;
+  refuse(bytes, {"CRC of a record's length", "record 2 at byte " + std::to_string(offset_of(2))});
+  bytes = records();
+  bytes[5] ^= 1;
+  refuse(bytes, {"no TFRecord file", "record 0 at byte 0"});
+}
+
+TEST(TfRecord, DamagedDataAreFoundWhenRead) {
+  std::string bytes = records();
+  bytes[offset_of(2) + 500] ^= 1;
+  const TfRecordFile file = file_of(bytes);
+  std::string data;
+  file.read(3, data);
+  expect_error(ErrorKind::input,
+               {"CRC of a record's data", "record 2 at byte " + std::to_string(offset_of(2))},
+               [&] { file.read(2, data); });
+}
+
+TEST(TfRecord, CutShortAnywhere) {
+  const std::string whole = make_record(kData[0]) + make_record(kData[2]);
+  const std::size_t first = make_record(kData[0]).size();
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    if (size == first) continue;
+    refuse(whole.substr(0, size), {"cut short", size < first ? "record 0" : "record 1"});
+  }
+}
+
+TEST(TfRecord, SaysWhatAFileIsInstead) {
+  refuse("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 5\n",
+         {"git-lfs pointer"});
+  refuse("<!DOCTYPE html><html></html>", {"web page"});
+  refuse(gzip(records()).substr(0, 20), {"cut short"});
+  expect_error(ErrorKind::input, {"no-such-file"}, [] { TfRecordFile("no-such-file"); });
+  expect_error(ErrorKind::input, {"no ordinary file"}, [] { TfRecordFile("/"); });
+}
+
+// A sound header that declares more than any record has.
+TEST(TfRecord, AnAbsurdLength) {
+  std::string record = make_record("");
+  const std::uint64_t length = std::uint64_t{1} << 60;
+  std::string header(reinterpret_cast<const char*>(&length), 8);
+  std::string crc = make_record(header).substr(12 + 8, 4);  // that of the header's 8 bytes
+  refuse(header + crc + record, {"declares a record of"});
+}
+
+TEST(TfRecord, TheHashIsOfTheContent) {
+  EXPECT_NE(file_of(make_record("a")).hash(), file_of(make_record("b")).hash());
+  EXPECT_NE(file_of(make_record("a") + make_record("b")).hash(),
+            file_of(make_record("b") + make_record("a")).hash());
+}
+
+}  // namespace
+}  // namespace paceline
