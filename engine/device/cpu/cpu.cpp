@@ -114,6 +114,10 @@ std::unique_ptr<Device> make_cpu_device(const DeviceOptions& options) {
     throw Error(ErrorKind::usage, "device cpu computes in fp32 or bf16, not " + options.precision,
                 "", "give --precision fp32 or bf16, or --device reference for fp64");
   }
+  if (options.precision == "bf16" && !library_has_avx512()) {
+    throw Error(ErrorKind::usage, "bf16 needs a CPU with AVX-512, which this one lacks", "",
+                "give --precision fp32");
+  }
   return std::make_unique<CpuDevice>(options);
 }
 

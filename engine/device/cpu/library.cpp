@@ -94,7 +94,8 @@ struct LibraryKernel::State {
   void finish(const Descriptor& descriptor) {
     implementation = descriptor.impl_info_str();
     if (implementation.find("ref") == 0) {
-      throw library_error("only its reference code would run this", implementation);
+      throw Error(ErrorKind::usage, "oneDNN has no fast kernel for a layer of this network",
+                  implementation, "use channels that are multiples of 16, or another precision");
     }
     const memory::desc wanted = descriptor.scratchpad_desc();
     library_offset = reserve(wanted.get_size());

@@ -36,7 +36,7 @@ std::vector<Variant> variants() {
   std::vector<Variant> variants;
   for (const auto& row : device_table()) {
     if (std::string(row.name) == "reference") continue;
-    for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    for (const char* isa : {"baseline", "avx2", "avx512", "avx512bf16"}) {
       try {
         make_variant({row.name, isa, 1});
         variants.push_back({row.name, isa, 1});
