@@ -4,11 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "analysis/collective.h"
 #include "cli/bench_record.h"
@@ -18,6 +16,7 @@
 #include "cli/verb.h"
 #include "cli/version.h"
 #include "engine/comm/allreduce_bench.h"
+#include "engine/core/available_memory.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
@@ -117,27 +116,16 @@ std::vector<BenchSize> sizes_of(const BenchArguments& arguments, DType type) {
   return sizes;
 }
 
-// With what the kernel would give up of its file cache. Nothing where it does not say.
-std::optional<double> available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  double kib = 0;
-  while (file >> key >> kib && std::getline(file, unit)) {
-    if (key == "MemAvailable:") return 1024 * kib;
-  }
-  return std::nullopt;
-}
-
 // Of every replica of a node.
 void check_memory(const std::vector<BenchSize>& sizes, DType type, const Layout& layout) {
   std::size_t most = 0;
   for (const BenchSize& size : sizes) most = std::max(most, size.count * size_of(type));
   const double wanted = static_cast<double>(most) * layout.gpus / layout.nodes;
-  const double free = available_memory().value_or(wanted);
-  if (wanted <= free) return;
+  const auto free = available_memory();
+  if (!free || wanted <= static_cast<double>(*free)) return;
   throw Error(ErrorKind::usage,
               fmt::format("{} of memory are needed a node, and {} are free", format_bytes(wanted),
-                          format_bytes(free)),
+                          format_bytes(static_cast<double>(*free))),
               "", "measure smaller sizes");
 }
 

@@ -35,7 +35,8 @@ void add_describe(CLI::App& app, Action& action) {
   add_absent(app, action, "describe", "Describe a workload (not in this build)");
 }
 
-RunResolver::RunResolver(std::string workload) : workload_(std::move(workload)) {}
+RunResolver::RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent)
+    : workload_(std::move(workload)), data_is_absent_(std::move(data_is_absent)) {}
 
 ResolvedRun RunResolver::resolve(const Point& given) {
   return {given, identity_hash(workload_, given), "", build_id()};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/input_record.h"
 #include "cli/record_parts.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
@@ -30,6 +31,7 @@ Json provenance_json(const RunRequest& request, const RunFacts& facts,
                      {"affinity", facts.affinity},
                      {"data_set", facts.data_set},
                      {"data_hash", facts.data_hash},
+                     {"weights_hash", facts.weights_hash},
                      {"backend_asked", request.parameters.text("backend").value_or("")},
                      {"backend_used", facts.backend_used},
                      {"implementations", outcome.implementations},
@@ -110,8 +112,12 @@ Json plan_json(const TrainingOutcome& outcome) {
           {"flops_per_sample", outcome.flops_per_sample},
           {"buckets_bytes", outcome.bucket_bytes},
           {"memory_bytes",
-           {{"activations", outcome.activation_bytes},
-            {"parameters_gradients_state", outcome.parameter_bytes}}},
+           {{"activations", outcome.memory.activations},
+            {"parameters_gradients_state",
+             outcome.memory.parameters + outcome.memory.gradients + outcome.memory.moments},
+            {"statistics", outcome.memory.statistics},
+            {"scratch", outcome.memory.scratch},
+            {"total", outcome.memory.total()}}},
           {"gradients_in_backend_memory", outcome.gradients_in_backend_memory},
           {"overlapped", outcome.overlapped},
           {"global_batch", outcome.global_batch},
@@ -145,6 +151,7 @@ Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingO
             {"samples", outcome.samples},
             {"steps", outcome.steps}}},
           {"phases", phases},
+          {"input", input_json(facts, outcome)},
           {"plan", plan_json(outcome)},
           {"utilization", nullptr},
           {"probe",

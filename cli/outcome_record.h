@@ -1,6 +1,7 @@
 // From an outcome to a record and its sidecar of step samples.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/run.h"
@@ -12,12 +13,18 @@ namespace paceline {
 struct RunFacts {
   Layout layout;
   ThreadPlan threads;
-  std::string data_set, data_hash;
+  std::string data_set, data_hash, weights_hash;
   std::string backend_used;
   std::vector<std::string> hosts, affinity;  // a rank
   std::string cpu_model;
   std::string started_at;
   bool oversubscribed = false, synthetic = false;
+  InputOptions input;
+  bool decodes = false;                  // samples are encoded images, and `input` applies
+  std::optional<double> resident_share;  // of the files in the page cache, before the first read
+  double stage_seconds = 0;              // 0: not staged
+  std::size_t staged_bytes = 0;
+  bool staged_before = false;  // by another job
 };
 
 Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingOutcome& outcome);

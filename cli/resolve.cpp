@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/input_setup.h"
 #include "cli/run.h"
 #include "cli/version.h"
 #include "engine/core/backend_stack.h"
@@ -49,7 +50,7 @@ void check_built(const char* kind, const std::string& name) {
 
 // 16-bit wrappers round what is fp32; other gradients would pass them as they are, silently.
 void check_cast(const Point& p) {
-  if (*p.text("precision") == "fp32") return;
+  if (*p.text("precision") != "fp64") return;
   const std::string backend = *p.text("backend");
   for (const std::string& wrapper : split_stack(backend).wrappers) {
     if (wrapper != "bf16" && wrapper != "fp16") continue;
@@ -126,6 +127,30 @@ void default_training(Point& p) {
   set_default(p, "oversubscribe", false);
 }
 
+// Pretrained weights say nothing about random images, so there they are left out unless asked for.
+void default_workload(Point& p, const Workload& workload) {
+  if (p.text("input") == "synthetic") set_default(p, "weights", std::string("none"));
+  for (const auto& [name, value] : workload.defaults.values()) {
+    if (name != "batch_per_replica") set_default(p, name, value);
+  }
+  if (!workload.load && p.text("input") != "synthetic") {
+    throw Error(ErrorKind::usage, "workload " + workload.name + " has no data set", "",
+                "give --input synthetic or leave it out");
+  }
+}
+
+void default_statistics(Point& p, const Workload& workload) {
+  const std::vector<Layer>& layers = workload.network.layers();
+  const bool norm = std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
+    return layer.kind == LayerKind::batch_norm;
+  });
+  if (norm) return set_default(p, "bn_stats", std::string("averaged"));
+  if (p.find("bn_stats")) {
+    throw Error(ErrorKind::usage, "workload " + workload.name + " has no batch normalisation", "",
+                "leave bn_stats out");
+  }
+}
+
 // "K" or "K/replicas".
 std::size_t steps_per_epoch_of(const Point& p) {
   const auto text = p.text("steps_per_epoch");
@@ -145,9 +170,9 @@ std::size_t steps_per_epoch_of(const Point& p) {
 
 Point resolve_parameters(const Workload& workload, const Point& given) {
   Point p = given;
-  for (const auto& [name, value] : workload.defaults.values()) {
-    if (name != "batch_per_replica") set_default(p, name, value);
-  }
+  default_workload(p, workload);
+  network_of(workload, p);  // refuses a variant that there is not
+  default_statistics(p, workload);
   default_place(p);
   default_batch(p, workload);
   default_training(p);
@@ -156,6 +181,7 @@ Point resolve_parameters(const Workload& workload, const Point& given) {
   p.set("input_threads", std::int64_t{threads.input});
   p.set("comm_threads", std::int64_t{threads.comm});
   steps_per_epoch_of(p);
+  check_input(p, threads);
   return p;
 }
 
@@ -199,6 +225,8 @@ TrainConfig config_of(const Point& p, const Layout& layout) {
   config.evaluate = evaluate == "none"    ? Evaluate::none
                     : evaluate == "epoch" ? Evaluate::epoch
                                           : Evaluate::end;
+  config.norm_statistics =
+      p.text("bn_stats") == "local" ? NormStatistics::local : NormStatistics::averaged;
   config.bucket_mb = *p.real("bucket_mb");
   config.last_bucket_mb = *p.real("last_bucket_mb");
   config.overlap = std::get<bool>(*p.find("overlap"));
@@ -208,7 +236,20 @@ TrainConfig config_of(const Point& p, const Layout& layout) {
   return config;
 }
 
-RunResolver::RunResolver(std::string workload) : workload_(std::move(workload)) {}
+RunResolver::RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent)
+    : workload_(std::move(workload)), data_is_absent_(std::move(data_is_absent)) {}
+
+const std::string& RunResolver::hash_of_data(const Workload& workload) {
+  if (!data_hash_.empty()) return data_hash_;
+  try {
+    data_hash_ = workload.hash(find_data_folder(workload.data_set, {}));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input || !data_is_absent_) throw;
+    data_is_absent_(error);
+    data_hash_ = "absent";
+  }
+  return data_hash_;
+}
 
 ResolvedRun RunResolver::resolve(const Point& given) {
   const Workload workload = make_workload(workload_);
@@ -220,8 +261,7 @@ ResolvedRun RunResolver::resolve(const Point& given) {
     run.data_hash = "synthetic";
     return run;
   }
-  if (data_hash_.empty()) data_hash_ = workload.hash(find_data_folder(workload.data_set, {}));
-  run.data_hash = data_hash_;
+  run.data_hash = hash_of_data(workload);
   return run;
 }
 

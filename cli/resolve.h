@@ -1,11 +1,15 @@
 // What a run would be: its parameters with the defaults filled in, and what tells it from others.
 #pragma once
 
+#include <functional>
 #include <string>
 
+#include "engine/core/error.h"
 #include "results/parameters.h"
 
 namespace paceline {
+
+struct Workload;
 
 struct ResolvedRun {
   Point parameters;
@@ -17,11 +21,16 @@ struct ResolvedRun {
 // Of one workload; its data set is hashed once. Throws usage or input as `paceline train` would.
 class RunResolver {
  public:
-  explicit RunResolver(std::string workload);
+  // `data_is_absent`, where there is one, is told of a data set that is not here, once, instead of
+  // an error: for a look at a study on a machine without its data.
+  explicit RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent = {});
   ResolvedRun resolve(const Point& given);
 
  private:
+  const std::string& hash_of_data(const Workload& workload);
+
   std::string workload_, data_hash_;
+  std::function<void(const Error&)> data_is_absent_;
 };
 
 }  // namespace paceline

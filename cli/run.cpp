@@ -11,6 +11,7 @@
 #include "cli/roll_call.h"
 #include "cli/start.h"
 #include "cli/version.h"
+#include "cli/weights.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -18,6 +19,8 @@
 #include "engine/core/log.h"
 #include "engine/core/text.h"
 #include "engine/device/table.h"
+#include "engine/input/page_cache.h"
+#include "engine/input/stage.h"
 #include "engine/launch/affinity.h"
 #include "engine/launch/status.h"
 #include "engine/train/session.h"
@@ -47,6 +50,7 @@ class Run {
       : request_(request),
         started_(now_seconds()),
         workload_(make_workload(request.workload)),
+        network_(network_of(workload_, request.parameters)),
         gathering_(gathering_of(request.parameters)),
         layout_(gathering_.layout),
         threads_(threads_of(request.parameters, layout_)),
@@ -62,6 +66,7 @@ class Run {
     const Quarters quarters = find_quarters(gathering_, place_);
     cpus_ = quarters.replicas;
     facts_.cpu_model = quarters.cpu_model;
+    find_weights();
     load_data();
     World world(gathering_, place_, quarters);
     try {
@@ -99,6 +104,11 @@ class Run {
     log::set_up(setup);
   }
 
+  void find_weights() {
+    config_.weights = weights_file(request_.parameters.text("weights").value_or("none"));
+    if (!config_.weights.empty()) facts_.weights_hash = hash_of_file(config_.weights);
+  }
+
   void load_data() {
     const bool synthetic = request_.parameters.text("input") == "synthetic";
     facts_.synthetic = synthetic;
@@ -106,22 +116,48 @@ class Run {
       return static_cast<std::size_t>(request_.parameters.integer(name).value_or(0));
     };
     if (synthetic) {
-      const Shape shape = workload_.network.sample();
-      data_ =
-          synthetic_images(shape.height, shape.width, shape.channels, workload_.network.classes(),
-                           workload_.train_samples, workload_.test_samples, config_.seed);
+      const Shape shape = network_.sample();
+      data_ = synthetic_images(shape.height, shape.width, shape.channels, network_.classes(),
+                               workload_.train_samples, workload_.test_samples, config_.seed);
     } else {
-      data_ = workload_.load(find_data_folder(workload_.data_set, request_.data));
+      load_files();
     }
     limit_samples(data_.train, limit("train_limit"));
     limit_samples(data_.test, limit("test_limit"));
+    for (const Dataset* set : {&data_.train, &data_.test}) {
+      if (set->store) log::info("input of {}: {}", set->name, set->store->description());
+    }
     facts_.data_set = synthetic ? "synthetic" : workload_.data_set;
     facts_.data_hash = data_.hash;
   }
 
+  void load_files() {
+    const InputPlaces& places = request_.places;
+    std::filesystem::path folder = find_data_folder(workload_.data_set, places.data);
+    facts_.resident_share = resident_share(folder);
+    if (!places.stage.empty()) folder = stage(folder);
+    facts_.input = input_options(request_.parameters, places, layout_, threads_);
+    data_ = workload_.load(folder, facts_.input);
+    facts_.decodes = data_.train.store != nullptr;
+    if (!facts_.decodes) check_samples_in_memory(request_.parameters, places);
+  }
+
+  std::filesystem::path stage(const std::filesystem::path& folder) {
+    const double start = now_seconds();
+    const StagedData staged = stage_data(folder, request_.places.stage, place_.local_rank == 0);
+    facts_.stage_seconds = now_seconds() - start;
+    facts_.staged_bytes = staged.bytes;
+    facts_.staged_before = !staged.copied;
+    log::info("{} {} in {}, in {}", format_bytes(static_cast<double>(staged.bytes)),
+              staged.copied ? "staged" : "were staged before, and checked", staged.folder.string(),
+              format_seconds(facts_.stage_seconds));
+    return staged.folder;
+  }
+
   void call_roll(World& world) {
     const std::uint64_t run =
-        hash_value(build_id() + identity_hash(request_.workload, request_.parameters) + data_.hash);
+        hash_value(build_id() + identity_hash(request_.workload, request_.parameters) + data_.hash +
+                   facts_.weights_hash);
     for (const RankCard& card : paceline::call_roll(world.communicators(), cpus_, run)) {
       facts_.hosts.emplace_back(card.host.data());
       facts_.affinity.emplace_back(card.cpus.data());
@@ -138,7 +174,7 @@ class Run {
   TrainingOutcome train(World& world) {
     SessionSetup session;
     session.config = config_;
-    session.network = &workload_.network;
+    session.network = &network_;
     session.data = &data_;
     session.input_threads = threads_.input;
     for (const CpuSet& cpus : cpus_) {
@@ -146,6 +182,7 @@ class Run {
     }
     session.make_device = [this](int index) { return make_device(index); };
     session.note = [](const std::string& line) { log::debug("{}", line); };
+    session.tell = [](const std::string& line) { log::info("{}", line); };
     if (!request_.quiet) {
       session.report = [this](const Progress& progress) { print_progress(progress); };
     }
@@ -210,6 +247,7 @@ class Run {
   const RunRequest& request_;
   double started_;
   Workload workload_;
+  Network network_;
   Gathering gathering_;
   const Layout& layout_;
   ThreadPlan threads_;

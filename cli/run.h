@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "cli/input_setup.h"
 #include "cli/start.h"
 #include "engine/core/json.h"
 #include "engine/launch/threads.h"
@@ -43,8 +44,8 @@ struct RecordTarget {
 
 struct RunRequest {
   std::string workload;
-  Point parameters;            // resolved
-  std::filesystem::path data;  // empty: find it
+  Point parameters;  // resolved
+  InputPlaces places;
   RecordTarget target;
   bool json = false;  // print the record to standard output
   bool quiet = false, verbose = false;

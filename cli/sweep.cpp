@@ -83,9 +83,10 @@ StudyPlan plan_of(const SweepOptions& options) {
   return plan;
 }
 
-std::vector<Resolved> resolve_points(const StudyPlan& plan) {
+std::vector<Resolved> resolve_points(const StudyPlan& plan, bool dry_run) {
   std::vector<Resolved> resolved;
-  RunResolver resolver(plan.spec.workload);
+  const auto warn = [](const Error& error) { fmt::print(stderr, "not here: {}\n", error.what()); };
+  RunResolver resolver(plan.spec.workload, dry_run ? warn : std::function<void(const Error&)>());
   for (const PlannedPoint& planned : plan.expansion.points) {
     try {
       const ResolvedRun run = resolver.resolve(planned.parameters);
@@ -189,7 +190,7 @@ int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved
 int sweep(const SweepOptions& options) {
   if (!options.data.empty()) setenv("PACELINE_DATA", options.data.c_str(), 1);
   StudyPlan plan = plan_of(options);
-  const std::vector<Resolved> resolved = resolve_points(plan);
+  const std::vector<Resolved> resolved = resolve_points(plan, options.dry_run);
   if (!options.dry_run) return run(options, plan, resolved);
   look_at_store(plan, resolved, options.new_build);
   if (options.json) {

@@ -29,7 +29,7 @@ constexpr char kFooter[] = R"(Examples:
 On the cpu device a replica (--gpus counts them) is a group of cores.)";
 
 struct TrainOptions {
-  std::string workload, data, record, log_folder, store, context;
+  std::string workload, data, stage, cache_folder, record, log_folder, store, context;
   std::map<std::string, std::string> parameters;  // by name, as typed
   bool json = false, quiet = false, verbose = false, log_ranks = false;
 };
@@ -76,7 +76,8 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   request.workload = options.workload;
   request.parameters =
       resolve_parameters(make_workload(options.workload), parse_parameters(options));
-  request.data = options.data;
+  request.places = {options.data, options.stage, options.cache_folder};
+  check_places(request.parameters, request.places);
   request.json = options.json;
   request.quiet = options.quiet;
   request.verbose = options.verbose;
@@ -98,6 +99,9 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
   auto options = std::make_shared<TrainOptions>();
   verb->add_option("workload", options->workload, "see: paceline list workloads")->required();
   verb->add_option("--data", options->data, "folder of the data set's files");
+  verb->add_option("--stage", options->stage, "copy the data set here first, once a node");
+  verb->add_option("--cache-dir", options->cache_folder,
+                   "for what of the cache does not fit in memory");
   verb->add_option("--record", options->record, "write the run record to this new file");
   verb->add_flag("--json", options->json, "print the record to standard output");
   verb->add_flag("--quiet", options->quiet, "no progress, only warnings and errors");

@@ -42,10 +42,11 @@ class Check {
     check_parameters();
     check_layout();
     check_finite(record_, "");
-    for (const char* key : {"/timing", "/throughput", "/phases", "/plan", "/probe"}) {
+    for (const char* key : {"/timing", "/throughput", "/phases", "/input", "/plan", "/probe"}) {
       if (const Json* value = find(key)) check_not_negative(*value, key);
     }
     check_phases();
+    check_input();
     if (text("kind") == "collective") check_collective();
     check_results();
   }
@@ -177,6 +178,21 @@ class Check {
     if (!phases->is_array()) fail("/phases", "should be a list, an object a rank");
     for (const Json& rank : *phases) {
       if (!rank.is_object()) fail("/phases", "should be a list, an object a rank");
+    }
+  }
+
+  void check_input() const {
+    const Json* input = find("/input");
+    if (!input) return;
+    if (!input->is_object()) fail("/input", "should be an object");
+    for (const char* key : {"/input/cache", "/input/pixels"}) check_text(key);
+    check_share("/input/resident_share");
+    for (const char* key : {"/input/decoded_bytes", "/input/decode_seconds", "/input/stage_seconds",
+                            "/input/bad_samples"}) {
+      check_number(key);
+    }
+    if (const Json* cold = find("/input/cold"); cold && !cold->is_boolean()) {
+      fail("/input/cold", "should be true or false");
     }
   }
 

@@ -23,6 +23,7 @@ constexpr std::array<const char*, 4> kMnistFiles = {
     "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
     "t10k-labels-idx1-ubyte"};
 constexpr int kMnistClasses = 10;
+constexpr std::size_t kSyntheticBytes = 64U << 20;
 
 fs::path find_file(const fs::path& folder, const std::string& name) {
   for (const char* ending : {".gz", ""}) {
@@ -78,10 +79,11 @@ Dataset random_split(const std::string& name, const Dataset& like, std::size_t s
   set.samples = samples;
   set.synthetic = true;
   RandomSequence random(seed, Stream::synthetic, index);
-  set.images.resize(samples * set.sample_bytes());
+  const std::size_t distinct = std::min(samples, kSyntheticBytes / set.sample_bytes() + 1);
+  set.images.resize(distinct * set.sample_bytes());
   std::generate(set.images.begin(), set.images.end(),
                 [&] { return static_cast<std::uint8_t>(random.next() >> 24); });
-  set.labels.resize(samples);
+  set.labels.resize(distinct);
   std::generate(set.labels.begin(), set.labels.end(), [&] {
     return static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(set.classes)));
   });
@@ -89,6 +91,12 @@ Dataset random_split(const std::string& name, const Dataset& like, std::size_t s
 }
 
 }  // namespace
+
+bool has_mnist_files(const fs::path& folder) {
+  return std::any_of(kMnistFiles.begin(), kMnistFiles.end(), [&](const char* name) {
+    return fs::exists(folder / name) || fs::exists(folder / (std::string(name) + ".gz"));
+  });
+}
 
 DatasetPair load_mnist(const fs::path& folder) {
   DatasetPair pair;
@@ -127,11 +135,12 @@ void limit_samples(Dataset& set, std::size_t limit) {
     set.store->limit(limit);
     return;
   }
-  set.images.resize(limit * set.sample_bytes());
-  set.labels.resize(limit);
+  const std::size_t kept = std::min(limit, set.labels.size());
+  set.images.resize(kept * set.sample_bytes());
+  set.labels.resize(kept);
 }
 
-fs::path find_data_folder(const std::string& name, const fs::path& given) {
+fs::path find_data_folder(const std::string& name, const fs::path& given, const std::string& fix) {
   if (!given.empty()) {
     if (fs::is_directory(given)) return given;
     throw Error(ErrorKind::input, "is not a folder", given.string(), "check --data");
@@ -149,7 +158,7 @@ fs::path find_data_folder(const std::string& name, const fs::path& given) {
     tried.push_back(place.string());
   }
   throw Error(ErrorKind::input, "data set " + name + " was not found",
-              "looked in " + join(tried, ", "), "give its folder by --data");
+              "looked in " + join(tried, ", "), fix);
 }
 
 }  // namespace paceline

@@ -17,11 +17,17 @@ struct Dataset {
   std::string name;  // "mnist train"
   int height = 0, width = 0, channels = 0, classes = 0;
   std::size_t samples = 0;
-  std::vector<std::uint8_t> images;  // samples x height x width x channels; empty with a store
+  // Height x width x channels each; empty with a store. Synthetic sets may hold fewer than samples
+  // and go through them again and again.
+  std::vector<std::uint8_t> images;
   std::vector<std::int32_t> labels;
   bool synthetic = false;
   std::shared_ptr<ImageStore> store;  // null: samples are in memory
   DType image_type = DType::u8;       // of a fetched sample; f32 from a store only
+
+  // Of sample i, among the images in memory.
+  std::size_t place_of(std::size_t i) const { return i % labels.size(); }
+  bool has_all_in_memory() const { return labels.size() == samples; }
 
   std::size_t sample_bytes() const {
     return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *
@@ -54,6 +60,8 @@ struct DatasetPair {
 // The four IDX files, .gz or not, below `folder`. Throws input with the file: missing, damaged,
 // counts of images and labels differ, labels out of range.
 DatasetPair load_mnist(const std::filesystem::path& folder);
+// Whether one of the four is there.
+bool has_mnist_files(const std::filesystem::path& folder);
 // The hash alone, without reading the samples.
 std::string mnist_hash(const std::filesystem::path& folder);
 
@@ -67,7 +75,7 @@ DatasetPair load_cifar10(const std::filesystem::path& folder);
 // As the loaders above have it, without reading images.
 std::string image_set_hash(const std::filesystem::path& folder);
 
-// Random images and labels of MNIST's shape and size, from the seed.
+// Random images and labels of this shape, from the seed; as many distinct ones as fit into 64 MiB.
 DatasetPair synthetic_images(int height, int width, int channels, int classes, std::size_t train,
                              std::size_t test, std::uint64_t seed);
 
@@ -75,7 +83,9 @@ DatasetPair synthetic_images(int height, int width, int channels, int classes, s
 void limit_samples(Dataset& dataset, std::size_t limit);
 
 // Where a data set of this name lies: `given` (from --data) if not empty, else $PACELINE_DATA/NAME,
-// ./data/NAME, and data/NAME beside the installation or the sources. Throws input naming them all.
-std::filesystem::path find_data_folder(const std::string& name, const std::filesystem::path& given);
+// ./data/NAME, and data/NAME beside the installation or the sources. Throws input naming them all,
+// and `fix`.
+std::filesystem::path find_data_folder(const std::string& name, const std::filesystem::path& given,
+                                       const std::string& fix = "give its folder by --data");
 
 }  // namespace paceline

@@ -38,7 +38,9 @@ std::string ImageSet::hash() const {
   return hash.hex();
 }
 
-ImageSet open_image_set(const fs::path& folder, const ReadOptions& options) {
+namespace {
+
+ImageSet open_detected(const fs::path& folder, const ReadOptions& options) {
   if (!fs::is_directory(folder)) {
     throw Error(ErrorKind::input, "is not a folder", folder.string(), "check --data");
   }
@@ -52,6 +54,15 @@ ImageSet open_image_set(const fs::path& folder, const ReadOptions& options) {
       ErrorKind::input, "holds no data set of images", folder.string(),
       "looked for dataset_info.json (here or one folder below), data_batch_1.bin, labels.csv, "
       "and folders of .jpg or .png files, a folder a class, here or below train/");
+}
+
+}  // namespace
+
+ImageSet open_image_set(const fs::path& folder, const ReadOptions& options) try {
+  return open_detected(folder, options);
+} catch (const fs::filesystem_error& error) {
+  throw Error(ErrorKind::input, "cannot be read: " + error.code().message(), error.path1().string(),
+              "check the path and its permissions");
 }
 
 }  // namespace paceline

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "engine/device/update.h"
@@ -12,6 +13,10 @@ enum class RateRule { none, linear, sqrt };
 RateRule rate_rule_of(const std::string& name);  // throws usage
 
 enum class Evaluate { none, end, epoch };
+
+// Which running averages of batch_norm evaluation takes: their mean over replicas, or each rank on
+// its share of the test set its own.
+enum class NormStatistics { averaged, local };
 
 struct TrainConfig {
   int replicas = 1;
@@ -27,6 +32,8 @@ struct TrainConfig {
   bool drop_last = false;
   std::size_t shuffle_buffer = 0;
   Evaluate evaluate = Evaluate::end;
+  NormStatistics norm_statistics = NormStatistics::averaged;
+  std::filesystem::path weights;  // to start from; empty: initial values from the seed
   double bucket_mb = 8, last_bucket_mb = 1;
   bool overlap = true;
   bool update = true;

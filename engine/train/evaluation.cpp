@@ -59,7 +59,7 @@ Evaluation evaluate(Program& program, int batch_size, const Dataset& dataset,
   const Slice slice = slice_of(dataset.samples, communicator.rank(), communicator.size());
   const auto step = static_cast<std::size_t>(batch_size);
   std::optional<Staging> staging;
-  if (dataset.store) staging.emplace(dataset, step);
+  if (dataset.store || !dataset.has_all_in_memory()) staging.emplace(dataset, step);
   for (std::size_t at = 0; at < slice.count; at += step) {
     const std::size_t first = slice.begin + at;
     Batch batch;

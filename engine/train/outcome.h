@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/input/image_store.h"
+#include "engine/train/memory_use.h"
 #include "engine/train/phase_clock.h"
 
 namespace paceline {
@@ -12,6 +14,14 @@ namespace paceline {
 struct EpochQuality {
   double train_loss = 0, train_accuracy = 0;  // means over the epoch's samples, as it went
   double test_loss = -1, test_accuracy = -1;  // negative: not evaluated
+};
+
+// What input did for training, over all ranks; evaluation is not in it.
+struct InputOutcome {
+  InputCounts counts, first_epoch;
+  std::size_t cached_in_memory = 0, cached_in_file = 0;  // bytes, of all processes
+  std::size_t bad_samples = 0;                           // skipped, of both splits
+  std::vector<std::string> bad_places;                   // of the first few
 };
 
 struct RankTimes {
@@ -31,10 +41,11 @@ struct TrainingOutcome {
   std::vector<EpochQuality> epochs;
   std::uint64_t parameter_checksum = 0;  // over canonical fp32 values
   std::vector<RankTimes> ranks;
+  InputOutcome input;
   std::vector<std::size_t> bucket_bytes;
   std::size_t parameter_count = 0;
   double flops_per_sample = 0;
-  std::size_t activation_bytes = 0, parameter_bytes = 0;
+  MemoryUse memory;
   bool gradients_in_backend_memory = false;
   bool overlapped = false;
   std::vector<std::string> implementations;

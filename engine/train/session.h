@@ -20,7 +20,7 @@ struct SessionSetup {
   int input_threads = 0;
   std::vector<std::vector<int>> input_cpus;  // of each replica here
   std::function<void(const Progress&)> report;
-  std::function<void(const std::string&)> note;
+  std::function<void(const std::string&)> note, tell;  // as Trainer::Setup has them
   // Told of a replica's own error at once: run_session() returns only with all replicas, one of
   // which may be stuck. On that replica's thread; must not throw.
   std::function<void(const Error&)> failed;

@@ -8,7 +8,10 @@
 
 #include "engine/core/error.h"
 #include "engine/train/evaluation.h"
+#include "engine/train/input_outcome.h"
+#include "engine/train/statistics.h"
 #include "engine/train/weights.h"
+#include "engine/train/weights_file.h"
 
 namespace paceline {
 
@@ -60,7 +63,8 @@ Trainer::Trainer(Setup setup)
   outcome_.gradients_in_backend_memory = gradients_.data() != nullptr;
   if (!gradients_.data()) gradients_ = device.allocate(bytes);
   program_ = device.compile(plan_, gradients_.data());
-  initialise_parameters(*program_, plan_, config_.seed);
+  memory_ = memory_use(plan_, config_.optimizer, program_->scratch_bytes());
+  start_weights();
   reducer_ = std::make_unique<Reducer>(
       make_buckets(plan_, config_.bucket_mb, config_.last_bucket_mb), plan_.real, gradients_.data(),
       communicator_, device.compute_lane(), device.comm_lane());
@@ -72,6 +76,17 @@ Trainer::Trainer(Setup setup)
   if (setup_.note) {
     for (const std::string& note : notes) setup_.note(note);
     for (const std::string& line : program_->implementations()) setup_.note(line);
+  }
+  if (setup_.tell) setup_.tell("memory of a replica " + memory_.text());
+}
+
+void Trainer::start_weights() {
+  initialise_parameters(*program_, plan_, config_.seed);
+  if (config_.weights.empty()) return;
+  std::vector<std::string> notes;
+  load_weights(*program_, plan_, config_.weights, notes);
+  for (const std::string& note : notes) {
+    if (setup_.tell) setup_.tell("weights: " + note);
   }
 }
 
@@ -170,8 +185,15 @@ void Trainer::finish_epoch(int epoch, double seconds) {
 
 void Trainer::evaluate_now() {
   const double start = now_seconds();
-  const Evaluation result =
-      evaluate(*program_, config_.batch_per_replica, setup_.data->test, communicator_);
+  Evaluation result;
+  const auto measure = [&] {
+    result = evaluate(*program_, config_.batch_per_replica, setup_.data->test, communicator_);
+  };
+  if (config_.norm_statistics == NormStatistics::averaged) {
+    with_averaged_statistics(*program_, plan_, communicator_, measure);
+  } else {
+    measure();
+  }
   outcome_.epochs.back().test_loss = result.loss;
   outcome_.epochs.back().test_accuracy = result.accuracy;
   outcome_.evaluation_seconds += now_seconds() - start;
@@ -198,6 +220,7 @@ TrainingOutcome Trainer::run() {
     const double start = last_report_ = now_seconds();
     run_epoch(feeder, epoch, std::min(per_epoch, total_steps_ - outcome_.steps));
     communicator_.barrier();
+    if (epoch == 1) first_epoch_ = feeder.counts();
     finish_epoch(epoch, now_seconds() - start);
     const bool last = outcome_.steps == total_steps_;
     if (config_.evaluate == Evaluate::epoch || (config_.evaluate == Evaluate::end && last)) {
@@ -207,6 +230,8 @@ TrainingOutcome Trainer::run() {
   outcome_.ranks.resize(1);
   outcome_.ranks[0].input_ready =
       feeder.ready_batches() / static_cast<double>(std::max<std::size_t>(1, outcome_.steps));
+  outcome_.input = gather_input(communicator_, *setup_.data, feeder.counts(), first_epoch_,
+                                setup_.counts_caches);
   gather(outcome_);
   return std::move(outcome_);
 }
@@ -243,9 +268,7 @@ void Trainer::gather(TrainingOutcome& outcome) {
   }
   outcome.parameter_count = plan_.parameter_count;
   outcome.flops_per_sample = plan_.flops_per_sample;
-  outcome.activation_bytes = plan_.activation_bytes;
-  outcome.parameter_bytes = plan_.arena_elements * size_of(plan_.real) *
-                            static_cast<std::size_t>(2 + state_arenas(config_.optimizer));
+  outcome.memory = memory_;
   outcome.overlapped = overlap_;
   outcome.implementations = program_->implementations();
   outcome.device_description = setup_.device->description();

@@ -12,6 +12,7 @@
 #include "engine/input/feeder.h"
 #include "engine/plan/plan.h"
 #include "engine/train/config.h"
+#include "engine/train/memory_use.h"
 #include "engine/train/outcome.h"
 #include "engine/train/reducer.h"
 
@@ -34,8 +35,10 @@ class Trainer {
     std::unique_ptr<Device> device;
     int input_threads = 0;
     std::vector<int> input_cpus;
+    bool counts_caches = true;  // of this process; false where another replica here does
     std::function<void(const Progress&)> report;   // rank 0; may be empty
-    std::function<void(const std::string&)> note;  // lines for the log; may be empty
+    std::function<void(const std::string&)> note;  // details for the log; may be empty
+    std::function<void(const std::string&)> tell;  // what a user should see; may be empty
   };
 
   // Plans, allocates, compiles and initialises; collective. After it the step's memory is fixed.
@@ -50,6 +53,7 @@ class Trainer {
   void step(const Batch& batch);
 
  private:
+  void start_weights();
   void run_epoch(Feeder& feeder, int epoch, std::size_t steps);
   void finish_epoch(int epoch, double seconds);
   void evaluate_now();
@@ -64,12 +68,14 @@ class Trainer {
   const TrainConfig& config_;
   Communicator& communicator_;
   Plan plan_;
+  MemoryUse memory_;
   Memory gradients_;
   std::unique_ptr<Program> program_;
   std::unique_ptr<Reducer> reducer_;
   std::unique_ptr<PhaseClock> clock_;
   StreamSpec stream_;
   std::size_t total_steps_ = 0;
+  InputCounts first_epoch_;  // of this rank
   bool overlap_ = false;
   long update_count_ = 0;
   double rate_ = 0;

@@ -12,7 +12,7 @@ namespace paceline {
 void initialise_parameters(Program& program, const Plan& plan, std::uint64_t seed) {
   for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
     const ParameterInfo& info = plan.parameters[i];
-    std::vector<double> values(info.elements, 0.0);
+    std::vector<double> values(info.elements, info.initial);
     if (info.fan_in > 0) {
       const double limit = std::sqrt(6.0 / (info.fan_in + info.fan_out));
       RandomSequence random(seed, Stream::weights,

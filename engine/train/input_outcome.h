@@ -1,0 +1,18 @@
+// What input did, gathered over ranks.
+#pragma once
+
+#include "engine/comm/communicator.h"
+#include "engine/input/dataset.h"
+#include "engine/train/outcome.h"
+
+namespace paceline {
+
+constexpr std::size_t kBadPlaces = 5;  // that are named
+
+// Collective. `mine` and `first_epoch` are this rank's; `counts_caches`: this rank speaks for the
+// caches of its process, which its replicas share.
+InputOutcome gather_input(Communicator& communicator, const DatasetPair& data,
+                          const InputCounts& mine, const InputCounts& first_epoch,
+                          bool counts_caches);
+
+}  // namespace paceline

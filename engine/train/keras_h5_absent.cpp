@@ -1,0 +1,12 @@
+// For a build without HDF5.
+#include "engine/core/error.h"
+#include "engine/train/keras_h5.h"
+
+namespace paceline {
+
+std::vector<NamedTensor> read_keras_h5(const std::filesystem::path& file) {
+  throw Error(ErrorKind::input, "is an HDF5 file, and HDF5 was not found when this was built",
+              file.string(), "build with it (Debian: libhdf5-dev), or use safetensors");
+}
+
+}  // namespace paceline

@@ -1,0 +1,28 @@
+// What a replica's training takes in memory.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "engine/device/update.h"
+#include "engine/plan/plan.h"
+
+namespace paceline {
+
+// Bytes of one replica, at its peak: all of it is allocated before the first step.
+struct MemoryUse {
+  std::size_t activations = 0;  // and their gradients
+  std::size_t parameters = 0;
+  std::size_t gradients = 0;
+  std::size_t moments = 0;  // of the optimizer
+  std::size_t statistics = 0;
+  std::size_t scratch = 0;  // of the device's libraries
+  std::size_t total() const {
+    return activations + parameters + gradients + moments + statistics + scratch;
+  }
+  std::string text() const;  // "2.3 GiB: activations 2.0 GiB, parameters 98 MiB, ..."
+};
+
+MemoryUse memory_use(const Plan& plan, Optimizer optimizer, std::size_t scratch_bytes);
+
+}  // namespace paceline

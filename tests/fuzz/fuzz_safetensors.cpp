@@ -1,0 +1,13 @@
+// A weights file from an untrusted place.
+#include <string_view>
+
+#include "engine/core/error.h"
+#include "engine/train/safetensors.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    paceline::parse_safetensors({reinterpret_cast<const char*>(data), size}, "fuzz");
+  } catch (const paceline::Error&) {
+  }
+  return 0;
+}

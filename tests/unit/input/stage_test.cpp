@@ -1,0 +1,110 @@
+#include "engine/input/stage.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "engine/core/json.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch.h"
+#include "tests/unit/input/made.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Stage : public testing::Test {
+ protected:
+  Stage() {
+    write_file(data_ / "a" / "1.jpg", "one");
+    write_file(data_ / "labels.csv", std::string(3 << 20, 'x'));
+    write_file(data_ / ".hidden", "no");
+  }
+  static bool is_whole(const fs::path& folder) {
+    return read_text(folder / "a" / "1.jpg") == "one" &&
+           read_text(folder / "labels.csv") == std::string(3 << 20, 'x') &&
+           !fs::exists(folder / ".hidden");
+  }
+  std::size_t folders() const {
+    std::size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(into_)) count += entry.is_directory();
+    return count;
+  }
+
+  Scratch scratch_;
+  fs::path data_ = scratch_.path() / "pets", into_ = scratch_.path() / "fast" / "deep";
+};
+
+TEST_F(Stage, CopiesOnceAndFindsItThen) {
+  const StagedData first = stage_data(data_, into_, true);
+  EXPECT_TRUE(first.copied);
+  EXPECT_TRUE(is_whole(first.folder));
+  EXPECT_EQ(first.bytes, (3U << 20) + 3);
+  EXPECT_TRUE(first.folder.filename().string().starts_with("pets-"));
+  const StagedData second = stage_data(data_, into_, true);
+  EXPECT_FALSE(second.copied);
+  EXPECT_EQ(second.folder, first.folder);
+}
+
+TEST_F(Stage, AChangedSetIsAnotherCopy) {
+  const StagedData first = stage_data(data_, into_, true);
+  write_file(data_ / "a" / "2.jpg", "two");
+  const StagedData second = stage_data(data_, into_, true);
+  EXPECT_TRUE(second.copied);
+  EXPECT_NE(second.folder, first.folder);
+}
+
+TEST_F(Stage, ManyAtOnceMakeOneCopy) {
+  std::vector<StagedData> staged(6);
+  std::vector<std::thread> threads;
+  for (StagedData& mine : staged) {
+    threads.emplace_back([&] { mine = stage_data(data_, into_, true); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int copied = 0;
+  for (const StagedData& mine : staged) {
+    copied += mine.copied;
+    EXPECT_TRUE(is_whole(mine.folder));
+  }
+  EXPECT_EQ(copied, 1);
+  EXPECT_EQ(folders(), 1U);
+}
+
+TEST_F(Stage, WhatAKilledJobLeftIsCleared) {
+  const fs::path target = stage_data(data_, into_, true).folder;
+  const fs::path half = into_ / ("." + target.filename().string() + ".tmp");
+  fs::rename(target, half);
+  fs::remove(half / "labels.csv");
+  const StagedData again = stage_data(data_, into_, true);
+  EXPECT_TRUE(again.copied);
+  EXPECT_TRUE(is_whole(again.folder));
+  EXPECT_EQ(folders(), 1U);
+}
+
+TEST_F(Stage, AChangedCopyIsRefused) {
+  const fs::path target = stage_data(data_, into_, true).folder;
+  write_file(target / "a" / "1.jpg", "two");
+  EXPECT_FALSE(stage_data(data_, into_, false).copied);  // sizes agree
+  const auto expect_refused = [&](bool verify) {
+    expect_error(ErrorKind::input, {"no longer what was staged", "a/1.jpg", "remove"},
+                 [&] { stage_data(data_, into_, verify); });
+  };
+  expect_refused(true);
+  write_file(target / "a" / "1.jpg", "three");
+  expect_refused(false);
+}
+
+TEST_F(Stage, PlacesThatCannotBe) {
+  expect_error(ErrorKind::usage, {"its own folder", "--stage"},
+               [&] { stage_data(data_, data_ / "copy", true); });
+  write_file(scratch_.path() / "file", "");
+  expect_error(ErrorKind::input, {"file"},
+               [&] { stage_data(data_, scratch_.path() / "file" / "x", true); });
+  fs::create_directory(scratch_.path() / "empty");
+  expect_error(ErrorKind::input, {"no files to stage"},
+               [&] { stage_data(scratch_.path() / "empty", into_, true); });
+}
+
+}  // namespace
+}  // namespace paceline

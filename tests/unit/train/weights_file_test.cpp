@@ -1,0 +1,106 @@
+// Weight files of all formats: recognised, refused for what they are, written into a program.
+#include "engine/train/weights_file.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch.h"
+
+namespace paceline {
+namespace {
+
+
+// Keeps what is written into it.
+class FakeProgram : public Program {
+ public:
+  void forward(const Batch&, Mode) override {}
+  void repeat_forward(int, int) override {}
+  void backward(int, int) override {}
+  void update(const UpdateRule&, std::size_t, std::size_t) override {}
+  LossSums take_sums() override { return {}; }
+  std::byte* parameters() override { return nullptr; }
+  std::byte* gradients() override { return nullptr; }
+  std::vector<double> read_parameter(int index) const override { return written.at(index); }
+  std::vector<double> read_gradient(int) const override { return {}; }
+  void write_parameter(int index, std::span<const double> values) override {
+    written[index].assign(values.begin(), values.end());
+  }
+  std::byte* statistics() override { return nullptr; }
+  std::vector<double> read_statistic(int index) const override { return averages.at(index); }
+  void write_statistic(int index, std::span<const double> values) override {
+    averages[index].assign(values.begin(), values.end());
+  }
+  std::vector<std::string> implementations() const override { return {}; }
+
+  std::map<int, std::vector<double>> written, averages;
+};
+
+Plan plan_of(std::vector<std::pair<std::string, std::vector<int>>> parameters) {
+  Plan plan;
+  for (auto& [name, shape] : parameters) {
+    ParameterInfo info;
+    info.name = name;
+    info.shape = shape;
+    plan.parameters.push_back(info);
+  }
+  return plan;
+}
+
+class WeightsFile : public ::testing::Test {
+ protected:
+  std::filesystem::path put(const std::string& name, const std::string& bytes) const {
+    std::ofstream(scratch_.path() / name, std::ios::binary) << bytes;
+    return scratch_.path() / name;
+  }
+  void expect_bad(const std::string& bytes, const std::string& part) const {
+    const auto file = put("weights", bytes);
+    expect_error(ErrorKind::input, {part, file.string()}, [&] { read_weights(file); });
+  }
+  const std::filesystem::path& folder() const { return scratch_.path(); }
+
+ private:
+  Scratch scratch_;
+};
+
+TEST_F(WeightsFile, OtherFilesAreCalledWhatTheyAre) {
+  expect_bad("", "is empty");
+  expect_bad("version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 3\n", "git-lfs");
+  expect_bad("<!DOCTYPE html><html></html>", "web page");
+  expect_bad(std::string("PK\x03\x04", 4) + "archive/data.pkl...", "zip archive");
+  expect_bad("\x80\x02}q", "pickle");
+  expect_bad("hello, world", "safetensors");
+  expect_error(ErrorKind::input, {"cannot be read", "nowhere.h5"},
+               [&] { read_weights(folder() / "nowhere.h5"); });
+  expect_error(ErrorKind::input, {"is a folder"}, [&] { read_weights(folder()); });
+}
+
+TEST_F(WeightsFile, ParametersAreWritten) {
+  const Plan plan = plan_of({{"dense/bias", {3}},
+                             {"conv1_conv/kernel", {1, 1, 2, 2}},
+                             {"conv1_conv/bias", {2}},
+                             {"dense/kernel", {2, 3}}});
+  write_safetensors(folder() / "w", {{"conv1.weight", {2, 2, 1, 1}, {1, 2, 3, 4}}});
+  FakeProgram program;
+  std::vector<std::string> notes;
+  load_weights(program, plan, folder() / "w", notes);
+  ASSERT_EQ(program.written.size(), 2U) << "the head keeps its values";
+  EXPECT_EQ(program.written.at(1), (std::vector<double>{1, 3, 2, 4}));
+  EXPECT_EQ(program.written.at(2), (std::vector<double>{0, 0}));
+  EXPECT_EQ(notes.size(), 2U);
+}
+
+TEST_F(WeightsFile, NothingIsWrittenWhereOneDoesNotFit) {
+  const Plan plan = plan_of({{"conv1_conv/kernel", {1, 1, 2, 2}}, {"conv1_bn/gamma", {2}}});
+  write_safetensors(folder() / "w", {{"conv1.weight", {2, 2, 1, 1}, {1, 2, 3, 4}}});
+  FakeProgram program;
+  std::vector<std::string> notes;
+  expect_error(ErrorKind::input, {"missing conv1_bn/gamma"},
+               [&] { load_weights(program, plan, folder() / "w", notes); });
+  EXPECT_TRUE(program.written.empty());
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,18 @@
+// ResNet-50 in the topology and with the layer names of Keras' applications, so that its weight
+// files fit: biased convolutions, batch_norm with epsilon 1.001e-5 and momentum 0.99, 7 x 7 / 2
+// stem with padding 3, 3 x 3 / 2 max pooling with padding 1. He et al., arXiv 1512.03385.
+#pragma once
+
+#include <string>
+
+#include "engine/plan/network.h"
+
+namespace paceline {
+
+// Stages and global average pooling; the head is the caller's. `variant` says where a stage's first
+// block strides: v1 in its first 1 x 1, as in the paper and in Keras; v1.5 in its 3 x 3, as in
+// torchvision. Throws usage for another.
+Network resnet50_without_top(const std::string& name, Shape sample, int classes,
+                             const std::string& variant);
+
+}  // namespace paceline
