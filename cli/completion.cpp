@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -15,7 +16,8 @@ namespace {
 struct Verb {
   std::string name, summary;
   std::vector<std::string> options;
-  std::vector<std::string> choices;  // values of positionals that have a fixed few
+  std::vector<std::string>
+      choices;  // verbs of this verb, values of positionals that have a fixed few
 
   std::string words() const { return join(options, " ") + " " + join(choices, " "); }
 };
@@ -28,6 +30,16 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   return split(type.substr(open + 1, close - open - 1), ',');
 }
 
+// A verb of a verb is offered as a choice, with its options.
+void add_inner(Verb& verb, const Verb& inner) {
+  verb.choices.push_back(inner.name);
+  for (const std::string& option : inner.options) {
+    if (std::find(verb.options.begin(), verb.options.end(), option) == verb.options.end()) {
+      verb.options.push_back(option);
+    }
+  }
+}
+
 std::vector<Verb> verbs_of(const CLI::App& app) {
   std::vector<Verb> verbs;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -38,6 +50,7 @@ std::vector<Verb> verbs_of(const CLI::App& app) {
       if (!option->get_positional()) continue;
       for (const std::string& choice : choices_of(*option)) verb.choices.push_back(choice);
     }
+    for (const Verb& inner : verbs_of(*sub)) add_inner(verb, inner);
     verbs.push_back(verb);
   }
   return verbs;

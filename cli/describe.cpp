@@ -8,28 +8,96 @@
 
 #include "cli/run.h"
 #include "cli/verb.h"
+#include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/device/table.h"
 #include "engine/plan/plan.h"
+#include "engine/train/memory_use.h"
 
 namespace paceline {
 
 namespace {
 
-std::size_t parameters_of(const Plan& plan, const Operation& op) {
+struct DescribeOptions {
+  std::string workload, variant, precision = "fp32";
+  int batch = 0;
+  bool json = false;
+};
+
+// The network layer by layer, and what a replica on the cpu device takes in memory: there some
+// layers are one operation.
+struct Description {
+  Workload workload;
+  Plan layers;
+  MemoryUse memory;
+};
+
+Point parameters_of(const DescribeOptions& options) {
+  Point parameters;
+  if (!options.variant.empty()) {
+    parameters.set("variant", parsed_value("variant", options.variant, "--variant"));
+  }
+  return parameters;
+}
+
+std::unique_ptr<Device> make_device(const std::string& precision) {
+  DeviceOptions options;
+  options.precision = precision;
+  const std::string name = precision == "fp64" ? "reference" : "cpu";
+  for (const auto& row : device_table()) {
+    if (name == row.name) return row.make(options);
+  }
+  throw Error(ErrorKind::usage, "device " + name + " is not built here", "",
+              "give another --precision");
+}
+
+Description describe(const DescribeOptions& options) {
+  Description description{make_workload(options.workload), {}, {}};
+  const Workload& workload = description.workload;
+  const Network network = network_of(workload, parameters_of(options));
+  const int batch = options.batch
+                        ? options.batch
+                        : static_cast<int>(*workload.defaults.integer("batch_per_replica"));
+  const std::unique_ptr<Device> device = make_device(options.precision);
+  description.layers = make_plan(network, batch, device->precision(), [](const Operation& op) {
+    return op.fused() ? Support::no("described layer by layer") : Support::yes();
+  });
+  const Plan plan = make_plan(network, batch, device->precision(),
+                              [&](const Operation& op) { return device->supports(op); });
+  const Optimizer optimizer = optimizer_of(workload.defaults.text("optimizer").value_or("adam"));
+  description.memory = memory_use(plan, optimizer, 0);
+  return description;
+}
+
+std::size_t elements_of(const std::vector<ParameterInfo>& arrays, std::initializer_list<int> of) {
   std::size_t count = 0;
-  for (const int index : {op.weight, op.bias}) {
-    if (index != kNone) count += plan.parameters[static_cast<std::size_t>(index)].elements;
+  for (const int index : of) {
+    if (index != kNone) count += arrays[static_cast<std::size_t>(index)].elements;
   }
   return count;
 }
 
-Json as_json(const Workload& workload, const Plan& plan) {
+std::size_t parameters_of(const Plan& plan, const Operation& op) {
+  return elements_of(plan.parameters, {op.weight, op.bias});
+}
+
+std::size_t statistics_of(const Plan& plan) {
+  std::size_t count = 0;
+  for (const ParameterInfo& info : plan.statistics) count += info.elements;
+  return count;
+}
+
+Json as_json(const Description& description) {
+  const Workload& workload = description.workload;
+  const Plan& plan = description.layers;
+  const MemoryUse& memory = description.memory;
   Json layers = Json::array();
   for (const Operation& op : plan.operations) {
     layers.push_back({{"name", op.name},
                       {"kind", name_of(op.kind)},
                       {"output", op.out.text()},
                       {"parameters", parameters_of(plan, op)},
+                      {"statistics", elements_of(plan.statistics, {op.mean, op.variance})},
                       {"forward_flops", forward_flops(op)},
                       {"backward_flops", backward_flops(op)}});
   }
@@ -37,31 +105,49 @@ Json as_json(const Workload& workload, const Plan& plan) {
           {"summary", workload.summary},
           {"batch_per_replica", plan.batch},
           {"parameters", plan.parameter_count},
+          {"statistics", statistics_of(plan)},
           {"gradient_bytes", plan.parameter_count * size_of(plan.real)},
           {"flops_per_sample", plan.flops_per_sample},
-          {"activation_bytes", plan.activation_bytes},
+          {"activation_bytes", memory.activations},
+          {"memory_bytes",
+           {{"activations", memory.activations},
+            {"parameters", memory.parameters},
+            {"gradients", memory.gradients},
+            {"moments", memory.moments},
+            {"statistics", memory.statistics},
+            {"total", memory.total()}}},
           {"train_samples", workload.train_samples},
           {"test_samples", workload.test_samples},
           {"layers", layers}};
 }
 
-void print_text(const Workload& workload, const Plan& plan) {
-  fmt::print("{}: {}\n\n", workload.name, workload.summary);
-  fmt::print("{:<24}{:<24}{:>14}{:>12}{:>16}\n", "layer", "kind", "output", "parameters",
+void print_layers(const Plan& plan) {
+  fmt::print("{:<24}{:<24}{:>16}{:>12}{:>16}\n", "layer", "kind", "output", "parameters",
              "forward FLOP");
   for (const Operation& op : plan.operations) {
     const std::size_t parameters = parameters_of(plan, op);
-    fmt::print("{:<24}{:<24}{:>14}{:>12}{:>16.0f}\n", op.name, name_of(op.kind), op.out.text(),
+    fmt::print("{:<24}{:<24}{:>16}{:>12}{:>16.0f}\n", op.name, name_of(op.kind), op.out.text(),
                parameters ? std::to_string(parameters) : "", forward_flops(op));
   }
-  const auto parameter_bytes = static_cast<double>(plan.parameter_count * size_of(plan.real));
+}
+
+void print_text(const Description& description, const std::string& precision) {
+  const Workload& workload = description.workload;
+  const Plan& plan = description.layers;
+  fmt::print("{}: {}\n\n", workload.name, workload.summary);
+  print_layers(plan);
+  const auto bytes = [](std::size_t count) { return format_bytes(static_cast<double>(count)); };
   fmt::print("\nparameters           {} ({}; the all-reduce moves as much a step)\n",
-             plan.parameter_count, format_bytes(parameter_bytes));
+             plan.parameter_count, bytes(plan.parameter_count * size_of(plan.real)));
+  if (!plan.statistics.empty()) {
+    fmt::print("running averages     {} (not trained, a replica's own)\n", statistics_of(plan));
+  }
   fmt::print("FLOP a sample        {:.3g} in a training step\n", plan.flops_per_sample);
-  fmt::print("activations          {} for a batch of {}\n",
-             format_bytes(static_cast<double>(plan.activation_bytes)), plan.batch);
-  fmt::print("data                 {}: {} training and {} test samples\n", workload.data_set,
-             workload.train_samples, workload.test_samples);
+  fmt::print("memory               {} ({}, batch {}, without the libraries' scratch)\n",
+             description.memory.text(), precision, plan.batch);
+  fmt::print("data                 {}: {} training and {} test samples\n",
+             workload.data_set.empty() ? "synthetic" : workload.data_set, workload.train_samples,
+             workload.test_samples);
   fmt::print("defaults             ");
   for (const auto& [name, value] : workload.defaults.values()) {
     fmt::print("{}={} ", name, to_text(value));
@@ -73,27 +159,25 @@ void print_text(const Workload& workload, const Plan& plan) {
 
 void add_describe(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("describe", "Layers, shapes, parameters, FLOPs, memory");
-  auto name = std::make_shared<std::string>();
-  auto batch = std::make_shared<int>(0);
-  auto json = std::make_shared<bool>(false);
-  verb->add_option("workload", *name, "see: paceline list workloads")->required();
-  verb->add_option("--batch-per-replica", *batch, "batch to plan memory for")
+  auto options = std::make_shared<DescribeOptions>();
+  verb->add_option("workload", options->workload, "see: paceline list workloads")->required();
+  verb->add_option("--batch-per-replica", options->batch, "batch to plan memory for")
       ->check(CLI::Range(1, 1 << 20));
-  verb->add_flag("--json", *json, "machine-readable");
-  verb->footer("Example:\n  paceline describe mnist-cnn");
-  verb->callback([name, batch, json, &action] {
-    action = [name, batch, json] {
-      const Workload workload = make_workload(*name);
-      const int samples =
-          *batch ? *batch : static_cast<int>(*workload.defaults.integer("batch_per_replica"));
-      const Plan plan = make_plan(workload.network, samples, DType::f32, [](const Operation& op) {
-        const bool plain = !op.fused();
-        return plain ? Support::yes() : Support::no("described layer by layer");
-      });
-      if (*json) {
-        fmt::print("{}\n", as_json(workload, plan).dump(2));
+  verb->add_option("--precision", options->precision, "to plan memory for: fp32, bf16 or fp64")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp64"}));
+  verb->add_option("--variant", options->variant, "of the network, where it has some");
+  verb->add_flag("--json", options->json, "machine-readable");
+  verb->footer(
+      "Examples:\n"
+      "  paceline describe mnist-cnn\n"
+      "  paceline describe resnet50-cassava --batch-per-replica 16 --precision bf16");
+  verb->callback([options, &action] {
+    action = [options] {
+      const Description description = describe(*options);
+      if (options->json) {
+        fmt::print("{}\n", as_json(description).dump(2));
       } else {
-        print_text(workload, plan);
+        print_text(description, options->precision);
       }
       return 0;
     };

@@ -16,43 +16,56 @@ constexpr char kFooter[] = R"(Examples:
   paceline train mnist-cnn --gpus 2 --backend mpi
   paceline sweep sweeps/quick.json --results results/local
   paceline report results/local/quick
+  paceline data make cassava --images 256 --out cassava-256
   paceline doctor
 
 Exit codes: 0 success, 1 a failed check or point, 64 wrong usage, 65 bad input, 70 internal,
 71 peer lost, 72 stall, 73 ranks disagree, 75 pre-empted. Docs: README.md)";
 
-// The verb that was named, or the program itself.
-const CLI::App& verb_of(const CLI::App& app, const std::vector<std::string>& command) {
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command.size() > 1 && command[1] == verb->get_name()) return *verb;
-  }
-  return app;
+std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-std::vector<std::string> known_words(const CLI::App& app, const CLI::App& verb) {
+// What was named so far: the program, a verb of it, a verb of that.
+struct Named {
+  const CLI::App* app;
+  std::string path = "paceline";
+  std::size_t words = 1;
+};
+
+Named verb_of(const CLI::App& app, const std::vector<std::string>& command) {
+  Named named{&app};
+  for (bool deeper = true; deeper && named.words < command.size();) {
+    deeper = false;
+    for (const CLI::App* verb : verbs_of(*named.app)) {
+      if (command[named.words] != verb->get_name()) continue;
+      named = {verb, named.path + " " + verb->get_name(), named.words + 1};
+      deeper = true;
+      break;
+    }
+  }
+  return named;
+}
+
+std::vector<std::string> known_words(const CLI::App& verb) {
   std::vector<std::string> words;
   for (const CLI::Option* option : verb.get_options()) {
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
   }
-  if (&verb == &app) {
-    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-      words.push_back(sub->get_name());
-    }
-  }
+  for (const CLI::App* sub : verbs_of(verb)) words.push_back(sub->get_name());
   return words;
 }
 
 // One line: the first word that is not known, with the nearest one, or what CLI11 says.
 std::string complaint(const CLI::App& app, const CLI::ParseError& error,
                       const std::vector<std::string>& command) {
-  const CLI::App& verb = verb_of(app, command);
-  const std::string help =
-      "see paceline " + (&verb == &app ? "" : verb.get_name() + " ") + "--help";
-  const std::vector<std::string> known = known_words(app, verb);
-  for (std::size_t i = 1; i < command.size(); ++i) {
+  const Named verb = verb_of(app, command);
+  const std::string help = "see " + verb.path + " --help";
+  const std::vector<std::string> known = known_words(*verb.app);
+  for (std::size_t i = verb.words; i < command.size(); ++i) {
     const std::string word = command[i].substr(0, command[i].find('='));
     const bool is_flag = word.starts_with("--") && word.size() > 2;
-    const bool is_verb = &verb == &app && i == 1 && !word.starts_with("-");
+    const bool is_verb = !verbs_of(*verb.app).empty() && i == verb.words && !word.starts_with("-");
     if (!is_flag && !is_verb) continue;
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;
     const auto near = paceline::nearest(word, known);
@@ -89,6 +102,7 @@ int run(int argc, char** argv) {
   paceline::add_train(app, action, command);
   paceline::add_bench(app, action, command);
   paceline::add_sweep(app, action);
+  paceline::add_data(app, action);
   paceline::add_report(app, action);
   paceline::add_doctor(app, action);
   paceline::add_completion(app, action);

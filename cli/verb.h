@@ -20,6 +20,7 @@ void add_describe(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_sweep(CLI::App& app, Action& action);
+void add_data(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);

@@ -5,6 +5,7 @@
 #include "engine/core/text.h"
 #include "engine/input/cifar10.h"
 #include "engine/input/image_files.h"
+#include "engine/input/synthetic_mark.h"
 #include "engine/input/tfds.h"
 
 namespace paceline {
@@ -59,7 +60,10 @@ ImageSet open_detected(const fs::path& folder, const ReadOptions& options) {
 }  // namespace
 
 ImageSet open_image_set(const fs::path& folder, const ReadOptions& options) try {
-  return open_detected(folder, options);
+  ImageSet set = open_detected(folder, options);
+  set.synthetic = has_synthetic_mark(folder);
+  if (set.synthetic) set.description_files.push_back(folder / kSyntheticMark);
+  return set;
 } catch (const fs::filesystem_error& error) {
   throw Error(ErrorKind::input, "cannot be read: " + error.code().message(), error.path1().string(),
               "check the path and its permissions");

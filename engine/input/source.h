@@ -56,6 +56,7 @@ struct ImageSet {
   std::map<std::string, std::shared_ptr<const SampleSource>> splits;
   std::map<std::string, std::string> absent;  // declared splits that cannot be read, and why
   std::vector<std::filesystem::path> description_files;  // dataset_info.json and the like
+  bool synthetic = false;  // made by us (synthetic_mark.h): records of runs on it say so
 
   // Throws input: the missing shard of an absent one, or the splits that there are.
   const std::shared_ptr<const SampleSource>& split(const std::string& split_name) const;

@@ -8,10 +8,12 @@ namespace paceline {
 
 std::string MemoryUse::text() const {
   const auto bytes = [](std::size_t count) { return format_bytes(static_cast<double>(count)); };
-  return fmt::format(
-      "{}: activations {}, parameters {}, gradients {}, moments {}, statistics {}, scratch {}",
-      bytes(total()), bytes(activations), bytes(parameters), bytes(gradients), bytes(moments),
-      bytes(statistics), bytes(scratch));
+  std::string text = fmt::format("{}: activations {}, parameters {}, gradients {}", bytes(total()),
+                                 bytes(activations), bytes(parameters), bytes(gradients));
+  if (moments > 0) text += ", moments " + bytes(moments);
+  if (statistics > 0) text += ", statistics " + bytes(statistics);
+  if (scratch > 0) text += ", scratch " + bytes(scratch);
+  return text;
 }
 
 MemoryUse memory_use(const Plan& plan, Optimizer optimizer, std::size_t scratch_bytes) {

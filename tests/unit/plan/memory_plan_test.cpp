@@ -37,6 +37,27 @@ std::size_t lower_bound(const std::vector<TensorInfo>& tensors) {
   return worst;
 }
 
+// What each operation touches at a time is alive then.
+void expect_alive_when_used(const Plan& plan) {
+  const int count = static_cast<int>(plan.operations.size());
+  const auto alive = [&](int tensor, int time, const Operation& op) {
+    if (tensor == kNone) return;
+    const TensorInfo& info = plan.tensors[static_cast<std::size_t>(tensor)];
+    EXPECT_TRUE(info.first <= time && time <= info.last) << info.name << " in " << op.text();
+  };
+  for (int i = 0; i < count; ++i) {
+    const Operation& op = plan.operations[static_cast<std::size_t>(i)];
+    const int back = 2 * count - 1 - i;
+    for (const int tensor : {op.input, op.input2, op.output, op.saved}) alive(tensor, i, op);
+    for (const int tensor : {op.saved, op.input_grad, op.input2_grad, op.output_grad}) {
+      alive(tensor, back, op);
+    }
+    if (op.keeps_input) alive(op.input, back, op);
+    if (op.keeps_output) alive(op.output, back, op);
+    if (op.branch) alive(op.input2, back, op);
+  }
+}
+
 TEST(MemoryPlan, RandomLivesNeverOverlap) {
   for (std::uint32_t round = 0; round < 200; ++round) {
     RandomSequence random(11, Stream::synthetic, round);
@@ -65,29 +86,51 @@ TEST(MemoryPlan, WorkloadsNeverOverlapFusedOrNot) {
   }
 }
 
-// What each operation touches at a time must be alive then: lives are not cut short.
+// Blocks with identities and down-sampling branches, in any order.
+Network random_resnet(std::uint32_t round) {
+  RandomSequence random(13, Stream::synthetic, round);
+  Network n("resnet" + std::to_string(round), {32, 32, 3}, 4);
+  n.conv(8, 3, 1, 1).batch_norm(1e-3, 0.9).relu();
+  int filters = 8;
+  for (std::uint32_t block = 0, blocks = 1 + random.below(6); block < blocks; ++block) {
+    const int start = n.last(), stride = 1 + static_cast<int>(random.below(2));
+    int other = start;
+    if (stride > 1) {
+      filters += 8;
+      n.conv(filters, 1, stride);
+      if (random.below(2)) n.batch_norm(1e-3, 0.9);
+      other = n.last();
+    }
+    n.from(start).conv(filters, 3, stride, 1).batch_norm(1e-3, 0.9).relu();
+    n.conv(filters, 3, 1, 1).batch_norm(1e-3, 0.9).add(other);
+    if (random.below(4)) n.relu();
+  }
+  n.global_average_pool().dense(4);
+  return n;
+}
+
+Support fuse_some(const Operation& op, std::uint32_t round) {
+  const bool refused = (op.branch && round % 2) || (op.add && round % 3 == 0);
+  return refused ? Support::no("not here") : Support::yes();
+}
+
+TEST(MemoryPlan, RandomResNetsNeverOverlap) {
+  for (std::uint32_t round = 0; round < 60; ++round) {
+    const Plan plan = make_plan(random_resnet(round), 3, DType::f32,
+                                [&](const Operation& op) { return fuse_some(op, round); });
+    expect_no_overlap(plan.tensors, plan.activation_bytes);
+    expect_alive_when_used(plan);
+  }
+}
+
+// Lives are not cut short.
 TEST(MemoryPlan, TensorsLiveWhileTheyAreUsed) {
   for (const auto& row : workload_table()) {
-    const Plan plan = make_plan(row.make().network, 64, DType::f32, [](const Operation& op) {
-      return op.fused() ? Support::no("no") : Support::yes();
-    });
-    const int count = static_cast<int>(plan.operations.size());
-    const auto alive = [&](int tensor, int time, const Operation& op) {
-      if (tensor == kNone) return;
-      const TensorInfo& info = plan.tensors[static_cast<std::size_t>(tensor)];
-      EXPECT_TRUE(info.first <= time && time <= info.last) << info.name << " in " << op.text();
-    };
-    for (int i = 0; i < count; ++i) {
-      const Operation& op = plan.operations[static_cast<std::size_t>(i)];
-      const int back = 2 * count - 1 - i;
-      alive(op.input, i, op);
-      alive(op.output, i, op);
-      alive(op.saved, i, op);
-      alive(op.saved, back, op);
-      alive(op.input_grad, back, op);
-      alive(op.output_grad, back, op);
-      if (op.keeps_input) alive(op.input, back, op);
-      if (op.keeps_output) alive(op.output, back, op);
+    for (const bool fusing : {false, true}) {
+      const Plan plan = make_plan(row.make().network, 64, DType::f32, [&](const Operation& op) {
+        return fusing || !op.fused() ? Support::yes() : Support::no("no");
+      });
+      expect_alive_when_used(plan);
     }
   }
 }

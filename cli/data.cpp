@@ -1,0 +1,239 @@
+// paceline data make|fetch|verify
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "cli/verb.h"
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+#include "engine/input/prepare/fetch.h"
+#include "engine/input/prepare/make.h"
+#include "engine/input/prepare/verify.h"
+#include "engine/launch/topology.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  paceline data make cassava --images 256 --out cassava-256
+  paceline data fetch cifar10 --out data --dry-run
+  paceline data fetch resnet50-imagenet --out weights
+  paceline data verify cassava-256
+
+Training never downloads. Downloads resume where they stopped, are checked by the published
+checksum, and go through $https_proxy. docs/data.md has sources, sizes and checksums.)";
+
+constexpr char kMakeFooter[] = R"(Examples:
+  paceline data make cassava --images 256 --out cassava-256
+  paceline data make cassava --images 5656 --test 1885 --threads 8 --out cassava-like
+  paceline data make cifar10 --images 50000 --test 10000 --out cifar10-like
+
+The same seed makes the same bytes, whatever the threads. The set is marked as synthetic.)";
+
+constexpr char kFetchFooter[] = R"(Examples:
+  paceline data fetch cifar10 --out data
+  paceline data fetch cassava --out data --tfrecord
+  paceline data fetch mnist --out data --mirror http://mirror.site/datasets
+  https_proxy=http://proxy.site:3128 paceline data fetch resnet50-imagenet --out weights)";
+
+constexpr char kVerifyFooter[] = R"(Examples:
+  paceline data verify data/cassava
+  paceline data verify data/cassava --threads 8 --json
+
+Exit code 0: whole; 1: something is wrong; 65: there is no data set.)";
+
+constexpr std::size_t kShownProblems = 20;
+
+struct DataArguments {
+  std::string make, fetch, verify, out, mirror;
+  std::int64_t images = 0, test = -1, shards = -1, seed = 1, size_min = 400, size_max = 800;
+  std::int64_t threads = 0, retries = 6, timeout = 60;
+  bool json = false, quiet = false, dry_run = false, tfrecord = false;
+};
+
+int threads_of(const DataArguments& a) {
+  return a.threads > 0 ? static_cast<int>(a.threads)
+                       : static_cast<int>(topology_of_machine().cpus.size());
+}
+
+[[noreturn]] void refuse_name(const std::string& name, const std::vector<std::string>& known) {
+  throw Error(ErrorKind::usage, "unknown data set \"" + name + "\"", "", suggestion(name, known));
+}
+
+int make(const DataArguments& a) {
+  const std::vector<std::string> known = {"cassava", "cifar10"};
+  if (std::find(known.begin(), known.end(), a.make) == known.end()) refuse_name(a.make, known);
+  MakeOptions options;
+  options.out = a.out;
+  options.images = static_cast<std::size_t>(a.images);
+  if (a.test >= 0) options.test = static_cast<std::size_t>(a.test);
+  if (a.shards >= 0) options.shards = static_cast<std::size_t>(a.shards);
+  options.seed = static_cast<std::uint64_t>(a.seed);
+  options.size_min = static_cast<int>(a.size_min);
+  options.size_max = static_cast<int>(a.size_max);
+  options.threads = threads_of(a);
+  options.quiet = a.quiet;
+  const double began = now_seconds();
+  const Made made = a.make == "cassava" ? make_cassava(options) : make_cifar10(options);
+  const double seconds = now_seconds() - began;
+  if (!a.quiet) {
+    fmt::print("{}: {} synthetic images, {}, in {} ({:.0f} images/s)\n", a.out, made.images,
+               format_bytes(static_cast<double>(made.bytes)), format_seconds(seconds),
+               static_cast<double>(made.images) / std::max(seconds, 1e-9));
+  }
+  return 0;
+}
+
+int fetch(const DataArguments& a) {
+  std::vector<std::string> known;
+  for (const PublishedSet& set : published_sets()) known.push_back(set.name);
+  const PublishedSet* set = find_published(a.fetch);
+  if (!set) refuse_name(a.fetch, known);
+  FetchOptions options;
+  options.out = a.out;
+  options.mirror = a.mirror;
+  options.tfrecord = a.tfrecord;
+  options.quiet = a.quiet;
+  options.retries = static_cast<int>(a.retries);
+  options.stalled_seconds = static_cast<int>(a.timeout);
+  options.threads = threads_of(a);
+  fmt::print("{}", describe_fetch(*set, options));
+  std::fflush(stdout);
+  if (a.dry_run) return 0;
+  fmt::print("{}\n", fetch_set(*set, options));
+  return 0;
+}
+
+Json json_of(const Verified& v) {
+  Json splits = Json::array();
+  for (const VerifiedSplit& split : v.splits) {
+    Json classes = Json::object();
+    for (std::size_t c = 0; c < v.classes.size(); ++c)
+      classes[v.classes[c]] = split.class_images[c];
+    splits.push_back({{"name", split.name},
+                      {"images", split.images},
+                      {"bad_images", split.bad},
+                      {"class_images", classes}});
+  }
+  return {{"name", v.name},
+          {"format", v.format},
+          {"synthetic", v.synthetic},
+          {"whole", v.whole()},
+          {"images", v.images},
+          {"bytes", v.bytes},
+          {"least_side_pixels", v.least_side},
+          {"most_side_pixels", v.most_side},
+          {"median_pixels", v.median_pixels},
+          {"seconds", v.seconds},
+          {"images_per_second", static_cast<double>(v.images) / std::max(v.seconds, 1e-9)},
+          {"splits", splits},
+          {"problems", v.problems},
+          {"more_problems", v.more_problems}};
+}
+
+void print_text(const Verified& v) {
+  fmt::print("{} ({}{})\n", v.name, v.format, v.synthetic ? ", synthetic" : "");
+  for (const VerifiedSplit& split : v.splits) {
+    std::vector<std::string> counts;
+    for (std::size_t c = 0; c < v.classes.size(); ++c) {
+      counts.push_back(fmt::format("{} {}", v.classes[c], split.class_images[c]));
+    }
+    fmt::print("  {:<11}{} images: {}{}\n", split.name, split.images, join(counts, ", "),
+               split.bad > 0 ? fmt::format("; {} bad", split.bad) : "");
+  }
+  const std::size_t shown = std::min(v.problems.size(), kShownProblems);
+  for (std::size_t i = 0; i < shown; ++i) fmt::print("  wrong: {}\n", v.problems[i]);
+  const std::size_t all = v.problems.size() + v.more_problems;
+  if (all > shown) fmt::print("  and {} more (--json has {})\n", all - shown, v.problems.size());
+  fmt::print("{}: {} good images of {} classes, sides of {} to {} pixels, {}, {:.0f} images/s\n",
+             v.whole() ? "whole" : fmt::format("{} wrong", all), v.images, v.classes.size(),
+             v.least_side, v.most_side, format_bytes(static_cast<double>(v.bytes)),
+             static_cast<double>(v.images) / std::max(v.seconds, 1e-9));
+}
+
+int verify(const DataArguments& a) {
+  const Verified verified = verify_folder(a.verify, threads_of(a), a.quiet || a.json);
+  if (a.json) {
+    fmt::print("{}\n", json_of(verified).dump(2));
+  } else {
+    print_text(verified);
+  }
+  return verified.whole() ? 0 : 1;
+}
+
+void add_common(CLI::App& verb, DataArguments& a) {
+  verb.add_option("--threads", a.threads, "threads that work; default: the CPUs of this process")
+      ->check(CLI::Range(1, 1024));
+  verb.add_flag("--quiet", a.quiet, "no progress");
+}
+
+void add_make(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& action) {
+  CLI::App* verb = data.add_subcommand("make", "Make a synthetic set in the format of a real one");
+  verb->add_option("set", a->make, "cassava or cifar10")->required();
+  verb->add_option("--images", a->images, "of the training split")->required();
+  verb->add_option("--out", a->out, "a new folder")->required();
+  verb->add_option("--test", a->test, "images of the test split (cassava: and of validation)")
+      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--seed", a->seed, "another seed, another set")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb->add_option("--shards", a->shards, "cassava: files of the training split (8)")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--size-min", a->size_min, "cassava: shortest side in pixels")
+      ->capture_default_str();
+  verb->add_option("--size-max", a->size_max, "cassava: longest side in pixels")
+      ->capture_default_str();
+  add_common(*verb, *a);
+  verb->footer(kMakeFooter);
+  verb->callback([a, &action] { action = [a] { return make(*a); }; });
+}
+
+void add_fetch(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& action) {
+  CLI::App* verb = data.add_subcommand("fetch", "Download a published set or weights");
+  verb->add_option("set", a->fetch, "mnist, cifar10, cassava or resnet50-imagenet")->required();
+  verb->add_option("--out", a->out, "folder to put it into")->required();
+  verb->add_option("--mirror", a->mirror, "take the files from this URL instead");
+  verb->add_flag("--dry-run", a->dry_run, "print URLs, sizes and checksums, download nothing");
+  verb->add_flag("--tfrecord", a->tfrecord,
+                 "cassava: write TFRecord shards from the class folders");
+  verb->add_option("--retries", a->retries, "after a failure of the network, with growing pauses")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  verb->add_option("--timeout", a->timeout, "seconds without a byte before that is one")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  add_common(*verb, *a);
+  verb->footer(kFetchFooter);
+  verb->callback([a, &action] { action = [a] { return fetch(*a); }; });
+}
+
+void add_verify(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& action) {
+  CLI::App* verb = data.add_subcommand("verify", "Check every record and image of a data set");
+  verb->add_option("DIR", a->verify, "folder of the set")->required();
+  verb->add_flag("--json", a->json, "machine-readable");
+  add_common(*verb, *a);
+  verb->footer(kVerifyFooter);
+  verb->callback([a, &action] { action = [a] { return verify(*a); }; });
+}
+
+}  // namespace
+
+void add_data(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<DataArguments>();
+  CLI::App* verb = app.add_subcommand("data", "Make, fetch or verify data sets and weights");
+  verb->require_subcommand(1);
+  verb->footer(kFooter);
+  add_make(*verb, arguments, action);
+  add_fetch(*verb, arguments, action);
+  add_verify(*verb, arguments, action);
+}
+
+}  // namespace paceline

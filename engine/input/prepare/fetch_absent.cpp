@@ -1,0 +1,14 @@
+// For a build without the libraries that downloads need.
+#include "engine/core/error.h"
+#include "engine/input/prepare/fetch.h"
+
+namespace paceline {
+
+std::string fetch_set(const PublishedSet& set, const FetchOptions& options) {
+  throw Error(ErrorKind::usage,
+              "this build cannot download: " PACELINE_FETCH_LACKS " not found when it was built",
+              "data fetch " + set.name,
+              "build with them, or download " + url_of(set.files[0], options) + " by hand");
+}
+
+}  // namespace paceline

@@ -1,0 +1,75 @@
+#include "engine/input/prepare/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "engine/core/terminal.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+using std::chrono::duration;
+
+constexpr duration<double> kOnTerminal(0.2), kElsewhere(10);
+
+std::string amount(double value, Progress::Unit unit) {
+  return unit == Progress::Unit::bytes ? format_bytes(value) : fmt::format("{:.0f}", value);
+}
+
+}  // namespace
+
+Progress::Progress(std::string what, double total, Unit unit, bool quiet, double before)
+    : what_(std::move(what)),
+      total_(total),
+      done_(before),
+      before_(before),
+      unit_(unit),
+      quiet_(quiet),
+      terminal_(is_terminal(STDERR_FILENO)),
+      began_(Clock::now()),
+      last_(began_) {}
+
+Progress::~Progress() {
+  if (terminal_ && shown_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::at(double done) {
+  const std::lock_guard lock(mutex_);
+  done_ = done;
+  const auto now = Clock::now();
+  if (quiet_ || now - last_ < (terminal_ ? kOnTerminal : kElsewhere)) return;
+  last_ = now;
+  show(now);
+}
+
+void Progress::add(double more) {
+  double done = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    done = done_ + more;
+    done_ = done;
+  }
+  at(done);
+}
+
+void Progress::show(Clock::time_point now) {
+  const double seconds = duration<double>(now - began_).count();
+  const double rate = (done_ - before_) / std::max(seconds, 1e-9);
+  std::string line = fmt::format("{}: {} of {} ({:.0f} %)", what_, amount(done_, unit_),
+                                 amount(total_, unit_), 100 * done_ / std::max(total_, 1.0));
+  if (rate > 0) {
+    line += fmt::format(", {}{}/s, about {} left", amount(rate, unit_),
+                        unit_ == Unit::images ? " images" : "",
+                        format_seconds(std::max(total_ - done_, 0.0) / rate));
+  }
+  fmt::print(stderr, "{}{}{}", terminal_ ? "\r" : "", line, terminal_ ? "\033[K" : "\n");
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+}  // namespace paceline

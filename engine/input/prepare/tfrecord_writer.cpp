@@ -1,0 +1,74 @@
+#include "engine/input/prepare/tfrecord_writer.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "engine/core/error.h"
+#include "engine/input/crc32c.h"
+#include "engine/input/example.pb.h"
+
+namespace paceline {
+
+static_assert(std::endian::native == std::endian::little, "numbers are written as they stand");
+
+namespace {
+
+template <typename T>
+void append(std::string& bytes, T number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+std::uint32_t masked(std::string_view data) {
+  return masked_crc32c(std::as_bytes(std::span(data.data(), data.size())));
+}
+
+[[noreturn]] void fail(const std::filesystem::path& file) {
+  throw Error(ErrorKind::input, std::string("cannot be written: ") + std::strerror(errno),
+              file.string(), "free some space or choose another folder");
+}
+
+}  // namespace
+
+TfRecordWriter::TfRecordWriter(const std::filesystem::path& file)
+    : file_(file), stream_(file, std::ios::binary | std::ios::trunc) {
+  if (!stream_) fail(file_);
+}
+
+void TfRecordWriter::write(std::string_view data) {
+  std::string head;
+  append<std::uint64_t>(head, data.size());
+  append(head, masked(head));
+  std::string tail;
+  append(tail, masked(data));
+  stream_ << head << data << tail;
+  if (!stream_) fail(file_);
+  bytes_ += data.size();
+}
+
+void TfRecordWriter::close() {
+  stream_.close();
+  if (!stream_) fail(file_);
+}
+
+std::string image_example(std::string_view image, const std::string& filename, std::int64_t label) {
+  wire::Example example;
+  auto& features = *example.mutable_features()->mutable_feature();
+  features["image"].mutable_bytes_list()->add_value(image.data(), image.size());
+  features["image/filename"].mutable_bytes_list()->add_value(filename);
+  features["label"].mutable_int64_list()->add_value(label);
+  // The order of a map's entries is otherwise another each time.
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    example.SerializeToCodedStream(&coded);
+  }
+  return bytes;
+}
+
+}  // namespace paceline

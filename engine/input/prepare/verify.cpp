@@ -1,0 +1,174 @@
+#include "engine/input/prepare/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/input/cifar10.h"
+#include "engine/input/dataset.h"
+#include "engine/input/image.h"
+#include "engine/input/image_files.h"
+#include "engine/input/prepare/progress.h"
+#include "engine/input/prepare/workers.h"
+#include "engine/input/source.h"
+#include "engine/input/tfds.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kBlock = 32;  // images that a thread takes at a time
+
+bool is_mnist(const fs::path& folder) {
+  for (const char* name : {"train-images-idx3-ubyte", "t10k-images-idx3-ubyte"}) {
+    if (fs::exists(folder / name) || fs::exists(folder / (std::string(name) + ".gz"))) return true;
+  }
+  return false;
+}
+
+bool is_image_set(const fs::path& folder) {
+  return !find_tfds(folder).empty() || !find_cifar10(folder).empty() ||
+         fs::exists(folder / "labels.csv") || has_class_folders(folder);
+}
+
+class Verifier {
+ public:
+  Verifier(const fs::path& folder, int threads, bool quiet)
+      : folder_(folder), threads_(threads), quiet_(quiet) {}
+
+  Verified run() {
+    const double began = now_seconds();
+    if (is_mnist(folder_)) {
+      guarded([&] { check_mnist(); });
+    } else {
+      // Without any of a set's files the caller is told what was looked for.
+      if (!fs::is_directory(folder_) || !is_image_set(folder_)) open_image_set(folder_);
+      guarded([&] { check_images(open_image_set(folder_)); });
+    }
+    summarise();
+    result_.seconds = now_seconds() - began;
+    return std::move(result_);
+  }
+
+ private:
+  void guarded(const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::input) throw;
+      problem(error.what());
+    }
+  }
+
+  void problem(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    if (result_.problems.size() < Verified::kMostProblems) {
+      result_.problems.push_back(line);
+    } else {
+      ++result_.more_problems;
+    }
+  }
+
+  void check_mnist() {
+    result_.name = "mnist";
+    result_.format = "IDX files";
+    const DatasetPair sets = load_mnist(folder_);
+    for (int digit = 0; digit < sets.train.classes; ++digit) {
+      result_.classes.push_back(std::to_string(digit));
+    }
+    for (const auto& [name, set] : {std::pair{"train", &sets.train}, {"test", &sets.test}}) {
+      VerifiedSplit split{name, set->samples, std::vector<std::size_t>(result_.classes.size()), 0};
+      for (const std::int32_t label : set->labels) {
+        ++split.class_images[static_cast<std::size_t>(label)];
+      }
+      result_.bytes += set->images.size();
+      sizes_.insert(sizes_.end(), set->samples, {set->width, set->height});
+      result_.splits.push_back(std::move(split));
+    }
+  }
+
+  void check_images(const ImageSet& set) {
+    result_.name = set.name;
+    result_.format = set.format;
+    result_.classes = set.classes;
+    result_.synthetic = set.synthetic;
+    for (const auto& [name, reason] : set.absent) problem(reason + " (data set " + set.name + ")");
+    std::size_t images = 0;
+    for (const auto& [name, source] : set.splits) images += source->samples();
+    Progress progress("checked", static_cast<double>(images), Progress::Unit::images, quiet_);
+    for (const auto& [name, source] : set.splits) {
+      VerifiedSplit split{name, source->samples(), std::vector<std::size_t>(set.classes.size()), 0};
+      work_on((source->samples() + kBlock - 1) / kBlock, threads_,
+              [&](std::size_t block) { check_block(*source, block * kBlock, split, progress); });
+      result_.splits.push_back(std::move(split));
+    }
+  }
+
+  void check_block(const SampleSource& source, std::size_t first, VerifiedSplit& split,
+                   Progress& progress) {
+    const std::size_t last = std::min(first + kBlock, source.samples());
+    ImageDecoder decoder;
+    EncodedSample sample;
+    Image image;
+    for (std::size_t i = first; i < last; ++i) {
+      try {
+        source.read(i, sample);
+        if (sample.height == 0) {
+          decoder.decode(sample.image, 3, image, [&] { return source.where(i); });
+        } else {
+          image.height = sample.height;
+          image.width = sample.width;
+        }
+        count(split, sample, image);
+      } catch (const Error& error) {
+        problem(split.name + ": " + error.what());
+        const std::lock_guard lock(mutex_);
+        ++split.bad;
+      }
+    }
+    progress.add(static_cast<double>(last - first));
+  }
+
+  void count(VerifiedSplit& split, const EncodedSample& sample, const Image& image) {
+    const std::lock_guard lock(mutex_);
+    ++split.class_images.at(static_cast<std::size_t>(sample.label));
+    result_.bytes += sample.image.size();
+    sizes_.emplace_back(image.width, image.height);
+  }
+
+  void summarise() {
+    result_.images = sizes_.size();
+    std::sort(result_.problems.begin(), result_.problems.end());
+    if (sizes_.empty()) return;
+    std::vector<std::size_t> pixels;
+    result_.least_side = std::min(sizes_[0].first, sizes_[0].second);
+    for (const auto& [width, height] : sizes_) {
+      result_.least_side = std::min({result_.least_side, width, height});
+      result_.most_side = std::max({result_.most_side, width, height});
+      pixels.push_back(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+    }
+    const auto middle = pixels.begin() + static_cast<std::ptrdiff_t>(pixels.size() / 2);
+    std::nth_element(pixels.begin(), middle, pixels.end());
+    result_.median_pixels = *middle;
+  }
+
+  const fs::path& folder_;
+  int threads_;
+  bool quiet_;
+  std::mutex mutex_;
+  std::vector<std::pair<int, int>> sizes_;  // width, height
+  Verified result_;
+};
+
+}  // namespace
+
+Verified verify_folder(const fs::path& folder, int threads, bool quiet) {
+  return Verifier(folder, threads, quiet).run();
+}
+
+}  // namespace paceline

@@ -1,0 +1,158 @@
+// `paceline data`: sets made, fetched and verified as a user does, and what goes wrong on the way.
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/cli/paceline.h"
+#include "tests/support/http_server.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+namespace fs = std::filesystem;
+
+const std::string kMake = "data make cassava --images 12 --size-min 40 --size-max 60 --out ";
+const char* const kMnist[] = {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
+                              "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
+
+class CliData : public testing::Cli {
+ protected:
+  std::map<std::string, HttpServer::File> mnist() const {
+    std::map<std::string, HttpServer::File> files;
+    for (const char* name : kMnist) {
+      files[name] = {text_of(fs::path(PACELINE_SOURCE_DIR "/data/mnist") / name)};
+    }
+    return files;
+  }
+
+  bool can_fetch() const {
+    return !contains(
+        paceline("data fetch mnist --out x --mirror http://127.0.0.1:1 --retries 0").err,
+        "this build cannot download");
+  }
+
+  std::string fetch_from(const HttpServer& server) const {
+    return "data fetch mnist --out got --mirror " + server.url();
+  }
+};
+
+TEST_F(CliData, MadeThenVerified) {
+  const Ran made = paceline(kMake + "'a set'");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_TRUE(contains(made.out, "20 synthetic images")) << made.out;
+  const Ran text = paceline("data verify 'a set'");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_TRUE(contains(text.out, "synthetic") && contains(text.out, "whole: 20 good images"))
+      << text.out;
+  const Ran ran = paceline("data verify 'a set' --json --threads 2");
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json.at("whole"), true);
+  EXPECT_EQ(json.at("synthetic"), true);
+  EXPECT_EQ(json.at("splits").size(), 3U);
+  EXPECT_EQ(ran.err, "");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1) << "something was left behind";
+}
+
+TEST_F(CliData, DamageIsExitCodeOne) {
+  ASSERT_EQ(paceline(kMake + "set --quiet").code, 0);
+  const Ran ran = shell(
+      "printf X | dd of=set/cassava-train.tfrecord-00002-of-00008 bs=1 seek=300 conv=notrunc "
+      "2> /dev/null; paceline data verify set");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(contains(ran.out, "wrong: train: ") && contains(ran.out, "00002-of-00008, record 0"))
+      << ran.out;
+}
+
+TEST_F(CliData, WhatCannotBeMade) {
+  expect_refused("data make casava --images 1 --out x", 64, {"\"casava\"", "\"cassava\"?"});
+  expect_refused("data make cassava --out x", 64, {"--images is required", "paceline data make"});
+  expect_refused("data make cassava --images 0 --out x", 64, {"--images", "1 image at least"});
+  expect_refused("data make cassava --images 5 --out x --size-min 0", 64, {"--size-min"});
+  expect_refused("data make cassava --images 5 --out x --shards 6", 64, {"6 shards for 5 images"});
+  expect_refused("data make cassava --images 99999999999 --out x", 64, {"--images"});
+  std::ofstream(folder() / "file") << "mine";
+  expect_refused(kMake + "file", 64, {"not empty", "--out"});
+  expect_refused(kMake + "file/below", 65, {"file"});
+  expect_refused(kMake + ".", 64, {"not empty"});
+  EXPECT_EQ(text_of(folder() / "file"), "mine");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1) << "something was left behind";
+}
+
+TEST_F(CliData, AFullDisk) {
+  const Ran ran = shell("ulimit -f 20; trap '' XFSZ; paceline " + kMake + "set --shards 1");
+  EXPECT_EQ(ran.code, 65) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "cannot be written") && contains(ran.err, "cassava-train"))
+      << ran.err;
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 0) << "something was left behind";
+}
+
+TEST_F(CliData, NothingToVerify) {
+  expect_refused("data verify no/such", 65, {"no/such"});
+  expect_refused("data verify .", 65, {"no data set", "dataset_info.json"});
+}
+
+TEST_F(CliData, NestedVerbsHaveHelpAndNearestNames) {
+  expect_refused("data", 64, {"paceline data --help"});
+  expect_refused("data fech mnist", 64, {"unknown verb fech", "did you mean fetch?"});
+  expect_refused("data fetch mnist --out x --miror y", 64, {"--miror", "did you mean --mirror?"});
+  for (const char* verb : {"make", "fetch", "verify"}) {
+    const Ran ran = paceline(std::string("data ") + verb + " --help");
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_TRUE(contains(ran.out, std::string("  paceline data ") + verb)) << ran.out;
+  }
+  const Ran offered = shell(
+      "source <(paceline completion bash); COMP_WORDS=(paceline data ve); COMP_CWORD=2; _paceline; "
+      "echo \"${COMPREPLY[*]}\"");
+  EXPECT_EQ(offered.out, "verify\n");
+}
+
+TEST_F(CliData, ADryRunSaysWhatWouldCome) {
+  const Ran ran = paceline("data fetch cassava --out x --dry-run --mirror http://mirror.site/");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  for (const char* part :
+       {"http://mirror.site/cassavaleafdata.zip", "1354096203 bytes", "sha256 8ae6"}) {
+    EXPECT_TRUE(contains(ran.out, part)) << ran.out;
+  }
+  EXPECT_FALSE(fs::exists(folder() / "x"));
+  expect_refused("data fetch cifar --out x --dry-run", 64, {"\"cifar\"", "\"cifar10\"?"});
+  expect_refused("data fetch mnist --out x --dry-run --tfrecord", 64, {"--tfrecord"});
+}
+
+TEST_F(CliData, MnistFromAMirrorThatBreaksOff) {
+  if (!can_fetch()) GTEST_SKIP() << "this build cannot download";
+  auto files = mnist();
+  files[kMnist[0]].cuts = {5'000'000};
+  HttpServer server(files);
+  const Ran first = paceline(fetch_from(server) + " --retries 0");
+  EXPECT_EQ(first.code, 65);
+  EXPECT_TRUE(contains(first.err, "5000000 of 9912422 bytes")) << first.err;
+  const Ran second = paceline(fetch_from(server));
+  EXPECT_EQ(second.code, 0) << second.err;
+  EXPECT_EQ(server.requests().at(1), std::string(kMnist[0]) + " from 5000000");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder() / "got"), {}), 4);
+  EXPECT_EQ(paceline("data verify got").code, 0);
+}
+
+TEST_F(CliData, AMirrorWithOtherBytes) {
+  if (!can_fetch()) GTEST_SKIP() << "this build cannot download";
+  auto files = mnist();
+  files[kMnist[0]].body[1000] ^= 1;
+  HttpServer server(files);
+  const Ran ran = paceline(fetch_from(server));
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_TRUE(contains(ran.err, "sha256 differs") && contains(ran.err, kMnist[0])) << ran.err;
+  EXPECT_FALSE(fs::exists(folder() / "got" / kMnist[0]));
+}
+
+TEST_F(CliData, AProxyOfTheEnvironmentIsUsed) {
+  if (!can_fetch()) GTEST_SKIP() << "this build cannot download";
+  const std::map<std::string, HttpServer::File> none;
+  HttpServer proxy(none);
+  const Ran ran = shell("http_proxy=" + proxy.url() +
+                        " paceline data fetch mnist --out got --mirror http://mirror.invalid/x");
+  EXPECT_EQ(ran.code, 65) << ran.err;
+  ASSERT_EQ(proxy.requests().size(), 1U) << "the request went to the proxy";
+}
+
+}  // namespace
+}  // namespace paceline
