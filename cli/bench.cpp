@@ -31,6 +31,10 @@ namespace paceline {
 
 namespace {
 
+constexpr char kVerbFooter[] = R"(Examples:
+  paceline bench allreduce --gpus 2 --backend mpi
+  paceline bench input --data cassava)";
+
 constexpr char kFooter[] = R"(Examples:
   paceline bench allreduce --gpus 2 --backend mpi
   paceline bench allreduce --gpus 2 --backend gloo --sizes 4K,1M,16M --record gloo.json
@@ -43,7 +47,7 @@ all at once. "times it" is how many times faster than the library's own all-redu
 and G (powers of 1024).)";
 
 struct BenchArguments {
-  std::string what, backend, cpus_per_task, gpus, nodes;
+  std::string backend, cpus_per_task, gpus, nodes;
   std::string least = "4", most = "64M", sizes, like, dtype = "f32", record;
   double bucket_mb = 8, last_bucket_mb = 1;
   std::int64_t step_factor = 4, iterations = 0, warmup = 3, rounds = 5;
@@ -293,9 +297,13 @@ int bench(const BenchArguments& arguments, const std::vector<std::string>& comma
 }  // namespace
 
 void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& command) {
-  CLI::App* verb = app.add_subcommand("bench", "Measure a collective beside memcpy and MPI's own");
+  CLI::App* bench_verb = app.add_subcommand("bench", "Measure all-reduce, or input, by itself");
+  bench_verb->require_subcommand(1);
+  bench_verb->footer(kVerbFooter);
+  add_bench_input(*bench_verb, action);
+  CLI::App* verb =
+      bench_verb->add_subcommand("allreduce", "A collective beside memcpy and MPI's own");
   auto a = std::make_shared<BenchArguments>();
-  verb->add_option("what", a->what, "allreduce")->required()->check(CLI::IsMember({"allreduce"}));
   verb->add_option("--gpus", a->gpus, "replicas in all");
   verb->add_option("--nodes", a->nodes, "nodes that the replicas are spread over");
   verb->add_option("--backend", a->backend, "see: paceline list backends");

@@ -24,8 +24,8 @@ namespace {
 
 constexpr char kFooter[] = R"(Examples:
   paceline data make cassava --images 256 --out cassava-256
-  paceline data fetch cifar10 --out data --dry-run
-  paceline data fetch resnet50-imagenet --out weights
+  paceline data fetch cifar10 --out data/cifar10 --dry-run
+  paceline data fetch resnet50-imagenet --out data/resnet50-imagenet
   paceline data verify cassava-256
 
 Training never downloads. Downloads resume where they stopped, are checked by the published
@@ -39,10 +39,12 @@ constexpr char kMakeFooter[] = R"(Examples:
 The same seed makes the same bytes, whatever the threads. The set is marked as synthetic.)";
 
 constexpr char kFetchFooter[] = R"(Examples:
-  paceline data fetch cifar10 --out data
-  paceline data fetch cassava --out data --tfrecord
-  paceline data fetch mnist --out data --mirror http://mirror.site/datasets
-  https_proxy=http://proxy.site:3128 paceline data fetch resnet50-imagenet --out weights)";
+  paceline data fetch cifar10 --out data/cifar10
+  paceline data fetch cassava --out data/cassava --tfrecord
+  paceline data fetch mnist --out data/mnist --mirror http://mirror.site/datasets
+  https_proxy=http://proxy.site:3128 paceline data fetch resnet50-imagenet --out data/resnet50-imagenet
+
+Training looks for data in $PACELINE_DATA/NAME and ./data/NAME unless --data says where.)";
 
 constexpr char kVerifyFooter[] = R"(Examples:
   paceline data verify data/cassava

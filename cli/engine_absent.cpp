@@ -28,7 +28,10 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>&) {
 }
 
 void add_bench(CLI::App& app, Action& action, const std::vector<std::string>&) {
-  add_absent(app, action, "bench", "Measure a collective (not in this build)");
+  CLI::App* bench = app.add_subcommand("bench", "Measure input by itself");
+  bench->require_subcommand(1);
+  add_bench_input(*bench, action);
+  add_absent(*bench, action, "allreduce", "Measure a collective (not in this build)");
 }
 
 void add_describe(CLI::App& app, Action& action) {

@@ -21,6 +21,7 @@
 #include "engine/device/table.h"
 #include "engine/input/page_cache.h"
 #include "engine/input/stage.h"
+#include "engine/input/synthetic_mark.h"
 #include "engine/launch/affinity.h"
 #include "engine/launch/status.h"
 #include "engine/train/session.h"
@@ -135,6 +136,7 @@ class Run {
     const InputPlaces& places = request_.places;
     std::filesystem::path folder = find_data_folder(workload_.data_set, places.data);
     facts_.resident_share = resident_share(folder);
+    facts_.synthetic = has_synthetic_mark(folder);
     if (!places.stage.empty()) folder = stage(folder);
     facts_.input = input_options(request_.parameters, places, layout_, threads_);
     data_ = workload_.load(folder, facts_.input);

@@ -19,6 +19,8 @@ void add_describe(CLI::App& app, Action& action);
 // `command` is the whole command line, kept for records and for the ranks that are started.
 void add_train(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& command);
+// `bench` is the verb of that name.
+void add_bench_input(CLI::App& bench, Action& action);
 void add_sweep(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);

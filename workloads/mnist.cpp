@@ -1,24 +1,18 @@
 #include "workloads/mnist.h"
 
-#include "engine/input/tfds.h"
-
 namespace paceline {
 
 namespace {
 
-// The four IDX files, or TFDS's data set.
-bool is_tfds(const std::filesystem::path& folder) {
-  return !has_mnist_files(folder) && !find_tfds(folder).empty();
-}
-
+// The four IDX files, or any image set with splits train and test (TFDS's, for example).
 DatasetPair load(const std::filesystem::path& folder, const InputOptions& options) {
-  if (!is_tfds(folder)) return load_mnist(folder);
+  if (!is_image_set(folder)) return load_mnist(folder);
   return load_images(open_image_set(folder, options.reading), "train", "test", {28, 28, 1},
                      options);
 }
 
 std::string hash(const std::filesystem::path& folder) {
-  return is_tfds(folder) ? image_set_hash(folder) : mnist_hash(folder);
+  return is_image_set(folder) ? image_set_hash(folder) : mnist_hash(folder);
 }
 
 }  // namespace

@@ -92,12 +92,6 @@ Dataset random_split(const std::string& name, const Dataset& like, std::size_t s
 
 }  // namespace
 
-bool has_mnist_files(const fs::path& folder) {
-  return std::any_of(kMnistFiles.begin(), kMnistFiles.end(), [&](const char* name) {
-    return fs::exists(folder / name) || fs::exists(folder / (std::string(name) + ".gz"));
-  });
-}
-
 DatasetPair load_mnist(const fs::path& folder) {
   DatasetPair pair;
   pair.train = read_split(folder, "mnist train", kMnistFiles[0], kMnistFiles[1]);

@@ -60,8 +60,6 @@ struct DatasetPair {
 // The four IDX files, .gz or not, below `folder`. Throws input with the file: missing, damaged,
 // counts of images and labels differ, labels out of range.
 DatasetPair load_mnist(const std::filesystem::path& folder);
-// Whether one of the four is there.
-bool has_mnist_files(const std::filesystem::path& folder);
 // The hash alone, without reading the samples.
 std::string mnist_hash(const std::filesystem::path& folder);
 

@@ -55,6 +55,7 @@ InputCounts& InputCounts::operator+=(const InputCounts& other) {
   fetched += other.fetched;
   from_cache += other.from_cache;
   decoded += other.decoded;
+  source_pixels += other.source_pixels;
   read_bytes += other.read_bytes;
   decoded_bytes += other.decoded_bytes;
   return *this;
@@ -157,6 +158,8 @@ void ImageStore::decode(std::size_t i, void* out, Worker& worker) {
   }
   const Stopwatch watch(worker.counts.resize_seconds);
   ++worker.counts.decoded;
+  worker.counts.source_pixels +=
+      static_cast<std::size_t>(image.height) * static_cast<std::size_t>(image.width);
   worker.counts.decoded_bytes += image_bytes();
   const bool fits = image.height == size_.height && image.width == size_.width;
   if (options_.type == DType::f32) {

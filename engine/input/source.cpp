@@ -59,6 +59,13 @@ ImageSet open_detected(const fs::path& folder, const ReadOptions& options) {
 
 }  // namespace
 
+bool is_image_set(const fs::path& folder) try {
+  return !find_tfds(folder).empty() || !find_cifar10(folder).empty() ||
+         fs::exists(folder / "labels.csv") || has_class_folders(folder);
+} catch (const std::exception&) {
+  return true;  // opening it will say what is wrong
+}
+
 ImageSet open_image_set(const fs::path& folder, const ReadOptions& options) try {
   ImageSet set = open_detected(folder, options);
   set.synthetic = has_synthetic_mark(folder);

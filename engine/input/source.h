@@ -63,6 +63,9 @@ struct ImageSet {
   std::string hash() const;  // of all splits and the class names
 };
 
+// Whether open_image_set() would find something to open here.
+bool is_image_set(const std::filesystem::path& folder);
+
 // Looks at the folder, and says what it looked for where it finds nothing. In order: TFDS
 // (dataset_info.json here or in the one version folder below), CIFAR-10 binary, labels.csv, class
 // folders. A set without a test split of its own gives the last fifth of each class to "test".

@@ -96,8 +96,14 @@ class Planner {
   TensorInfo& tensor(int index) { return plan_.tensors[static_cast<std::size_t>(index)]; }
   int backward_time(int operation) const { return 2 * count_ - 1 - operation; }
 
-  DType type_of(const Shape& shape) const {
-    return shape.height == 1 && shape.width == 1 ? plan_.real : plan_.activation;
+  // Planes keep their type through whatever goes over them.
+  DType output_type(const Operation& op) {
+    if (op.kind == OpKind::dense || op.kind == OpKind::average_pool ||
+        op.kind == OpKind::softmax_cross_entropy) {
+      return plan_.real;
+    }
+    const bool starts = op.input == kNone || op.kind == OpKind::conv;
+    return starts ? plan_.activation : tensor(op.input).type;
   }
 
   int add(const std::string& name, const Shape& shape, DType type, int first, int last) {
@@ -126,7 +132,7 @@ class Planner {
       live_until(op.input2, op.branch ? backward_time(i) : i);
       if (wants_gradient_[static_cast<std::size_t>(op.from2)]) wants_gradient_.back() = true;
     }
-    op.output = add(op.name, op.out, type_of(op.out), i, op.keeps_output ? backward_time(i) : i);
+    op.output = add(op.name, op.out, output_type(op), i, op.keeps_output ? backward_time(i) : i);
     if (op.kind == OpKind::max_pool || op.kind == OpKind::dropout || op.pool > 0) {
       op.saved = add(op.name + ".saved", op.out, DType::u8, i, backward_time(i));
     } else if (op.kind == OpKind::batch_norm && op.relu) {

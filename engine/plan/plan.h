@@ -115,8 +115,8 @@ struct Plan {
   Shape sample;
   int classes = 0;
   int batch = 0;            // samples of a replica in a step, at most
-  DType real = DType::f32;  // of parameters, their gradients, statistics, vectors and the loss
-  DType activation = DType::f32;  // of tensors with height and width, and of their gradients
+  DType real = DType::f32;  // of parameters, their gradients, statistics, dense layers and the loss
+  DType activation = DType::f32;  // of the sample and of planes, and of their gradients
   std::vector<Operation> operations;
   std::vector<TensorInfo> tensors;
   std::vector<ParameterInfo> parameters;  // in arena order

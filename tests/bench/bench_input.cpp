@@ -1,13 +1,19 @@
 // From files to staged batches, on MNIST's own files: IDX with and without gzip, the order of an
-// epoch, a rank's samples of each step, and the feeder inline and with an input thread.
+// epoch, a rank's samples of each step, and the feeder inline and with an input thread; then JPEGs,
+// decoded and resized beside libjpeg-turbo alone.
 #include <zlib.h>
 
+#include <cmath>
 #include <string>
 
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "engine/core/random.h"
 #include "engine/input/feeder.h"
 #include "engine/input/idx.h"
+#include "engine/input/image.h"
+#include "engine/input/resize.h"
+#include "tests/bench/jpeg_bound.h"
 #include "tests/bench/main.h"
 #include "tests/bench/turns.h"
 
@@ -114,9 +120,60 @@ void feeder(benchmark::State& state) {
   set_items(state, batch);
 }
 
+// A photograph's worth of detail, side x side.
+std::string photograph(int side) {
+  std::vector<std::uint8_t> pixels;
+  RandomSequence random(1, Stream::synthetic, 0);
+  for (int y = 0; y < side; ++y) {
+    for (int x = 0; x < side; ++x) {
+      for (int c = 0; c < 3; ++c) {
+        const double wave = std::sin(0.05 * x * (c + 1)) * std::cos(0.04 * y);
+        pixels.push_back(static_cast<std::uint8_t>(120 + 90 * wave + random.below(30)));
+      }
+    }
+  }
+  return encoded_jpeg(pixels, side, side);
+}
+
+// The argument is the side. Beside libjpeg-turbo alone, which keeps its object as we do.
+void decode(benchmark::State& state) {
+  const std::string jpeg = photograph(static_cast<int>(state.range(0)));
+  JpegBound bound(jpeg);
+  ImageDecoder decoder;
+  Image image;
+  take_turns(
+      state, [&] { decoder.decode(jpeg, 3, image, [] { return "photograph"; }); }, 1, bound);
+  set_items(state, 1);
+}
+
+// To 300 x 300, as one thread of input does with every image: decode, resize, round.
+void decode_and_resize(benchmark::State& state) {
+  constexpr int kSide = 300;
+  const std::string jpeg = photograph(static_cast<int>(state.range(0)));
+  JpegBound bound(jpeg);
+  ImageDecoder decoder;
+  Resizer resizer;
+  Image image;
+  std::vector<std::uint8_t> out(std::size_t{3} * kSide * kSide);
+  take_turns(
+      state,
+      [&] {
+        decoder.decode(jpeg, 3, image, [] { return "photograph"; });
+        resizer.resize(image, kSide, kSide, out.data());
+      },
+      1, bound);
+  set_items(state, 1);
+}
+
 }  // namespace
 
 void register_benchmarks() {
+  benchmark::RegisterBenchmark("decode", decode)->Arg(300)->Arg(500)->Arg(800)->UseManualTime();
+  benchmark::RegisterBenchmark("decode_and_resize", decode_and_resize)
+      ->Arg(300)
+      ->Arg(500)
+      ->Arg(800)
+      ->UseManualTime();
   benchmark::RegisterBenchmark("idx_gzip", idx_gzip)->UseManualTime();
   benchmark::RegisterBenchmark("idx_parse", idx_parse)->UseManualTime();
   benchmark::RegisterBenchmark("order", order)->Arg(0)->Arg(10000)->UseManualTime();

@@ -87,15 +87,8 @@ class CpuDevice final : public Device {
  private:
   // Planes are bf16, vectors and the loss fp32.
   static Support supports_in_bf16(const Operation& op) {
-    const auto is_plane = [](const Shape& shape) { return shape.height > 1 || shape.width > 1; };
     if (op.kind == OpKind::conv && (op.relu || op.pool)) {
       return Support::no("convolutions stand alone in bf16");
-    }
-    if (op.kind == OpKind::conv && (!is_plane(op.in) || !is_plane(op.out))) {
-      return Support::no("a convolution in bf16 goes from plane to plane");
-    }
-    if (op.kind == OpKind::dropout && is_plane(op.in)) {
-      return Support::no("dropout of planes is not there in bf16");
     }
     return Support::yes();
   }

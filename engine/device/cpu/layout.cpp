@@ -48,11 +48,14 @@ class Chooser {
   Layout& of(int tensor) { return layouts_[static_cast<std::size_t>(tensor)]; }
 
   static bool may_be_blocked(const Operation& op) {
-    const bool plane = op.out.height > 1 || op.out.width > 1;
-    return plane && op.out.channels % kBlock == 0 && op.kind != OpKind::cast_input && !is_stem(op);
+    const bool plane = op.kind == OpKind::conv || op.kind == OpKind::batch_norm ||
+                       op.kind == OpKind::relu || op.kind == OpKind::add ||
+                       op.kind == OpKind::max_pool;
+    return plane && op.out.channels % kBlock == 0 && !is_stem(op);
   }
 
-  // Operations that go element by element keep the layout; a dense layer wants NHWC.
+  // Operations that go element by element keep the layout; a dense layer wants NHWC, and so does a
+  // convolution whose output cannot be blocked.
   bool settle() {
     bool changed = false;
     const auto to_nhwc = [&](int tensor) {
@@ -61,7 +64,11 @@ class Chooser {
       changed = true;
     };
     for (const Operation& op : plan_.operations) {
-      if (op.kind == OpKind::conv || op.kind == OpKind::average_pool || op.input == kNone) continue;
+      if (op.kind == OpKind::average_pool || op.input == kNone) continue;
+      if (op.kind == OpKind::conv) {
+        if (of(op.output) == Layout::nhwc) to_nhwc(op.input);
+        continue;
+      }
       const bool mixed = of(op.input) == Layout::nhwc || of(op.output) == Layout::nhwc ||
                          (op.input2 != kNone && of(op.input2) == Layout::nhwc);
       if (op.kind != OpKind::dense && !mixed) continue;

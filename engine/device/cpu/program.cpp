@@ -44,14 +44,26 @@ std::size_t CpuProgram::scratch_of(const Prepared& p) const {
                    p.backward_weight.scratch_bytes(), p.conv ? p.conv->scratch_bytes() : 0});
 }
 
+// Dense layers and dropout take fp32; convolutions go from plane to plane.
+void CpuProgram::check_types(const Operation& op) const {
+  const bool vector = op.kind == OpKind::dense || op.kind == OpKind::dropout;
+  if (vector && type_of(op.input) != DType::f32) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} reads a plane in bf16, and {} layers take fp32", op.name, name_of(op.kind)),
+        plan().network, "end the convolutions with average pooling, or use fp32");
+  }
+  if (op.kind == OpKind::conv && type_of(op.input) != type_of(op.output)) {
+    throw Error(ErrorKind::usage, op.name + " reads what a dense layer gave, in fp32",
+                plan().network, "use fp32");
+  }
+}
+
 void CpuProgram::prepare(const Operation& op, Prepared& prepared) {
   const int batch = plan().batch;
   prepared.implementation = fmt::format("loops:{}", kernels_.isa);
+  check_types(op);
   if (op.kind == OpKind::dense) {
-    if (type_of(op.input) != DType::f32) {
-      throw Error(ErrorKind::usage, op.name + " reads a plane in bf16, and dense layers take fp32",
-                  plan().network, "end the convolutions with average pooling, or use fp32");
-    }
     const auto in = static_cast<int>(op.in.elements()), out = op.out.channels;
     prepared.forward = LibraryKernel::matmul(batch, in, out, false, false);
     prepared.backward_weight = LibraryKernel::matmul(in, batch, out, true, false);

@@ -40,6 +40,7 @@ class CpuProgram final : public HostProgram<float> {
     std::string implementation;
   };
 
+  void check_types(const Operation& op) const;
   void prepare(const Operation& op, Prepared& prepared);
   std::size_t scratch_of(const Prepared& prepared) const;
   void run_forward(const Operation& op, int index) override;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <set>
 #include <vector>
 
 #include "engine/core/error.h"
@@ -24,6 +24,7 @@ namespace {
 
 constexpr char kPartial[] = ".partial", kLock[] = "lock", kUnpacked[] = "unpacked",
                kShards[] = "shards";
+const std::set<std::string> kLast = {"train", "dataset_info.json", "data_batch_1.bin"};
 
 class Fetcher {
  public:
@@ -42,10 +43,6 @@ class Fetcher {
   }
 
  private:
-  fs::path final_folder() const {
-    return options_.out / (options_.tfrecord ? set_.name : set_.folder);
-  }
-
   // A file that is there already is left alone if it is the published one.
   bool is_there(const PublishedFile& file) const {
     const fs::path path = options_.out / file.name;
@@ -76,10 +73,10 @@ class Fetcher {
 
   std::string fetch_archive() {
     const PublishedFile& file = set_.files[0];
-    const fs::path folder = final_folder();
-    if (fs::exists(folder)) {
-      throw Error(ErrorKind::input, "is there already; nothing is overwritten", folder.string(),
-                  "see paceline data verify, or choose another --out");
+    for (const auto& entry : fs::directory_iterator(options_.out)) {
+      if (entry.path().filename() == kPartial) continue;
+      throw Error(ErrorKind::input, "is there and not empty; nothing is overwritten",
+                  options_.out.string(), "see paceline data verify, or choose another --out");
     }
     const std::uint64_t copies = options_.tfrecord ? 2 : 1;
     check_space(options_.out, bytes_left(file) + copies * set_.unpacked_bytes);
@@ -94,9 +91,10 @@ class Fetcher {
                   "the published file has changed; report it");
     }
     if (options_.tfrecord) result = to_shards(result);
-    give_name(result, folder);
+    move_all(result);
     clean();
-    return fmt::format("{}: whole; use it with --data {}", set_.name, shell_quote(folder.string()));
+    return fmt::format("{}: whole; use it with --data {}", set_.name,
+                       shell_quote(options_.out.string()));
   }
 
   fs::path to_shards(const fs::path& class_folders) const {
@@ -139,6 +137,17 @@ class Fetcher {
       throw Error(ErrorKind::input, "cannot be given its name: " + code.message(), to.string(),
                   "check the folder and its permissions");
     }
+  }
+
+  // What the readers know a set by comes last, so that they never see a part.
+  void move_all(const fs::path& from) const {
+    std::vector<fs::path> names, last;
+    for (const auto& entry : fs::directory_iterator(from)) {
+      const fs::path name = entry.path().filename();
+      (kLast.count(name.string()) ? last : names).push_back(name);
+    }
+    names.insert(names.end(), last.begin(), last.end());
+    for (const fs::path& name : names) give_name(from / name, options_.out / name);
   }
 
   // What is left of a set that is whole now. Another set's partial file stays.

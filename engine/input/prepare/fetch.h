@@ -27,8 +27,9 @@ std::string url_of(const PublishedFile& file, const FetchOptions& options);
 std::string describe_fetch(const PublishedSet& set, const FetchOptions& options);
 
 // Returns a line for people: what is there now. Partial files stay in OUT/.partial for the next
-// call when the network fails. Throws input naming the URL or the file: no room, no network, a size
-// or checksum that differs, an archive that would write elsewhere, a name that is taken.
+// call when the network fails. What an archive holds comes into an OUT that has nothing else.
+// Throws input naming the URL or the file: no room, no network, a size or checksum that differs, an
+// archive that would write elsewhere, a name that is taken.
 std::string fetch_set(const PublishedSet& set, const FetchOptions& options);
 
 }  // namespace paceline

@@ -33,20 +33,21 @@ void write_shards(const std::filesystem::path& from, const std::filesystem::path
   for (const auto& [split, source] : set.splits) images += source->samples();
   Progress progress("writing shards", static_cast<double>(images), Progress::Unit::images, quiet);
   TfdsWriter writer(to, name, set.classes);
-  for (const auto& [split, source] : set.splits) {
+  for (const auto& entry : set.splits) {
+    const SampleSource& source = *entry.second;
     std::vector<std::pair<std::uint64_t, std::size_t>> order;
-    for (std::size_t i = 0; i < source->samples(); ++i) {
-      const std::filesystem::path file = source->where(i);
+    for (std::size_t i = 0; i < source.samples(); ++i) {
+      const std::filesystem::path file = source.where(i);
       order.emplace_back(hash_value(file.filename().string()), i);
     }
     std::sort(order.begin(), order.end());
-    writer.write_split(split, order.size(), shards_for(*source), threads, [&](std::size_t i) {
+    writer.write_split(entry.first, order.size(), shards_for(source), threads, [&](std::size_t i) {
       EncodedSample sample;
-      source->read(order[i].second, sample);
+      source.read(order[i].second, sample);
       progress.add(1);
-      return WrittenSample{
-          std::string(sample.image),
-          std::filesystem::path(source->where(order[i].second)).filename().string(), sample.label};
+      return WrittenSample{std::string(sample.image),
+                           std::filesystem::path(source.where(order[i].second)).filename().string(),
+                           sample.label};
     });
   }
   writer.finish(version, description);

@@ -101,10 +101,12 @@ class Verifier {
     std::size_t images = 0;
     for (const auto& [name, source] : set.splits) images += source->samples();
     Progress progress("checked", static_cast<double>(images), Progress::Unit::images, quiet_);
-    for (const auto& [name, source] : set.splits) {
-      VerifiedSplit split{name, source->samples(), std::vector<std::size_t>(set.classes.size()), 0};
-      work_on((source->samples() + kBlock - 1) / kBlock, threads_,
-              [&](std::size_t block) { check_block(*source, block * kBlock, split, progress); });
+    for (const auto& entry : set.splits) {
+      const SampleSource& source = *entry.second;
+      VerifiedSplit split{entry.first, source.samples(),
+                          std::vector<std::size_t>(set.classes.size()), 0};
+      work_on((source.samples() + kBlock - 1) / kBlock, threads_,
+              [&](std::size_t block) { check_block(source, block * kBlock, split, progress); });
       result_.splits.push_back(std::move(split));
     }
   }

@@ -55,6 +55,7 @@ void add_norm_cases(Cases& cases) {
   unit(cases.add("norm_relu", {7, 6, 2}, 3), 5, 3).flatten().dense(3);
   unit(unit(cases.add("norm_16_32", {9, 8, 3}, 4), 16, 3), 32, 3, 2).global_average_pool().dense(4);
   unit(unit(cases.add("norm_33_21", {6, 6, 2}, 4), 33, 3), 21, 1).global_average_pool().dense(4);
+  unit(unit(cases.add("norm_64_33", {6, 6, 3}, 4), 64, 3), 33, 1).global_average_pool().dense(4);
 }
 
 void add_residual_cases(Cases& cases) {

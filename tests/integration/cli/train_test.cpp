@@ -62,6 +62,36 @@ TEST_F(CliTrain, ValuesOutOfRange) {
                  {"65", "evenly by 2"});
 }
 
+TEST_F(CliTrain, WorkloadsRefuseWhatTheyDoNotHave) {
+  expect_refused(kRun + "--variant v1", 64, {"mnist-mlp has no variants"});
+  expect_refused(kRun + "--bn-stats local", 64, {"mnist-mlp has no batch normalisation"});
+  expect_refused("train resnet50-imagenet --input data", 64, {"has no data set", "synthetic"});
+  expect_refused("train resnet50-cassava --variant v2", 64, {"variant", "v1.5"});
+  expect_refused("train resnet50-cifar10 --bn-stats mean", 64, {"bn_stats", "averaged, local"});
+  expect_refused("describe mnist-cnn --variant v1", 64, {"mnist-cnn has no variants"});
+}
+
+TEST_F(CliTrain, WeightsThatAreNotThere) {
+  const std::string run = "train resnet50-cassava --input synthetic --steps 1 --cpus-per-task 1 ";
+  expect_refused("train resnet50-cassava --steps 1 --cpus-per-task 1", 65,
+                 {"resnet50-imagenet", "paceline data fetch resnet50-imagenet", "--weights none"});
+  fs::create_directories(folder() / "data" / "resnet50-imagenet");
+  expect_refused(run + "--weights imagenet", 65, {"holds no .h5", "paceline data fetch"});
+  expect_refused(run + "--weights absent.h5", 65, {"no such weights file", "absent.h5"});
+  std::ofstream(folder() / "page.h5") << "<html>";
+  expect_refused(kRun + "--quiet --weights page.h5", 65, {"page.h5", "web page"});
+}
+
+TEST_F(CliTrain, ADryRunOfASweepNeedsNoData) {
+  const Ran ran = paceline("sweep '" PACELINE_SOURCE_DIR "/sweeps/nyu-cassava.json' --dry-run");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "42 points")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "gpus=4,cpus_per_task=32,backend=mirrored ")) << ran.out;
+  EXPECT_TRUE(contains(ran.err, "data set cassava was not found")) << ran.err;
+  expect_refused("sweep '" PACELINE_SOURCE_DIR "/sweeps/idris-cifar10.json'", 65,
+                 {"data set cifar10 was not found"});
+}
+
 TEST_F(CliTrain, ReplicasThatCannotBePlaced) {
   const std::string one = "train mnist-mlp --steps 3 --cpus-per-replica 1 ";
   expect_refused(one + "--gpus 2 --backend self", 64, {"self", "not 2"});

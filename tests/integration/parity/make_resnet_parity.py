@@ -55,7 +55,7 @@ class Net:
         if name + "/gamma" not in self.arrays:
             channels = x.shape[1]
             self.arrays[name + "/beta"] = spread((channels,), 1000 + self.layers, 0.1)
-            self.arrays[name + "/gamma"] = spread((channels,), self.layers, 0.1, 1.0)
+            self.arrays[name + "/gamma"] = spread((channels,), self.layers, 0.1, 0.2 if name.endswith("_3_bn") else 1.0)
             self.averages[name + "/moving_mean"] = torch.zeros(channels, dtype=torch.float64)
             self.averages[name + "/moving_variance"] = torch.ones(channels, dtype=torch.float64)
             self.layers += 1
@@ -96,7 +96,7 @@ def resnet50(net, x):
 
 
 def batch(step, samples, height, width, classes):
-    pixels = random_bits(samples * height * width * 3, 2000 + step) >> np.uint64(24)
+    pixels = random_bits(samples * height * width * 3, 3000 + step) >> np.uint64(24)
     images = torch.tensor(pixels.astype(np.float64).reshape(samples, height, width, 3) / 255)
     labels = [(step * samples + n) * 7 // 3 % classes for n in range(samples)]
     return images.permute(0, 3, 1, 2), torch.tensor(labels)
@@ -136,5 +136,5 @@ def train(forward, samples, height, width, classes, rate, shown=(0, 1, 5, 20)):
 if __name__ == "__main__":
     result = {"made_by": "make_resnet_parity.py, PyTorch " + torch.__version__.split("+")[0],
               "small": train(small, 6, 21, 19, 4, 0.01),
-              "resnet50": train(resnet50, 2, 64, 64, 10, 0.0001)}
+              "resnet50": train(resnet50, 4, 64, 64, 10, 0.0001)}
     print(json.dumps(result, separators=(",", ":")).replace("],", "],\n"))

@@ -120,13 +120,17 @@ TEST(ResNetParity, SmallCpuFollowsReferenceInFp32) {
   cpu_follows_reference(small_resnet(), "fp32", {0, 1, 5, 20}, {1e-5, 1e-3, 1e-5});
 }
 
+// Gradients by a wide bound: of half a million activations some lie so near to zero that fp32 takes
+// the other side of the ReLU, and one of the 8192 behind conv5 is a percent of that layer's
+// gradient.
 TEST(ResNetParity, ResNet50CpuFollowsReferenceInFp32) {
-  cpu_follows_reference(resnet50_of_64(), "fp32", {0, 1}, {1e-5, 1e-3, 1e-5});
+  cpu_follows_reference(resnet50_of_64(), "fp32", {0, 1}, {1e-5, 0.05, 1e-5});
 }
 
-// bf16 keeps 8 bits: a value is off by up to 2^-9 of itself after every layer.
+// bf16 keeps 8 bits, so more activations fall on the other side of a ReLU and other places win in
+// a pooling window: up to half of a small layer's gradient.
 TEST(ResNetParity, SmallCpuFollowsReferenceInBf16) {
-  cpu_follows_reference(small_resnet(), "bf16", {0, 1, 5, 20}, {0.05, 0.2, 0.02});
+  cpu_follows_reference(small_resnet(), "bf16", {0, 1, 5, 20}, {0.01, 0.6, 0.01});
 }
 
 }  // namespace

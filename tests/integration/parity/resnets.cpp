@@ -12,7 +12,7 @@ namespace paceline::parity {
 
 namespace {
 
-constexpr double kEpsilon = 1.001e-5, kMomentum = 0.99;
+constexpr double kEpsilon = 1.001e-5, kMomentum = 0.99, kBranchGamma = 0.2;
 
 std::unique_ptr<Device> make_device(const std::string& name, const std::string& precision) {
   DeviceOptions options;
@@ -63,7 +63,7 @@ Subject small_resnet() {
 Subject resnet50_of_64() {
   Network n = resnet50_without_top("resnet50", {64, 64, 3}, 10, "v1");
   n.dense(10);
-  return {"resnet50", n, 2, 0.0001};
+  return {"resnet50", n, 4, 0.0001};
 }
 
 SteppedResNet::SteppedResNet(const Subject& subject, const std::string& device,
@@ -98,7 +98,7 @@ void SteppedResNet::set_weights() {
     const int bias = index_in(plan_.parameters, layer.name + (norm ? "/beta" : "/bias"));
     const ParameterInfo& info = plan_.parameters[static_cast<std::size_t>(weight)];
     const double limit = norm ? 0.1 : std::sqrt(6.0 / (info.fan_in + info.fan_out));
-    set(weight, index, limit, info.initial);
+    set(weight, index, limit, layer.name.ends_with("_3_bn") ? kBranchGamma : info.initial);
     set(bias, 1000 + index, 0.1, 0);
     ++index;
   }
@@ -106,7 +106,7 @@ void SteppedResNet::set_weights() {
 
 double SteppedResNet::gradient_step(std::size_t step) {
   for (std::size_t i = 0; i < images_.size(); ++i) {
-    images_[i] = static_cast<std::uint8_t>(random_bits(i, 2000 + step) >> 24);
+    images_[i] = static_cast<std::uint8_t>(random_bits(i, 3000 + step) >> 24);
   }
   for (std::size_t n = 0; n < labels_.size(); ++n) {
     const std::size_t place = (step * labels_.size() + n) * 7 / 3;

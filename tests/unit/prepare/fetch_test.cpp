@@ -10,7 +10,10 @@
 #include <iterator>
 
 #include "engine/input/prepare/digest.h"
+#include "engine/input/prepare/jpeg_writer.h"
+#include "engine/input/prepare/leaf.h"
 #include "engine/input/prepare/unpack.h"
+#include "engine/input/prepare/verify.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/http_server.h"
 #include "tests/support/scratch.h"
@@ -222,12 +225,34 @@ TEST_F(Fetch, ArchivesAreUnpacked) {
     const std::map<std::string, HttpServer::File> files = {{set.files[0].name, {archive}}};
     HttpServer server(files);
     EXPECT_NE(fetch(set, server).find("--data"), std::string::npos);
-    EXPECT_EQ(text_of(out() / "set/x/a.bin"), body_of(99'999));
-    EXPECT_EQ(fs::file_size(out() / "set/b"), 0U);
-    EXPECT_EQ(std::distance(fs::directory_iterator(out()), {}), 1);
-    expect_bad(set, server, {"is there already", "out/set"});
+    EXPECT_EQ(text_of(out() / "x/a.bin"), body_of(99'999));
+    EXPECT_EQ(fs::file_size(out() / "b"), 0U);
+    EXPECT_EQ(std::distance(fs::directory_iterator(out()), {}), 2);
+    expect_bad(set, server, {"not empty", "out"});
+    EXPECT_EQ(server.requests().size(), 1U);
     fs::remove_all(out());
   }
+}
+
+TEST_F(Fetch, ClassFoldersBecomeShards) {
+  RandomSequence random(1, Stream::synthetic, 0);
+  const std::string jpeg = encode_jpeg(paint_leaf(0, 32, 32, random), 87);
+  const std::string archive = archive_of({{"set/train/a/1.jpg", jpeg},
+                                          {"set/train/b/2.jpg", jpeg},
+                                          {"set/test/a/3.jpg", jpeg},
+                                          {"set/test/b/4.jpg", jpeg}});
+  PublishedSet set = set_of("s.tar.gz", archive);
+  set.folder = "set";
+  set.unpacked_bytes = 100'000;
+  const std::map<std::string, HttpServer::File> files = {{"s.tar.gz", {archive}}};
+  HttpServer server(files);
+  FetchOptions options{.out = out(), .mirror = server.url(), .tfrecord = true, .quiet = true};
+  fetch_set(set, options);
+  const Verified verified = verify_folder(out(), 1, true);
+  EXPECT_TRUE(verified.whole());
+  EXPECT_EQ(verified.format, "TFDS folder");
+  EXPECT_EQ(verified.images, 4U);
+  EXPECT_FALSE(fs::exists(out() / ".partial"));
 }
 
 TEST_F(Fetch, AnArchiveThatWouldWriteElsewhere) {

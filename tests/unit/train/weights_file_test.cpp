@@ -12,7 +12,6 @@
 namespace paceline {
 namespace {
 
-
 // Keeps what is written into it.
 class FakeProgram : public Program {
  public:
@@ -23,12 +22,12 @@ class FakeProgram : public Program {
   LossSums take_sums() override { return {}; }
   std::byte* parameters() override { return nullptr; }
   std::byte* gradients() override { return nullptr; }
+  std::byte* statistics() override { return nullptr; }
   std::vector<double> read_parameter(int index) const override { return written.at(index); }
   std::vector<double> read_gradient(int) const override { return {}; }
   void write_parameter(int index, std::span<const double> values) override {
     written[index].assign(values.begin(), values.end());
   }
-  std::byte* statistics() override { return nullptr; }
   std::vector<double> read_statistic(int index) const override { return averages.at(index); }
   void write_statistic(int index, std::span<const double> values) override {
     averages[index].assign(values.begin(), values.end());
@@ -90,6 +89,28 @@ TEST_F(WeightsFile, ParametersAreWritten) {
   EXPECT_EQ(program.written.at(1), (std::vector<double>{1, 3, 2, 4}));
   EXPECT_EQ(program.written.at(2), (std::vector<double>{0, 0}));
   EXPECT_EQ(notes.size(), 2U);
+}
+
+TEST_F(WeightsFile, RunningAveragesAreWritten) {
+  Plan plan = plan_of({{"conv1_bn/beta", {2}}, {"conv1_bn/gamma", {2}}});
+  plan.statistics =
+      plan_of({{"conv1_bn/moving_mean", {2}}, {"conv1_bn/moving_variance", {2}}}).parameters;
+  std::vector<NamedTensor> tensors = {{"bn1.weight", {2}, {1, 2}},
+                                      {"bn1.bias", {2}, {3, 4}},
+                                      {"bn1.running_mean", {2}, {5, 6}},
+                                      {"bn1.running_var", {2}, {7, 8}}};
+  write_safetensors(folder() / "w", tensors);
+  FakeProgram program;
+  std::vector<std::string> notes;
+  load_weights(program, plan, folder() / "w", notes);
+  EXPECT_EQ(program.written.at(0), (std::vector<double>{3, 4}));
+  EXPECT_EQ(program.written.at(1), (std::vector<double>{1, 2}));
+  EXPECT_EQ(program.averages.at(0), (std::vector<double>{5, 6}));
+  EXPECT_EQ(program.averages.at(1), (std::vector<double>{7, 8}));
+  tensors.pop_back();
+  write_safetensors(folder() / "part", tensors);
+  expect_error(ErrorKind::input, {"missing conv1_bn/moving_variance"},
+               [&] { load_weights(program, plan, folder() / "part", notes); });
 }
 
 TEST_F(WeightsFile, NothingIsWrittenWhereOneDoesNotFit) {

@@ -1,0 +1,122 @@
+// Training and measuring on folders of images, as a user does: every option of the input acts, and
+// what is wrong with a file is one line.
+#include <nlohmann/json.hpp>
+
+#include "results/names.h"
+#include "tests/integration/cli/paceline.h"
+#include "tests/unit/input/made.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+namespace fs = std::filesystem;
+
+constexpr int kImages = 20;  // a class
+const std::string kRun = "train mnist-mlp --data digits --cpus-per-task 1 --batch-per-replica 16 ";
+
+class CliInput : public testing::Cli {
+ protected:
+  CliInput() {
+    for (int label = 0; label < 10; ++label) {
+      for (int i = 0; i < kImages; ++i) {
+        write_file(file_of(label, i), make_png(28, 28, 1, 10 * i + label));
+      }
+    }
+  }
+  fs::path file_of(int label, int i) const {
+    const std::string number = std::to_string(100 + i);
+    return folder() / "digits" / std::to_string(label) / (number + ".png");
+  }
+  nlohmann::json record_of(const std::string& options) const {
+    const Ran ran = paceline(kRun + "--epochs 3 --json " + options);
+    EXPECT_EQ(ran.code, 0) << options << "\n" << ran.err;
+    return ran.code == 0 ? nlohmann::json::parse(ran.out) : nlohmann::json();
+  }
+};
+
+TEST_F(CliInput, CachesChangeNothingButTheWork) {
+  const auto plain = record_of("--cache off");
+  ASSERT_FALSE(plain.is_null());
+  const auto& input = plain.at("input");
+  EXPECT_EQ(input.at("cache"), "off");
+  EXPECT_EQ(input.at("fetched"), 3 * 160);
+  EXPECT_EQ(input.at("decoded"), 3 * 160);
+  EXPECT_EQ(input.at("first_epoch").at("decoded"), 160);
+  EXPECT_GT(input.at("decode_seconds"), 0);
+  EXPECT_EQ(input.at("bad_samples"), 0);
+  const auto checksum = plain.at("quality").at("parameter_checksum");
+  const auto decoded = record_of("--cache decoded --cache-mb 8");
+  EXPECT_EQ(decoded.at("quality").at("parameter_checksum"), checksum);
+  EXPECT_EQ(decoded.at("input").at("decoded"), 160);
+  EXPECT_EQ(decoded.at("input").at("cache_budget_bytes"), 8 << 20);
+  EXPECT_EQ(decoded.at("input").at("cached_bytes"), 200 * 784);  // with the test images
+  const auto raw = record_of("--cache raw --read-buffer-kb 1");
+  EXPECT_EQ(raw.at("quality").at("parameter_checksum"), checksum);
+  EXPECT_EQ(raw.at("input").at("decoded"), 3 * 160);
+  EXPECT_EQ(raw.at("input").at("from_cache"), 2 * 160);
+  const auto exact = record_of("--cache-type fp32 --cache decoded");
+  EXPECT_EQ(exact.at("quality").at("parameter_checksum"), checksum);  // no resize: whole numbers
+  EXPECT_EQ(exact.at("input").at("pixels"), "fp32");
+  EXPECT_EQ(exact.at("input").at("cached_bytes"), 4 * 200 * 784);
+}
+
+TEST_F(CliInput, BadSamplesEndTheRunOrAreCounted) {
+  write_file(file_of(3, 2), "version https://git-lfs.github.com/spec/v1\n");
+  write_file(file_of(4, 5), make_png(28, 28, 1, 1).substr(0, 50));
+  expect_refused(kRun + "--epochs 1 --quiet", 65, {"image", ".png", "--on-bad-sample skip"});
+  const auto record = record_of("--on-bad-sample skip");
+  ASSERT_FALSE(record.is_null());
+  EXPECT_EQ(record.at("input").at("bad_samples"), 2);
+  EXPECT_TRUE(contains(record.at("input").at("bad_places").at(0), "digits/3/102.png"));
+}
+
+TEST_F(CliInput, StagesOnceAndSaysHowLong) {
+  const auto first = record_of("--stage fast");
+  ASSERT_FALSE(first.is_null());
+  EXPECT_GT(first.at("input").at("stage_seconds"), 0);
+  EXPECT_EQ(first.at("input").at("staged_before"), false);
+  const auto second = record_of("--stage fast");
+  EXPECT_EQ(second.at("input").at("staged_before"), true);
+  EXPECT_EQ(second.at("provenance").at("data_hash"), first.at("provenance").at("data_hash"));
+  if (!find_name("backend", "mpi").built) return;
+  const Ran two = paceline(kRun + "--epochs 1 --gpus 2 --backend mpi --oversubscribe --stage both");
+  EXPECT_EQ(two.code, 0) << two.err;
+}
+
+TEST_F(CliInput, ContradictionsAreRefused) {
+  expect_refused(kRun + "--parallel-reads 2", 64, {"2 parallel reads", "--input-threads"});
+  expect_refused(kRun + "--cache off --cache-mb 5", 64, {"cache_mb is given and cache is off"});
+  expect_refused(kRun + "--cache off --cache-dir .", 64, {"cache is off", "--cache-dir"});
+  expect_refused(kRun + "--cache-mb 99999999", 64, {"lower --cache-mb"});
+  expect_refused(kRun + "--cache-dir no/such", 65, {"no/such", "--cache-dir"});
+  expect_refused(kRun + "--input synthetic --stage x", 64, {"synthetic input", "--stage"});
+  expect_refused(kRun + "--cache some", 64, {"cache cannot be \"some\"", "decoded"});
+  expect_refused("train mnist-mlp --steps 3 --cpus-per-task 1 --cache raw", 64,
+                 {"lie in memory", "cache"});
+}
+
+TEST_F(CliInput, BenchTellsStagesAndEpochs) {
+  const std::string bench = "bench input --data digits --size 40x50 --epochs 2 ";
+  const Ran table = paceline(bench);
+  EXPECT_EQ(table.code, 0) << table.err;
+  for (const char* part : {"class folders", "160 images", "read", "decode", "resize", "together",
+                           "queue level", "epoch 2", "100 %"}) {
+    EXPECT_TRUE(contains(table.out, part)) << part << "\n" << table.out;
+  }
+  const Ran ran = paceline(bench + "--json --input-threads 1 --cache raw --samples 50");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json.at("samples"), 50);
+  EXPECT_GT(json.at("one_thread").at("decode").at("images_per_second"), 0);
+  EXPECT_EQ(json.at("epochs").at(1).at("from_cache"), 50);
+  EXPECT_EQ(json.at("epochs").at(1).at("decoded"), 50);
+  expect_refused(bench + "--size 0x3", 64, {"\"0x3\" is no size"});
+  expect_refused(bench + "--split other", 65, {"no split \"other\"", "test, train"});
+  expect_refused(bench + "--parallel-reads 3", 64, {"3 parallel reads"});
+  expect_refused("bench input --data .", 65, {"holds no data set of images"});
+}
+
+}  // namespace
+}  // namespace paceline
