@@ -149,9 +149,8 @@ void Trainer::run_epoch(Feeder& feeder, int epoch, std::size_t steps) {
 }
 
 void Trainer::report_progress(int epoch) {
-  const bool due = config_.log_every
-                       ? outcome_.steps % config_.log_every == 0
-                       : outcome_.steps % 16 == 0 && now_seconds() - last_report_ > kReportSeconds;
+  const bool due = config_.log_every ? outcome_.steps % config_.log_every == 0
+                                     : now_seconds() - last_report_ > kReportSeconds;
   if (!due) return;
   const LossSums sums = program_->take_sums();
   epoch_totals_ += sums;
@@ -218,6 +217,7 @@ TrainingOutcome Trainer::run() {
     ++epoch;
     communicator_.barrier();
     const double start = last_report_ = now_seconds();
+    last_report_step_ = outcome_.steps;
     run_epoch(feeder, epoch, std::min(per_epoch, total_steps_ - outcome_.steps));
     communicator_.barrier();
     if (epoch == 1) first_epoch_ = feeder.counts();
