@@ -50,12 +50,12 @@ std::size_t Conv::input_bytes() const {
 }
 
 // oneDNN 2.6 runs bf16 weight gradients at half the rate of its forward kernels, 1x1 ones below
-// that; as a matrix product they are better, but worse than our own loops where there are such.
-// Those take a stride as it is.
+// that; as a matrix product they are better, but worse than our own loops where there are such and
+// the library has no matrix tiles. Ours take a stride as it is.
 void Conv::choose_backward_weights(const LibraryKernel::Planes& planes) {
   const bool rows = planes.x == Layout::nhwc && planes.y == Layout::nhwc;
   const bool bf16 = planes.type == DType::bf16 && rows && op_.bias_cancels;
-  if (bf16 && WeightGradient::supports(op_, kernels_)) {
+  if (bf16 && !library_has_amx() && WeightGradient::supports(op_, kernels_)) {
     own_weights_.emplace(op_, planes.batch, kernels_, parallel_);
   } else if (bf16 && is_product(inner_)) {
     as_product_ = true;

@@ -31,11 +31,21 @@ std::string library_version() {
   return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
 }
 
+namespace {
+
+bool effective_isa_includes(dnnl_cpu_isa_t wanted) {
+  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+}
+
+}  // namespace
+
 bool library_has_avx512() {
-  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-  const auto bits = static_cast<unsigned>(isa),
-             wanted = static_cast<unsigned>(dnnl_cpu_isa_avx512_core);
-  return (bits & wanted) == wanted;
+  return effective_isa_includes(dnnl_cpu_isa_avx512_core);
+}
+
+bool library_has_amx() {
+  return effective_isa_includes(dnnl_cpu_isa_avx512_core_amx);
 }
 
 // An operand: where the caller's pointer goes, and the reorder to or from the layout that the

@@ -13,6 +13,7 @@ namespace paceline::cpu {
 
 std::string library_version();  // "oneDNN 2.6.3"
 bool library_has_avx512();      // its fp32 kernels use AVX-512 here
+bool library_has_amx();         // its bf16 kernels use matrix tiles here
 
 // A kernel of oneDNN with its operands' addresses left open. Made on the thread that runs it,
 // after the number of threads is set. Factories throw internal if only oneDNN's reference code
