@@ -17,12 +17,15 @@ endif()
 function(paceline_common target)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR} PRIVATE ${PROJECT_BINARY_DIR}/generated)
   # std::sqrt that may set errno keeps an optimizer loop from being vectorised: 5 times slower.
-  target_compile_options(${target} PRIVATE ${PACELINE_WARNINGS} -fno-math-errno)
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:${PACELINE_WARNINGS};-fno-math-errno>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;-Werror=all-warnings>")
   if(PACELINE_FUZZ)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)  # lets libFuzzer see coverage
   endif()
   if(PACELINE_SANITIZE)
-    target_compile_options(${target} PUBLIC -fsanitize=${PACELINE_SANITIZE} -fno-omit-frame-pointer)
+    target_compile_options(${target} PUBLIC
+      "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${PACELINE_SANITIZE};-fno-omit-frame-pointer>")
     target_link_options(${target} PUBLIC -fsanitize=${PACELINE_SANITIZE})
   endif()
 endfunction()

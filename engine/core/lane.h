@@ -61,6 +61,9 @@ class Lane {
 
   // Blocks until `marker`, which belongs to this lane, is reached.
   virtual void wait_for(Marker marker) const = 0;
+
+  // The stream of a GPU's lane, for libraries that queue on it themselves; null: this is none.
+  virtual void* native() { return nullptr; }
 };
 
 // Work runs at once on the thread that queues it.

@@ -1,0 +1,69 @@
+#include "engine/core/shared_library.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <system_error>
+
+#include "engine/core/error.h"
+
+#ifndef PACELINE_CUDA_LIBRARY_FOLDER
+#define PACELINE_CUDA_LIBRARY_FOLDER ""
+#endif
+
+namespace paceline {
+
+SharedLibrary::SharedLibrary(const std::vector<std::string>& names,
+                             const std::vector<std::filesystem::path>& folders) {
+  const auto open = [&](const std::string& path) {
+    handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (handle_) {
+      path_ = path;
+    } else if (problem_.empty()) {
+      problem_ = dlerror();
+    }
+    return handle_ != nullptr;
+  };
+  std::error_code ignored;
+  for (const std::filesystem::path& folder : folders) {
+    for (const std::string& name : names) {
+      if (std::filesystem::exists(folder / name, ignored) && open((folder / name).string())) return;
+    }
+  }
+  for (const std::string& name : names) {
+    if (open(name)) return;
+  }
+}
+
+bool SharedLibrary::has(const char* name) const {
+  return handle_ && dlsym(handle_, name) != nullptr;
+}
+
+void* SharedLibrary::symbol(const char* name) const {
+  void* found = handle_ ? dlsym(handle_, name) : nullptr;
+  if (!found) {
+    throw Error(ErrorKind::usage, std::string("has no function ") + name,
+                handle_ ? path_ : problem_, "install the version that the README names");
+  }
+  return found;
+}
+
+std::vector<std::filesystem::path> gpu_library_folders() {
+  std::vector<std::filesystem::path> folders;
+  if (const char* named = std::getenv("PACELINE_CUDA_LIBS")) {
+    std::string_view rest = named;
+    while (!rest.empty()) {
+      const std::size_t colon = rest.find(':');
+      if (colon != 0) folders.emplace_back(rest.substr(0, colon));
+      rest = colon == std::string_view::npos ? std::string_view() : rest.substr(colon + 1);
+    }
+  }
+  std::error_code failed;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (!failed) folders.push_back(program.parent_path().parent_path() / "lib");
+  const std::string_view toolkit = PACELINE_CUDA_LIBRARY_FOLDER;
+  if (!toolkit.empty()) folders.emplace_back(toolkit);
+  return folders;
+}
+
+}  // namespace paceline

@@ -1,0 +1,95 @@
+// What the CUDA device asks of libraries of convolutions and matrix products: plans, made once,
+// that queue on a stream. cuDNN and cuBLASLt serve it on a card; tests serve it on the host.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "engine/core/dtype.h"
+
+namespace paceline::cuda {
+
+// How factors are stored and multiplied; sums are fp32 always. tf32 is stored as fp32, and strict
+// fp32 never runs on tensor cores.
+enum class Math { fp32, tf32, bf16, fp16 };
+
+constexpr DType stored_as(Math math) {
+  return math == Math::bf16 ? DType::bf16 : math == Math::fp16 ? DType::f16 : DType::f32;
+}
+
+using Stream = void*;  // cudaStream_t
+
+// x: batch, height, width, in. w: out, kernel, kernel, in. y: batch, (height + 2 padding - kernel)
+// / stride + 1 and so on, out. Dense, the last dimension fastest.
+struct ConvShape {
+  int batch = 0, height = 0, width = 0, in = 0, out = 0;
+  int kernel = 1, stride = 1, padding = 0;
+  Math math = Math::fp32;
+
+  int out_height() const { return (height + 2 * padding - kernel) / stride + 1; }
+  int out_width() const { return (width + 2 * padding - kernel) / stride + 1; }
+  friend bool operator==(const ConvShape&, const ConvShape&) = default;
+};
+
+enum class ConvPass {
+  forward,          // y = x * w
+  backward_data,    // x = gradient of x, from y's and w
+  backward_weights  // w = gradient of w, from x and y's
+};
+
+struct ConvRequest {
+  ConvShape shape;
+  ConvPass pass = ConvPass::forward;
+  bool accumulates = false;  // adds to what stands in the result; backward_data only
+
+  friend bool operator==(const ConvRequest&, const ConvRequest&) = default;
+};
+
+// All elements are of type stored_as(math), 16-byte aligned. What a pass reads is not written.
+struct ConvOperands {
+  void *x = nullptr, *w = nullptr, *y = nullptr;
+  void* workspace = nullptr;
+};
+
+class ConvPlan {
+ public:
+  virtual ~ConvPlan() = default;
+  virtual std::size_t workspace_bytes() const = 0;
+  virtual void run(const ConvOperands& operands, Stream stream) = 0;
+  virtual std::string implementation() const = 0;  // "cuDNN 9.19 engine 47, 12 MB of workspace"
+};
+
+// out (m x n) = left (m x k) right (k x n), row by row, fp32 in memory. A transposed factor lies in
+// memory as k x m or n x k.
+struct MatmulShape {
+  int m = 0, k = 0, n = 0;
+  bool left_transposed = false, right_transposed = false;
+  bool accumulates = false;  // adds to what stands in `out`
+  Math math = Math::fp32;    // fp32 or tf32
+};
+
+struct MatmulOperands {
+  const float *left = nullptr, *right = nullptr;
+  float* out = nullptr;
+  void* workspace = nullptr;
+};
+
+class MatmulPlan {
+ public:
+  virtual ~MatmulPlan() = default;
+  virtual std::size_t workspace_bytes() const = 0;
+  virtual void run(const MatmulOperands& operands, Stream stream) = 0;
+  virtual std::string implementation() const = 0;
+};
+
+class Products {
+ public:
+  virtual ~Products() = default;
+  // Throw usage where the library offers nothing for it.
+  virtual std::unique_ptr<ConvPlan> conv(const ConvRequest& request) = 0;
+  virtual std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) = 0;
+  virtual std::string description() const = 0;  // "cuDNN 9.19.0, cuBLASLt 13.0.2"
+};
+
+}  // namespace paceline::cuda
