@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -69,22 +70,22 @@ class Program {
   // The optimizer over elements [begin, end) of the arenas.
   virtual void update(const UpdateRule& rule, std::size_t begin, std::size_t end) = 0;
 
+  // Returns once the last forward's batch may be written over.
+  virtual void wait_for_input() {}
   // Waits for the compute lane.
   virtual LossSums take_sums() = 0;
 
-  // The arenas, in the plan's order and its real type, on the device.
-  virtual std::byte* parameters() = 0;
+  // The arena, in the plan's order and its real type, on the device.
   virtual std::byte* gradients() = 0;
 
   // One parameter or its gradient in canonical layout, on the host, as double.
   virtual std::vector<double> read_parameter(int index) const = 0;
   virtual std::vector<double> read_gradient(int index) const = 0;
   virtual void write_parameter(int index, std::span<const double> values) = 0;
+  virtual void write_gradient(int index, std::span<const double> values) = 0;
 
-  // Running averages of this replica's batch_norms, Plan::statistics_elements of the real type; the
-  // caller may change them between steps.
-  virtual std::byte* statistics() = 0;
-  // One of them by its index in Plan::statistics, as read_parameter.
+  // A running average of this replica's batch_norms by its index in Plan::statistics, as
+  // read_parameter; the caller may change them between steps.
   virtual std::vector<double> read_statistic(int index) const = 0;
   virtual void write_statistic(int index, std::span<const double> values) = 0;
 
@@ -110,11 +111,18 @@ class Device {
   virtual DType activation() const { return real(); }
   Precision precision() const { return {real(), activation()}; }
   virtual Support supports(const Operation& operation) const = 0;
+  virtual MemoryKind memory_kind() const { return MemoryKind::host; }  // of what follows
   virtual Memory allocate(std::size_t bytes) = 0;
+  // Host memory that batches are best handed over in.
+  virtual Memory allocate_staging(std::size_t bytes) { return host_memory(bytes); }
+  // Between its memory and the host's, at once; from any thread.
+  virtual void copy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   virtual Probe probe() = 0;  // takes about 30 ms
   virtual Lane& compute_lane() = 0;
   virtual Lane& copy_lane() = 0;
   virtual Lane& comm_lane() = 0;
+  // For communicators that reduce on the host.
+  virtual Lane& host_comm_lane() { return comm_lane(); }
   // `gradients`: the plan's arena_elements, zeroed, owned by the caller.
   virtual std::unique_ptr<Program> compile(const Plan& plan, std::byte* gradients) = 0;
 };

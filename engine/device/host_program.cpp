@@ -99,6 +99,11 @@ void HostProgram<T>::write_parameter(int index, std::span<const double> values) 
 }
 
 template <typename T>
+void HostProgram<T>::write_gradient(int index, std::span<const double> values) {
+  write(gradient(index), plan_.parameters[static_cast<std::size_t>(index)], values);
+}
+
+template <typename T>
 std::vector<double> HostProgram<T>::read_statistic(int index) const {
   return read(statistic(index), plan_.statistics[static_cast<std::size_t>(index)]);
 }

@@ -22,12 +22,11 @@ class HostProgram : public Program {
   void backward(int from, int to) override;
   void update(const UpdateRule& rule, std::size_t begin, std::size_t end) override;
   LossSums take_sums() override;
-  std::byte* parameters() override { return parameters_.data(); }
   std::byte* gradients() override { return gradients_; }
-  std::byte* statistics() override { return statistics_.data(); }
   std::vector<double> read_parameter(int index) const override;
   std::vector<double> read_gradient(int index) const override;
   void write_parameter(int index, std::span<const double> values) override;
+  void write_gradient(int index, std::span<const double> values) override;
   std::vector<double> read_statistic(int index) const override;
   void write_statistic(int index, std::span<const double> values) override;
 

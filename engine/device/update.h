@@ -29,6 +29,7 @@ struct UpdateRule {
   double rate = 0.001;  // for adam with the bias correction of its step folded in
   double momentum = 0.9;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-7;
+  friend bool operator==(const UpdateRule&, const UpdateRule&) = default;
 };
 
 // The rule of step `step` (from 1) at learning rate `rate`.

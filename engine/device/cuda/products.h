@@ -18,6 +18,13 @@ constexpr DType stored_as(Math math) {
   return math == Math::bf16 ? DType::bf16 : math == Math::fp16 ? DType::f16 : DType::f32;
 }
 
+// Channels of a plane whose real ones are followed by zeros: the libraries' fast kernels read 16
+// bytes at a time (8 values of 16 bits, 4 of 32).
+constexpr int padded_channels(Math math, int channels) {
+  const int block = stored_as(math) == DType::f32 ? 4 : 8;
+  return (channels + block - 1) / block * block;
+}
+
 using Stream = void*;  // cudaStream_t
 
 // x: batch, height, width, in. w: out, kernel, kernel, in. y: batch, (height + 2 padding - kernel)

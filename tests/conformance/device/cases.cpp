@@ -265,7 +265,11 @@ double Replica::loss(const Batch& batch) {
 }
 
 void Replica::poison_gradients() {
-  std::memset(gradients_.data(), 0xff, gradients_.bytes());
+  for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
+    program_->write_gradient(static_cast<int>(i),
+                             std::vector<double>(plan_.parameters[i].elements,
+                                                 std::numeric_limits<double>::quiet_NaN()));
+  }
 }
 
 void Replica::backward() {

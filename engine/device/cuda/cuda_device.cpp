@@ -1,0 +1,144 @@
+#include "engine/device/cuda/cuda_device.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+#include "engine/device/cuda/kernels/probe.h"
+#include "engine/device/cuda/program.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+constexpr unsigned kThreads = 256;
+
+void bind_to(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cpu), &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(std::unique_ptr<Runtime> runtime, std::unique_ptr<Products> products,
+             const CudaDeviceOptions& options)
+      : options_(options),
+        runtime_(std::move(runtime)),
+        products_(std::move(products)),
+        compute_(*runtime_),
+        copy_(*runtime_),
+        comm_(*runtime_),
+        host_comm_([cpu = options.comm_cpu] {
+          if (cpu >= 0) bind_to(cpu);
+        }) {}
+
+  std::string_view name() const override { return "cuda"; }
+  std::string description() const override {
+    return fmt::format("{}, {}", runtime_->description(), products_->description());
+  }
+  DType real() const override { return DType::f32; }
+  DType activation() const override { return stored_as(options_.math); }
+  Support supports(const Operation& op) const override {
+    if (op.pool) return Support::no("pooling is not fused on a GPU");
+    return Support::yes();
+  }
+  MemoryKind memory_kind() const override { return MemoryKind::device; }
+  Memory allocate(std::size_t bytes) override { return runtime_->device_memory(bytes); }
+  Memory allocate_staging(std::size_t bytes) override { return runtime_->pinned_memory(bytes); }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    const Stream stream = own_stream();
+    runtime_->copy(to, from, bytes, stream);
+    runtime_->synchronize_stream(stream);
+  }
+  Probe probe() override;
+  Lane& compute_lane() override { return compute_; }
+  Lane& copy_lane() override { return copy_; }
+  Lane& comm_lane() override { return comm_; }
+  Lane& host_comm_lane() override { return host_comm_; }
+  std::unique_ptr<Program> compile(const Plan& plan, std::byte* gradients) override {
+    return std::make_unique<CudaProgram>(plan, gradients, *runtime_, *products_, compute_, copy_,
+                                         ProgramOptions{options_.math, options_.replays});
+  }
+
+ private:
+  // Of copies for the host, beside what the lanes do.
+  Stream own_stream() {
+    std::lock_guard lock(mutex_);
+    if (!copies_) copies_ = std::make_unique<StreamLane>(*runtime_);
+    return copies_->stream();
+  }
+  template <typename Work>
+  double best_seconds(Work work);
+
+  CudaDeviceOptions options_;
+  std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<Products> products_;
+  StreamLane compute_, copy_, comm_;
+  ThreadLane host_comm_;
+  std::mutex mutex_;
+  std::unique_ptr<StreamLane> copies_;
+};
+
+// The shortest of three, the first of which also loads what it launches.
+template <typename Work>
+double CudaDevice::best_seconds(Work work) {
+  const Event begin = runtime_->make_event(), end = runtime_->make_event();
+  double best = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    runtime_->record(begin, compute_.stream());
+    work();
+    runtime_->record(end, compute_.stream());
+    compute_.drain();
+    best = std::min(best, runtime_->seconds_between(begin, end));
+  }
+  runtime_->destroy_event(begin);
+  runtime_->destroy_event(end);
+  return best;
+}
+
+Probe CudaDevice::probe() {
+  constexpr std::size_t kBlocksEach = 8, kCopied = std::size_t{256} << 20;
+  const bool small = runtime_->multiprocessors() < 8;  // a host that plays a GPU, in tests
+  const int rounds = small ? 8 : 20000;
+  const std::size_t bytes = small ? std::size_t{1} << 16 : kCopied;
+  const auto blocks = static_cast<unsigned>(kBlocksEach * runtime_->multiprocessors());
+  const Memory out = runtime_->device_memory(blocks * kThreads * sizeof(float));
+  const Memory from = runtime_->device_memory(bytes), to = runtime_->device_memory(bytes);
+  const Grid grid{blocks, kThreads, 0};
+  const double arithmetic = best_seconds([&] {
+    runtime_->launch(MultiplyAdd{reinterpret_cast<float*>(out.data()), rounds}, grid,
+                     compute_.stream());
+  });
+  const double copying = best_seconds([&] {
+    runtime_->launch(
+        CopyBytes{reinterpret_cast<const Packed<float>*>(from.data()),
+                  reinterpret_cast<Packed<float>*>(to.data()), bytes / sizeof(Packed<float>)},
+        grid, compute_.stream());
+  });
+  const double operations = 2.0 * MultiplyAdd::kChains * rounds * kThreads * blocks;
+  return {operations / arithmetic, static_cast<double>(bytes) / copying};
+}
+
+}  // namespace
+
+Math math_of(std::string_view precision) {
+  if (precision == "fp32") return Math::fp32;
+  if (precision == "tf32") return Math::tf32;
+  if (precision == "bf16") return Math::bf16;
+  if (precision == "fp16") return Math::fp16;
+  throw Error(ErrorKind::usage,
+              fmt::format("device cuda computes in fp32, tf32, bf16 or fp16, not {}", precision),
+              "", "give one of them by --precision");
+}
+
+std::unique_ptr<Device> make_cuda_device(std::unique_ptr<Runtime> runtime,
+                                         std::unique_ptr<Products> products,
+                                         const CudaDeviceOptions& options) {
+  return std::make_unique<CudaDevice>(std::move(runtime), std::move(products), options);
+}
+
+}  // namespace paceline::cuda

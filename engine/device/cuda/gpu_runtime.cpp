@@ -1,0 +1,250 @@
+#include "engine/device/cuda/gpu_runtime.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/device/cuda/kernel_table.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+void check(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // it is told; the next call's is its own
+  throw Error(ErrorKind::internal, fmt::format("{}: {}", call, cudaGetErrorString(status)),
+              "CUDA " + std::string(cudaGetErrorName(status)),
+              "if the GPU fell off the bus or was reset, nvidia-smi says so");
+}
+
+cudaStream_t of(Stream stream) {
+  return static_cast<cudaStream_t>(stream);
+}
+cudaEvent_t event_of(Event event) {
+  return static_cast<cudaEvent_t>(event);
+}
+
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+class CudaGraph final : public Graph {
+ public:
+  explicit CudaGraph(cudaGraph_t graph) {
+    const cudaError_t status = cudaGraphInstantiate(&exec_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(status, "cudaGraphInstantiate");
+  }
+  ~CudaGraph() override { cudaGraphExecDestroy(exec_); }
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+  void launch(Stream stream) override {
+    check(cudaGraphLaunch(exec_, of(stream)), "cudaGraphLaunch");
+  }
+
+ private:
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+class CudaRuntime final : public Runtime {
+ public:
+  explicit CudaRuntime(const VisibleGpu& gpu) : gpu_(gpu), kernels_(device_kernels()) {
+    use();
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, gpu_.index),
+          "cudaDeviceGetAttribute");
+    multiprocessors_ = static_cast<unsigned>(value);
+  }
+
+  std::string description() const override {
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    return fmt::format("{} at {}, driver for CUDA {}, CUDA {}", gpu_.name, gpu_.pci,
+                       version_text(driver), version_text(runtime));
+  }
+  unsigned multiprocessors() const override { return multiprocessors_; }
+
+  Memory device_memory(std::size_t bytes) override {
+    if (bytes == 0) return {};
+    use();
+    void* data = nullptr;
+    const cudaError_t status = cudaMalloc(&data, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} more do not fit into the {} that are free",
+                              format_bytes(static_cast<double>(bytes)),
+                              format_bytes(static_cast<double>(free_bytes()))),
+                  gpu_.name, "lower --batch-per-replica, or end what else runs on this GPU");
+    }
+    check(status, "cudaMalloc");
+    check(cudaMemset(data, 0, bytes), "cudaMemset");
+    return Memory(data, bytes, MemoryKind::device, [](void* pointer) { cudaFree(pointer); });
+  }
+  Memory pinned_memory(std::size_t bytes) override {
+    if (bytes == 0) return {};
+    use();
+    void* data = nullptr;
+    check(cudaHostAlloc(&data, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+    std::fill_n(static_cast<char*>(data), bytes, 0);
+    return Memory(data, bytes, MemoryKind::pinned, [](void* pointer) { cudaFreeHost(pointer); });
+  }
+  std::size_t free_bytes() const override {
+    use();
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return free;
+  }
+
+  Stream make_stream() override {
+    use();
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    return stream;
+  }
+  void destroy_stream(Stream stream) noexcept override { cudaStreamDestroy(of(stream)); }
+  Event make_event() override {
+    use();
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreate(&event), "cudaEventCreate");
+    return event;
+  }
+  void destroy_event(Event event) noexcept override { cudaEventDestroy(event_of(event)); }
+  void record(Event event, Stream stream) override {
+    check(cudaEventRecord(event_of(event), of(stream)), "cudaEventRecord");
+  }
+  void wait(Stream stream, Event event) override {
+    check(cudaStreamWaitEvent(of(stream), event_of(event), 0), "cudaStreamWaitEvent");
+  }
+  bool done(Event event) const override {
+    const cudaError_t status = cudaEventQuery(event_of(event));
+    if (status == cudaErrorNotReady) return false;
+    check(status, "cudaEventQuery");
+    return true;
+  }
+  void synchronize_event(Event event) const override {
+    check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize");
+  }
+  void synchronize_stream(Stream stream) override {
+    check(cudaStreamSynchronize(of(stream)), "cudaStreamSynchronize");
+  }
+  double seconds_between(Event begin, Event end) const override {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, event_of(begin), event_of(end)),
+          "cudaEventElapsedTime");
+    return static_cast<double>(milliseconds) / 1e3;
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes, Stream stream) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, of(stream)), "cudaMemcpyAsync");
+  }
+  void clear(void* data, std::size_t bytes, Stream stream) override {
+    check(cudaMemsetAsync(data, 0, bytes, of(stream)), "cudaMemsetAsync");
+  }
+  void host_task(void (*task)(void*), void* argument, Stream stream) override {
+    check(cudaLaunchHostFunc(of(stream), task, argument), "cudaLaunchHostFunc");
+  }
+
+  // Of this thread only, so that other replicas' threads may go on allocating.
+  void begin_capture(Stream stream) override {
+    check(cudaStreamBeginCapture(of(stream), cudaStreamCaptureModeThreadLocal),
+          "cudaStreamBeginCapture");
+  }
+  std::unique_ptr<Graph> end_capture(Stream stream) override {
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(of(stream), &graph), "cudaStreamEndCapture");
+    return std::make_unique<CudaGraph>(graph);
+  }
+  void cancel_capture(Stream stream) noexcept override {
+    cudaGraph_t graph = nullptr;
+    cudaStreamEndCapture(of(stream), &graph);
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+  }
+
+ protected:
+  void launch_kernel(std::type_index kernel, const void* parameters, std::size_t, const Grid& grid,
+                     Stream stream) override {
+    const auto found = kernels_.find(kernel);
+    if (found == kernels_.end()) {
+      throw Error(ErrorKind::internal, "a kernel that is not in kernels/all.h", kernel.name());
+    }
+    std::array<void*, 1> arguments = {const_cast<void*>(parameters)};
+    check(cudaLaunchKernel(found->second, dim3(grid.blocks), dim3(grid.threads), arguments.data(),
+                           grid.shared_bytes, of(stream)),
+          "cudaLaunchKernel");
+  }
+
+ private:
+  // The current device is the calling thread's own.
+  void use() const { check(cudaSetDevice(gpu_.index), "cudaSetDevice"); }
+
+  VisibleGpu gpu_;
+  unsigned multiprocessors_ = 0;
+  std::map<std::type_index, const void*> kernels_;
+};
+
+}  // namespace
+
+std::vector<VisibleGpu> visible_gpus(std::string* why) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0) {
+    cudaGetLastError();
+    if (why) {
+      *why = status == cudaSuccess ? "CUDA sees no GPU"
+                                   : fmt::format("CUDA: {}", cudaGetErrorString(status));
+    }
+    return {};
+  }
+  std::vector<VisibleGpu> gpus;
+  for (int index = 0; index < count; ++index) {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+    std::array<char, 32> pci{};
+    check(cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), index),
+          "cudaDeviceGetPCIBusId");
+    std::string uuid = "GPU-";
+    for (int i = 0; i < 16; ++i) {
+      if (i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
+      uuid += fmt::format("{:02x}", static_cast<unsigned char>(properties.uuid.bytes[i]));
+    }
+    gpus.push_back({index, properties.name, pci.data(), uuid, properties.major, properties.minor,
+                    properties.totalGlobalMem});
+  }
+  return gpus;
+}
+
+Support runs_on(const VisibleGpu& gpu) {
+  if (cudaSetDevice(gpu.index) != cudaSuccess) {
+    cudaGetLastError();
+    return Support::no(gpu.name +
+                       " cannot be used: it may be taken exclusively by another process");
+  }
+  const auto kernels = device_kernels();
+  cudaFuncAttributes attributes{};
+  if (cudaFuncGetAttributes(&attributes, kernels.begin()->second) == cudaSuccess) {
+    return Support::yes();
+  }
+  cudaGetLastError();
+  return Support::no(
+      fmt::format("{} has compute capability {}.{}, for which this was not built; build with the "
+                  "preset all-gpus",
+                  gpu.name, gpu.major, gpu.minor));
+}
+
+std::unique_ptr<Runtime> make_cuda_runtime(const VisibleGpu& gpu) {
+  if (const Support support = runs_on(gpu); !support) {
+    throw Error(ErrorKind::usage, support.because(), gpu.pci, "see 'paceline list devices'");
+  }
+  return std::make_unique<CudaRuntime>(gpu);
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,58 @@
+// Every kernel that a runtime can launch.
+#pragma once
+
+#include "engine/device/cuda/kernels/channel_sums.h"
+#include "engine/device/cuda/kernels/elementwise.h"
+#include "engine/device/cuda/kernels/loss.h"
+#include "engine/device/cuda/kernels/norm.h"
+#include "engine/device/cuda/kernels/pool.h"
+#include "engine/device/cuda/kernels/probe.h"
+#include "engine/device/cuda/kernels/update.h"
+
+namespace paceline::cuda {
+
+// Calls Visit::visit<Kernel>() for those that exist for each element type of planes.
+template <typename T, typename Visit>
+void for_each_kernel_of(Visit& visit) {
+  visit.template visit<CastInput<T>>();
+  visit.template visit<AddBias<T>>();
+  visit.template visit<Relu<T>>();
+  visit.template visit<ReluBackward<T>>();
+  visit.template visit<Add<T>>();
+  visit.template visit<Dropout<T>>();
+  visit.template visit<DropoutBackward<T>>();
+  visit.template visit<MaxPool<T>>();
+  visit.template visit<MaxPoolBackward<T>>();
+  visit.template visit<AveragePool<T>>();
+  visit.template visit<AveragePoolBackward<T>>();
+  visit.template visit<ChannelSums<BiasGradient<T>>>();
+  visit.template visit<ChannelSums<NormStatistics<T>>>();
+  visit.template visit<ChannelSums<NormGradientSums<T>>>();
+  visit.template visit<NormApply<T>>();
+  visit.template visit<NormGradient<T>>();
+  visit.template visit<WidenGradients<T>>();
+  visit.template visit<Update<T>>();
+  visit.template visit<PadRows<T, float>>();
+  visit.template visit<UnpadRows<float, T>>();
+  visit.template visit<Convert<T, T>>();
+}
+
+template <typename Visit>
+void for_each_kernel(Visit visit) {
+  for_each_kernel_of<float>(visit);
+  for_each_kernel_of<Bf16>(visit);
+  for_each_kernel_of<Half>(visit);
+  visit.template visit<Convert<float, Bf16>>();
+  visit.template visit<Convert<Bf16, float>>();
+  visit.template visit<Convert<float, Half>>();
+  visit.template visit<Convert<Half, float>>();
+  visit.template visit<NormFixed>();
+  visit.template visit<SoftmaxLoss>();
+  visit.template visit<SoftmaxLossGradient>();
+  visit.template visit<FindInfinite>();
+  visit.template visit<AdjustScale>();
+  visit.template visit<MultiplyAdd>();
+  visit.template visit<CopyBytes>();
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,161 @@
+// Sums over the rows of a matrix, by column: what batch normalisation and biases need.
+//
+// A plane is rows (samples x height x width) of channels. A *tile* is up to 16 groups of 8
+// channels; the blocks of a tile take *splits* of its rows, each thread 8 channels of every
+// so-many-th row. A block adds its threads' sums in shared memory, in order, and writes a partial;
+// the last block of a tile to finish adds the partials of all splits, in order, in double. So the
+// result does not depend on which block was last, and one launch is enough.
+#pragma once
+
+#include "engine/device/cuda/kernels/context.h"
+
+namespace paceline::cuda {
+
+struct ChannelTiling {
+  static constexpr int kGroups = 16, kThreads = 256;
+
+  std::size_t rows;
+  int channels;
+  unsigned splits;
+
+  PACELINE_KERNEL int groups() const { return (channels + kVector - 1) / kVector; }
+  PACELINE_KERNEL int lanes() const { return groups() < kGroups ? groups() : kGroups; }
+  PACELINE_KERNEL unsigned tiles() const {
+    return static_cast<unsigned>((groups() + lanes() - 1) / lanes());
+  }
+  PACELINE_KERNEL unsigned rows_at_once() const {
+    return static_cast<unsigned>(kThreads / lanes());
+  }
+};
+
+// `Row::start(channel, count)` gives a thread what it needs of its 8 channels, `Row::add(row,
+// channel, count, start, sums)` adds what a row gives to kSums sums; `Row::finish(channel, sums)`
+// gets the totals of a channel, once.
+template <typename Row>
+struct ChannelSums {
+  static constexpr int kSums = Row::kSums;
+
+  ChannelTiling t;
+  float* partials;     // kSums x splits x channels
+  unsigned* finished;  // a counter a tile, zero before and after
+  Row row;
+
+  static constexpr std::size_t shared_bytes() {
+    return sizeof(float) * kVector * ChannelTiling::kThreads;
+  }
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    const unsigned tile = c.block() % t.tiles(), split = c.block() / t.tiles();
+    const int lanes = t.lanes();
+    const int lane = static_cast<int>(c.thread()) % lanes;
+    const unsigned first = c.thread() / lanes, at_once = t.rows_at_once();
+    const int channel = (static_cast<int>(tile) * lanes + lane) * kVector;
+    const int left = t.channels - channel;
+    const int count = left < kVector ? left : kVector;
+    float sums[kSums][kVector] = {};
+    if (first < at_once && count > 0) {
+      const auto start = row.start(channel, count);
+      const std::size_t stride = static_cast<std::size_t>(t.splits) * at_once;
+      for (std::size_t r = static_cast<std::size_t>(split) * at_once + first; r < t.rows;
+           r += stride) {
+        row.add(r, channel, count, start, sums);
+      }
+    }
+    float* shared = c.template shared<float>();
+    for (int q = 0; q < kSums; ++q) {
+      for (int i = 0; i < kVector; ++i) shared[c.thread() * kVector + i] = sums[q][i];
+      c.sync();
+      write_partial(c, q, split, static_cast<int>(tile) * lanes * kVector, shared);
+      c.sync();
+    }
+    finish_tile(c, tile);
+  }
+
+ private:
+  template <typename Context>
+  PACELINE_KERNEL void write_partial(Context& c, int q, unsigned split, int first_channel,
+                                     const float* shared) const {
+    const int width = t.lanes() * kVector;
+    for (int j = static_cast<int>(c.thread()); j < width; j += static_cast<int>(c.threads())) {
+      if (first_channel + j >= t.channels) continue;
+      float sum = 0;
+      for (unsigned r = 0; r < t.rows_at_once(); ++r) sum += shared[r * width + j];
+      partials[(static_cast<std::size_t>(q) * t.splits + split) * t.channels + first_channel + j] =
+          sum;
+    }
+  }
+
+  template <typename Context>
+  PACELINE_KERNEL void finish_tile(Context& c, unsigned tile) const {
+    unsigned* last = reinterpret_cast<unsigned*>(c.template shared<float>());
+    c.fence();
+    c.sync();
+    if (c.thread() == 0) *last = c.add_one(&finished[tile]) == t.splits - 1;
+    c.sync();
+    const bool mine = *last != 0;
+    c.sync();
+    if (!mine) return;
+    c.fence();
+    if (c.thread() == 0) finished[tile] = 0;
+    // Slices of the splits side by side, then the slices in order.
+    const int width = t.lanes() * kVector;
+    const unsigned slices = c.threads() / static_cast<unsigned>(width);
+    double* shared = c.template shared<double>();
+    const int j = static_cast<int>(c.thread()) % width;
+    const unsigned slice = c.thread() / static_cast<unsigned>(width);
+    const int channel = static_cast<int>(tile) * width + j;
+    const bool has_channel = channel < t.channels;
+    double totals[kSums] = {};
+    for (int q = 0; q < kSums; ++q) {
+      double sum = 0;
+      if (has_channel && slice < slices) {
+        const float* partial = partials + static_cast<std::size_t>(q) * t.splits * t.channels;
+        for (unsigned s = slice; s < t.splits; s += slices) {
+          sum += static_cast<double>(partial[static_cast<std::size_t>(s) * t.channels + channel]);
+        }
+      }
+      shared[c.thread()] = sum;
+      c.sync();
+      if (slice == 0) {
+        for (unsigned s = 0; s < slices; ++s)
+          totals[q] += shared[s * static_cast<unsigned>(width) + static_cast<unsigned>(j)];
+      }
+      c.sync();
+    }
+    if (slice == 0 && has_channel) row.finish(channel, totals);
+  }
+};
+
+// Channels of a row: as a vector where rows are whole vectors.
+template <typename T>
+PACELINE_KERNEL inline void load_row(const T* from, int channels, int count, float (&to)[kVector]) {
+  if (channels % kVector == 0) {
+    load(from, to);
+  } else {
+    load_some(from, count, to);
+  }
+}
+
+// The gradient of a bias: db = sum of dy.
+template <typename T>
+struct BiasGradient {
+  static constexpr int kSums = 1;
+  const T* dy;
+  float* db;
+  int channels;
+
+  struct Start {};
+  PACELINE_KERNEL Start start(int, int) const { return {}; }
+  PACELINE_KERNEL void add(std::size_t row, int channel, int count, const Start&,
+                           float (&sums)[1][kVector]) const {
+    float v[kVector];
+    load_row(dy + row * channels + channel, channels, count, v);
+    for (int i = 0; i < kVector; ++i) sums[0][i] += v[i];
+  }
+  PACELINE_KERNEL void finish(int channel, const double (&totals)[1]) const {
+    db[channel] = static_cast<float>(totals[0]);
+  }
+};
+
+}  // namespace paceline::cuda

@@ -1,0 +1,80 @@
+// How a kernel sees the thread that runs it. A kernel is a struct of its parameters with
+//
+//   template <typename Context> PACELINE_KERNEL void operator()(Context& c) const;
+//
+// so that the same code runs on a card (DeviceContext) and, in tests, on the host. A context has
+//
+//   thread(), threads(), block(), blocks()   of one dimension
+//   sync()                                   all threads of the block have come here
+//   shared<T>()                              the block's shared memory, Grid::shared_bytes
+//   add_one(counter)                         atomic; the value before
+//   fence()                                  what was written before is seen before what is written
+//   next
+#pragma once
+
+#include <cstddef>
+
+#include "engine/device/cuda/kernels/number.h"
+
+namespace paceline::cuda {
+
+#ifdef __CUDACC__
+struct DeviceContext {
+  __device__ unsigned thread() const { return threadIdx.x; }
+  __device__ unsigned threads() const { return blockDim.x; }
+  __device__ unsigned block() const { return blockIdx.x; }
+  __device__ unsigned blocks() const { return gridDim.x; }
+  __device__ void sync() const { __syncthreads(); }
+  __device__ void fence() const { __threadfence(); }
+  __device__ unsigned add_one(unsigned* counter) const { return atomicAdd(counter, 1U); }
+  template <typename T>
+  __device__ T* shared() const {
+    extern __shared__ __align__(16) unsigned char memory[];
+    return reinterpret_cast<T*>(memory);
+  }
+};
+#endif
+
+// Calls body(i) for this thread's share of 0 .. count - 1, neighbours for neighbouring threads.
+template <typename Context, typename Body>
+PACELINE_KERNEL inline void over(const Context& c, std::size_t count, Body body) {
+  const std::size_t stride = static_cast<std::size_t>(c.blocks()) * c.threads();
+  for (std::size_t i = static_cast<std::size_t>(c.block()) * c.threads() + c.thread(); i < count;
+       i += stride) {
+    body(i);
+  }
+}
+
+// The same over vectors of kVector elements, from the last to the first: what was written last is
+// still in the cache. body(first element, elements).
+template <typename Context, typename Body>
+PACELINE_KERNEL inline void over_vectors(const Context& c, std::size_t count, Body body) {
+  const std::size_t vectors = (count + kVector - 1) / kVector;
+  over(c, vectors, [&](std::size_t i) {
+    const std::size_t first = (vectors - 1 - i) * kVector;
+    const std::size_t left = count - first;
+    body(first, left < kVector ? static_cast<int>(left) : kVector);
+  });
+}
+
+template <typename T>
+PACELINE_KERNEL inline void load_at(const T* data, std::size_t first, int count,
+                                    float (&to)[kVector]) {
+  if (count == kVector) {
+    load(data + first, to);
+  } else {
+    load_some(data + first, count, to);
+  }
+}
+
+template <typename T>
+PACELINE_KERNEL inline void store_at(const float (&from)[kVector], T* data, std::size_t first,
+                                     int count) {
+  if (count == kVector) {
+    store(from, data + first);
+  } else {
+    store_some(from, count, data + first);
+  }
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,217 @@
+// Operations that look at one element, or a few neighbours, at a time.
+#pragma once
+
+#include "engine/core/random.h"
+#include "engine/device/cuda/kernels/context.h"
+
+namespace paceline::cuda {
+
+// What changes from step to step without changing what is queued; in device memory.
+struct StepValues {
+  std::uint32_t epoch = 0, key_low = 0, key_high = 0;
+};
+
+// Pixels / 255 to a plane of `padded` channels, the added ones and missing samples zero.
+template <typename T>
+struct CastInput {
+  const std::uint8_t* bytes;  // or null:
+  const float* floats;
+  T* y;
+  std::size_t places, missing_places;  // of all samples; after them
+  int channels, padded;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over(c, (places + missing_places) * padded, [&](std::size_t i) {
+      const std::size_t place = i / padded;
+      const int channel = static_cast<int>(i % padded);
+      float value = 0;
+      if (place < places && channel < channels) {
+        const std::size_t at = place * channels + channel;
+        value = (bytes ? static_cast<float>(bytes[at]) : floats[at]) / 255.0F;
+      }
+      y[i] = from_float<T>(value);
+    });
+  }
+};
+
+// y = (y +) x.
+template <typename To, typename From>
+struct Convert {
+  const From* x;
+  To* y;
+  std::size_t count;
+  bool adds = false;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over_vectors(c, count, [&](std::size_t first, int n) {
+      float v[kVector], sum[kVector];
+      load_at(x, first, n, v);
+      if (adds) {
+        load_at(static_cast<const To*>(y), first, n, sum);
+        for (int i = 0; i < kVector; ++i) v[i] += sum[i];
+      }
+      store_at(v, y, first, n);
+    });
+  }
+};
+
+// y += bias of the channel, and ReLU if asked.
+template <typename T>
+struct AddBias {
+  T* y;
+  const float* bias;
+  std::size_t count;
+  int channels;
+  bool relu;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over_vectors(c, count, [&](std::size_t first, int n) {
+      float v[kVector];
+      load_at(y, first, n, v);
+      for (int i = 0; i < kVector; ++i) {
+        v[i] += bias[(first + i) % channels];
+        if (relu && v[i] < 0) v[i] = 0;
+      }
+      store_at(v, y, first, n);
+    });
+  }
+};
+
+template <typename T>
+struct Relu {
+  const T* x;
+  T* y;
+  std::size_t count;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over_vectors(c, count, [&](std::size_t first, int n) {
+      float v[kVector];
+      load_at(x, first, n, v);
+      for (float& value : v) value = value > 0 ? value : 0;
+      store_at(v, y, first, n);
+    });
+  }
+};
+
+// dx = (dx +) dy x scale where y is positive.
+template <typename T>
+struct ReluBackward {
+  const T *y, *dy;
+  T* dx;
+  std::size_t count;
+  float scale;
+  bool adds;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over_vectors(c, count, [&](std::size_t first, int n) {
+      float passed[kVector], v[kVector], sum[kVector];
+      load_at(y, first, n, passed);
+      load_at(dy, first, n, v);
+      if (adds) load_at(static_cast<const T*>(dx), first, n, sum);
+      for (int i = 0; i < kVector; ++i) {
+        v[i] = passed[i] > 0 ? v[i] * scale : 0;
+        if (adds) v[i] += sum[i];
+      }
+      store_at(v, dx, first, n);
+    });
+  }
+};
+
+// y = x + x2; any of them may be the same.
+template <typename T>
+struct Add {
+  const T *x, *x2;
+  T* y;
+  std::size_t count;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over_vectors(c, count, [&](std::size_t first, int n) {
+      float a[kVector], b[kVector];
+      load_at(x, first, n, a);
+      load_at(x2, first, n, b);
+      for (int i = 0; i < kVector; ++i) a[i] += b[i];
+      store_at(a, y, first, n);
+    });
+  }
+};
+
+// Whether dropout keeps an element; see random.h.
+PACELINE_KERNEL inline bool dropout_keeps(const StepValues& step, std::uint32_t layer,
+                                          std::uint32_t position, std::size_t element,
+                                          std::uint32_t threshold) {
+  std::uint32_t counter[4] = {static_cast<std::uint32_t>(element / 8), position, step.epoch, layer};
+  std::uint32_t low = step.key_low, high = step.key_high;
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
+    const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];
+    const std::uint32_t next0 = static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ low;
+    const std::uint32_t next2 = static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ high;
+    counter[0] = next0;
+    counter[1] = static_cast<std::uint32_t>(b);
+    counter[2] = next2;
+    counter[3] = static_cast<std::uint32_t>(a);
+    low += 0x9E3779B9;
+    high += 0xBB67AE85;
+  }
+  const unsigned part = static_cast<unsigned>(element % 8);
+  return (counter[part / 2] >> (part % 2 * 16) & 0xFFFFU) >= threshold;
+}
+
+// y = x x scale where dropout keeps it, after ReLU if asked, zero for `missing` elements after
+// them; `kept` (may be null) says where. x may be y.
+template <typename T>
+struct Dropout {
+  const T* x;
+  T* y;
+  std::uint8_t* kept;
+  const StepValues* step;
+  const std::uint32_t* positions;
+  std::size_t count, missing, of_sample;
+  std::uint32_t layer, threshold;
+  float scale;
+  bool relu;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over(c, count + missing, [&](std::size_t i) {
+      if (i >= count) {
+        y[i] = from_float<T>(0);
+        return;
+      }
+      const bool keeps =
+          dropout_keeps(*step, layer, positions[i / of_sample], i % of_sample, threshold);
+      if (kept) kept[i] = keeps;
+      float value = to_float(x[i]);
+      if (relu && value < 0) value = 0;
+      y[i] = from_float<T>(keeps ? value * scale : 0);
+    });
+  }
+};
+
+// dx = (dx +) dy x scale where kept, for `count` elements; zero for `missing` after them.
+template <typename T>
+struct DropoutBackward {
+  const T* dy;
+  const std::uint8_t* kept;
+  T* dx;
+  std::size_t count, missing;
+  float scale;
+  bool adds;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over(c, count + missing, [&](std::size_t i) {
+      float value = i < count && kept[i] ? to_float(dy[i]) * scale : 0;
+      if (adds) value += to_float(dx[i]);
+      dx[i] = from_float<T>(value);
+    });
+  }
+};
+
+}  // namespace paceline::cuda

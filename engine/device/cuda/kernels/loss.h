@@ -1,0 +1,139 @@
+// Softmax cross-entropy: a row a block.
+#pragma once
+
+#include <cmath>
+
+#include "engine/device/cuda/kernels/context.h"
+
+namespace paceline::cuda {
+
+// Probabilities, and what the rows give to the sums of loss and hits: the last block to finish adds
+// all rows, in order.
+struct SoftmaxLoss {
+  const float* x;
+  const std::int32_t* labels;
+  float* p;
+  float* row_loss;            // by row
+  std::uint8_t* row_correct;  // by row
+  double* sums;               // loss, correct: added to
+  unsigned* finished;         // zero before and after
+  int rows, classes;
+
+  // The threads' largest values with their columns, or sums.
+  static constexpr std::size_t shared_bytes(unsigned threads) {
+    return threads * (sizeof(float) + sizeof(int));
+  }
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    const unsigned row = c.block();
+    const float* values = x + static_cast<std::size_t>(row) * classes;
+    float* out = p + static_cast<std::size_t>(row) * classes;
+    float* shared = c.template shared<float>();
+    int* columns = reinterpret_cast<int*>(shared + c.threads());
+    const int place = largest(c, values, shared, columns);
+    const float top = values[place];
+    float sum = 0;
+    for (int j = static_cast<int>(c.thread()); j < classes; j += static_cast<int>(c.threads())) {
+      const float e = expf(values[j] - top);
+      out[j] = e;
+      sum += e;
+    }
+    const float total = total_of(c, sum, shared);
+    for (int j = static_cast<int>(c.thread()); j < classes; j += static_cast<int>(c.threads())) {
+      out[j] /= total;
+    }
+    if (c.thread() == 0) {
+      const int label = labels[row];
+      row_loss[row] = logf(total) - (values[label] - top);
+      row_correct[row] = place == label;
+    }
+    add_rows(c, columns);
+  }
+
+ private:
+  // The first column with the largest value.
+  template <typename Context>
+  PACELINE_KERNEL int largest(Context& c, const float* values, float* shared, int* columns) const {
+    int best = static_cast<int>(c.thread()) < classes ? static_cast<int>(c.thread()) : 0;
+    for (int j = best; j < classes; j += static_cast<int>(c.threads())) {
+      if (values[j] > values[best]) best = j;
+    }
+    shared[c.thread()] = values[best];
+    columns[c.thread()] = best;
+    for (unsigned half = c.threads() / 2; half > 0; half /= 2) {
+      c.sync();
+      if (c.thread() < half) {
+        const float other = shared[c.thread() + half];
+        const int column = columns[c.thread() + half];
+        const bool better = other > shared[c.thread()] ||
+                            (other == shared[c.thread()] && column < columns[c.thread()]);
+        if (better) {
+          shared[c.thread()] = other;
+          columns[c.thread()] = column;
+        }
+      }
+    }
+    c.sync();
+    const int place = columns[0];
+    c.sync();
+    return place;
+  }
+
+  template <typename Context>
+  PACELINE_KERNEL float total_of(Context& c, float mine, float* shared) const {
+    shared[c.thread()] = mine;
+    for (unsigned half = c.threads() / 2; half > 0; half /= 2) {
+      c.sync();
+      if (c.thread() < half) shared[c.thread()] += shared[c.thread() + half];
+    }
+    c.sync();
+    const float total = shared[0];
+    c.sync();
+    return total;
+  }
+
+  template <typename Context>
+  PACELINE_KERNEL void add_rows(Context& c, int* shared) const {
+    c.fence();
+    c.sync();
+    if (c.thread() == 0) {
+      shared[0] = c.add_one(finished) == static_cast<unsigned>(rows) - 1;
+      if (shared[0]) {
+        c.fence();
+        *finished = 0;
+        for (int r = 0; r < rows; ++r) {
+          sums[0] += static_cast<double>(row_loss[r]);
+          sums[1] += row_correct[r];
+        }
+      }
+    }
+  }
+};
+
+// dx = (p - 1 at the label) x scale; zero for missing rows.
+struct SoftmaxLossGradient {
+  const float* p;
+  const std::int32_t* labels;
+  float* dx;
+  std::size_t rows, missing;
+  int classes;
+  const float* loss_scale;  // on the device; null: 1
+  float scale;              // 1 / global samples
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    const float factor = loss_scale ? *loss_scale * scale : scale;
+    over(c, (rows + missing) * classes, [&](std::size_t i) {
+      const std::size_t row = i / classes;
+      if (row >= rows) {
+        dx[i] = 0;
+        return;
+      }
+      const float target = static_cast<int>(i % classes) == labels[row] ? 1 : 0;
+      dx[i] = (p[i] - target) * factor;
+    });
+  }
+};
+
+}  // namespace paceline::cuda

@@ -1,0 +1,38 @@
+// Work for Device::probe().
+#pragma once
+
+#include "engine/device/cuda/kernels/context.h"
+
+namespace paceline::cuda {
+
+// Multiply-adds in eight chains a thread; `out` keeps them from being left out.
+struct MultiplyAdd {
+  static constexpr int kChains = 8;
+  float* out;
+  int rounds;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    float chains[kChains];
+    for (int i = 0; i < kChains; ++i) chains[i] = static_cast<float>(c.thread() + i);
+    for (int r = 0; r < rounds; ++r) {
+      for (float& chain : chains) chain = chain * 0.999F + 0.5F;
+    }
+    float sum = 0;
+    for (const float chain : chains) sum += chain;
+    out[static_cast<std::size_t>(c.block()) * c.threads() + c.thread()] = sum;
+  }
+};
+
+struct CopyBytes {
+  const Packed<float>* from;
+  Packed<float>* to;
+  std::size_t count;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over(c, count, [&](std::size_t i) { to[i] = from[i]; });
+  }
+};
+
+}  // namespace paceline::cuda

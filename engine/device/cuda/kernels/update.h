@@ -1,0 +1,157 @@
+// From gradients to parameters: one pass over a range of the flat arenas.
+#pragma once
+
+#include <cmath>
+
+#include "engine/device/cuda/kernels/elementwise.h"
+#include "engine/device/update.h"
+
+namespace paceline::cuda {
+
+// Loss scaling of fp16, on the device: gradients are computed `scale` times too large; a step whose
+// gradients are not finite changes nothing and halves the scale, `kGrowth` good steps in a row
+// double it (Micikevicius et al., arXiv 1710.03740, section 3.2).
+struct LossScale {
+  static constexpr int kGrowth = 2000;
+  float scale = 65536;
+  int good_steps = 0;
+  unsigned infinite = 0;  // of the step at hand
+  unsigned skipped = 0;   // steps so far
+};
+
+// A stretch of the gradient arena that belongs to one parameter.
+struct GradientPiece {
+  static constexpr unsigned kElements = 4096;
+  enum Kind : std::uint32_t { narrow, zero };  // it stands in the 16-bit arena; it is nothing
+  std::uint32_t first, count;                  // elements
+  Kind kind;
+};
+
+// Takes pieces from the 16-bit arena, or clears them; a block a piece.
+template <typename T>
+struct WidenGradients {
+  const GradientPiece* pieces;
+  const T* narrow;
+  float* gradients;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    const GradientPiece piece = pieces[c.block()];
+    for (unsigned i = c.thread(); i < piece.count; i += c.threads()) {
+      gradients[piece.first + i] =
+          piece.kind == GradientPiece::narrow ? to_float(narrow[piece.first + i]) : 0;
+    }
+  }
+};
+
+// Marks the step if a gradient is not finite.
+struct FindInfinite {
+  const float* gradients;
+  std::size_t count;
+  LossScale* scale;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    bool found = false;
+    over(c, count, [&](std::size_t i) {
+      const float g = gradients[i];
+      found = found || !(g - g == 0);
+    });
+    if (found) scale->infinite = 1;
+  }
+};
+
+// After the updates of a step: one thread.
+struct AdjustScale {
+  LossScale* scale;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context&) const {
+    if (scale->infinite) {
+      scale->scale = scale->scale > 1 ? scale->scale / 2 : scale->scale;
+      scale->good_steps = 0;
+      ++scale->skipped;
+    } else if (++scale->good_steps == LossScale::kGrowth) {
+      scale->scale *= 2;
+      scale->good_steps = 0;
+    }
+    scale->infinite = 0;
+  }
+};
+
+// A step's constants of it, in device memory.
+struct RuleValues {
+  float rate = 0, momentum = 0, first_share = 0, second_share = 0, epsilon = 0;
+};
+
+// T is the type of the copy of the parameters that products read; float: there is none.
+template <typename T>
+struct Update {
+  float *parameters, *first, *second;
+  const float* gradients;
+  T* narrow;
+  const RuleValues* values;
+  const LossScale* scale;  // null: gradients are as they are
+  std::size_t count;
+  Optimizer rule;  // engine/device/update.h says what each does
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    if (scale && scale->infinite) return;
+    const float unscale = scale ? 1 / scale->scale : 1;
+    const RuleValues s = *values;
+    over(c, count, [&](std::size_t i) {
+      const float g = gradients[i] * unscale;
+      float w = parameters[i];
+      if (rule == Optimizer::sgd) {
+        w -= s.rate * g;
+      } else if (rule == Optimizer::momentum) {
+        first[i] = s.momentum * first[i] - s.rate * g;
+        w += first[i];
+      } else if (rule == Optimizer::adagrad) {
+        first[i] += g * g;
+        w -= s.rate * g / sqrtf(first[i] + s.epsilon);
+      } else {
+        const float a = first[i] += s.first_share * (g - first[i]);
+        const float b = second[i] += s.second_share * (g * g - second[i]);
+        w -= s.rate * a / (sqrtf(b) + s.epsilon);
+      }
+      parameters[i] = w;
+      if (narrow) narrow[i] = from_float<T>(w);
+    });
+  }
+};
+
+// Rows of `width` to rows of `padded`, what is added zero; or back.
+template <typename To, typename From>
+struct PadRows {
+  const From* x;
+  To* y;
+  std::size_t rows;
+  int width, padded;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over(c, rows * padded, [&](std::size_t i) {
+      const int column = static_cast<int>(i % padded);
+      y[i] = from_float<To>(column < width ? to_float(x[i / padded * width + column]) : 0);
+    });
+  }
+};
+
+template <typename To, typename From>
+struct UnpadRows {
+  const From* x;
+  To* y;
+  std::size_t rows;
+  int width, padded;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over(c, rows * width, [&](std::size_t i) {
+      y[i] = from_float<To>(to_float(x[i / width * padded + i % width]));
+    });
+  }
+};
+
+}  // namespace paceline::cuda

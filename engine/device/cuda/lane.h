@@ -1,0 +1,53 @@
+// A lane that is a stream of the device.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+
+#include "engine/core/lane.h"
+#include "engine/device/cuda/runtime.h"
+
+namespace paceline::cuda {
+
+class StreamLane final : public Lane {
+ public:
+  explicit StreamLane(Runtime& runtime);  // outlives the lane
+  ~StreamLane() override;
+  StreamLane(const StreamLane&) = delete;
+  StreamLane& operator=(const StreamLane&) = delete;
+
+  void submit(HostTask task) override;
+  Marker mark() override;
+  // A marker of another stream is waited for on the device; one of a host's lane by the caller,
+  // because a stream cannot wait for a host without holding it up.
+  void after(Marker marker) override;
+  bool reached(Marker marker) const override;
+  void drain() override;
+  bool is_inline() const override { return false; }
+  void wait_for(Marker marker) const override;
+  void* native() override { return stream_; }
+
+  Stream stream() const { return stream_; }
+
+ private:
+  // A marker whose event was recorded anew since counts as reached with the newer one.
+  static constexpr std::size_t kEvents = 64, kTasks = 256;
+  Event event_of(Marker marker) const { return events_[marker.position % kEvents]; }
+  struct Queued {
+    StreamLane* lane;
+    HostTask task;
+  };
+  static void run(void* queued);
+
+  Runtime& runtime_;
+  Stream stream_;
+  std::array<Event, kEvents> events_{};
+  std::uint64_t marks_ = 0;
+  std::array<Queued, kTasks> tasks_;
+  std::uint64_t submitted_ = 0;
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace paceline::cuda

@@ -1,0 +1,362 @@
+// The program's operations, forward and backward.
+#include "engine/device/cuda/operations.h"
+
+#include "engine/device/cuda/kernels/loss.h"
+#include "engine/device/cuda/kernels/pool.h"
+#include "engine/device/cuda/program.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+Window window_of(const Operation& op) {
+  return {op.in.height, op.in.width, op.out.height, op.out.width,
+          op.kernel,    op.stride,   op.padding,    op.in.channels};
+}
+
+int places_of(const Shape& shape) {
+  return shape.height * shape.width;
+}
+
+float keep_scale(const Operation& op) {
+  return static_cast<float>(1 / (1 - op.rate));
+}
+
+bool is_conv(const Operation& op) {
+  return op.kind == OpKind::conv;
+}
+
+}  // namespace
+
+void CudaProgram::run_forward(const Operation& op, Prepared& prepared) {
+  switch (op.kind) {
+    case OpKind::cast_input:
+      return cast_input(op);
+    case OpKind::conv:
+      return conv_forward(op, prepared);
+    case OpKind::dense:
+      return dense_forward(op, prepared);
+    case OpKind::softmax_cross_entropy:
+      return loss_forward(op);
+    default: {
+      const int plane = op.kind == OpKind::average_pool ? op.input : op.output;
+      return with_type(info(plane).type,
+                       [&](auto type) { planes_forward<decltype(type)>(op, prepared); });
+    }
+  }
+}
+
+void CudaProgram::run_backward(const Operation& op, Prepared& prepared) {
+  switch (op.kind) {
+    case OpKind::cast_input:
+      return;
+    case OpKind::conv:
+      return conv_backward(op, prepared);
+    case OpKind::dense:
+      return dense_backward(op, prepared);
+    case OpKind::softmax_cross_entropy:
+      return loss_backward(op);
+    default: {
+      const int plane = op.kind == OpKind::average_pool ? op.input : op.output;
+      return with_type(info(plane).type,
+                       [&](auto type) { planes_backward<decltype(type)>(op, prepared); });
+    }
+  }
+}
+
+// To what convolutions read, padded, and to what anything else reads.
+void CudaProgram::cast_input(const Operation& op) {
+  const auto places = static_cast<std::size_t>(places_of(op.in));
+  const auto cast = [&](std::byte* to, int channels) {
+    with_type(info(op.output).type, [&](auto type) {
+      using T = decltype(type);
+      const bool bytes = image_type_ == DType::u8;
+      run(CastInput<T>{bytes ? staging_.images() : nullptr,
+                       bytes ? nullptr : reinterpret_cast<const float*>(staging_.images()),
+                       reinterpret_cast<T*>(to), samples() * places,
+                       (whole_batch() - samples()) * places, op.in.channels, channels},
+          whole_batch() * places * static_cast<std::size_t>(channels));
+    });
+  };
+  bool others = false;
+  for (const Operation& reader : plan_.operations) {
+    const bool reads = reader.from == 0 || reader.from2 == 0;
+    others = others || (reads && !(is_conv(reader) && padded_to_ > 0));
+  }
+  if (padded_to_ > 0) cast(padded_input_.data(), padded_to_);
+  if (others) cast(tensor<std::byte>(op.output), op.in.channels);
+}
+
+void* CudaProgram::conv_input(const Operation& op, const Conv& conv) const {
+  return conv.padded_w.data() ? padded_input_.data() : tensor<std::byte>(op.input);
+}
+
+void CudaProgram::conv_forward(const Operation& op, Prepared& prepared) {
+  Conv& conv = *prepared.conv;
+  std::byte* y = tensor<std::byte>(op.output);
+  conv.forward->run({conv_input(op, conv), conv.w, y, workspace_.data()}, compute_.stream());
+  if (op.bias_cancels && !op.relu) return;
+  const std::size_t count = whole_batch() * op.out.elements();
+  with_type(plan_.activation, [&](auto type) {
+    using T = decltype(type);
+    run_vectors(
+        AddBias<T>{reinterpret_cast<T*>(y), parameter(op.bias), count, op.out.channels, op.relu},
+        count);
+  });
+}
+
+void CudaProgram::conv_backward(const Operation& op, Prepared& prepared) {
+  Conv& conv = *prepared.conv;
+  std::byte* dy = tensor<std::byte>(op.output_grad);
+  const std::size_t count = whole_batch() * op.out.elements();
+  with_type(plan_.activation, [&](auto type) {
+    using T = decltype(type);
+    T* gradient_of_y = reinterpret_cast<T*>(dy);
+    if (op.relu) {
+      run_vectors(
+          ReluBackward<T>{tensor<T>(op.output), gradient_of_y, gradient_of_y, count, 1, false},
+          count);
+    }
+    if (!op.bias_cancels) {
+      run_sums(BiasGradient<T>{gradient_of_y, gradient(op.bias), op.out.channels},
+               count / static_cast<std::size_t>(op.out.channels), op.out.channels);
+    }
+  });
+  conv.backward_weights->run({conv_input(op, conv), conv.dw, dy, workspace_.data()},
+                             compute_.stream());
+  if (conv.padded_dw.data()) {
+    with_type(plan_.activation, [&](auto type) {
+      using T = decltype(type);
+      const auto rows = static_cast<std::size_t>(op.kernel * op.kernel * op.out.channels);
+      run(UnpadRows<float, T>{static_cast<const T*>(conv.dw), gradient(op.weight), rows,
+                              op.in.channels, conv.padded},
+          rows * static_cast<std::size_t>(op.in.channels));
+    });
+  }
+  if (!conv.backward_data) return;
+  conv.backward_data->run({tensor<std::byte>(op.input_grad), conv.w, dy, workspace_.data()},
+                          compute_.stream());
+}
+
+template <typename T>
+Dropout<T> CudaProgram::dropout_of(const Operation& op, T* y) const {
+  const std::size_t of_sample = op.out.elements();
+  return {.x = y,
+          .y = y,
+          .kept = nullptr,
+          .step = staging_.step(),
+          .positions = staging_.positions(),
+          .count = samples() * of_sample,
+          .missing = (whole_batch() - samples()) * of_sample,
+          .of_sample = of_sample,
+          .layer = op.layer,
+          .threshold = dropout_threshold(op.rate),
+          .scale = keep_scale(op),
+          .relu = false};
+}
+
+void CudaProgram::dense_forward(const Operation& op, Prepared& prepared) {
+  Dense& dense = *prepared.dense;
+  const std::size_t in = whole_batch() * op.in.elements();
+  const float* x = tensor(op.input);
+  if (dense.wide_x.data()) {
+    with_type(info(op.input).type, [&](auto type) {
+      using T = decltype(type);
+      run_vectors(Convert<float, T>{tensor<T>(op.input), floats(dense.wide_x), in}, in);
+    });
+    x = floats(dense.wide_x);
+  }
+  float* y = tensor(op.output);
+  dense.forward->run({x, parameter(op.weight), y, workspace_.data()}, compute_.stream());
+  const std::size_t count = whole_batch() * op.out.elements();
+  run_vectors(AddBias<float>{y, parameter(op.bias), count, op.out.channels, op.relu}, count);
+  if (op.dropout && mode_ == Mode::train) run(dropout_of(op, y), count);
+}
+
+void CudaProgram::dense_backward(const Operation& op, Prepared& prepared) {
+  Dense& dense = *prepared.dense;
+  const std::size_t count = whole_batch() * op.out.elements();
+  float* dy = tensor(op.output_grad);
+  // The output is positive exactly where ReLU and dropout let the element pass.
+  if (op.relu) {
+    const float scale = op.dropout ? keep_scale(op) : 1;
+    run_vectors(ReluBackward<float>{tensor(op.output), dy, dy, count, scale, false}, count);
+  }
+  run_sums(BiasGradient<float>{dy, gradient(op.bias), op.out.channels}, whole_batch(),
+           op.out.channels);
+  const float* x = dense.wide_x.data() ? floats(dense.wide_x) : tensor(op.input);
+  dense.backward_weights->run({x, dy, gradient(op.weight), workspace_.data()}, compute_.stream());
+  if (!dense.backward_input) return;
+  float* dx = dense.wide_dx.data() ? floats(dense.wide_dx) : tensor(op.input_grad);
+  dense.backward_input->run({dy, parameter(op.weight), dx, workspace_.data()}, compute_.stream());
+  if (!dense.wide_dx.data()) return;
+  const std::size_t in = whole_batch() * op.in.elements();
+  with_type(info(op.input_grad).type, [&](auto type) {
+    using T = decltype(type);
+    T* to = tensor<T>(op.input_grad);
+    run_vectors(Convert<T, float>{dx, to, in, op.adds_input_grad}, in);
+  });
+}
+
+template <typename T>
+void CudaProgram::planes_forward(const Operation& op, Prepared& prepared) {
+  const std::size_t count = whole_batch() * op.out.elements();
+  switch (op.kind) {
+    case OpKind::batch_norm:
+      return norm_forward<T>(op, prepared);
+    case OpKind::relu:
+      return run_vectors(Relu<T>{tensor<T>(op.input), tensor<T>(op.output), count}, count);
+    case OpKind::add:
+      return run_vectors(
+          Add<T>{tensor<T>(op.input), tensor<T>(op.input2), tensor<T>(op.output), count}, count);
+    case OpKind::max_pool:
+      return run(MaxPool<T>{window_of(op), tensor<T>(op.input), tensor<T>(op.output),
+                            tensor<std::uint8_t>(op.saved), whole_batch()},
+                 count);
+    case OpKind::average_pool:
+      return run(AveragePool<T>{tensor<T>(op.input), tensor(op.output), whole_batch(),
+                                places_of(op.in), op.in.channels},
+                 count);
+    case OpKind::dropout: {
+      if (mode_ == Mode::evaluate) {
+        return run_vectors(Convert<T, T>{tensor<T>(op.input), tensor<T>(op.output), count, false},
+                           count);
+      }
+      Dropout<T> dropout = dropout_of(op, tensor<T>(op.output));
+      dropout.x = tensor<T>(op.input);
+      dropout.kept = tensor<std::uint8_t>(op.saved);
+      return run(dropout, count);
+    }
+    default:
+      throw Error(ErrorKind::internal, "not an operation on planes", op.text());
+  }
+}
+
+template <typename T>
+void CudaProgram::planes_backward(const Operation& op, Prepared& prepared) {
+  if (op.kind == OpKind::batch_norm) return norm_backward<T>(op, prepared);
+  if (op.kind == OpKind::add) return add_backward<T>(op);
+  if (op.input_grad == kNone) return;
+  T* dx = tensor<T>(op.input_grad);
+  const std::size_t count = whole_batch() * op.in.elements();
+  const bool adds = op.adds_input_grad;
+  switch (op.kind) {
+    case OpKind::relu:
+      return run_vectors(
+          ReluBackward<T>{tensor<T>(op.output), tensor<T>(op.output_grad), dx, count, 1, adds},
+          count);
+    case OpKind::max_pool:
+      return run(MaxPoolBackward<T>{window_of(op), tensor<T>(op.output_grad),
+                                    tensor<std::uint8_t>(op.saved), dx, whole_batch(), adds},
+                 count);
+    case OpKind::average_pool:
+      return run(AveragePoolBackward<T>{tensor(op.output_grad), dx, whole_batch(), places_of(op.in),
+                                        op.in.channels, adds},
+                 count);
+    case OpKind::dropout: {
+      const std::size_t kept = samples() * op.in.elements();
+      return run(DropoutBackward<T>{tensor<T>(op.output_grad), tensor<std::uint8_t>(op.saved), dx,
+                                    kept, count - kept, keep_scale(op), adds},
+                 count);
+    }
+    default:
+      throw Error(ErrorKind::internal, "not an operation on planes", op.text());
+  }
+}
+
+template <typename T>
+void CudaProgram::add_backward(const Operation& op) {
+  const std::size_t count = whole_batch() * op.out.elements();
+  const T* dy = tensor<T>(op.output_grad);
+  const auto pass_on = [&](int to, bool adds) {
+    if (to == kNone || (to == op.output_grad && !adds)) return;
+    run_vectors(Convert<T, T>{dy, tensor<T>(to), count, adds}, count);
+  };
+  pass_on(op.input2_grad, op.adds_input2_grad);
+  pass_on(op.input_grad, op.adds_input_grad);
+}
+
+// `from` is the operation whose output is normalised.
+template <typename Norm>
+NormParameters CudaProgram::norm_parameters(const Norm& norm, int from) const {
+  const Operation& before = operation(from);
+  const bool without_bias = is_conv(before) && before.bias_cancels;
+  return {.gamma = parameter(norm.weight),
+          .beta = parameter(norm.bias),
+          .bias = without_bias ? parameter(before.bias) : nullptr,
+          .running_mean = statistic(norm.mean),
+          .running_variance = statistic(norm.variance),
+          .gamma_gradient = gradient(norm.weight),
+          .beta_gradient = gradient(norm.bias),
+          .epsilon = static_cast<float>(norm.epsilon),
+          .keep = static_cast<float>(norm.momentum)};
+}
+
+template <typename T>
+void CudaProgram::norm_forward(const Operation& op, Prepared& prepared) {
+  const int channels = op.in.channels;
+  const std::size_t rows = samples() * static_cast<std::size_t>(places_of(op.in));
+  const auto measure = [&](const NormState& state, const NormParameters& parameters, int input) {
+    if (mode_ == Mode::evaluate) {
+      run(NormFixed{channels, state, parameters}, static_cast<std::size_t>(channels));
+    } else {
+      run_sums(NormStatistics<T>{tensor<T>(input), rows, channels, state, parameters}, rows,
+               channels);
+    }
+  };
+  measure(prepared.norm, norm_parameters(op, op.from), op.input);
+  if (op.branch) measure(prepared.branch, norm_parameters(*op.branch, op.from2), op.input2);
+  const std::size_t count = whole_batch() * op.in.elements();
+  run_vectors(NormApply<T>{tensor<T>(op.input), op.add ? tensor<T>(op.input2) : nullptr,
+                           tensor<T>(op.output), op.relu ? tensor<std::uint8_t>(op.saved) : nullptr,
+                           count, channels, prepared.norm, prepared.branch, op.relu},
+              count);
+}
+
+template <typename T>
+void CudaProgram::norm_backward(const Operation& op, Prepared& prepared) {
+  const int channels = op.in.channels;
+  const std::size_t rows = samples() * static_cast<std::size_t>(places_of(op.in));
+  const T* x = tensor<T>(op.input);
+  const T* x2 = op.branch ? tensor<T>(op.input2) : nullptr;
+  const T* dy = tensor<T>(op.output_grad);
+  const std::uint8_t* signs = op.relu ? tensor<std::uint8_t>(op.saved) : nullptr;
+  const NormParameters branch =
+      op.branch ? norm_parameters(*op.branch, op.from2) : NormParameters{};
+  run_sums(NormGradientSums<T>{x, x2, dy, signs, rows, channels, prepared.norm, prepared.branch,
+                               norm_parameters(op, op.from), branch},
+           rows, channels);
+  const std::size_t whole = whole_batch() * op.in.elements();
+  const std::size_t count = samples() * op.in.elements();
+  run_vectors(
+      NormGradient<T>{x, x2, dy, signs, op.input_grad == kNone ? nullptr : tensor<T>(op.input_grad),
+                      op.input2_grad == kNone ? nullptr : tensor<T>(op.input2_grad), count,
+                      whole - count, channels, prepared.norm, prepared.branch, op.adds_input_grad,
+                      op.adds_input2_grad},
+      whole);
+}
+
+void CudaProgram::loss_forward(const Operation& op) {
+  if (samples_ == 0) return;
+  constexpr unsigned kRowThreads = 128;
+  const auto classes = static_cast<int>(op.in.elements());
+  runtime_.launch(
+      SoftmaxLoss{tensor(op.input), staging_.labels(), tensor(op.output), floats(row_loss_),
+                  reinterpret_cast<std::uint8_t*>(row_correct_.data()),
+                  reinterpret_cast<double*>(sums_.data()),
+                  reinterpret_cast<unsigned*>(counters_.data()), samples_, classes},
+      {static_cast<unsigned>(samples_), kRowThreads, SoftmaxLoss::shared_bytes(kRowThreads)},
+      compute_.stream());
+}
+
+void CudaProgram::loss_backward(const Operation& op) {
+  const std::size_t classes = op.in.elements();
+  const float* scale =
+      loss_scale_.data() ? &reinterpret_cast<const LossScale*>(loss_scale_.data())->scale : nullptr;
+  run(SoftmaxLossGradient{tensor(op.output), staging_.labels(), tensor(op.input_grad), samples(),
+                          whole_batch() - samples(), static_cast<int>(classes), scale,
+                          1.0F / static_cast<float>(global_samples_)},
+      whole_batch() * classes);
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,464 @@
+// Setting a program up, and what a host sees of it. Its operations are in operations.cpp.
+#include "engine/device/cuda/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/core/error.h"
+#include "engine/device/cuda/operations.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+constexpr std::size_t kRuleSlots = 4;
+
+bool reads_sample(const Operation& op) {
+  return op.from == 0;
+}
+
+// out, row, column, in and back: canonical order is row, column, in, out.
+template <typename Visit>
+void for_each_weight(const Operation& op, Visit visit) {
+  const int k = op.kernel, in = op.in.channels, out = op.out.channels;
+  std::size_t own = 0;
+  for (int o = 0; o < out; ++o) {
+    for (int place = 0; place < k * k; ++place) {
+      for (int i = 0; i < in; ++i) {
+        visit(own++, (static_cast<std::size_t>(place) * static_cast<std::size_t>(in) +
+                      static_cast<std::size_t>(i)) *
+                             static_cast<std::size_t>(out) +
+                         static_cast<std::size_t>(o));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtime,
+                         Products& products, StreamLane& compute, StreamLane& copy,
+                         const ProgramOptions& options)
+    : plan_(plan),
+      gradients_(gradients),
+      runtime_(runtime),
+      products_(products),
+      compute_(compute),
+      options_(options),
+      staging_(runtime, compute, copy, plan.batch, plan.sample.elements()),
+      replays_(runtime, compute, options.replays),
+      activations_(runtime.device_memory(plan.activation_bytes)),
+      parameters_(runtime.device_memory(plan.arena_elements * sizeof(float))),
+      statistics_(runtime.device_memory(plan.statistics_elements * sizeof(float))),
+      sums_(own(2 * sizeof(double))),
+      row_loss_(own(whole_batch() * sizeof(float))),
+      row_correct_(own(whole_batch())),
+      rule_(own(sizeof(RuleValues))),
+      pinned_rules_(runtime.pinned_memory(kRuleSlots * sizeof(RuleValues))),
+      prepared_(plan.operations.size()) {
+  if (narrow()) {
+    narrow_parameters_ = own(plan.arena_elements * size_of(plan.activation));
+    narrow_gradients_ = own(plan.arena_elements * size_of(plan.activation));
+  }
+  if (options_.math == Math::fp16) {
+    loss_scale_ = own(sizeof(LossScale));
+    const LossScale start;
+    runtime_.copy(loss_scale_.data(), &start, sizeof start, compute_.stream());
+    runtime_.synchronize_stream(compute_.stream());
+  }
+  for (std::size_t i = 0; i < prepared_.size(); ++i) prepare(plan.operations[i], prepared_[i]);
+  workspace_ = own(workspace_bytes_);
+  partials_ = own(partial_floats_ * sizeof(float));
+  counters_ = own((tiles_ + 1) * sizeof(unsigned));
+  make_pieces();
+  set_initial_statistics();
+}
+
+CudaProgram::~CudaProgram() {
+  try {
+    compute_.drain();
+  } catch (...) {  // whoever waits for the lane next hears of it; nobody does now
+  }
+}
+
+Memory CudaProgram::own(std::size_t bytes) {
+  own_bytes_ += bytes;
+  return runtime_.device_memory(bytes);
+}
+
+void CudaProgram::prepare(const Operation& op, Prepared& prepared) {
+  prepared.implementation = "own kernel";
+  switch (op.kind) {
+    case OpKind::conv:
+      return prepare_conv(op, prepared);
+    case OpKind::dense:
+      return prepare_dense(op, prepared);
+    case OpKind::batch_norm:
+      return prepare_norm(op, prepared);
+    default:
+      return;
+  }
+}
+
+void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
+  if (info(op.input).type != info(op.output).type) {
+    throw Error(ErrorKind::usage, op.name + " reads what a dense layer gave, in fp32",
+                plan_.network, "use fp32 or tf32");
+  }
+  Conv& conv = prepared.conv.emplace();
+  const std::size_t size = size_of(plan_.activation);
+  conv.padded = reads_sample(op) ? padded_channels(options_.math, op.in.channels) : op.in.channels;
+  const ConvShape shape{plan_.batch, op.in.height, op.in.width, conv.padded,  op.out.channels,
+                        op.kernel,   op.stride,    op.padding,  options_.math};
+  conv.forward = products_.conv({shape, ConvPass::forward, false});
+  conv.backward_weights = products_.conv({shape, ConvPass::backward_weights, false});
+  need_workspace(conv.forward->workspace_bytes());
+  need_workspace(conv.backward_weights->workspace_bytes());
+  if (op.input_grad != kNone) {
+    conv.backward_data = products_.conv({shape, ConvPass::backward_data, op.adds_input_grad});
+    need_workspace(conv.backward_data->workspace_bytes());
+  }
+  if (conv.padded != op.in.channels) {
+    const std::size_t rows = static_cast<std::size_t>(op.kernel * op.kernel * op.out.channels);
+    conv.padded_w = own(rows * static_cast<std::size_t>(conv.padded) * size);
+    conv.padded_dw = own(conv.padded_w.bytes());
+    conv.w = conv.padded_w.data();
+    conv.dw = conv.padded_dw.data();
+    const std::size_t input = whole_batch() * op.in.elements() /
+                              static_cast<std::size_t>(op.in.channels) *
+                              static_cast<std::size_t>(conv.padded) * size;
+    if (!padded_input_.data()) padded_input_ = own(input);
+    padded_to_ = conv.padded;
+  } else if (narrow()) {
+    conv.w = narrow_parameters_.data() + offset(op.weight) * size;
+    conv.dw = narrow_gradients_.data() + offset(op.weight) * size;
+  } else {
+    conv.w = parameter(op.weight);
+    conv.dw = gradient(op.weight);
+  }
+  if (!op.bias_cancels) need_sums<BiasGradient<float>>(op.out);
+  prepared.implementation = conv.forward->implementation();
+}
+
+void CudaProgram::prepare_dense(const Operation& op, Prepared& prepared) {
+  Dense& dense = prepared.dense.emplace();
+  const auto in = static_cast<int>(op.in.elements()), out = op.out.channels;
+  const bool wide = info(op.input).type != DType::f32;
+  const bool adds = op.adds_input_grad && !wide;
+  const Math math = dense_math();
+  dense.forward = products_.matmul({plan_.batch, in, out, false, false, false, math});
+  dense.backward_weights = products_.matmul({in, plan_.batch, out, true, false, false, math});
+  need_workspace(dense.forward->workspace_bytes());
+  need_workspace(dense.backward_weights->workspace_bytes());
+  if (op.input_grad != kNone) {
+    dense.backward_input = products_.matmul({plan_.batch, out, in, false, true, adds, math});
+    need_workspace(dense.backward_input->workspace_bytes());
+  }
+  if (wide) {
+    dense.wide_x = own(whole_batch() * op.in.elements() * sizeof(float));
+    if (op.input_grad != kNone) dense.wide_dx = own(dense.wide_x.bytes());
+  }
+  need_sums<BiasGradient<float>>(op.out);
+  prepared.implementation = dense.forward->implementation();
+}
+
+void CudaProgram::prepare_norm(const Operation& op, Prepared& prepared) {
+  constexpr std::size_t kVectors = 7;
+  const auto channels = static_cast<std::size_t>(op.in.channels);
+  prepared.norm_vectors = own((op.branch ? 2 : 1) * kVectors * channels * sizeof(float));
+  float* at = floats(prepared.norm_vectors);
+  const auto state = [&] {
+    NormState s{at,
+                at + channels,
+                at + 2 * channels,
+                at + 3 * channels,
+                at + 4 * channels,
+                at + 5 * channels,
+                at + 6 * channels};
+    at += kVectors * channels;
+    return s;
+  };
+  prepared.norm = state();
+  if (op.branch) prepared.branch = state();
+  need_sums<NormGradientSums<float>>(op.in);
+  prepared.implementation = "own kernels, two passes";
+}
+
+void CudaProgram::make_pieces() {
+  std::vector<GradientPiece> all;
+  for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    const Operation& op = plan_.operations[i];
+    Prepared& prepared = prepared_[i];
+    prepared.first_piece = static_cast<unsigned>(all.size());
+    const auto add = [&](int parameter, GradientPiece::Kind kind) {
+      const ParameterInfo& whole = plan_.parameters[static_cast<std::size_t>(parameter)];
+      for (std::size_t at = 0; at < whole.elements; at += GradientPiece::kElements) {
+        const std::size_t count =
+            std::min<std::size_t>(whole.elements - at, GradientPiece::kElements);
+        all.push_back({static_cast<std::uint32_t>(whole.offset + at),
+                       static_cast<std::uint32_t>(count), kind});
+      }
+    };
+    if (op.kind != OpKind::conv) continue;
+    if (narrow() && prepared.conv->padded == op.in.channels) add(op.weight, GradientPiece::narrow);
+    if (op.bias_cancels) add(op.bias, GradientPiece::zero);
+    prepared.pieces = static_cast<unsigned>(all.size()) - prepared.first_piece;
+  }
+  if (all.empty()) return;
+  pieces_ = own(all.size() * sizeof(GradientPiece));
+  runtime_.copy(pieces_.data(), all.data(), pieces_.bytes(), compute_.stream());
+  runtime_.synchronize_stream(compute_.stream());
+}
+
+void CudaProgram::set_initial_statistics() {
+  for (std::size_t i = 0; i < plan_.statistics.size(); ++i) {
+    const ParameterInfo& info = plan_.statistics[i];
+    write_statistic(static_cast<int>(i), std::vector<double>(info.elements, info.initial));
+  }
+}
+
+ChannelTiling CudaProgram::tiling(std::size_t rows, int channels) const {
+  ChannelTiling t{rows, channels, 1};
+  const unsigned wanted = std::max(1U, 2 * runtime_.multiprocessors() / t.tiles());
+  const std::size_t useful = (rows + t.rows_at_once() - 1) / t.rows_at_once();
+  t.splits = static_cast<unsigned>(std::clamp<std::size_t>(useful, 1, wanted));
+  return t;
+}
+
+void CudaProgram::forward(const Batch& batch, Mode mode) {
+  staging_.load(batch);
+  samples_ = batch.samples;
+  global_samples_ = batch.global_samples;
+  image_type_ = batch.image_type;
+  mode_ = mode;
+  if (copies_stale_) refresh_copies();
+  const auto slot = static_cast<std::size_t>(staging_.slot());
+  replays_.run(
+      "forward",
+      {0, slot, samples(), static_cast<std::size_t>(mode), static_cast<std::size_t>(image_type_)},
+      [&] { repeat_forward(0, static_cast<int>(plan_.operations.size()) - 1); });
+  sample_count_ += samples_;
+}
+
+void CudaProgram::repeat_forward(int from, int to) {
+  for (int i = from; i <= to; ++i) {
+    run_forward(operation(i), prepared_[static_cast<std::size_t>(i)]);
+  }
+}
+
+void CudaProgram::backward(int from, int to) {
+  const auto number = [](int value) { return static_cast<std::size_t>(value); };
+  replays_.run(
+      "backward",
+      {1, number(staging_.slot()), samples(), number(global_samples_), number(from), number(to)},
+      [&] {
+        for (int i = from; i >= to; --i) {
+          run_backward(operation(i), prepared_[static_cast<std::size_t>(i)]);
+        }
+        finish_gradients(from, to);
+      });
+}
+
+// Widens the gradients that stand in 16 bits and clears those that cancel: one launch for all of
+// these operations, whose pieces follow each other.
+void CudaProgram::finish_gradients(int from, int to) {
+  const Prepared &first = prepared_[static_cast<std::size_t>(to)],
+                 &last = prepared_[static_cast<std::size_t>(from)];
+  const unsigned count = last.first_piece + last.pieces - first.first_piece;
+  if (count == 0) return;
+  with_type(plan_.activation, [&](auto type) {
+    using T = decltype(type);
+    const auto* pieces = reinterpret_cast<const GradientPiece*>(pieces_.data()) + first.first_piece;
+    runtime_.launch(WidenGradients<T>{pieces, reinterpret_cast<const T*>(narrow_gradients_.data()),
+                                      reinterpret_cast<float*>(gradients_)},
+                    {count, kThreads, 0}, compute_.stream());
+  });
+}
+
+void CudaProgram::set_rule(const UpdateRule& rule) {
+  if (!has_state_) {
+    const std::size_t bytes = plan_.arena_elements * sizeof(float);
+    const int arenas = state_arenas(rule.optimizer);
+    if (arenas > 0) first_moments_ = runtime_.device_memory(bytes);
+    if (arenas > 1) second_moments_ = runtime_.device_memory(bytes);
+    if (const double initial = initial_state(rule.optimizer); arenas > 0 && initial != 0) {
+      write(floats(first_moments_), std::vector<double>(plan_.arena_elements, initial));
+    }
+    has_state_ = true;
+  }
+  if (rule_set_ == rule) return;
+  rule_set_ = rule;
+  // kRuleSlots steps are never queued at once: the slots of staging hold the host back before.
+  auto* pinned = reinterpret_cast<RuleValues*>(pinned_rules_.data()) + rules_set_++ % kRuleSlots;
+  *pinned = {static_cast<float>(rule.rate), static_cast<float>(rule.momentum),
+             static_cast<float>(1 - rule.beta1), static_cast<float>(1 - rule.beta2),
+             static_cast<float>(rule.epsilon)};
+  runtime_.copy(rule_.data(), pinned, sizeof *pinned, compute_.stream());
+}
+
+// With a loss scale nothing may change before all gradients are known to be finite: ranges are then
+// only looked at, and the last one updates everything.
+void CudaProgram::update(const UpdateRule& rule, std::size_t begin, std::size_t end) {
+  set_rule(rule);
+  replays_.run("update", {2, static_cast<std::size_t>(rule.optimizer), begin, end}, [&] {
+    if (!loss_scale_.data()) return update_range(rule.optimizer, begin, end);
+    auto* scale = reinterpret_cast<LossScale*>(loss_scale_.data());
+    run(FindInfinite{reinterpret_cast<const float*>(gradients_) + begin, end - begin, scale},
+        end - begin);
+    if (end < plan_.arena_elements) return;
+    update_range(rule.optimizer, 0, end);
+    runtime_.launch(AdjustScale{scale}, {1, 1, 0}, compute_.stream());
+  });
+}
+
+void CudaProgram::update_range(Optimizer optimizer, std::size_t begin, std::size_t end) {
+  const auto at = [begin](const Memory& memory) {
+    return memory.data() ? floats(memory) + begin : nullptr;
+  };
+  with_type(plan_.activation, [&](auto type) {
+    using T = decltype(type);
+    T* copy = narrow() ? reinterpret_cast<T*>(narrow_parameters_.data()) + begin : nullptr;
+    run(Update<T>{at(parameters_), at(first_moments_), at(second_moments_),
+                  reinterpret_cast<const float*>(gradients_) + begin, copy,
+                  reinterpret_cast<const RuleValues*>(rule_.data()),
+                  reinterpret_cast<const LossScale*>(loss_scale_.data()), end - begin, optimizer},
+        end - begin);
+  });
+  for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    const Operation& op = plan_.operations[i];
+    if (op.kind != OpKind::conv) continue;
+    const std::size_t weight = offset(op.weight);
+    if (weight >= begin && weight < end) refresh_padded(op, prepared_[i]);
+  }
+}
+
+void CudaProgram::refresh_padded(const Operation& op, Prepared& prepared) {
+  const Conv& conv = *prepared.conv;
+  if (!conv.padded_w.data()) return;
+  with_type(plan_.activation, [&](auto type) {
+    using T = decltype(type);
+    const auto rows = static_cast<std::size_t>(op.kernel * op.kernel * op.out.channels);
+    run(PadRows<T, float>{parameter(op.weight), static_cast<T*>(conv.w), rows, op.in.channels,
+                          conv.padded},
+        rows * static_cast<std::size_t>(conv.padded));
+  });
+}
+
+// The copies of parameters that products read, after a host wrote parameters.
+void CudaProgram::refresh_copies() {
+  copies_stale_ = false;
+  if (narrow()) {
+    with_type(plan_.activation, [&](auto type) {
+      using T = decltype(type);
+      run_vectors(
+          Convert<T, float>{floats(parameters_), reinterpret_cast<T*>(narrow_parameters_.data()),
+                            plan_.arena_elements},
+          plan_.arena_elements);
+    });
+  }
+  for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    if (prepared_[i].conv) refresh_padded(plan_.operations[i], prepared_[i]);
+  }
+}
+
+LossSums CudaProgram::take_sums() {
+  std::array<double, 2> sums{};
+  runtime_.copy(sums.data(), sums_.data(), sizeof sums, compute_.stream());
+  runtime_.clear(sums_.data(), sizeof sums, compute_.stream());
+  compute_.drain();
+  return {sums[0], sums[1], std::exchange(sample_count_, 0)};
+}
+
+const Operation* CudaProgram::conv_of_weight(int parameter) const {
+  for (const Operation& op : plan_.operations) {
+    if (op.kind == OpKind::conv && op.weight == parameter) return &op;
+  }
+  return nullptr;
+}
+
+std::vector<double> CudaProgram::read(const float* data, std::size_t count) const {
+  std::vector<float> values(count);
+  runtime_.copy(values.data(), data, count * sizeof(float), compute_.stream());
+  compute_.drain();
+  return {values.begin(), values.end()};
+}
+
+void CudaProgram::write(float* data, std::span<const double> values) {
+  const std::vector<float> rounded(values.begin(), values.end());
+  runtime_.copy(data, rounded.data(), rounded.size() * sizeof(float), compute_.stream());
+  compute_.drain();
+}
+
+std::vector<double> CudaProgram::read_canonical(const float* data, int parameter) const {
+  const std::vector<double> own =
+      read(data, plan_.parameters[static_cast<std::size_t>(parameter)].elements);
+  const Operation* conv = conv_of_weight(parameter);
+  if (!conv) return own;
+  std::vector<double> canonical(own.size());
+  for_each_weight(*conv,
+                  [&](std::size_t mine, std::size_t theirs) { canonical[theirs] = own[mine]; });
+  return canonical;
+}
+
+void CudaProgram::write_canonical(float* data, int parameter, std::span<const double> values) {
+  const ParameterInfo& info = plan_.parameters[static_cast<std::size_t>(parameter)];
+  if (values.size() != info.elements) {
+    throw Error(ErrorKind::internal, "wrong number of values", info.name);
+  }
+  const Operation* conv = conv_of_weight(parameter);
+  if (!conv) return write(data, values);
+  std::vector<double> own(values.size());
+  for_each_weight(*conv, [&](std::size_t mine, std::size_t theirs) { own[mine] = values[theirs]; });
+  write(data, own);
+}
+
+std::vector<double> CudaProgram::read_parameter(int index) const {
+  return read_canonical(parameter(index), index);
+}
+
+std::vector<double> CudaProgram::read_gradient(int index) const {
+  std::vector<double> values = read_canonical(gradient(index), index);
+  if (!loss_scale_.data()) return values;
+  LossScale scale;
+  runtime_.copy(&scale, loss_scale_.data(), sizeof scale, compute_.stream());
+  compute_.drain();
+  for (double& value : values) value /= static_cast<double>(scale.scale);
+  return values;
+}
+
+void CudaProgram::write_parameter(int index, std::span<const double> values) {
+  write_canonical(parameter(index), index, values);
+  copies_stale_ = true;
+}
+
+void CudaProgram::write_gradient(int index, std::span<const double> values) {
+  write_canonical(gradient(index), index, values);
+}
+
+std::vector<double> CudaProgram::read_statistic(int index) const {
+  return read(statistic(index), plan_.statistics[static_cast<std::size_t>(index)].elements);
+}
+
+void CudaProgram::write_statistic(int index, std::span<const double> values) {
+  const ParameterInfo& info = plan_.statistics[static_cast<std::size_t>(index)];
+  if (values.size() != info.elements) {
+    throw Error(ErrorKind::internal, "wrong number of values", info.name);
+  }
+  write(statistic(index), values);
+}
+
+std::size_t CudaProgram::scratch_bytes() const {
+  return own_bytes_ + staging_.bytes();
+}
+
+std::vector<std::string> CudaProgram::implementations() const {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    lines.push_back(plan_.operations[i].text() + ": " + prepared_[i].implementation);
+  }
+  return lines;
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,203 @@
+// The device's program: kernels of ours around a library's products, queued on one stream.
+//
+// Planes are NHWC in the plan's activation type. Parameters, gradients and moments are fp32, each
+// convolution's in the order out, row, column, in. With 16-bit planes products read a 16-bit copy
+// of the parameters, which the optimizer writes beside them, and their weight gradients come out in
+// 16 bits, in an arena of their own, from which a bucket's are widened before they are reduced. The
+// first convolution's channels are padded to what tensor cores take; see padded_channels().
+//
+// As on the CPU, everything but the loss and the sums of batch_norm runs over the whole batch;
+// samples that an incomplete batch lacks are black images with a zero loss gradient.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "engine/device/cuda/kernels/norm.h"
+#include "engine/device/cuda/kernels/update.h"
+#include "engine/device/cuda/replays.h"
+#include "engine/device/cuda/staging.h"
+#include "engine/device/device.h"
+
+namespace paceline::cuda {
+
+struct ProgramOptions {
+  Math math = Math::fp32;
+  bool replays = true;  // parts of a step are captured and queued as one
+};
+
+class CudaProgram final : public Program {
+ public:
+  // All outlive the program.
+  CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtime, Products& products,
+              StreamLane& compute, StreamLane& copy, const ProgramOptions& options);
+  ~CudaProgram() override;
+
+  void forward(const Batch& batch, Mode mode) override;
+  void repeat_forward(int from, int to) override;
+  void backward(int from, int to) override;
+  void update(const UpdateRule& rule, std::size_t begin, std::size_t end) override;
+  void wait_for_input() override { staging_.wait_until_copied(); }
+  LossSums take_sums() override;
+
+  std::byte* gradients() override { return gradients_; }
+  std::vector<double> read_parameter(int index) const override;
+  std::vector<double> read_gradient(int index) const override;
+  void write_parameter(int index, std::span<const double> values) override;
+  void write_gradient(int index, std::span<const double> values) override;
+  std::vector<double> read_statistic(int index) const override;
+  void write_statistic(int index, std::span<const double> values) override;
+
+  std::size_t scratch_bytes() const override;
+  std::vector<std::string> implementations() const override;
+
+ private:
+  static constexpr unsigned kThreads = 256;
+
+  // A convolution: plans, and its weights and their gradient where products read and write them.
+  struct Conv {
+    std::unique_ptr<ConvPlan> forward, backward_data, backward_weights;
+    int padded = 0;  // channels that it reads
+    void *w = nullptr, *dw = nullptr;
+    Memory padded_w, padded_dw;  // where channels are padded
+  };
+  struct Dense {
+    std::unique_ptr<MatmulPlan> forward, backward_input, backward_weights;
+    Memory wide_x, wide_dx;  // where it reads a 16-bit plane
+  };
+  struct Prepared {
+    std::optional<Conv> conv;
+    std::optional<Dense> dense;
+    Memory norm_vectors;
+    NormState norm{}, branch{};
+    std::string implementation;
+    unsigned first_piece = 0, pieces = 0;  // of its gradients
+  };
+
+  // Setting up.
+  void prepare(const Operation& op, Prepared& prepared);
+  void prepare_conv(const Operation& op, Prepared& prepared);
+  void prepare_dense(const Operation& op, Prepared& prepared);
+  void prepare_norm(const Operation& op, Prepared& prepared);
+  void make_pieces();
+  Memory own(std::size_t bytes);
+  void need_workspace(std::size_t bytes) { workspace_bytes_ = std::max(workspace_bytes_, bytes); }
+  template <typename Row>
+  void need_sums(const Shape& shape);
+  void set_initial_statistics();
+  Math dense_math() const { return options_.math == Math::fp32 ? Math::fp32 : Math::tf32; }
+  bool narrow() const { return size_of(plan_.activation) == 2; }
+
+  // Calls body with a value of the operation's plane type.
+  template <typename Body>
+  void with_type(DType type, Body body) const;
+
+  template <typename Kernel>
+  void run(const Kernel& kernel, std::size_t items);
+  template <typename Kernel>
+  void run_vectors(const Kernel& kernel, std::size_t elements) {
+    run(kernel, (elements + kVector - 1) / kVector);
+  }
+  template <typename Row>
+  void run_sums(const Row& row, std::size_t rows, int channels);
+  ChannelTiling tiling(std::size_t rows, int channels) const;
+
+  // One operation.
+  void run_forward(const Operation& op, Prepared& prepared);
+  void run_backward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void planes_forward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void planes_backward(const Operation& op, Prepared& prepared);
+  void cast_input(const Operation& op);
+  void conv_forward(const Operation& op, Prepared& prepared);
+  void conv_backward(const Operation& op, Prepared& prepared);
+  void dense_forward(const Operation& op, Prepared& prepared);
+  void dense_backward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void dropout_forward(const Operation& op);
+  template <typename T>
+  void dropout_backward(const Operation& op);
+  template <typename T>
+  void norm_forward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void norm_backward(const Operation& op, Prepared& prepared);
+  template <typename T>
+  void add_backward(const Operation& op);
+  void loss_forward(const Operation& op);
+  void loss_backward(const Operation& op);
+  void finish_gradients(int from, int to);
+  template <typename Norm>
+  NormParameters norm_parameters(const Norm& norm, int from) const;
+  template <typename T>
+  Dropout<T> dropout_of(const Operation& op, T* y) const;
+
+  void set_rule(const UpdateRule& rule);
+  void update_range(Optimizer optimizer, std::size_t begin, std::size_t end);
+  void refresh_copies();
+  void refresh_padded(const Operation& op, Prepared& prepared);
+
+  template <typename T = float>
+  T* tensor(int index) const {
+    return reinterpret_cast<T*>(activations_.data() + info(index).offset);
+  }
+  const TensorInfo& info(int tensor) const {
+    return plan_.tensors[static_cast<std::size_t>(tensor)];
+  }
+  const Operation& operation(int index) const {
+    return plan_.operations[static_cast<std::size_t>(index)];
+  }
+  std::size_t offset(int parameter) const {
+    return plan_.parameters[static_cast<std::size_t>(parameter)].offset;
+  }
+  float* parameter(int index) const { return floats(parameters_) + offset(index); }
+  float* gradient(int index) const { return reinterpret_cast<float*>(gradients_) + offset(index); }
+  float* statistic(int index) const {
+    return floats(statistics_) + plan_.statistics[static_cast<std::size_t>(index)].offset;
+  }
+  static float* floats(const Memory& memory) { return reinterpret_cast<float*>(memory.data()); }
+  void* conv_input(const Operation& op, const Conv& conv) const;
+
+  // Device memory from the host and back, with the lane drained; canonical: of a parameter.
+  std::vector<double> read(const float* data, std::size_t count) const;
+  void write(float* data, std::span<const double> values);
+  std::vector<double> read_canonical(const float* data, int parameter) const;
+  void write_canonical(float* data, int parameter, std::span<const double> values);
+  const Operation* conv_of_weight(int parameter) const;
+
+  std::size_t whole_batch() const { return static_cast<std::size_t>(plan_.batch); }
+  std::size_t samples() const { return static_cast<std::size_t>(samples_); }
+
+  const Plan& plan_;
+  std::byte* gradients_;
+  Runtime& runtime_;
+  Products& products_;
+  StreamLane& compute_;
+  ProgramOptions options_;
+  Staging staging_;
+  Replays replays_;
+
+  int padded_to_ = 0;  // channels of padded_input_
+  std::size_t own_bytes_ = 0, workspace_bytes_ = 0, partial_floats_ = 0, tiles_ = 0;
+  Memory activations_, parameters_, statistics_, first_moments_, second_moments_;
+  Memory narrow_parameters_, narrow_gradients_;  // with 16-bit planes
+  Memory padded_input_;                          // of the convolutions that read the sample
+  Memory workspace_, partials_, counters_;
+  Memory pieces_;  // GradientPiece
+  Memory sums_, row_loss_, row_correct_;
+  Memory loss_scale_;           // fp16
+  Memory rule_, pinned_rules_;  // RuleValues
+  std::vector<Prepared> prepared_;
+  bool copies_stale_ = true, has_state_ = false;
+  std::optional<UpdateRule> rule_set_;
+  std::size_t rules_set_ = 0;
+
+  int samples_ = 0, global_samples_ = 0;
+  DType image_type_ = DType::u8;
+  Mode mode_ = Mode::train;
+  double sample_count_ = 0;
+};
+
+}  // namespace paceline::cuda

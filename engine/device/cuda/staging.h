@@ -1,0 +1,54 @@
+// What a step gets from the host, in two slots on the device: while the program computes on one,
+// the copy lane fills the other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "engine/device/cuda/kernels/elementwise.h"
+#include "engine/device/cuda/lane.h"
+#include "engine/device/device.h"
+
+namespace paceline::cuda {
+
+class Staging {
+ public:
+  // Slots for `batch` samples of `elements`; runtime and lanes outlive it.
+  Staging(Runtime& runtime, StreamLane& compute, StreamLane& copy, int batch, std::size_t elements);
+
+  // Queues the copy of a batch into the other slot, when what last used it is done, and lets the
+  // compute lane wait for it.
+  void load(const Batch& batch);
+  // Which slot the last batch lies in, and what.
+  int slot() const { return static_cast<int>(loads_ % kSlots); }
+  const std::uint8_t* images() const { return current().images; }
+  const std::int32_t* labels() const { return current().labels; }
+  const std::uint32_t* positions() const { return current().positions; }
+  const StepValues* step() const { return current().step; }
+
+  // Blocks until the last batch is copied: the caller may then write over it.
+  void wait_until_copied() const;
+
+  std::size_t bytes() const { return memory_.bytes(); }
+
+ private:
+  static constexpr std::size_t kSlots = 2;
+  struct Slot {
+    std::uint8_t* images;
+    std::int32_t* labels;
+    std::uint32_t* positions;
+    StepValues* step;       // on the device
+    StepValues* host_step;  // pinned
+    Marker copied, used;
+  };
+  const Slot& current() const { return slots_[loads_ % kSlots]; }
+
+  Runtime& runtime_;
+  StreamLane &compute_, &copy_;
+  std::size_t elements_;
+  Memory memory_, pinned_;
+  std::array<Slot, kSlots> slots_{};
+  std::uint64_t loads_ = 0;
+};
+
+}  // namespace paceline::cuda

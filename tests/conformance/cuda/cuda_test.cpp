@@ -1,0 +1,263 @@
+// The CUDA device's program and kernels against the reference, played on the host.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "engine/core/error.h"
+#include "engine/device/cuda/cuda_device.h"
+#include "tests/conformance/device/cases.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/host_cuda/host_runtime.h"
+
+namespace paceline::conformance {
+namespace {
+
+std::unique_ptr<Device> make_played(const std::string& precision, bool replays = true,
+                                    cuda::HostCounts* counts = nullptr) {
+  auto runtime = cuda::make_host_runtime(counts);
+  auto products = cuda::make_host_products(*runtime);
+  cuda::CudaDeviceOptions options;
+  options.math = cuda::math_of(precision);
+  options.replays = replays;
+  return make_cuda_device(std::move(runtime), std::move(products), options);
+}
+
+double norm_of(const std::vector<double>& values) {
+  return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
+}
+
+std::vector<double> gradient_of(Replica& replica, const std::string& name) {
+  return replica.program().read_gradient(replica.index_of(name));
+}
+
+void compare_step(Replica& tested, Replica& reference, const Batch& batch, double bound) {
+  const double expected = reference.loss(batch), loss = tested.loss(batch);
+  EXPECT_NEAR(loss, expected, bound * std::abs(expected));
+  reference.backward();
+  tested.backward();
+  for (const ParameterInfo& info : reference.plan().parameters) {
+    const std::vector<double> a = gradient_of(tested, info.name),
+                              b = gradient_of(reference, info.name);
+    if (reference.is_cancelled_bias(reference.index_of(info.name)) || norm_of(b) < 1e-9) {
+      EXPECT_LT(norm_of(a), 0.1 * bound) << info.name;
+    } else {
+      EXPECT_LT(relative_error(a, b), bound) << info.name;
+    }
+  }
+  for (const ParameterInfo& info : reference.plan().statistics) {
+    const auto a = tested.program().read_statistic(tested.statistic_index(info.name));
+    const auto b = reference.program().read_statistic(reference.statistic_index(info.name));
+    EXPECT_LT(relative_error(a, b), bound) << info.name;
+  }
+}
+
+void compare_evaluation(Replica& tested, Replica& reference, const Batch& batch, double bound) {
+  tested.program().forward(batch, Mode::evaluate);
+  reference.program().forward(batch, Mode::evaluate);
+  const LossSums a = tested.program().take_sums(), b = reference.program().take_sums();
+  EXPECT_NEAR(a.loss, b.loss, bound * std::abs(b.loss));
+  EXPECT_EQ(a.samples, b.samples);
+}
+
+// Until the loss scale of fp16 is one at which gradients are finite.
+void settle_scale(Replica& replica, const Network& network, int batch) {
+  const RandomBatch inputs(network, batch, 2 * batch, 1);
+  const auto step = [&](bool overflow) {
+    replica.program().forward(inputs.batch(), Mode::train);
+    replica.backward();
+    if (overflow) replica.poison_gradients();
+    replica.program().update(update_rule(Optimizer::sgd, 0, 0, 1), 0,
+                             replica.plan().arena_elements);
+  };
+  for (int i = 0; i < 8; ++i) step(false);
+  for (int i = 0; i < 3; ++i) step(true);  // room for other batches
+  for (const ParameterInfo& info : replica.plan().statistics) {
+    replica.program().write_statistic(replica.statistic_index(info.name),
+                                      std::vector<double>(info.elements, info.initial));
+  }
+}
+
+void follow_the_reference(const NetworkCase& one, const std::string& precision, bool fuse,
+                          int batch, double bound) {
+  Replica tested(make_played(precision), one.network, batch, fuse);
+  Replica reference(make_device("reference"), one.network, batch, false);
+  if (precision == "fp16") settle_scale(tested, one.network, batch);
+  std::uint32_t seed = 31;
+  // Each shape of batch often enough to be captured and replayed.
+  for (const int samples :
+       {batch, batch, batch, batch, batch, batch, std::max(0, batch - 3), 0, batch}) {
+    SCOPED_TRACE(one.name + (fuse ? " fused, " : ", ") + std::to_string(samples) + " of " +
+                 std::to_string(batch) + " in " + precision);
+    const RandomBatch inputs(one.network, samples, 2 * batch, ++seed);
+    compare_step(tested, reference, inputs.batch(), bound);
+    compare_evaluation(tested, reference, inputs.batch(), bound);
+  }
+}
+
+TEST(PlayedCuda, LossAndGradientsOfEveryNetworkInFp32) {
+  for (const NetworkCase& one : network_cases()) {
+    for (const bool fuse : {true, false}) {
+      for (const int batch : {1, 5}) follow_the_reference(one, "fp32", fuse, batch, 1e-4);
+    }
+  }
+}
+
+// A stem, an identity block and one that goes down. ReLU lets a few elements next to zero pass that
+// the reference stops, or the other way round: that moves gradients by more than rounding does.
+Network small_resnet(bool relu = true) {
+  Network n("small_resnet", {21, 19, 3}, 5);
+  const auto unit = [&](int filters, int kernel, int stride) {
+    n.conv(filters, kernel, stride, kernel / 2).batch_norm(1e-5, 0.9);
+  };
+  const auto block = [&](int filters, int stride, bool branch) {
+    const int in = n.last();
+    int skip = in;
+    if (branch) {
+      unit(2 * filters, 1, stride);
+      skip = n.last();
+      n.from(in);
+    }
+    unit(filters, 1, stride);
+    unit(filters, 3, 1);
+    unit(2 * filters, 1, 1);
+    n.add(skip);
+  };
+  unit(8, 7, 2);
+  if (relu) n.relu();
+  n.max_pool(3, 2, 1);
+  block(8, 1, true);
+  block(8, 1, false);
+  block(16, 2, true);
+  n.global_average_pool().dense(16).dropout(0.25).dense(5);
+  return n;
+}
+
+TEST(PlayedCuda, SixteenBitsFollowTheReferenceAsFarAsTheyGo) {
+  const NetworkCase linear{"without_relu", small_resnet(false)},
+      resnet{"with_relu", small_resnet()};
+  for (const bool fuse : {true, false}) {
+    follow_the_reference(linear, "fp16", fuse, 5, 0.1);  // pooling finds more equals
+    follow_the_reference(resnet, "fp16", fuse, 5, 0.2);
+    follow_the_reference(linear, "bf16", fuse, 5, 0.15);
+    follow_the_reference(resnet, "bf16", fuse, 5, 0.3);
+  }
+}
+
+// A plane in 16 bits that a dense layer reads.
+TEST(PlayedCuda, DenseLayersReadSixteenBits) {
+  Network n("dense_after_conv", {9, 9, 1}, 4);
+  n.conv(8, 3).relu().max_pool(2).flatten().dense(16).relu().dropout(0.25).dense(4);
+  follow_the_reference({"dense_after_conv", n}, "bf16", true, 4, 0.2);
+  Network mlp("mlp", {6, 5, 1}, 4);
+  mlp.flatten().dense(16).relu().dense(4);
+  follow_the_reference({"mlp", mlp}, "fp16", true, 4, 0.01);
+}
+
+struct Trajectory {
+  std::vector<double> losses;
+  std::vector<std::vector<double>> parameters;
+  friend bool operator==(const Trajectory&, const Trajectory&) = default;
+};
+
+// Steps with the optimizer, bucket by bucket, the last batch incomplete.
+Trajectory train(const std::string& precision, bool replays, cuda::HostCounts* counts = nullptr) {
+  const Network network = small_resnet();
+  Replica replica(make_played(precision, replays, counts), network, 4, true);
+  Program& program = replica.program();
+  Trajectory trajectory;
+  const int last = static_cast<int>(replica.plan().operations.size()) - 1;
+  const std::vector<ReadyPoint>& ready = replica.plan().ready;
+  const ReadyPoint middle = ready[ready.size() / 2];
+  for (int step = 1; step <= 9; ++step) {
+    const RandomBatch inputs(network, step == 9 ? 3 : 4, 4, static_cast<std::uint32_t>(step));
+    program.forward(inputs.batch(), Mode::train);
+    program.backward(last, middle.operation);
+    program.backward(middle.operation - 1, 0);
+    const UpdateRule rule = update_rule(Optimizer::adam, 0.01 / step, 0.9, step);
+    program.update(rule, 0, middle.elements);
+    program.update(rule, middle.elements, replica.plan().arena_elements);
+    trajectory.losses.push_back(program.take_sums().loss);
+  }
+  for (std::size_t i = 0; i < replica.plan().parameters.size(); ++i) {
+    trajectory.parameters.push_back(program.read_parameter(static_cast<int>(i)));
+  }
+  return trajectory;
+}
+
+TEST(PlayedCuda, GraphsGiveTheBitsOfTheSameWorkWithoutThem) {
+  for (const std::string precision : {"fp32", "bf16", "fp16"}) {
+    cuda::HostCounts with, without;
+    EXPECT_EQ(train(precision, true, &with), train(precision, false, &without)) << precision;
+    // Forward, two parts of backward and two updates; those of a slot are its own.
+    EXPECT_EQ(with.captures, 3U * 2 + 2) << precision;
+    EXPECT_GT(with.graph_launches, with.captures);
+    EXPECT_EQ(without.captures, 0U);
+    EXPECT_EQ(with.kernels, without.kernels);
+  }
+}
+
+TEST(PlayedCuda, TrainsTheSameBitsTwiceAndLearns) {
+  const Trajectory first = train("bf16", true), second = train("bf16", true);
+  EXPECT_EQ(first, second);
+  EXPECT_NE(first.losses.front(), first.losses.back());
+}
+
+TEST(PlayedCuda, NothingIsAllocatedAfterTheFirstStep) {
+  cuda::HostCounts counts;
+  const Network network = small_resnet();
+  Replica replica(make_played("bf16", true, &counts), network, 4, true);
+  const RandomBatch inputs(network, 4, 4, 1);
+  std::size_t after_first = 0;
+  for (int step = 1; step <= 6; ++step) {
+    replica.program().forward(inputs.batch(), Mode::train);
+    replica.program().backward(static_cast<int>(replica.plan().operations.size()) - 1, 0);
+    replica.program().update(update_rule(Optimizer::adam, 0.01, 0.9, step), 0,
+                             replica.plan().arena_elements);
+    replica.program().take_sums();
+    if (step == 1) after_first = counts.allocations;
+  }
+  EXPECT_EQ(counts.allocations, after_first);
+}
+
+// A gradient that overflows in 16 bits must change nothing but the scale.
+TEST(PlayedCuda, AnInfiniteGradientSkipsTheStepInFp16) {
+  Network network("n", {4, 4, 1}, 3);
+  network.conv(8, 3).relu().flatten().dense(3);
+  Replica replica(make_played("fp16"), network, 2, true);
+  Program& program = replica.program();
+  const RandomBatch inputs(network, 2, 2, 1);
+  const auto step = [&](bool overflow) {
+    program.forward(inputs.batch(), Mode::train);
+    program.backward(static_cast<int>(replica.plan().operations.size()) - 1, 0);
+    const std::vector<double> gradient = program.read_gradient(0);
+    if (overflow) {
+      std::vector<double> broken = gradient;
+      broken[0] = std::numeric_limits<double>::infinity();
+      program.write_gradient(0, broken);
+    }
+    program.update(update_rule(Optimizer::sgd, 0.1, 0.9, 1), 0, replica.plan().arena_elements);
+    return gradient;
+  };
+  const std::vector<double> before = program.read_parameter(0);
+  const std::vector<double> first = step(true);
+  EXPECT_EQ(program.read_parameter(0), before);
+  const std::vector<double> second = step(false);
+  EXPECT_NE(program.read_parameter(0), before);
+  EXPECT_LT(relative_error(second, first), 1e-3);  // the scale is taken out again
+}
+
+TEST(PlayedCuda, RefusesWhatItCannotCompute) {
+  expect_error(ErrorKind::usage, {"fp8", "bf16"}, [] { cuda::math_of("fp8"); });
+}
+
+TEST(PlayedCuda, ProbesItself) {
+  const Probe probe = make_played("fp32")->probe();
+  EXPECT_GT(probe.flops_per_second, 0);
+  EXPECT_GT(probe.bytes_per_second, 0);
+}
+
+}  // namespace
+}  // namespace paceline::conformance

@@ -1,0 +1,34 @@
+// Runs the threads of a block in turn, each until it waits for the others.
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+namespace paceline::cuda {
+
+class HostBlock {
+ public:
+  // Calls thread(t) for each; within it, sync() returns when all have called it or are done.
+  void run(unsigned threads, const std::function<void(unsigned)>& thread);
+  void sync();
+
+ private:
+  static constexpr std::size_t kStackBytes = 64 << 10;
+  static void enter(unsigned low, unsigned high);
+
+  struct Fiber {
+    ucontext_t context{};
+    std::vector<char> stack;
+    bool done = false;
+  };
+  void start(Fiber& fiber);
+  std::vector<Fiber> fibers_;
+  ucontext_t main_{};
+  unsigned current_ = 0;
+  const std::function<void(unsigned)>* thread_ = nullptr;
+};
+
+}  // namespace paceline::cuda

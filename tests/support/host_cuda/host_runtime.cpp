@@ -1,0 +1,190 @@
+#include "tests/support/host_cuda/host_runtime.h"
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <typeindex>
+#include <utility>
+#include <vector>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/device/cuda/kernels/all.h"
+#include "tests/support/host_cuda/block.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+struct HostContext {
+  HostBlock& host;
+  unsigned thread_, threads_, block_, blocks_;
+  unsigned char* memory;
+
+  unsigned thread() const { return thread_; }
+  unsigned threads() const { return threads_; }
+  unsigned block() const { return block_; }
+  unsigned blocks() const { return blocks_; }
+  void sync() const { host.sync(); }
+  void fence() const {}
+  unsigned add_one(unsigned* counter) const { return (*counter)++; }
+  template <typename T>
+  T* shared() const {
+    return reinterpret_cast<T*>(memory);
+  }
+};
+
+// Whether a kernel's threads wait for each other; the others need no stacks.
+template <typename Kernel>
+constexpr bool kWaits = false;
+template <typename Row>
+constexpr bool kWaits<ChannelSums<Row>> = true;
+template <>
+constexpr bool kWaits<SoftmaxLoss> = true;
+
+template <typename Kernel>
+void run_on_host(const void* parameters, const Grid& grid, HostBlock& host) {
+  const Kernel& kernel = *static_cast<const Kernel*>(parameters);
+  for (unsigned block = 0; block < grid.blocks; ++block) {
+    std::vector<double> shared(grid.shared_bytes / sizeof(double) + 1, -1e300);  // never counted on
+    const auto thread = [&](unsigned t) {
+      HostContext context{host,  t,           grid.threads,
+                          block, grid.blocks, reinterpret_cast<unsigned char*>(shared.data())};
+      kernel(context);
+    };
+    if constexpr (kWaits<Kernel>) {
+      host.run(grid.threads, thread);
+    } else {
+      for (unsigned t = 0; t < grid.threads; ++t) thread(t);
+    }
+  }
+}
+
+using HostKernels = std::map<std::type_index, void (*)(const void*, const Grid&, HostBlock&)>;
+
+struct Collect {
+  HostKernels& kernels;
+  template <typename Kernel>
+  void visit() {
+    kernels.emplace(typeid(Kernel), &run_on_host<Kernel>);
+  }
+};
+
+HostKernels all_kernels() {
+  HostKernels kernels;
+  for_each_kernel(Collect{kernels});
+  return kernels;
+}
+
+using Work = std::function<void()>;
+
+class HostGraph final : public Graph {
+ public:
+  HostGraph(std::vector<Work> work, HostCounts* counts) : work_(std::move(work)), counts_(counts) {}
+  void launch(Stream) override {
+    if (counts_) ++counts_->graph_launches;
+    for (const Work& work : work_) work();
+  }
+
+ private:
+  std::vector<Work> work_;
+  HostCounts* counts_;
+};
+
+class HostRuntime final : public Runtime {
+ public:
+  explicit HostRuntime(HostCounts* counts) : kernels_(all_kernels()), counts_(counts) {}
+
+  std::string description() const override { return "a host that plays a GPU"; }
+  unsigned multiprocessors() const override { return 3; }
+  Memory device_memory(std::size_t bytes) override { return memory(bytes, MemoryKind::device); }
+  Memory pinned_memory(std::size_t bytes) override { return memory(bytes, MemoryKind::pinned); }
+  std::size_t free_bytes() const override { return std::size_t{1} << 40; }
+
+  Stream make_stream() override { return new char; }
+  void destroy_stream(Stream stream) noexcept override { delete static_cast<char*>(stream); }
+  Event make_event() override { return new double(0); }
+  void destroy_event(Event event) noexcept override { delete static_cast<double*>(event); }
+  void record(Event event, Stream) override {
+    queue([event] { *static_cast<double*>(event) = now_seconds(); });
+  }
+  void wait(Stream, Event) override {}
+  bool done(Event) const override { return true; }
+  void synchronize_event(Event) const override {}
+  void synchronize_stream(Stream) override {
+    if (capturing_) throw Error(ErrorKind::internal, "waits for a stream while it is captured");
+  }
+  double seconds_between(Event begin, Event end) const override {
+    return *static_cast<double*>(end) - *static_cast<double*>(begin);
+  }
+  void copy(void* to, const void* from, std::size_t bytes, Stream) override {
+    queue([=] { std::memcpy(to, from, bytes); });
+  }
+  void clear(void* data, std::size_t bytes, Stream) override {
+    queue([=] { std::memset(data, 0, bytes); });
+  }
+  void host_task(void (*task)(void*), void* argument, Stream) override {
+    queue([=] { task(argument); });
+  }
+  void begin_capture(Stream) override {
+    if (capturing_) throw Error(ErrorKind::internal, "a capture within a capture");
+    capturing_ = true;
+  }
+  std::unique_ptr<Graph> end_capture(Stream) override {
+    capturing_ = false;
+    if (counts_) ++counts_->captures;
+    return std::make_unique<HostGraph>(std::exchange(captured_, {}), counts_);
+  }
+  void cancel_capture(Stream) noexcept override {
+    capturing_ = false;
+    captured_.clear();
+  }
+
+ protected:
+  void launch_kernel(std::type_index kernel, const void* parameters, std::size_t bytes,
+                     const Grid& grid, Stream) override {
+    const auto found = kernels_.find(kernel);
+    if (found == kernels_.end()) {
+      throw Error(ErrorKind::internal, "a kernel that is not in kernels/all.h", kernel.name());
+    }
+    if (grid.blocks == 0 || grid.threads == 0 || grid.threads > 1024) {
+      throw Error(ErrorKind::internal, "a grid that no GPU takes", kernel.name());
+    }
+    const auto* data = static_cast<const double*>(parameters);
+    std::vector<double> kept((bytes + sizeof(double) - 1) / sizeof(double));
+    std::memcpy(kept.data(), data, bytes);
+    queue([run = found->second, kept = std::move(kept), grid, this] {
+      if (counts_) ++counts_->kernels;
+      run(kept.data(), grid, block_);
+    });
+  }
+
+ private:
+  Memory memory(std::size_t bytes, MemoryKind kind) {
+    if (capturing_) throw Error(ErrorKind::internal, "takes memory while a stream is captured");
+    if (counts_) ++counts_->allocations;
+    auto whole = std::make_shared<Memory>(host_memory(std::max<std::size_t>(bytes, 1)));
+    return Memory(whole->data(), bytes, kind, [whole](void*) {});
+  }
+  void queue(Work work) {
+    if (capturing_) {
+      captured_.push_back(std::move(work));
+    } else {
+      work();
+    }
+  }
+
+  HostKernels kernels_;
+  HostBlock block_;
+  HostCounts* counts_;
+  bool capturing_ = false;
+  std::vector<Work> captured_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runtime> make_host_runtime(HostCounts* counts) {
+  return std::make_unique<HostRuntime>(counts);
+}
+
+}  // namespace paceline::cuda
