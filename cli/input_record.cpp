@@ -29,7 +29,8 @@ Json counts_json(const InputCounts& counts) {
 void add_decoding(Json& json, const RunFacts& facts, const InputOutcome& input) {
   json["cache"] = name_of(facts.input.cache);
   json["pixels"] = facts.input.type == DType::f32 ? "fp32" : "uint8";
-  json["cache_budget_bytes"] = facts.input.cache_bytes;  // of a process
+  json["cache_shared"] = facts.input.cache == CacheKind::off ? 0 : facts.cache.ranks;
+  json["cache_budget_bytes"] = facts.cache.bytes;  // of the ranks that share it
   json["cached_bytes"] = input.cached_in_memory;
   json["cached_in_file_bytes"] = input.cached_in_file;
   json.update(counts_json(input.counts));

@@ -76,10 +76,8 @@ InputOptions input_options(const Point& p, const InputPlaces& places, const Layo
   InputOptions options;
   options.cache = kind_of(p);
   options.type = p.text("cache_type") == "fp32" ? DType::f32 : DType::u8;
-  const int tasks_of_node = std::max(1, layout.ntasks / layout.nodes);
-  if (options.cache != CacheKind::off) {
-    options.cache_bytes = memory_of_node(p) / static_cast<std::size_t>(tasks_of_node);
-  }
+  options.tasks_of_node = std::max(1, layout.ntasks / layout.nodes);
+  if (options.cache != CacheKind::off) options.cache_bytes = memory_of_node(p);
   options.cache_folder = places.cache;
   options.parallel_reads = parallel_reads_of(p, threads) * (layout.gpus / layout.ntasks);
   options.skip_bad = p.text("on_bad_sample") == "skip";

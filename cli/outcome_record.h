@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/run.h"
+#include "engine/train/cache_sharing.h"
 #include "engine/train/outcome.h"
 
 namespace paceline {
@@ -20,6 +21,7 @@ struct RunFacts {
   std::string started_at;
   bool oversubscribed = false, synthetic = false;
   InputOptions input;
+  CacheSharing cache;
   bool decodes = false;                  // samples are encoded images, and `input` applies
   std::optional<double> resident_share;  // of the files in the page cache, before the first read
   double stage_seconds = 0;              // 0: not staged

@@ -82,6 +82,7 @@ class Run {
   int train_in(World& world) {
     facts_.backend_used = world.description();
     call_roll(world);
+    share_caches(world);
     TrainingOutcome outcome = train(world);
     if (place_.rank == 0) finish(outcome);
     return 0;
@@ -125,9 +126,6 @@ class Run {
     }
     limit_samples(data_.train, limit("train_limit"));
     limit_samples(data_.test, limit("test_limit"));
-    for (const Dataset* set : {&data_.train, &data_.test}) {
-      if (set->store) log::info("input of {}: {}", set->name, set->store->description());
-    }
     facts_.data_set = synthetic ? "synthetic" : workload_.data_set;
     facts_.data_hash = data_.hash;
   }
@@ -173,12 +171,39 @@ class Run {
     }
   }
 
+  void share_caches(World& world) {
+    auto& communicators = world.communicators();
+    const int replicas_here = static_cast<int>(communicators.size());
+    facts_.cache.ranks = replicas_here;
+    facts_.cache.bytes = facts_.input.cache_bytes;
+    if (facts_.decodes && facts_.input.cache != CacheKind::off && facts_.input.tasks_of_node > 1) {
+      on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
+        const CacheSharing sharing =
+            share_cache(communicator, i == 0 ? &data_ : nullptr, facts_.input, replicas_here);
+        if (i == 0) facts_.cache = sharing;
+      });
+    }
+    if (!facts_.cache.refusal.empty()) {
+      log::warning(
+          "ranks of a node keep what they decode apart, each in its part of the memory: {}",
+          facts_.cache.refusal);
+    }
+    for (const Dataset* set : {&data_.train, &data_.test}) {
+      if (!set->store) continue;
+      log::info("input of {}: {}{}", set->name, set->store->description(),
+                facts_.cache.ranks > 1 && facts_.input.cache != CacheKind::off
+                    ? fmt::format(", by {} ranks together", facts_.cache.ranks)
+                    : "");
+    }
+  }
+
   TrainingOutcome train(World& world) {
     SessionSetup session;
     session.config = config_;
     session.network = &network_;
     session.data = &data_;
     session.input_threads = threads_.input;
+    session.counts_caches = facts_.cache.speaks;
     for (const CpuSet& cpus : cpus_) {
       session.input_cpus.push_back(part_of(cpus, threads_.compute, threads_.input));
     }

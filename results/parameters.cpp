@@ -46,7 +46,7 @@ const std::vector<Parameter>& parameters() {
        "what stays of an image once it was read: encoded, decoded"},
       {"cache_type", text, "uint8|fp32", "pixels: rounded, or as resized (4 times the memory)"},
       {"cache_mb", integer, "1..",
-       "memory of a node for its ranks' caches, MiB (half of what is free)"},
+       "memory of a node for the cache of its ranks, MiB (half of what is free)"},
       {"parallel_reads", integer, "1..",
        "samples a replica reads at once, within its input threads"},
       {"read_buffer_kb", integer, "1..", "most that one read call asks for, KiB (a whole sample)"},

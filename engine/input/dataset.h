@@ -64,10 +64,18 @@ DatasetPair load_mnist(const std::filesystem::path& folder);
 std::string mnist_hash(const std::filesystem::path& folder);
 
 // The splits of an image set, decoded and resized to height x width as they are needed. `name` of a
-// set in errors is its own. Throws input where a split is missing or holds other classes.
+// set in errors is its own. With a cache of their own where this process is the node's only one;
+// else the caller gives them one, before the first fetch. Throws input where a split is missing or
+// holds other classes.
 DatasetPair load_images(const ImageSet& set, const std::string& train_split,
                         const std::string& test_split, ImageStore::Size size,
                         const InputOptions& options);
+// What both sets, with stores, may keep in `bytes` of memory.
+CacheArea::Size cache_size(const DatasetPair& pair, const InputOptions& options, std::size_t bytes);
+// Both keep their samples in `area`. Throws usage where not one image fits.
+void keep_in(DatasetPair& pair, const std::shared_ptr<CacheArea>& area);
+// Both keep them in this process's part of the node's budget. Throws as CacheArea and keep_in().
+void keep_apart(DatasetPair& pair, const InputOptions& options);
 // CIFAR-10's binary files, in memory.
 DatasetPair load_cifar10(const std::filesystem::path& folder);
 // As the loaders above have it, without reading images.

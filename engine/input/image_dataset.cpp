@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/core/error.h"
 #include "engine/input/cifar10.h"
 #include "engine/input/dataset.h"
@@ -41,18 +43,38 @@ Dataset in_memory(const ImageSet& set, const std::string& split) {
 DatasetPair load_images(const ImageSet& set, const std::string& train_split,
                         const std::string& test_split, ImageStore::Size size,
                         const InputOptions& options) {
-  const auto memory = std::make_shared<MemoryBudget>(options.cache_bytes);
-  std::shared_ptr<NamelessFile> file;
-  if (options.cache != CacheKind::off && !options.cache_folder.empty()) {
-    file = std::make_shared<NamelessFile>(options.cache_folder);
-  }
   const auto load = [&](const std::string& split) {
     Dataset data = described(set, split, size);
-    data.store = std::make_shared<ImageStore>(set.split(split), size, options, memory, file);
+    data.store = std::make_shared<ImageStore>(set.split(split), size, options);
     data.image_type = options.type;
     return data;
   };
-  return {load(train_split), load(test_split), set.hash()};
+  DatasetPair pair{load(train_split), load(test_split), set.hash()};
+  if (options.cache != CacheKind::off && options.tasks_of_node == 1) keep_apart(pair, options);
+  return pair;
+}
+
+CacheArea::Size cache_size(const DatasetPair& pair, const InputOptions& options,
+                           std::size_t bytes) {
+  CacheArea::Size size;
+  std::size_t all = 0;
+  for (const Dataset* data : {&pair.train, &pair.test}) {
+    size.samples.push_back(data->samples);
+    all += data->samples * data->store->image_bytes();
+  }
+  size.bytes = options.cache == CacheKind::decoded ? std::min(bytes, all) : bytes;
+  return size;
+}
+
+void keep_in(DatasetPair& pair, const std::shared_ptr<CacheArea>& area) {
+  pair.train.store->keep_in(area, 0);
+  pair.test.store->keep_in(area, 1);
+}
+
+void keep_apart(DatasetPair& pair, const InputOptions& options) {
+  const std::size_t bytes = options.cache_bytes / static_cast<std::size_t>(options.tasks_of_node);
+  keep_in(pair, std::make_shared<CacheArea>(cache_size(pair, options, bytes),
+                                            CacheArea::Reach::process, options.cache_folder));
 }
 
 DatasetPair load_cifar10(const std::filesystem::path& folder) {

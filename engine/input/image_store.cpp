@@ -62,24 +62,23 @@ InputCounts& InputCounts::operator+=(const InputCounts& other) {
 }
 
 ImageStore::ImageStore(std::shared_ptr<const SampleSource> source, Size size,
-                       const InputOptions& options, std::shared_ptr<MemoryBudget> memory,
-                       std::shared_ptr<NamelessFile> file)
+                       const InputOptions& options)
     : source_(std::move(source)),
       size_(size),
       options_(options),
       samples_(source_->samples()),
-      memory_(std::move(memory)),
-      reads_(std::max(1, options.parallel_reads)) {
-  if (options.cache == CacheKind::off) return;
-  if (options.cache == CacheKind::decoded && !file && image_bytes() > memory_->bytes()) {
+      reads_(std::max(1, options.parallel_reads)) {}
+
+void ImageStore::keep_in(std::shared_ptr<CacheArea> area, std::size_t set) {
+  if (options_.cache == CacheKind::decoded && !area->file() && image_bytes() > area->bytes()) {
     throw Error(ErrorKind::usage,
-                fmt::format("a cache of {} a process does not hold one decoded image of {}",
-                            bytes_text(memory_->bytes()), bytes_text(image_bytes())),
+                fmt::format("a cache of {} does not hold one decoded image of {}",
+                            bytes_text(area->bytes()), bytes_text(image_bytes())),
                 "--cache-mb",
                 "give it more, run fewer tasks a node, name a folder by --cache-dir, or use "
                 "--cache off");
   }
-  cache_ = std::make_unique<SampleCache>(samples_, memory_, std::move(file));
+  cache_ = std::make_unique<SampleCache>(std::move(area), set);
 }
 
 std::size_t ImageStore::image_bytes() const {
@@ -190,27 +189,23 @@ std::vector<std::size_t> ImageStore::bad_samples() const {
 }
 
 std::string ImageStore::description() const {
+  if (!cache_) return fmt::format("{} images, decoded each time", samples_);
+  const std::size_t room = cache_->area().bytes();
   const std::string otherwise =
       options_.cache_folder.empty()
           ? "decoded again each time"
           : fmt::format("kept in a file in {}", options_.cache_folder.string());
-  switch (options_.cache) {
-    case CacheKind::off:
-      return fmt::format("{} images, decoded each time", samples_);
-    case CacheKind::raw:
-      return fmt::format(
-          "{} images, encoded ones kept in up to {} of memory, what does not fit is {}", samples_,
-          bytes_text(memory_->bytes()),
-          options_.cache_folder.empty() ? "read again each time" : otherwise);
-    case CacheKind::decoded:
-      break;
+  if (options_.cache == CacheKind::raw) {
+    return fmt::format(
+        "{} images, encoded ones kept in up to {} of memory, what does not fit is {}", samples_,
+        bytes_text(room), options_.cache_folder.empty() ? "read again each time" : otherwise);
   }
   const std::size_t wanted = samples_ * image_bytes();
   const std::string size = fmt::format("{} decoded images of {}, {} in all", samples_,
                                        name_of(options_.type), bytes_text(wanted));
-  if (wanted <= memory_->bytes()) return size + ", kept in memory";
-  return fmt::format("{}: up to {} fit in memory, the others are {}", size,
-                     bytes_text(memory_->bytes()), otherwise);
+  if (wanted <= room) return size + ", kept in memory";
+  return fmt::format("{}: up to {} fit in memory, the others are {}", size, bytes_text(room),
+                     otherwise);
 }
 
 }  // namespace paceline

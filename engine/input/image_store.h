@@ -23,7 +23,8 @@ enum class CacheKind { off, raw, decoded };  // raw: the encoded bytes
 struct InputOptions {
   CacheKind cache = CacheKind::off;
   DType type = DType::u8;                // f32: exactly as resized; u8: rounded
-  std::size_t cache_bytes = 0;           // memory, of this process
+  std::size_t cache_bytes = 0;           // memory, of the node
+  int tasks_of_node = 1;                 // that share these bytes
   std::filesystem::path cache_folder{};  // for what does not fit; empty: it is decoded again
   int parallel_reads = 1;                // samples that this process reads at once
   bool skip_bad = false;                 // take the next good sample instead
@@ -57,10 +58,12 @@ class ImageStore {
     Resizer resizer_;
   };
 
-  // `memory` and `file` (may be null) are shared by all stores of the process. Throws usage where
-  // not one image fits into the cache.
-  ImageStore(std::shared_ptr<const SampleSource> source, Size size, const InputOptions& options,
-             std::shared_ptr<MemoryBudget> memory, std::shared_ptr<NamelessFile> file);
+  // Without a cache until it is given one.
+  ImageStore(std::shared_ptr<const SampleSource> source, Size size, const InputOptions& options);
+
+  // From now on samples are kept in `area` as its set number `set`; before the first fetch. Throws
+  // usage where not one image fits.
+  void keep_in(std::shared_ptr<CacheArea> area, std::size_t set);
 
   std::size_t samples() const { return samples_; }
   void limit(std::size_t samples) { samples_ = samples; }  // before the first fetch
@@ -76,6 +79,7 @@ class ImageStore {
   std::vector<std::size_t> bad_samples() const;
   std::string where(std::size_t i) const { return source_->where(i); }
 
+  // By all who share the area.
   std::size_t cached_bytes_in_memory() const { return cache_ ? cache_->memory_bytes() : 0; }
   std::size_t cached_bytes_in_file() const { return cache_ ? cache_->file_bytes() : 0; }
 
@@ -93,7 +97,6 @@ class ImageStore {
   Size size_;
   InputOptions options_;
   std::size_t samples_;
-  std::shared_ptr<MemoryBudget> memory_;
   std::unique_ptr<SampleCache> cache_;
   std::counting_semaphore<> reads_;
   mutable std::mutex bad_mutex_;

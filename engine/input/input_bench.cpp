@@ -37,13 +37,14 @@ InputBench bench_input(const std::shared_ptr<const SampleSource>& source,
   const auto make_store = [&](CacheKind cache) {
     InputOptions input = options.input;
     input.cache = cache;
-    std::shared_ptr<NamelessFile> file;
-    if (cache != CacheKind::off && !input.cache_folder.empty()) {
-      file = std::make_shared<NamelessFile>(input.cache_folder);
-    }
-    auto store = std::make_shared<ImageStore>(
-        source, options.size, input, std::make_shared<MemoryBudget>(input.cache_bytes), file);
+    auto store = std::make_shared<ImageStore>(source, options.size, input);
     store->limit(bench.samples);
+    if (cache != CacheKind::off) {
+      store->keep_in(
+          std::make_shared<CacheArea>(CacheArea::Size{{bench.samples}, input.cache_bytes},
+                                      CacheArea::Reach::process, input.cache_folder),
+          0);
+    }
     return store;
   };
 

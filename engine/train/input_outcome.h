@@ -10,7 +10,7 @@ namespace paceline {
 constexpr std::size_t kBadPlaces = 5;  // that are named
 
 // Collective. `mine` and `first_epoch` are this rank's; `counts_caches`: this rank speaks for the
-// caches of its process, which its replicas share.
+// cache that it shares with others of its process or node.
 InputOutcome gather_input(Communicator& communicator, const DatasetPair& data,
                           const InputCounts& mine, const InputCounts& first_epoch,
                           bool counts_caches);

@@ -19,7 +19,7 @@ struct EpochQuality {
 // What input did for training, over all ranks; evaluation is not in it.
 struct InputOutcome {
   InputCounts counts, first_epoch;
-  std::size_t cached_in_memory = 0, cached_in_file = 0;  // bytes, of all processes
+  std::size_t cached_in_memory = 0, cached_in_file = 0;  // bytes, of all nodes
   std::size_t bad_samples = 0;                           // skipped, of both splits
   std::vector<std::string> bad_places;                   // of the first few
 };

@@ -39,7 +39,7 @@ TrainingOutcome train_replica(const SessionSetup& setup, Communicator& communica
   trainer.communicator = &communicator;
   trainer.device = setup.make_device(index);
   trainer.input_threads = setup.input_threads;
-  trainer.counts_caches = index == 0;
+  trainer.counts_caches = setup.counts_caches && index == 0;
   if (!setup.input_cpus.empty()) {
     trainer.input_cpus = setup.input_cpus[static_cast<std::size_t>(index)];
   }

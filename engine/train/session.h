@@ -19,6 +19,7 @@ struct SessionSetup {
   std::function<std::unique_ptr<Device>(int index)> make_device;
   int input_threads = 0;
   std::vector<std::vector<int>> input_cpus;  // of each replica here
+  bool counts_caches = true;  // false: another process tells how full the cache is that it shares
   std::function<void(const Progress&)> report;
   std::function<void(const std::string&)> note, tell;  // as Trainer::Setup has them
   // Told of a replica's own error at once: run_session() returns only with all replicas, one of

@@ -35,7 +35,7 @@ class Trainer {
     std::unique_ptr<Device> device;
     int input_threads = 0;
     std::vector<int> input_cpus;
-    bool counts_caches = true;  // of this process; false where another replica here does
+    bool counts_caches = true;  // false where another replica does that shares them
     std::function<void(const Progress&)> report;   // rank 0; may be empty
     std::function<void(const std::string&)> note;  // details for the log; may be empty
     std::function<void(const std::string&)> tell;  // what a user should see; may be empty

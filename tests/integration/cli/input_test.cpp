@@ -14,7 +14,8 @@ using testing::Ran;
 namespace fs = std::filesystem;
 
 constexpr int kImages = 20;  // a class
-const std::string kRun = "train mnist-mlp --data digits --cpus-per-task 1 --batch-per-replica 16 ";
+const std::string kTrain = "train mnist-mlp --data digits --batch-per-replica 16 ";
+const std::string kRun = kTrain + "--cpus-per-task 1 ";
 
 class CliInput : public testing::Cli {
  protected:
@@ -29,8 +30,9 @@ class CliInput : public testing::Cli {
     const std::string number = std::to_string(100 + i);
     return folder() / "digits" / std::to_string(label) / (number + ".png");
   }
-  nlohmann::json record_of(const std::string& options) const {
-    const Ran ran = paceline(kRun + "--epochs 3 --json " + options);
+  nlohmann::json record_of(const std::string& options) const { return record_of(kRun, options); }
+  nlohmann::json record_of(const std::string& run, const std::string& options) const {
+    const Ran ran = paceline(run + "--epochs 3 --json " + options);
     EXPECT_EQ(ran.code, 0) << options << "\n" << ran.err;
     return ran.code == 0 ? nlohmann::json::parse(ran.out) : nlohmann::json();
   }
@@ -60,6 +62,28 @@ TEST_F(CliInput, CachesChangeNothingButTheWork) {
   EXPECT_EQ(exact.at("quality").at("parameter_checksum"), checksum);  // no resize: whole numbers
   EXPECT_EQ(exact.at("input").at("pixels"), "fp32");
   EXPECT_EQ(exact.at("input").at("cached_bytes"), 4 * 200 * 784);
+}
+
+// The order sends other samples to a rank in every epoch: what one decoded, the others must find.
+TEST_F(CliInput, RanksOfANodeDecodeEachImageOnce) {
+  const auto alone = record_of("").at("input");
+  EXPECT_EQ(alone.at("cache_shared"), 1);
+  for (const std::string backend : {"mirrored", "mpi", "gloo"}) {
+    SCOPED_TRACE(backend);
+    if (!find_name("backend", backend).built) continue;
+    const std::string cpus = backend == "mirrored" ? "--cpus-per-task 2 " : "--cpus-per-task 1 ";
+    const auto record =
+        record_of(kTrain + cpus,
+                  "--gpus 2 --oversubscribe --cache-mb 8 --evaluate epoch --backend " + backend);
+    ASSERT_FALSE(record.is_null());
+    const auto& input = record.at("input");
+    EXPECT_EQ(input.at("cache_shared"), 2);
+    EXPECT_EQ(input.at("cache_budget_bytes"), 8 << 20);
+    EXPECT_EQ(input.at("first_epoch").at("decoded"), 160);
+    EXPECT_EQ(input.at("decoded"), 160);  // none in the second and third epoch
+    EXPECT_EQ(input.at("from_cache"), 2 * 160);
+    EXPECT_EQ(input.at("cached_bytes"), 200 * 784);  // one area, counted once
+  }
 }
 
 TEST_F(CliInput, BadSamplesEndTheRunOrAreCounted) {

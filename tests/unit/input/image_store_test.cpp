@@ -52,9 +52,11 @@ class CountedSource final : public SampleSource {
 
 class StoreTest : public testing::Test {
  protected:
-  ImageStore store(const InputOptions& options, std::shared_ptr<NamelessFile> file = nullptr) {
-    return {source_, kSize, options, std::make_shared<MemoryBudget>(options.cache_bytes),
-            std::move(file)};
+  void keep(ImageStore& store, const InputOptions& options) const {
+    if (options.cache == CacheKind::off) return;
+    store.keep_in(std::make_shared<CacheArea>(CacheArea::Size{{kSamples}, options.cache_bytes},
+                                              CacheArea::Reach::process, options.cache_folder),
+                  0);
   }
   // Sample i as it should be.
   std::vector<float> expected(std::size_t i) const {
@@ -87,7 +89,7 @@ class StoreTest : public testing::Test {
 };
 
 TEST_F(StoreTest, WithoutACacheEveryFetchDecodes) {
-  ImageStore s = store({});
+  ImageStore s(source_, kSize, {});
   check_passes<std::uint8_t>(s, 2);
   EXPECT_EQ(source_->reads, 24);
   EXPECT_EQ(worker_.counts.fetched, 24U);
@@ -97,7 +99,9 @@ TEST_F(StoreTest, WithoutACacheEveryFetchDecodes) {
 }
 
 TEST_F(StoreTest, ARawCacheKeepsEncodedBytes) {
-  ImageStore s = store({.cache = CacheKind::raw, .cache_bytes = 1 << 20});
+  const InputOptions s_options{.cache = CacheKind::raw, .cache_bytes = 1 << 20};
+  ImageStore s(source_, kSize, s_options);
+  keep(s, s_options);
   check_passes<std::uint8_t>(s, 3);
   EXPECT_EQ(source_->reads, 12);
   EXPECT_EQ(worker_.counts.decoded, 36U);
@@ -108,12 +112,16 @@ TEST_F(StoreTest, ARawCacheKeepsEncodedBytes) {
 }
 
 TEST_F(StoreTest, ADecodedCacheDecodesOnceInBothTypes) {
-  ImageStore bytes = store({.cache = CacheKind::decoded, .cache_bytes = 1 << 20});
+  const InputOptions bytes_options{.cache = CacheKind::decoded, .cache_bytes = 1 << 20};
+  ImageStore bytes(source_, kSize, bytes_options);
+  keep(bytes, bytes_options);
   check_passes<std::uint8_t>(bytes, 3);
   EXPECT_EQ(source_->reads, 12);
   EXPECT_EQ(bytes.cached_bytes_in_memory(), kSamples * kValues);
-  ImageStore floats =
-      store({.cache = CacheKind::decoded, .type = DType::f32, .cache_bytes = 1 << 20});
+  const InputOptions floats_options{
+      .cache = CacheKind::decoded, .type = DType::f32, .cache_bytes = 1 << 20};
+  ImageStore floats(source_, kSize, floats_options);
+  keep(floats, floats_options);
   check_passes<float>(floats, 3);
   EXPECT_EQ(source_->reads, 24);
   EXPECT_EQ(floats.cached_bytes_in_memory(), 4 * kSamples * kValues);
@@ -121,7 +129,8 @@ TEST_F(StoreTest, ADecodedCacheDecodesOnceInBothTypes) {
 
 TEST_F(StoreTest, WhatDoesNotFitIsDecodedAgainOrKeptInAFile) {
   const InputOptions options{.cache = CacheKind::decoded, .cache_bytes = 5 * kValues + 1};
-  ImageStore s = store(options);
+  ImageStore s(source_, kSize, options);
+  keep(s, options);
   check_passes<std::uint8_t>(s, 2);
   EXPECT_EQ(source_->reads, 12 + 7);
   EXPECT_EQ(s.cached_bytes_in_memory(), 5 * kValues);
@@ -129,7 +138,8 @@ TEST_F(StoreTest, WhatDoesNotFitIsDecodedAgainOrKeptInAFile) {
   const Scratch scratch;
   InputOptions on_disk = options;
   on_disk.cache_folder = scratch.path();
-  ImageStore with_file = store(on_disk, std::make_shared<NamelessFile>(scratch.path()));
+  ImageStore with_file(source_, kSize, on_disk);
+  keep(with_file, on_disk);
   check_passes<std::uint8_t>(with_file, 2);
   EXPECT_EQ(source_->reads, 19 + 12);
   EXPECT_EQ(with_file.cached_bytes_in_file(), 7 * kValues);
@@ -137,14 +147,18 @@ TEST_F(StoreTest, WhatDoesNotFitIsDecodedAgainOrKeptInAFile) {
 }
 
 TEST_F(StoreTest, ABudgetThatHoldsNothingSaysWhatToChange) {
-  expect_error(ErrorKind::usage, {"does not hold one decoded image", "--cache-mb", "--cache off"},
-               [&] { store({.cache = CacheKind::decoded, .cache_bytes = kValues - 1}); });
+  expect_error(
+      ErrorKind::usage, {"does not hold one decoded image", "--cache-mb", "--cache off"}, [&] {
+        const InputOptions options{.cache = CacheKind::decoded, .cache_bytes = kValues - 1};
+        ImageStore s(source_, kSize, options);
+        keep(s, options);
+      });
 }
 
 TEST_F(StoreTest, ABadSampleEndsTheRun) {
   source_->images[4] = "not an image";
   source_->images[5].resize(source_->images[5].size() / 2);
-  ImageStore s = store({});
+  ImageStore s(source_, kSize, {});
   std::vector<std::uint8_t> out(kValues);
   expect_error(ErrorKind::input, {"neither JPEG nor PNG", "shard, record 4", "--on-bad-sample"},
                [&] { s.fetch(4, out.data(), worker_); });
@@ -156,7 +170,9 @@ TEST_F(StoreTest, ABadSampleEndsTheRun) {
 TEST_F(StoreTest, OrIsSkippedForTheNextGoodOne) {
   for (const std::size_t bad : {4, 5, 11}) source_->images[bad] = "not an image";
   for (const CacheKind kind : {CacheKind::off, CacheKind::raw, CacheKind::decoded}) {
-    ImageStore s = store({.cache = kind, .cache_bytes = 1 << 20, .skip_bad = true});
+    const InputOptions s_options{.cache = kind, .cache_bytes = 1 << 20, .skip_bad = true};
+    ImageStore s(source_, kSize, s_options);
+    keep(s, s_options);
     for (int pass = 0; pass < 2; ++pass) {
       check<std::uint8_t>(s, 4, 6);
       check<std::uint8_t>(s, 5, 6);
@@ -165,7 +181,9 @@ TEST_F(StoreTest, OrIsSkippedForTheNextGoodOne) {
     EXPECT_EQ(s.bad_samples(), (std::vector<std::size_t>{4, 5, 11}));
   }
   for (std::string& image : source_->images) image.clear();
-  ImageStore s = store({.skip_bad = true});
+  const InputOptions s_options{.skip_bad = true};
+  ImageStore s(source_, kSize, s_options);
+  keep(s, s_options);
   std::vector<std::uint8_t> out(kValues);
   expect_error(ErrorKind::input, {"all of 12 samples are bad"},
                [&] { s.fetch(3, out.data(), worker_); });
@@ -173,7 +191,9 @@ TEST_F(StoreTest, OrIsSkippedForTheNextGoodOne) {
 
 TEST_F(StoreTest, SkippingStaysInsideTheLimit) {
   source_->images[3] = "not an image";
-  ImageStore s = store({.skip_bad = true});
+  const InputOptions s_options{.skip_bad = true};
+  ImageStore s(source_, kSize, s_options);
+  keep(s, s_options);
   s.limit(4);
   check<std::uint8_t>(s, 3, 0);
 }
@@ -182,7 +202,9 @@ TEST_F(StoreTest, ReadsInFlightAreLimited) {
   source_->slow = true;
   for (const int reads : {1, 2}) {
     source_->most_at_once = 0;
-    ImageStore s = store({.parallel_reads = reads});
+    const InputOptions s_options{.parallel_reads = reads};
+    ImageStore s(source_, kSize, s_options);
+    keep(s, s_options);
     std::vector<std::thread> threads;
     for (std::size_t t = 0; t < 4; ++t) {
       threads.emplace_back([&, t] {
@@ -207,10 +229,9 @@ TEST_F(StoreTest, TheFeederStagesImagesOfEitherType) {
   set.samples = kSamples;
   for (const DType type : {DType::u8, DType::f32}) {
     set.image_type = type;
-    set.store = std::make_shared<ImageStore>(
-        source_, kSize,
-        InputOptions{.cache = CacheKind::decoded, .type = type, .cache_bytes = 1 << 20},
-        std::make_shared<MemoryBudget>(1 << 20), nullptr);
+    const InputOptions options{.cache = CacheKind::decoded, .type = type, .cache_bytes = 1 << 20};
+    set.store = std::make_shared<ImageStore>(source_, kSize, options);
+    keep(*set.store, options);
     for (const int threads : {0, 2}) {
       const StreamSpec spec{.seed = 3, .samples = kSamples, .global_batch = 4};
       Feeder::Setup setup;

@@ -10,6 +10,8 @@
 namespace paceline {
 namespace {
 
+namespace fs = std::filesystem;
+
 std::string kept(const SampleCache& cache, std::size_t i) {
   std::string data(cache.size(i), '\0');
   if (!data.empty()) cache.get(i, data.data());
@@ -20,9 +22,14 @@ void put(SampleCache& cache, std::size_t i, const std::string& data) {
   cache.put(i, static_cast<std::int32_t>(i), data.data(), data.size());
 }
 
+SampleCache cache_of(std::size_t samples, std::size_t bytes, const fs::path& folder = {}) {
+  return {std::make_shared<CacheArea>(CacheArea::Size{{samples}, bytes}, CacheArea::Reach::process,
+                                      folder),
+          0};
+}
+
 TEST(SampleCache, KeepsUpToItsBudget) {
-  const auto budget = std::make_shared<MemoryBudget>(25);
-  SampleCache cache(4, budget, nullptr);
+  SampleCache cache = cache_of(4, 25);
   for (const std::size_t i : {2, 0, 1}) put(cache, i, std::string(10, static_cast<char>('a' + i)));
   EXPECT_EQ(kept(cache, 2), "cccccccccc");
   EXPECT_EQ(cache.label(2), 2);
@@ -35,8 +42,7 @@ TEST(SampleCache, KeepsUpToItsBudget) {
 
 TEST(SampleCache, TheRestGoesToAFile) {
   const Scratch scratch;
-  const auto budget = std::make_shared<MemoryBudget>(15);
-  SampleCache cache(4, budget, std::make_shared<NamelessFile>(scratch.path()));
+  SampleCache cache = cache_of(4, 15, scratch.path());
   for (std::size_t i = 0; i < 4; ++i) put(cache, i, std::string(10, static_cast<char>('a' + i)));
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(kept(cache, i), std::string(10, static_cast<char>('a' + i)));
@@ -47,24 +53,24 @@ TEST(SampleCache, TheRestGoesToAFile) {
   EXPECT_EQ(scratch.files(), 0U);  // nothing to clean up
 }
 
-TEST(SampleCache, TwoShareABudget) {
-  const auto budget = std::make_shared<MemoryBudget>(15);
-  SampleCache second(1, budget, nullptr);
-  {
-    SampleCache first(1, budget, nullptr);
-    put(first, 0, "ten bytes.");
-    put(second, 0, "ten bytes.");
-    EXPECT_EQ(second.size(0), 0U);
-  }
-  SampleCache third(1, budget, nullptr);  // the first gave its memory back
-  put(third, 0, "ten bytes.");
-  EXPECT_EQ(kept(third, 0), "ten bytes.");
+TEST(SampleCache, TwoSetsShareABudgetAndCountApart) {
+  const auto area = std::make_shared<CacheArea>(CacheArea::Size{{2, 3}, 25},
+                                                CacheArea::Reach::process, fs::path());
+  SampleCache first(area, 0), second(area, 1);
+  put(first, 1, "ten bytes.");
+  put(second, 0, "ten others");
+  put(second, 2, "ten bytes.");
+  EXPECT_EQ(kept(first, 1), "ten bytes.");
+  EXPECT_EQ(kept(second, 0), "ten others");
+  EXPECT_EQ(second.size(2), 0U);
+  EXPECT_EQ(first.size(0), 0U);
+  EXPECT_EQ(first.memory_bytes(), 10U);
+  EXPECT_EQ(second.memory_bytes(), 10U);
 }
 
 TEST(SampleCache, ThreadsThatPutTheSame) {
   constexpr std::size_t kSamples = 500;
-  const auto budget = std::make_shared<MemoryBudget>(1 << 20);
-  SampleCache cache(kSamples, budget, nullptr);
+  SampleCache cache = cache_of(kSamples, 1 << 20);
   const auto work = [&] {
     for (std::size_t i = 0; i < kSamples; ++i) {
       const std::string data(1 + i % 100, static_cast<char>(i));
