@@ -35,6 +35,7 @@ void add_decoding(Json& json, const RunFacts& facts, const InputOutcome& input) 
   json["cached_in_file_bytes"] = input.cached_in_file;
   json.update(counts_json(input.counts));
   json["first_epoch"] = counts_json(input.first_epoch);
+  json["evaluation"] = counts_json(input.evaluation);
   json["bad_samples"] = input.bad_samples;
   json["bad_places"] = input.bad_places;
 }

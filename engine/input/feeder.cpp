@@ -54,7 +54,7 @@ void Feeder::prepare(Slot& slot, std::size_t step, Hand& hand) const {
   batch.global_samples = hand.stream.samples_of_step(step);
   batch.pass = hand.stream.pass_of_step(step);
   batch.samples = slice_of(batch.global_samples, setup_.rank, setup_.ranks).count;
-  if (slot.staged_once && dataset_.synthetic) return;
+  if (slot.staged_once && dataset_.synthetic && setup_.repeat_synthetic) return;
   std::vector<Drawn>& drawn = hand.drawn;
   hand.stream.draw(step, setup_.rank, setup_.ranks, drawn);
   const std::size_t bytes = dataset_.sample_bytes();

@@ -34,10 +34,12 @@ class Feeder {
     std::size_t first_step = 0, steps = 0;
     int threads = 0;        // 0: prepared by next() itself
     std::vector<int> cpus;  // for the threads
+    // A synthetic set is staged once a slot and then used again, so that a run without input cost
+    // can be measured.
+    bool repeat_synthetic = true;
   };
 
-  // `dataset` outlives the feeder. A synthetic one is staged once a slot and then used again, so
-  // that a run without input cost can be measured.
+  // `dataset` outlives the feeder.
   Feeder(const Dataset& dataset, const StreamSpec& stream, const Setup& setup);
   ~Feeder();
 

@@ -49,15 +49,19 @@ const std::vector<std::uint32_t>& SampleStream::order_of_pass(std::uint32_t pass
   return order_[place];
 }
 
+std::uint32_t SampleStream::sample_at(std::size_t at) {
+  const std::size_t position = at % spec_.samples;
+  if (spec_.in_order) return static_cast<std::uint32_t>(spec_.first + position);
+  return order_of_pass(static_cast<std::uint32_t>(at / spec_.samples))[position];
+}
+
 void SampleStream::draw(std::size_t step, int rank, int ranks, std::vector<Drawn>& drawn) {
   drawn.clear();
   const Slice slice = slice_of(samples_of_step(step), rank, ranks);
   const std::size_t first = first_of_step(step) + slice.begin;
   for (std::size_t i = 0; i < slice.count; ++i) {
     const std::size_t at = first + i;
-    const auto position = static_cast<std::uint32_t>(at % spec_.samples);
-    drawn.push_back(
-        {order_of_pass(static_cast<std::uint32_t>(at / spec_.samples))[position], position});
+    drawn.push_back({sample_at(at), static_cast<std::uint32_t>(at % spec_.samples)});
   }
 }
 

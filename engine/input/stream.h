@@ -14,11 +14,13 @@ namespace paceline {
 
 struct StreamSpec {
   std::uint64_t seed = 0;
-  std::size_t samples = 0;  // of the training set
+  std::size_t samples = 0;  // that a pass takes
   std::size_t global_batch = 0;
   std::size_t shuffle_buffer = 0;
   bool drop_last = false;
   std::size_t steps_per_epoch = 0;  // 0: one pass
+  bool in_order = false;            // not shuffled: first, first + 1, ... in every pass
+  std::size_t first = 0;            // in order only
 };
 
 // One sample of a batch: its index in the set and its place in the order of its pass.
@@ -42,6 +44,7 @@ class SampleStream {
  private:
   std::size_t first_of_step(std::size_t step) const;  // in the endless sequence of samples
   const std::vector<std::uint32_t>& order_of_pass(std::uint32_t pass);
+  std::uint32_t sample_at(std::size_t at);  // of the endless sequence
 
   StreamSpec spec_;
   std::size_t steps_;

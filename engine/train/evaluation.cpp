@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <vector>
 
 #include "engine/input/order.h"
 
@@ -12,70 +10,66 @@ namespace paceline {
 namespace {
 
 // Samples that lie in memory, where they are.
-void forward_in_memory(Program& program, const Dataset& dataset, std::size_t first, Batch batch) {
-  batch.images = dataset.images.data() + first * dataset.sample_bytes();
-  batch.labels = dataset.labels.data() + first;
-  program.forward(batch, Mode::evaluate);
-}
-
-// Two slots: one is filled while the program computes on the other.
-class Staging {
- public:
-  Staging(const Dataset& dataset, std::size_t batch) : dataset_(dataset), fetcher_(dataset) {
-    for (Slot& slot : slots_) {
-      slot.images.resize(batch * dataset.sample_bytes());
-      slot.labels.resize(batch);
-    }
-  }
-
-  void forward(Program& program, std::size_t first, Batch batch, LossSums& sums) {
-    Slot& slot = slots_[next_++ % 2];
-    for (std::size_t i = 0; i < static_cast<std::size_t>(batch.samples); ++i) {
-      slot.labels[i] = fetcher_.fetch(first + i, slot.images.data() + i * dataset_.sample_bytes());
-    }
-    sums += program.take_sums();  // the batch before is done: its slot is free
-    batch.images = slot.images.data();
-    batch.labels = slot.labels.data();
-    program.forward(batch, Mode::evaluate);
-  }
-
- private:
-  struct Slot {
-    std::vector<std::uint8_t> images;
-    std::vector<std::int32_t> labels;
-  };
-  const Dataset& dataset_;
-  SampleFetcher fetcher_;
-  Slot slots_[2];
-  std::size_t next_ = 0;
-};
-
-}  // namespace
-
-Evaluation evaluate(Program& program, int batch_size, const Dataset& dataset,
-                    Communicator& communicator) {
-  program.take_sums();
-  LossSums sums;
-  const Slice slice = slice_of(dataset.samples, communicator.rank(), communicator.size());
-  const auto step = static_cast<std::size_t>(batch_size);
-  std::optional<Staging> staging;
-  if (dataset.store || !dataset.has_all_in_memory()) staging.emplace(dataset, step);
+LossSums forward_in_memory(Program& program, const Dataset& dataset, const Slice& slice,
+                           std::size_t step) {
   for (std::size_t at = 0; at < slice.count; at += step) {
     const std::size_t first = slice.begin + at;
     Batch batch;
+    batch.images = dataset.images.data() + first * dataset.sample_bytes();
     batch.image_type = dataset.image_type;
-    batch.samples = static_cast<int>(std::min(step, slice.count - at));
-    batch.global_samples = batch.samples;
-    if (staging) {
-      staging->forward(program, first, batch, sums);
-    } else {
-      forward_in_memory(program, dataset, first, batch);
-    }
+    batch.labels = dataset.labels.data() + first;
+    batch.samples = batch.global_samples = static_cast<int>(std::min(step, slice.count - at));
+    program.forward(batch, Mode::evaluate);
+  }
+  return program.take_sums();
+}
+
+// The samples of `slice` from the feeder, in batches.
+LossSums forward_fed(Program& program, const Dataset& dataset, const Slice& slice,
+                     Feeder::Setup setup, InputCounts& counts) {
+  LossSums sums;
+  if (slice.count == 0) return sums;
+  StreamSpec stream;
+  stream.samples = slice.count;
+  stream.global_batch = setup.batch;
+  stream.in_order = true;
+  stream.first = slice.begin;
+  setup.rank = 0;  // the stream is this rank's alone
+  setup.ranks = 1;
+  setup.first_step = 0;
+  setup.steps = SampleStream(stream).steps_per_epoch();
+  setup.repeat_synthetic = false;
+  Feeder feeder(dataset, stream, setup);
+  for (std::size_t step = 0; step < setup.steps; ++step) {
+    sums += program.take_sums();  // the batch before is done: its slot is free
+    const StagedBatch& staged = feeder.next();
+    Batch batch;
+    batch.images = staged.images.data();
+    batch.image_type = staged.image_type;
+    batch.labels = staged.labels.data();
+    batch.samples = batch.global_samples = static_cast<int>(staged.samples);
+    program.forward(batch, Mode::evaluate);
   }
   sums += program.take_sums();
+  counts = feeder.counts();
+  return sums;
+}
+
+}  // namespace
+
+Evaluation evaluate(Program& program, const Dataset& dataset, Communicator& communicator,
+                    Feeder::Setup input) {
+  program.take_sums();
+  const Slice slice = slice_of(dataset.samples, input.rank, input.ranks);
+  Evaluation result;
+  const LossSums sums = dataset.store || !dataset.has_all_in_memory()
+                            ? forward_fed(program, dataset, slice, input, result.input)
+                            : forward_in_memory(program, dataset, slice, input.batch);
   std::array<double, 3> totals = {sums.loss, sums.correct, sums.samples};
   sum_over_ranks(communicator, totals);
-  return {totals[0] / totals[2], totals[1] / totals[2]};
+  result.loss = totals[0] / totals[2];
+  result.accuracy = totals[1] / totals[2];
+  return result;
 }
 
 }  // namespace paceline

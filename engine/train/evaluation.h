@@ -4,6 +4,7 @@
 #include "engine/comm/communicator.h"
 #include "engine/device/device.h"
 #include "engine/input/dataset.h"
+#include "engine/input/feeder.h"
 
 namespace paceline {
 
@@ -11,8 +12,12 @@ namespace paceline {
 // unequal shares.
 struct Evaluation {
   double loss = 0, accuracy = 0;
+  InputCounts input;  // of this rank
 };
-Evaluation evaluate(Program& program, int batch, const Dataset& dataset,
-                    Communicator& communicator);
+
+// `input`: this rank's, of how many, its batch, and what prepares the samples that do not lie in
+// memory; results do not depend on its threads. Collective.
+Evaluation evaluate(Program& program, const Dataset& dataset, Communicator& communicator,
+                    Feeder::Setup input);
 
 }  // namespace paceline

@@ -58,11 +58,11 @@ std::set<std::size_t> gather_bad(Communicator& communicator, const std::vector<s
 }  // namespace
 
 InputOutcome gather_input(Communicator& communicator, const DatasetPair& data,
-                          const InputCounts& mine, const InputCounts& first_epoch,
-                          bool counts_caches) {
+                          const RunInputCounts& mine, bool counts_caches) {
   InputOutcome outcome;
-  outcome.counts = sum_counts(communicator, mine);
-  outcome.first_epoch = sum_counts(communicator, first_epoch);
+  outcome.counts = sum_counts(communicator, mine.counts);
+  outcome.first_epoch = sum_counts(communicator, mine.first_epoch);
+  outcome.evaluation = sum_counts(communicator, mine.evaluation);
   std::array<double, 2> kept{};
   for (const Dataset* set : {&data.train, &data.test}) {
     if (!set->store) continue;

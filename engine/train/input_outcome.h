@@ -9,10 +9,9 @@ namespace paceline {
 
 constexpr std::size_t kBadPlaces = 5;  // that are named
 
-// Collective. `mine` and `first_epoch` are this rank's; `counts_caches`: this rank speaks for the
+// Collective. `mine` is this rank's; `counts_caches`: this rank speaks for the
 // cache that it shares with others of its process or node.
 InputOutcome gather_input(Communicator& communicator, const DatasetPair& data,
-                          const InputCounts& mine, const InputCounts& first_epoch,
-                          bool counts_caches);
+                          const RunInputCounts& mine, bool counts_caches);
 
 }  // namespace paceline

@@ -16,9 +16,13 @@ struct EpochQuality {
   double test_loss = -1, test_accuracy = -1;  // negative: not evaluated
 };
 
-// What input did for training, over all ranks; evaluation is not in it.
-struct InputOutcome {
-  InputCounts counts, first_epoch;
+// Of training, of its first epoch, and of evaluation.
+struct RunInputCounts {
+  InputCounts counts, first_epoch, evaluation;
+};
+
+// What input did, over all ranks.
+struct InputOutcome : RunInputCounts {
   std::size_t cached_in_memory = 0, cached_in_file = 0;  // bytes, of all nodes
   std::size_t bad_samples = 0;                           // skipped, of both splits
   std::vector<std::string> bad_places;                   // of the first few

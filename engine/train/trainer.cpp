@@ -72,6 +72,12 @@ Trainer::Trainer(Setup setup)
   rate_ = scaled_rate(config_);
   stream_ = stream_of(config_, setup_.data->train);
   total_steps_ = steps_in_all(config_, stream_);
+  feeding_.rank = communicator_.rank();
+  feeding_.ranks = communicator_.size();
+  feeding_.batch = static_cast<std::size_t>(config_.batch_per_replica);
+  feeding_.steps = total_steps_;
+  feeding_.threads = setup_.input_threads;
+  feeding_.cpus = setup_.input_cpus;
   clock_ = std::make_unique<PhaseClock>(total_steps_);
   if (setup_.note) {
     for (const std::string& note : notes) setup_.note(note);
@@ -186,27 +192,21 @@ void Trainer::evaluate_now() {
   const double start = now_seconds();
   Evaluation result;
   const auto measure = [&] {
-    result = evaluate(*program_, config_.batch_per_replica, setup_.data->test, communicator_);
+    result = evaluate(*program_, setup_.data->test, communicator_, feeding_);
   };
   if (config_.norm_statistics == NormStatistics::averaged) {
     with_averaged_statistics(*program_, plan_, communicator_, measure);
   } else {
     measure();
   }
+  evaluation_ += result.input;
   outcome_.epochs.back().test_loss = result.loss;
   outcome_.epochs.back().test_accuracy = result.accuracy;
   outcome_.evaluation_seconds += now_seconds() - start;
 }
 
 TrainingOutcome Trainer::run() {
-  Feeder::Setup feeding;
-  feeding.rank = communicator_.rank();
-  feeding.ranks = communicator_.size();
-  feeding.batch = static_cast<std::size_t>(config_.batch_per_replica);
-  feeding.steps = total_steps_;
-  feeding.threads = setup_.input_threads;
-  feeding.cpus = setup_.input_cpus;
-  Feeder feeder(setup_.data->train, stream_, feeding);
+  Feeder feeder(setup_.data->train, stream_, feeding_);
   communicator_.barrier();
   const Probe probe = setup_.device->probe();
   outcome_.probe_flops_per_second = probe.flops_per_second;
@@ -230,8 +230,8 @@ TrainingOutcome Trainer::run() {
   outcome_.ranks.resize(1);
   outcome_.ranks[0].input_ready =
       feeder.ready_batches() / static_cast<double>(std::max<std::size_t>(1, outcome_.steps));
-  outcome_.input = gather_input(communicator_, *setup_.data, feeder.counts(), first_epoch_,
-                                setup_.counts_caches);
+  outcome_.input = gather_input(communicator_, *setup_.data,
+                                {feeder.counts(), first_epoch_, evaluation_}, setup_.counts_caches);
   gather(outcome_);
   return std::move(outcome_);
 }

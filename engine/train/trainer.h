@@ -74,8 +74,9 @@ class Trainer {
   std::unique_ptr<Reducer> reducer_;
   std::unique_ptr<PhaseClock> clock_;
   StreamSpec stream_;
+  Feeder::Setup feeding_;
   std::size_t total_steps_ = 0;
-  InputCounts first_epoch_;  // of this rank
+  InputCounts first_epoch_, evaluation_;  // of this rank
   bool overlap_ = false;
   long update_count_ = 0;
   double rate_ = 0;

@@ -82,6 +82,8 @@ TEST_F(CliInput, RanksOfANodeDecodeEachImageOnce) {
     EXPECT_EQ(input.at("first_epoch").at("decoded"), 160);
     EXPECT_EQ(input.at("decoded"), 160);  // none in the second and third epoch
     EXPECT_EQ(input.at("from_cache"), 2 * 160);
+    EXPECT_EQ(input.at("evaluation").at("decoded"), 40);
+    EXPECT_EQ(input.at("evaluation").at("from_cache"), 2 * 40);
     EXPECT_EQ(input.at("cached_bytes"), 200 * 784);  // one area, counted once
   }
 }

@@ -60,6 +60,23 @@ TEST(Feeder, BatchesHoldTheStreamsSamplesForEveryNumberOfThreads) {
   }
 }
 
+TEST(Feeder, InOrderEverySampleOfAShareComesOnce) {
+  const Dataset set = numbered(101);
+  const StreamSpec spec{.samples = 50, .global_batch = 4, .in_order = true, .first = 51};
+  for (const int threads : {0, 1, 3}) {
+    Feeder::Setup share = setup(0, 1, threads);
+    share.steps = 13;
+    Feeder feeder(set, spec, share);
+    std::size_t next = 51;
+    for (std::size_t step = 0; step < share.steps; ++step) {
+      const StagedBatch& batch = feeder.next();
+      ASSERT_EQ(batch.samples, step == 12 ? 2U : 4U);
+      for (std::size_t i = 0; i < batch.samples; ++i) EXPECT_EQ(batch.images[i * 6], next++);
+    }
+    EXPECT_EQ(next, 101U);
+  }
+}
+
 TEST(Feeder, MayBeDroppedInTheMiddle) {
   const Dataset set = numbered(101);
   Feeder feeder(set, {.seed = 3, .samples = 101, .global_batch = 4}, setup(0, 1, 2));
@@ -87,6 +104,11 @@ TEST(Feeder, SyntheticBatchesAreStagedOnceASlot) {
     EXPECT_EQ(batch.images, first);
     EXPECT_EQ(batch.samples, 4U);
   }
+  Feeder::Setup once = setup(0, 1, 0);
+  once.repeat_synthetic = false;
+  Feeder fresh(pair.train, {.seed = 3, .samples = 100, .global_batch = 4}, once);
+  EXPECT_EQ(fresh.next().images, first);
+  EXPECT_NE(fresh.next().images, first);
   Dataset real = pair.train;
   real.synthetic = false;
   Feeder other(real, {.seed = 3, .samples = 100, .global_batch = 4}, setup(0, 1, 0));

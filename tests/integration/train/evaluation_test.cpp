@@ -1,0 +1,95 @@
+// Evaluation on images that are read as they are needed: whatever reads them, the same result.
+#include "engine/train/evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/integration/train/training.h"
+#include "tests/support/scratch.h"
+#include "tests/unit/input/made.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kImages = 175, kTest = 35;  // a fifth is the test set
+
+class EvaluationTest : public testing::Test {
+ protected:
+  EvaluationTest() {
+    for (std::size_t i = 0; i < kImages; ++i) {
+      const std::string label = std::to_string(i % 5);
+      write_file(scratch_.path() / label / (std::to_string(1000 + i) + ".png"),
+                 make_png(28, 28, 1, static_cast<int>(i)));
+    }
+    for (int label = 5; label < 10; ++label) {  // the network has ten classes
+      write_file(scratch_.path() / std::to_string(label) / "1.png", make_png(28, 28, 1, label));
+    }
+    run_.config.epochs = 2;
+    run_.config.batch_per_replica = 8;
+    run_.config.evaluate = Evaluate::epoch;
+  }
+
+  training::Result train(int replicas, int threads, const InputOptions& options) {
+    run_.config.replicas = replicas;
+    run_.input_threads = threads;
+    return training::train(
+        run_, load_images(open_image_set(scratch_.path()), "train", "test", {28, 28, 1}, options));
+  }
+
+  Scratch scratch_;
+  training::Run run_;
+};
+
+TEST_F(EvaluationTest, DoesNotDependOnThreadsOrTheCache) {
+  const InputOptions kept{.cache = CacheKind::decoded, .cache_bytes = 1 << 20};
+  for (const int replicas : {1, 3}) {  // three have unequal shares
+    const training::Result plain = train(replicas, 0, {});
+    ASSERT_EQ(plain.outcome.epochs.size(), 2U);
+    EXPECT_EQ(plain.outcome.input.evaluation.fetched, 2 * kTest);
+    EXPECT_EQ(plain.outcome.input.evaluation.decoded, 2 * kTest);
+    for (const int threads : {0, 1, 3}) {
+      const training::Result result = train(replicas, threads, kept);
+      SCOPED_TRACE(std::to_string(replicas) + " replicas, " + std::to_string(threads) + " threads");
+      for (std::size_t epoch = 0; epoch < 2; ++epoch) {
+        EXPECT_EQ(result.outcome.epochs[epoch].test_accuracy,
+                  plain.outcome.epochs[epoch].test_accuracy);
+        EXPECT_EQ(result.outcome.epochs[epoch].test_loss, plain.outcome.epochs[epoch].test_loss);
+      }
+      EXPECT_EQ(result.outcome.input.evaluation.decoded, kTest);  // in the first epoch only
+      EXPECT_EQ(result.outcome.input.evaluation.from_cache, kTest);
+    }
+  }
+}
+
+// The samples that lie in memory take the other way.
+TEST_F(EvaluationTest, EqualsThatOnSamplesInMemory) {
+  const ImageSet set = open_image_set(scratch_.path());
+  DatasetPair read = load_images(set, "train", "test", {28, 28, 1}, {}), held = read;
+  for (Dataset* data : {&held.train, &held.test}) {
+    data->images.resize(data->samples * data->sample_bytes());
+    ImageStore::Worker worker;
+    for (std::size_t i = 0; i < data->samples; ++i) {
+      data->labels.push_back(
+          data->store->fetch(i, data->images.data() + i * data->sample_bytes(), worker));
+    }
+    data->store.reset();
+  }
+  run_.config.replicas = 2;
+  run_.input_threads = 1;
+  const training::Result a = training::train(run_, read), b = training::train(run_, held);
+  EXPECT_EQ(a.outcome.epochs[1].test_accuracy, b.outcome.epochs[1].test_accuracy);
+  EXPECT_NEAR(a.outcome.epochs[1].test_loss, b.outcome.epochs[1].test_loss, 1e-9);
+}
+
+// Replicas without a test sample of their own still take part.
+TEST_F(EvaluationTest, MoreReplicasThanSamples) {
+  DatasetPair few = load_images(open_image_set(scratch_.path()), "train", "test", {28, 28, 1}, {});
+  limit_samples(few.test, 2);
+  run_.config.replicas = 3;
+  run_.input_threads = 1;
+  const training::Result three = training::train(run_, few);
+  EXPECT_EQ(three.outcome.input.evaluation.fetched, 2 * 2U);
+  EXPECT_GE(three.outcome.epochs[0].test_accuracy, 0);
+}
+
+}  // namespace
+}  // namespace paceline
