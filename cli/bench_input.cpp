@@ -96,6 +96,7 @@ InputBenchOptions options_of(const InputArguments& a, const CpuSet& cpus) {
   input.parallel_reads = static_cast<int>(
       a.parallel_reads ? a.parallel_reads : std::max<std::int64_t>(1, a.input_threads));
   input.skip_bad = a.on_bad_sample == "skip";
+  input.reading.skip_damaged = input.skip_bad;
   input.reading.buffer_bytes = static_cast<std::size_t>(a.read_buffer_kb) << 10;
   return options;
 }
@@ -114,6 +115,7 @@ int bench(const InputArguments& a) {
   benched.format = set.format;
   const auto& source = set.split(a.split);
   benched.data_hash = source->hash();
+  benched.lost = source->lost();
   const InputBench result = bench_input(source, options);
   for (const std::size_t i : result.bad_samples) {
     if (benched.bad_places.size() < kMostBadPlaces) benched.bad_places.push_back(source->where(i));

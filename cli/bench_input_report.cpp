@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/lost_records.h"
 #include "cli/version.h"
 #include "engine/core/text.h"
 
@@ -73,6 +74,7 @@ std::string input_table(const BenchedSet& set, const InputBenchOptions& options,
     text += fmt::format("\n{} bad samples, the first at {}\n", bench.bad_samples.size(),
                         set.bad_places.front());
   }
+  for (const LostRecords& lost : set.lost) text += fmt::format("\n{}\n", lost.text());
   return text;
 }
 
@@ -111,6 +113,7 @@ Json input_bench_json(const BenchedSet& set, const InputBenchOptions& options,
                {"epochs", epochs},
                {"bad_samples", bench.bad_samples.size()},
                {"bad_places", set.bad_places}};
+  add_lost_records(json, set.lost);
   if (set.resident_share) json["resident_share"] = rounded(*set.resident_share);
   return json;
 }

@@ -14,6 +14,7 @@ struct BenchedSet {
   std::string name, format, split, cache, data_hash, started_at;
   std::optional<double> resident_share;
   std::vector<std::string> bad_places;
+  std::vector<LostRecords> lost;
 };
 
 std::string input_table(const BenchedSet& set, const InputBenchOptions& options,

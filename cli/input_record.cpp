@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/lost_records.h"
 #include "cli/record_parts.h"
 
 namespace paceline {
@@ -38,6 +39,7 @@ void add_decoding(Json& json, const RunFacts& facts, const InputOutcome& input) 
   json["evaluation"] = counts_json(input.evaluation);
   json["bad_samples"] = input.bad_samples;
   json["bad_places"] = input.bad_places;
+  add_lost_records(json, facts.lost);
 }
 
 }  // namespace

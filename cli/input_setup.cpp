@@ -81,6 +81,7 @@ InputOptions input_options(const Point& p, const InputPlaces& places, const Layo
   options.cache_folder = places.cache;
   options.parallel_reads = parallel_reads_of(p, threads) * (layout.gpus / layout.ntasks);
   options.skip_bad = p.text("on_bad_sample") == "skip";
+  options.reading.skip_damaged = options.skip_bad;
   options.reading.buffer_bytes =
       static_cast<std::size_t>(p.integer("read_buffer_kb").value_or(0)) * kKiB;
   return options;

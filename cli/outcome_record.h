@@ -22,6 +22,7 @@ struct RunFacts {
   bool oversubscribed = false, synthetic = false;
   InputOptions input;
   CacheSharing cache;
+  std::vector<LostRecords> lost;         // of both splits
   bool decodes = false;                  // samples are encoded images, and `input` applies
   std::optional<double> resident_share;  // of the files in the page cache, before the first read
   double stage_seconds = 0;              // 0: not staged

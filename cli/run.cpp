@@ -139,7 +139,22 @@ class Run {
     facts_.input = input_options(request_.parameters, places, layout_, threads_);
     data_ = workload_.load(folder, facts_.input);
     facts_.decodes = data_.train.store != nullptr;
-    if (!facts_.decodes) check_samples_in_memory(request_.parameters, places);
+    if (facts_.decodes) {
+      tell_lost_records();
+    } else {
+      check_samples_in_memory(request_.parameters, places);
+    }
+  }
+
+  void tell_lost_records() {
+    std::vector<std::string> texts;
+    for (const Dataset* set : {&data_.train, &data_.test}) {
+      for (const LostRecords& lost : set->store->lost()) {
+        facts_.lost.push_back(lost);
+        texts.push_back(lost.text());
+      }
+    }
+    if (!texts.empty()) log::warning("going on without what is damaged: {}", join(texts, "; "));
   }
 
   std::filesystem::path stage(const std::filesystem::path& folder) {

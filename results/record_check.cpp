@@ -188,7 +188,7 @@ class Check {
     for (const char* key : {"/input/cache", "/input/pixels"}) check_text(key);
     check_share("/input/resident_share");
     for (const char* key : {"/input/decoded_bytes", "/input/decode_seconds", "/input/stage_seconds",
-                            "/input/bad_samples", "/input/cache_shared"}) {
+                            "/input/bad_samples", "/input/cache_shared", "/input/lost_records"}) {
       check_number(key);
     }
     if (const Json* cold = find("/input/cold"); cold && !cold->is_boolean()) {

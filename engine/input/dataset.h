@@ -78,7 +78,7 @@ void keep_in(DatasetPair& pair, const std::shared_ptr<CacheArea>& area);
 void keep_apart(DatasetPair& pair, const InputOptions& options);
 // CIFAR-10's binary files, in memory.
 DatasetPair load_cifar10(const std::filesystem::path& folder);
-// As the loaders above have it, without reading images.
+// As the loaders above have it, without reading images; of a damaged set that of what is readable.
 std::string image_set_hash(const std::filesystem::path& folder);
 
 // Random images and labels of this shape, from the seed; as many distinct ones as fit into 64 MiB.

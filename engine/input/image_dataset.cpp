@@ -88,7 +88,7 @@ DatasetPair load_cifar10(const std::filesystem::path& folder) {
 }
 
 std::string image_set_hash(const std::filesystem::path& folder) {
-  return open_image_set(folder).hash();
+  return open_image_set(folder, {.skip_damaged = true}).hash();
 }
 
 }  // namespace paceline

@@ -78,6 +78,7 @@ class ImageStore {
   // Samples found bad so far, by number.
   std::vector<std::size_t> bad_samples() const;
   std::string where(std::size_t i) const { return source_->where(i); }
+  std::vector<LostRecords> lost() const { return source_->lost(); }
 
   // By all who share the area.
   std::size_t cached_bytes_in_memory() const { return cache_ ? cache_->memory_bytes() : 0; }

@@ -1,5 +1,7 @@
 #include "engine/input/source.h"
 
+#include <fmt/format.h>
+
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
@@ -11,6 +13,13 @@
 namespace paceline {
 
 namespace fs = std::filesystem;
+
+std::string LostRecords::text() const {
+  const std::string what = !count        ? "the rest of the shard is lost"
+                           : *count == 1 ? "1 record is lost"
+                                         : fmt::format("{} records are lost", *count);
+  return fmt::format("{}: {} ({})", where, what, why);
+}
 
 std::int32_t SampleSource::label(std::size_t i) const {
   EncodedSample sample;

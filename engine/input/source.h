@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,16 @@ struct EncodedSample {
   std::string_view image;     // JPEG or PNG; where height > 0 pixels, row by row, RGB
   std::int32_t label = 0;     // checked: 0..classes - 1
   int height = 0, width = 0;  // of pixels
+};
+
+// Records that cannot be reached though the set should have them.
+struct LostRecords {
+  std::string where;                 // the first of them, as SampleSource::where()
+  std::string why;                   // "the CRC of a record's length is wrong"
+  std::optional<std::size_t> count;  // nothing: the rest of the shard, nobody knows how many
+
+  // "shard, record 17 at byte 123456: 25 records are lost (why)"
+  std::string text() const;
 };
 
 // Const calls may come from several threads at once.
@@ -39,6 +50,9 @@ class SampleSource {
   // records carry, where they do; else by names, sizes, and both ends of each file.
   virtual std::string hash() const = 0;
 
+  // Where reading goes on without them (ReadOptions).
+  virtual std::vector<LostRecords> lost() const { return {}; }
+
   // Every file that is read, for staging.
   virtual std::vector<std::filesystem::path> files() const = 0;
 };
@@ -46,6 +60,7 @@ class SampleSource {
 // How the files are read.
 struct ReadOptions {
   std::size_t buffer_bytes = 0;  // most that one read call asks for; 0: all of a sample
+  bool skip_damaged = false;  // go on without records that cannot be reached; SampleSource::lost()
 };
 
 // A data set of a folder: its splits ("train", "test", "validation") share the classes.

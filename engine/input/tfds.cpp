@@ -34,15 +34,11 @@ class TfdsSource final : public SampleSource {
              ExampleKeys keys, std::size_t classes, const ReadOptions& options)
       : files_(files), keys_(std::move(keys)), classes_(classes) {
     for (std::size_t s = 0; s < files.size(); ++s) {
-      shards_.push_back({TfRecordFile(files[s], options.buffer_bytes), samples_});
-      const std::size_t found = shards_.back().file.records();
-      if (found != lengths[s]) {
-        throw Error(
-            ErrorKind::input,
-            fmt::format("holds {} records, and {} declares {}", found, kInfoFile, lengths[s]),
-            files[s].filename().string(), "get the file again");
-      }
-      samples_ += found;
+      using OnDamage = TfRecordFile::OnDamage;
+      const auto on_damage = options.skip_damaged ? OnDamage::keep_what_precedes : OnDamage::refuse;
+      shards_.push_back({TfRecordFile(files[s], options.buffer_bytes, on_damage), samples_});
+      check_count(files[s], lengths[s], options.skip_damaged);
+      samples_ += shards_.back().file.records();
     }
   }
 
@@ -65,9 +61,26 @@ class TfdsSource final : public SampleSource {
     return hash.hex();
   }
 
+  std::vector<LostRecords> lost() const override { return lost_; }
+
   std::vector<fs::path> files() const override { return files_; }
 
  private:
+  // Of the last shard so far.
+  void check_count(const fs::path& path, std::size_t declared, bool skip) {
+    const TfRecordFile& file = shards_.back().file;
+    const std::size_t found = file.records();
+    if (found == declared && file.damage().empty()) return;
+    const std::string differs =
+        fmt::format("holds {} records, and {} declares {}", found, kInfoFile, declared);
+    if (!skip || found > declared) {
+      throw Error(ErrorKind::input, differs, path.filename().string(), "get the file again");
+    }
+    LostRecords lost{file.where_end(), file.damage().empty() ? differs : file.damage(), {}};
+    if (found < declared) lost.count = declared - found;
+    lost_.push_back(std::move(lost));
+  }
+
   const Shard& shard_of(std::size_t i) const {
     const auto after =
         std::upper_bound(shards_.begin(), shards_.end(), i,
@@ -79,6 +92,7 @@ class TfdsSource final : public SampleSource {
   ExampleKeys keys_;
   std::size_t classes_, samples_ = 0;
   std::vector<Shard> shards_;
+  std::vector<LostRecords> lost_;
 };
 
 // A descendant of a JSON value by its keys (of an array: the index), or null.

@@ -20,7 +20,8 @@ static_assert(std::endian::native == std::endian::little);
 namespace {
 
 constexpr std::size_t kLengthBytes = 8, kCrcBytes = 4, kHeaderBytes = kLengthBytes + kCrcBytes;
-constexpr char kGetAgain[] = "get the file again and compare its checksum";
+constexpr char kGetAgain[] =
+    "get the file again and compare its checksum, or go on without it by --on-bad-sample skip";
 
 template <typename T>
 T number_at(const char* bytes) {
@@ -55,58 +56,71 @@ RandomFile inflated(const RandomFile& packed) {
 
 }  // namespace
 
-TfRecordFile::TfRecordFile(const std::filesystem::path& file, std::size_t buffer_bytes)
-    : TfRecordFile(RandomFile(file, buffer_bytes)) {}
+TfRecordFile::TfRecordFile(const std::filesystem::path& file, std::size_t buffer_bytes,
+                           OnDamage on_damage)
+    : TfRecordFile(RandomFile(file, buffer_bytes), on_damage) {}
 
-TfRecordFile::TfRecordFile(RandomFile file)
-    : TfRecordFile{is_gzipped(file), std::move(file)} {}  // braces: in this order
+TfRecordFile::TfRecordFile(RandomFile file, OnDamage on_damage)
+    : TfRecordFile{is_gzipped(file), std::move(file), on_damage} {}  // braces: in this order
 
-TfRecordFile::TfRecordFile(bool gzipped, RandomFile file)
+TfRecordFile::TfRecordFile(bool gzipped, RandomFile file, OnDamage on_damage)
     : file_(gzipped ? inflated(file) : std::move(file)), gzipped_(gzipped) {
-  index();
+  check_content();
+  index(on_damage);
 }
 
-void TfRecordFile::index() {
+void TfRecordFile::check_content() const {
+  if (file_.size() == 0) return;
+  std::string head(std::min<std::uint64_t>(file_.size(), 512), '\0');
+  file_.read(0, head.size(), head.data());
+  if (const std::string guess = guess_content(head); !guess.empty()) {
+    throw Error(ErrorKind::input, guess, file_.name(), "get the file itself");
+  }
+}
+
+std::string TfRecordFile::flaw_at(std::uint64_t offset, const char* header) const {
+  const std::uint64_t left = file_.size() - offset;
+  if (left < kHeaderBytes) {
+    return fmt::format("is cut short: {} bytes are no record header", left);
+  }
+  if (!header_is_sound(header)) {
+    return offset == 0 ? "is no TFRecord file, or its first header is damaged"
+                       : "the CRC of a record's length is wrong";
+  }
+  const auto length = number_at<std::uint64_t>(header);
+  if (length > kMostRecordBytes) return fmt::format("declares a record of {} bytes", length);
+  const std::uint64_t behind = left - kHeaderBytes;
+  if (behind < length + kCrcBytes) {
+    return fmt::format("is cut short: a record of {} bytes, of which {} are there", length,
+                       std::min<std::uint64_t>(length, behind));
+  }
+  return "";
+}
+
+void TfRecordFile::index(OnDamage on_damage) {
   // One read a record: the CRC behind its data and the header of the next one.
   std::array<char, kCrcBytes + kHeaderBytes> bytes{};
   char* const header = bytes.data() + kCrcBytes;
-  std::uint64_t at = 0;
-  const auto bad = [&](const std::string& what) {
-    return Error(ErrorKind::input, what, where_at(records_.size(), at + kHeaderBytes), kGetAgain);
-  };
   const std::uint64_t size = file_.size();
-  if (size > 0) {
-    std::string head(std::min<std::uint64_t>(size, 512), '\0');
-    file_.read(0, head.size(), head.data());
-    if (const std::string guess = guess_content(head); !guess.empty()) {
-      throw Error(ErrorKind::input, guess, file_.name(), "get the file itself");
-    }
-    std::memcpy(header, head.data(), std::min(head.size(), kHeaderBytes));
-  }
-  while (at < size) {
-    if (size - at < kHeaderBytes) {
-      throw bad(fmt::format("is cut short: {} bytes are no record header", size - at));
-    }
-    if (!header_is_sound(header)) {
-      throw bad(at == 0 ? "is no TFRecord file, or its first header is damaged"
-                        : "the CRC of a record's length is wrong");
+  file_.read(0, std::min<std::uint64_t>(kHeaderBytes, size), header);
+  while (end_ < size) {
+    damage_ = flaw_at(end_, header);
+    if (!damage_.empty()) {
+      if (on_damage == OnDamage::keep_what_precedes) return;
+      throw Error(ErrorKind::input, damage_, where_end(), kGetAgain);
     }
     const auto length = number_at<std::uint64_t>(header);
-    if (length > kMostRecordBytes) {
-      throw bad(fmt::format("declares a record of {} bytes", length));
-    }
-    const std::uint64_t data = at + kHeaderBytes;
-    if (size - data < length + kCrcBytes) {
-      throw bad(fmt::format("is cut short: a record of {} bytes, of which {} are there", length,
-                            std::min<std::uint64_t>(length, size - data)));
-    }
-    const std::uint64_t next = data + length + kCrcBytes;
+    const std::uint64_t data = end_ + kHeaderBytes, next = data + length + kCrcBytes;
     const std::size_t more = std::min<std::uint64_t>(kHeaderBytes, size - next);
     file_.read(data + length, kCrcBytes + more, bytes.data());
     records_.push_back(
         {data, static_cast<std::uint32_t>(length), number_at<std::uint32_t>(bytes.data())});
-    at = next;
+    end_ = next;
   }
+}
+
+std::string TfRecordFile::where_end() const {
+  return where_at(records_.size(), end_ + kHeaderBytes);
 }
 
 void TfRecordFile::read(std::size_t i, std::string& data) const {

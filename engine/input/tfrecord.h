@@ -18,10 +18,14 @@ class TfRecordFile {
   static constexpr std::size_t kMostRecordBytes = std::size_t{1} << 30;
   static constexpr std::size_t kMostInflatedBytes = std::size_t{4} << 30;
 
+  // Behind a damaged header nobody knows where the next record begins.
+  enum class OnDamage { refuse, keep_what_precedes };
+
   // Seeks from header to header, checks them, and so learns where every record begins. Throws input
   // naming record and offset: a damaged header, a record cut short, not a TFRecord file.
-  explicit TfRecordFile(const std::filesystem::path& file, std::size_t buffer_bytes = 0);
-  explicit TfRecordFile(RandomFile file);
+  explicit TfRecordFile(const std::filesystem::path& file, std::size_t buffer_bytes = 0,
+                        OnDamage on_damage = OnDamage::refuse);
+  explicit TfRecordFile(RandomFile file, OnDamage on_damage = OnDamage::refuse);
 
   std::size_t records() const { return records_.size(); }
 
@@ -30,6 +34,10 @@ class TfRecordFile {
 
   // "shard-00003-of-00008, record 17 at byte 123456" (of the inflated file where it was gzipped)
   std::string where(std::size_t i) const;
+
+  // Why there are no more records at where_end() though the file goes on; empty: it does not.
+  const std::string& damage() const { return damage_; }
+  std::string where_end() const;
 
   // Of all lengths and CRCs, thus of the content, without reading it.
   std::uint64_t hash() const;
@@ -40,13 +48,17 @@ class TfRecordFile {
     std::uint32_t length, masked_crc;
   };
 
-  TfRecordFile(bool gzipped, RandomFile file);
-  void index();
+  TfRecordFile(bool gzipped, RandomFile file, OnDamage on_damage);
+  void check_content() const;
+  std::string flaw_at(std::uint64_t offset, const char* header) const;
+  void index(OnDamage on_damage);
   std::string where_at(std::size_t i, std::uint64_t data_offset) const;
 
   RandomFile file_;
   bool gzipped_;
   std::vector<Record> records_;
+  std::uint64_t end_ = 0;  // of the last record
+  std::string damage_;
 };
 
 }  // namespace paceline

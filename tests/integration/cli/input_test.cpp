@@ -48,6 +48,7 @@ TEST_F(CliInput, CachesChangeNothingButTheWork) {
   EXPECT_EQ(input.at("first_epoch").at("decoded"), 160);
   EXPECT_GT(input.at("decode_seconds"), 0);
   EXPECT_EQ(input.at("bad_samples"), 0);
+  EXPECT_EQ(input.at("lost_records"), 0);
   const auto checksum = plain.at("quality").at("parameter_checksum");
   const auto decoded = record_of("--cache decoded --cache-mb 8");
   EXPECT_EQ(decoded.at("quality").at("parameter_checksum"), checksum);
@@ -96,6 +97,41 @@ TEST_F(CliInput, BadSamplesEndTheRunOrAreCounted) {
   ASSERT_FALSE(record.is_null());
   EXPECT_EQ(record.at("input").at("bad_samples"), 2);
   EXPECT_TRUE(contains(record.at("input").at("bad_places").at(0), "digits/3/102.png"));
+}
+
+TEST_F(CliInput, ADamagedHeaderEndsTheRunOrLosesTheRestOfItsShard) {
+  std::vector<std::string> first, second;
+  for (int i = 0; i < 24; ++i) {
+    (i < 12 ? first : second).push_back(make_example(make_png(28, 28, 1, i), i % 3));
+  }
+  write_tfds(folder() / "pets", {first, second});
+  write_file(folder() / "pets" / "label.labels.txt", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+  const std::string name = "pets-train.tfrecord-00000-of-00002";
+  std::size_t fifth = 0;
+  for (std::size_t i = 0; i < 4; ++i) fifth += make_record(first[i]).size();
+  std::string bytes = text_of(folder() / "pets" / name);
+  bytes[fifth + 9] ^= 1;
+  write_file(folder() / "pets" / name, bytes);
+  const std::string where = name + ", record 4 at byte " + std::to_string(fifth);
+  const std::string run =
+      "train mnist-mlp --data pets --cpus-per-task 1 --batch-per-replica 8 --epochs 2 ";
+  expect_refused(run + "--quiet", 65, {"CRC of a record's length", where, "--on-bad-sample skip"});
+  const Ran ran = paceline(run + "--on-bad-sample skip --json");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string loss = where + ": 8 records are lost";
+  const auto warning = ran.err.find("warning: ");
+  ASSERT_NE(warning, std::string::npos) << ran.err;
+  EXPECT_EQ(ran.err.find("warning: ", warning + 1), std::string::npos) << ran.err;
+  EXPECT_TRUE(contains(ran.err.substr(warning, ran.err.find('\n', warning) - warning), loss));
+  const auto input = nlohmann::json::parse(ran.out).at("input");
+  EXPECT_EQ(input.at("lost_records"), 8);
+  EXPECT_TRUE(contains(input.at("lost_places").at(0), loss));
+  EXPECT_EQ(input.at("bad_samples"), 0);
+  EXPECT_EQ(input.at("fetched"), 2 * 16);
+  const Ran bench =
+      paceline("bench input --data pets --size 28x28 --on-bad-sample skip --epochs 2");
+  EXPECT_EQ(bench.code, 0) << bench.err;
+  EXPECT_TRUE(contains(bench.out, loss)) << bench.out;
 }
 
 TEST_F(CliInput, StagesOnceAndSaysHowLong) {

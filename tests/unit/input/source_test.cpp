@@ -106,6 +106,51 @@ TEST_F(SourceTest, TfdsCountsMustAgree) {
   refuse({"holds 1 records", "declares 4", "pets-train.tfrecord-00001-of-00002"});
 }
 
+TEST_F(SourceTest, TfdsBehindADamagedHeaderRecordsAreLostAndCounted) {
+  write_pets();
+  const fs::path shard = folder() / "pets-train.tfrecord-00000-of-00002";
+  std::string bytes = read_text(shard);
+  const std::size_t second = make_record(examples(0, 1)[0]).size();
+  const std::string where =
+      "pets-train.tfrecord-00000-of-00002, record 1 at byte " + std::to_string(second);
+  const auto skipping = [&] { return open_image_set(folder(), {.skip_damaged = true}); };
+  EXPECT_TRUE(skipping().split("train")->lost().empty());
+  bytes[second + 1] ^= 1;
+  write_file(shard, bytes);
+  refuse({"CRC of a record's length is wrong", where, "--on-bad-sample skip"});
+  const ImageSet set = skipping();
+  const SampleSource& train = *set.split("train");
+  ASSERT_EQ(train.samples(), 5U);
+  EXPECT_EQ(sample_of(train, 0).image, "image 0");
+  EXPECT_EQ(sample_of(train, 1).image, "image 3");  // of the next shard
+  ASSERT_EQ(train.lost().size(), 1U);
+  EXPECT_EQ(train.lost()[0].count, 2U);
+  EXPECT_EQ(train.lost()[0].text(),
+            where + ": 2 records are lost (the CRC of a record's length is wrong)");
+  EXPECT_TRUE(set.split("test")->lost().empty());
+}
+
+TEST_F(SourceTest, TfdsOtherLosses) {
+  write_pets();
+  const fs::path shard = folder() / "pets-train.tfrecord-00000-of-00002";
+  const std::string whole = read_text(shard), one = make_record(examples(0, 1)[0]);
+  const auto losses = [&](const std::string& bytes) {
+    write_file(shard, bytes);
+    return open_image_set(folder(), {.skip_damaged = true}).split("train")->lost();
+  };
+  const auto ends_early = losses(one);
+  ASSERT_EQ(ends_early.size(), 1U);
+  EXPECT_EQ(ends_early[0].count, 2U);
+  EXPECT_NE(ends_early[0].text().find("record 1 at byte " + std::to_string(one.size())),
+            std::string::npos);
+  const auto goes_on = losses(whole + "garbage behind the last one");
+  ASSERT_EQ(goes_on.size(), 1U);
+  EXPECT_NE(goes_on[0].text().find("the rest of the shard is lost"), std::string::npos);
+  expect_error(ErrorKind::input, {"holds 4 records", "declares 3"}, [&] { losses(whole + one); });
+  expect_error(ErrorKind::input, {"git-lfs pointer"},
+               [&] { losses("version https://git-lfs.github.com/spec/v1\n"); });
+}
+
 TEST_F(SourceTest, TfdsBadDescriptions) {
   write_pets();
   const auto describe = [&](const std::string& text) {

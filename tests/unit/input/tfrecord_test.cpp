@@ -88,6 +88,34 @@ TEST(TfRecord, ADamagedLengthIsFoundAtOnce) {
   refuse(bytes, {"no TFRecord file", "record 0 at byte 0"});
 }
 
+TEST(TfRecord, WhatPrecedesADamagedHeaderMayBeKept) {
+  const auto kept_of = [](const std::string& bytes) {
+    return TfRecordFile(RandomFile("pets-00000-of-00001", bytes),
+                        TfRecordFile::OnDamage::keep_what_precedes);
+  };
+  EXPECT_EQ(kept_of(records()).damage(), "");
+  const std::string where = "pets-00000-of-00001, record 2 at byte " + std::to_string(offset_of(2));
+  for (const std::size_t byte : {0, 7, 8, 11}) {  // of the length, of its CRC
+    std::string bytes = records();
+    bytes[offset_of(2) + byte] ^= 1;
+    const TfRecordFile file = kept_of(bytes);
+    ASSERT_EQ(file.records(), 2U);
+    std::string data;
+    file.read(0, data);
+    EXPECT_EQ(data, kData[0]);
+    EXPECT_EQ(file.damage(), "the CRC of a record's length is wrong");
+    EXPECT_EQ(file.where_end(), where);
+  }
+  const TfRecordFile cut = kept_of(records().substr(0, offset_of(2) + 500));
+  EXPECT_EQ(cut.records(), 2U);
+  EXPECT_NE(cut.damage().find("cut short"), std::string::npos);
+  EXPECT_EQ(cut.where_end(), where);
+  std::string first = records();
+  first[3] ^= 1;
+  EXPECT_EQ(kept_of(first).records(), 0U);
+  EXPECT_NE(kept_of(first).damage(), "");
+}
+
 TEST(TfRecord, DamagedDataAreFoundWhenRead) {
   std::string bytes = records();
   bytes[offset_of(2) + 500] ^= 1;
