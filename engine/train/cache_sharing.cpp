@@ -52,11 +52,11 @@ class Sharing {
 
   CacheSharing agree() {
     exchange();
-    if (data_ && tasks_of(mine_.node) > 1 && leader_of(mine_.node) == rank())
-      attempt(&Sharing::make);
+    const bool shares = data_ && tasks_of(mine_.node) > 1;
+    const bool leads = leader_of(mine_.node) == rank();
+    if (shares && leads) attempt(&Sharing::make);
     exchange();
-    if (data_ && tasks_of(mine_.node) > 1 && leader_of(mine_.node) != rank())
-      attempt(&Sharing::open);
+    if (shares && !leads) attempt(&Sharing::open);
     exchange();
     CacheSharing result;
     result.ranks = least_ranks();
@@ -69,7 +69,7 @@ class Sharing {
     }
     keep_in(*data_, area_);
     result.bytes = budget();
-    result.speaks = leader_of(mine_.node) == rank();
+    result.speaks = leads;
     return result;
   }
 
@@ -78,7 +78,7 @@ class Sharing {
 
   void exchange() { communicator_.all_gather(&mine_, sizeof mine_, words_.data()); }
 
-  // A part where the node's ranks are not all taken for its.
+  // A part of it where not all of the node's tasks are seen as its own.
   std::size_t budget() const {
     const auto tasks = static_cast<std::size_t>(options_.tasks_of_node);
     return options_.cache_bytes / tasks * std::min(tasks_of(mine_.node), tasks);
