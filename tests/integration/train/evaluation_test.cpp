@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <set>
+#include <thread>
+
 #include "tests/integration/train/training.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/input/made.h"
@@ -57,6 +61,45 @@ TEST_F(EvaluationTest, DoesNotDependOnThreadsOrTheCache) {
       EXPECT_EQ(result.outcome.input.evaluation.decoded, kTest);  // in the first epoch only
       EXPECT_EQ(result.outcome.input.evaluation.from_cache, kTest);
     }
+  }
+}
+
+// Tells which threads read.
+class WatchedSource final : public SampleSource {
+ public:
+  explicit WatchedSource(std::shared_ptr<const SampleSource> inner) : inner_(std::move(inner)) {}
+  std::size_t samples() const override { return inner_->samples(); }
+  void read(std::size_t i, EncodedSample& sample) const override {
+    {
+      const std::lock_guard lock(mutex_);
+      readers_.insert(std::this_thread::get_id());
+    }
+    inner_->read(i, sample);
+  }
+  std::string where(std::size_t i) const override { return inner_->where(i); }
+  std::string hash() const override { return inner_->hash(); }
+  std::vector<std::filesystem::path> files() const override { return inner_->files(); }
+  std::set<std::thread::id> readers() const { return readers_; }
+
+ private:
+  std::shared_ptr<const SampleSource> inner_;
+  mutable std::mutex mutex_;
+  mutable std::set<std::thread::id> readers_;
+};
+
+TEST_F(EvaluationTest, TheTrainingThreadReadsOnlyWithoutInputThreads) {
+  const ImageSet set = open_image_set(scratch_.path());
+  run_.config.replicas = 1;
+  for (const int threads : {0, 1, 3}) {
+    DatasetPair data = load_images(set, "train", "test", {28, 28, 1}, {});
+    const auto source = std::make_shared<WatchedSource>(set.split("test"));
+    data.test.store =
+        std::make_shared<ImageStore>(source, ImageStore::Size{28, 28, 1}, InputOptions{});
+    run_.input_threads = threads;
+    training::train(run_, data);
+    const bool mine = source->readers().count(std::this_thread::get_id()) != 0;
+    EXPECT_EQ(mine, threads == 0) << threads << " input threads";
+    EXPECT_GE(source->readers().size(), 1U);
   }
 }
 
