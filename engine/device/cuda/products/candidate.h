@@ -1,0 +1,52 @@
+// One way to compute a product, named so that it can be built again in another run.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/device/cuda/products.h"
+
+namespace paceline::cuda {
+
+// Of cuDNN an engine with its knobs; of cuBLASLt an algorithm, its 64 bytes in hexadecimal.
+struct Recipe {
+  enum class Library { cudnn, cublas_lt };
+  struct Knob {
+    std::int64_t type = 0, value = 0;
+    friend auto operator<=>(const Knob&, const Knob&) = default;
+  };
+
+  Library library = Library::cudnn;
+  std::int64_t engine = 0;
+  std::vector<Knob> knobs;
+  std::string algorithm;
+
+  std::string text() const;  // "cuDNN engine 47 (2=3 14=1)", "cuBLASLt algorithm 66"
+  friend bool operator==(const Recipe&, const Recipe&) = default;
+};
+
+// What a product reads and writes on the card: out = a b, or out += a b.
+struct Operands {
+  void *a = nullptr, *b = nullptr, *out = nullptr, *workspace = nullptr;
+  friend auto operator<=>(const Operands&, const Operands&) = default;
+};
+
+class Implementation {
+ public:
+  virtual ~Implementation() = default;
+  virtual std::size_t workspace_bytes() const = 0;
+  virtual void run(const Operands& operands, Stream stream) = 0;
+};
+
+struct Candidate {
+  Recipe recipe;
+  // Throws where the library does not support it after all.
+  std::function<std::shared_ptr<Implementation>()> build;
+};
+
+}  // namespace paceline::cuda

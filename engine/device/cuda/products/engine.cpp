@@ -1,0 +1,174 @@
+#include "engine/device/cuda/products/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+namespace paceline::cuda {
+
+namespace {
+
+EngineNotes notes_of(const Descriptor& engine) {
+  EngineNotes notes;
+  std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> numerical{};
+  std::array<cudnnBackendBehaviorNote_t, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT> behavior{};
+  const std::int64_t numerical_count =
+      engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, numerical.size(),
+                 numerical.data());
+  const std::int64_t behavior_count = engine.get(
+      CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, behavior.size(), behavior.data());
+  const auto numerically = [&](cudnnBackendNumericalNote_t note) {
+    return std::find(numerical.begin(), numerical.begin() + numerical_count, note) !=
+           numerical.begin() + numerical_count;
+  };
+  const auto behaves = [&](cudnnBackendBehaviorNote_t note) {
+    return std::find(behavior.begin(), behavior.begin() + behavior_count, note) !=
+           behavior.begin() + behavior_count;
+  };
+  notes.tensor_cores = numerically(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  notes.converts_inputs = numerically(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+  notes.narrow_sums = numerically(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  notes.fourier = numerically(CUDNN_NUMERICAL_NOTE_FFT);
+  notes.large_winograd_tiles = numerically(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6) ||
+                               numerically(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
+  notes.winograd = numerically(CUDNN_NUMERICAL_NOTE_WINOGRAD) ||
+                   numerically(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4) ||
+                   notes.large_winograd_tiles;
+  notes.varies = numerically(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  notes.compiles = behaves(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
+  notes.reorders_filter = behaves(CUDNN_BEHAVIOR_NOTE_REQUIRES_FILTER_INT8x32_REORDER) ||
+                          behaves(CUDNN_BEHAVIOR_NOTE_REQUIRES_BIAS_INT8x32_REORDER);
+  return notes;
+}
+
+std::vector<Recipe::Knob> knobs_of(const Descriptor& config) {
+  std::vector<Recipe::Knob> knobs;
+  for (const Descriptor& choice :
+       config.get_all(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_KNOB_TYPE_COUNTS,
+                      CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, "choice of a knob")) {
+    cudnnBackendKnobType_t type{};
+    choice.get(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
+    knobs.push_back({type, choice.integer(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE)});
+  }
+  return knobs;
+}
+
+Engine describe(const Session& session, Descriptor config) {
+  Descriptor engine = session.make(CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine");
+  config.get(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  Engine found;
+  found.recipe.engine = engine.integer(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+  found.recipe.knobs = knobs_of(config);
+  found.notes = notes_of(engine);
+  found.config = std::make_shared<Descriptor>(std::move(config));
+  return found;
+}
+
+// A plan with the variant packs (ids with their addresses) that it was run with so far: a program
+// runs a plan at few addresses, again and again.
+class CudnnImplementation : public Implementation {
+ public:
+  CudnnImplementation(std::shared_ptr<const OperationGraph> graph, const Engine& engine)
+      : graph_(std::move(graph)),
+        config_(engine.config),
+        plan_(graph_->session().make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "plan")) {
+    graph_->session().name_card(plan_, CUDNN_ATTR_EXECUTION_PLAN_HANDLE,
+                                CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+    plan_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *config_).finalize();
+    workspace_ = static_cast<std::size_t>(plan_.integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+  }
+
+  std::size_t workspace_bytes() const override { return workspace_; }
+
+  void run(const Operands& operands, Stream stream) override {
+    auto found = packs_.find(operands);
+    if (found == packs_.end()) {
+      if (packs_.size() >= kPacks) packs_.clear();
+      found = packs_.emplace(operands, pack(operands)).first;
+    }
+    graph_->session().execute(plan_, found->second, stream);
+  }
+
+ private:
+  static constexpr std::size_t kPacks = 64;
+
+  Descriptor pack(const Operands& operands) const {
+    Descriptor made = graph_->session().make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "addresses");
+    const std::array<std::int64_t, 3> ids{kTensorA, kTensorB, kTensorOut};
+    const std::array<void*, 3> addresses{operands.a, operands.b, operands.out};
+    made.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids)
+        .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, addresses.size(),
+             addresses.data())
+        .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &operands.workspace)
+        .finalize();
+    return made;
+  }
+
+  std::shared_ptr<const OperationGraph> graph_;
+  std::shared_ptr<Descriptor> config_;
+  Descriptor plan_;
+  std::size_t workspace_ = 0;
+  std::map<Operands, Descriptor> packs_;
+};
+
+}  // namespace
+
+OperationGraph::OperationGraph(std::shared_ptr<Session> session, std::vector<Descriptor> parts,
+                               std::vector<Descriptor> operations)
+    : session_(std::move(session)),
+      parts_(std::move(parts)),
+      operations_(std::move(operations)),
+      graph_(session_->make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "graph")) {
+  session_->name_card(graph_, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, std::nullopt);
+  graph_.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_).finalize();
+}
+
+std::vector<Engine> offered_engines(const OperationGraph& graph, cudnnBackendHeurMode_t mode) {
+  const Session& session = graph.session();
+  Descriptor heuristics = session.make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "heuristics");
+  session.name_card(heuristics, std::nullopt, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.descriptor())
+      .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode)
+      .finalize();
+  const std::int64_t count =
+      heuristics.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
+  std::vector<Engine> engines;
+  for (Descriptor& config :
+       heuristics.get_all(CUDNN_ATTR_ENGINEHEUR_RESULTS, count, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                          "configuration of an engine")) {
+    engines.push_back(describe(session, std::move(config)));
+  }
+  return engines;
+}
+
+Engine engine_of(const OperationGraph& graph, const Recipe& recipe) {
+  const Session& session = graph.session();
+  Descriptor engine = session.make(CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine");
+  session.name_card(engine, std::nullopt, CUDNN_ATTR_ENGINE_DEVICEPROP);
+  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph.descriptor())
+      .set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, recipe.engine)
+      .finalize();
+  std::vector<Descriptor> choices;
+  for (const Recipe::Knob& knob : recipe.knobs) {
+    const auto type = static_cast<cudnnBackendKnobType_t>(knob.type);
+    choices.push_back(session.make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, "choice of a knob"));
+    choices.back()
+        .set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type)
+        .set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, knob.value)
+        .finalize();
+  }
+  Descriptor config =
+      session.make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "configuration of an engine");
+  config.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  if (!choices.empty()) config.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choices);
+  config.finalize();
+  return {recipe, notes_of(engine), std::make_shared<Descriptor>(std::move(config))};
+}
+
+std::shared_ptr<Implementation> build_plan(const std::shared_ptr<const OperationGraph>& graph,
+                                           const Engine& engine) {
+  return std::make_shared<CudnnImplementation>(graph, engine);
+}
+
+}  // namespace paceline::cuda

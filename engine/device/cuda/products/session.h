@@ -1,0 +1,108 @@
+// cuDNN's backend API as far as it is needed here, and what its plans are made for.
+#pragma once
+
+#include <cudnn_graph.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/core/shared_library.h"
+#include "engine/device/cuda/products.h"
+
+namespace paceline::cuda {
+
+// The functions of an opened library.
+struct CudnnTable {
+  explicit CudnnTable(const SharedLibrary& library);  // throws usage where one is missing
+
+  decltype(&::cudnnGetVersion) version;
+  decltype(&::cudnnGetErrorString) error_string;
+  decltype(&::cudnnGetLastErrorString) last_error_string;
+  decltype(&::cudnnCreate) create;
+  decltype(&::cudnnDestroy) destroy;
+  decltype(&::cudnnSetStream) set_stream;
+  decltype(&::cudnnBackendCreateDescriptor) create_descriptor;
+  decltype(&::cudnnBackendDestroyDescriptor) destroy_descriptor;
+  decltype(&::cudnnBackendFinalize) finalize;
+  decltype(&::cudnnBackendSetAttribute) set_attribute;
+  decltype(&::cudnnBackendGetAttribute) get_attribute;
+  decltype(&::cudnnBackendExecute) execute;
+
+  // Throws `what` with the status, its group and the library's own words about it.
+  void check(cudnnStatus_t status, const std::string& what) const;
+};
+
+// A node of a graph or plan: created, given attributes, finalized. The table outlives it. cuDNN
+// does not own the descriptors that an attribute refers to: keep them.
+class Descriptor {
+ public:
+  // `noun` is for errors: "convolution".
+  Descriptor(const CudnnTable& table, cudnnBackendDescriptorType_t type, const char* noun);
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept;
+  Descriptor& operator=(Descriptor&& other) noexcept;
+
+  Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                  std::int64_t count, const void* values);
+  Descriptor& set(cudnnBackendAttributeName_t name, std::int64_t value);
+  Descriptor& set(cudnnBackendAttributeName_t name, std::span<const std::int64_t> values);
+  Descriptor& set(cudnnBackendAttributeName_t name, double value);
+  Descriptor& set(cudnnBackendAttributeName_t name, bool value);
+  Descriptor& set(cudnnBackendAttributeName_t name, cudnnDataType_t value);
+  Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& value);
+  Descriptor& set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
+  Descriptor& finalize();
+
+  std::int64_t integer(cudnnBackendAttributeName_t name) const;
+  // How many values there are; at most `room` of them go to `values`, which may be null for none.
+  std::int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                   std::int64_t room, void* values) const;
+  // Into a descriptor of the right type that was created and not finalized.
+  void get(cudnnBackendAttributeName_t name, Descriptor& value) const;
+  // All of them, `most` at most; `type` and `noun` are of those descriptors.
+  std::vector<Descriptor> get_all(cudnnBackendAttributeName_t name, std::int64_t most,
+                                  cudnnBackendDescriptorType_t type, const char* noun) const;
+
+  cudnnBackendDescriptor_t raw() const { return raw_; }
+
+ private:
+  const CudnnTable* table_;
+  cudnnBackendDescriptor_t raw_ = nullptr;
+  const char* noun_;
+};
+
+// The card whose plans are made: the calling thread's current one, or one that is only described,
+// for which plans are built and checked but never run. For one thread at a time.
+class Session {
+ public:
+  // An empty description: the current card; throws usage where there is none.
+  Session(const SharedLibrary& library, const std::string& description);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  const CudnnTable& table() const { return table_; }
+  std::string version() const;  // "9.19.0"
+  bool runs() const { return handle_ != nullptr; }
+
+  Descriptor make(cudnnBackendDescriptorType_t type, const char* noun) const {
+    return Descriptor(table_, type, noun);
+  }
+  // Tells a descriptor which card this is, by the attribute that takes a handle or the one that
+  // takes a description; nothing where it has no such attribute.
+  void name_card(Descriptor& descriptor, std::optional<cudnnBackendAttributeName_t> by_handle,
+                 std::optional<cudnnBackendAttributeName_t> by_description) const;
+  void execute(const Descriptor& plan, const Descriptor& pack, Stream stream);
+
+ private:
+  CudnnTable table_;
+  std::unique_ptr<Descriptor> description_;
+  cudnnHandle_t handle_ = nullptr;
+  Stream stream_ = nullptr;
+};
+
+}  // namespace paceline::cuda
