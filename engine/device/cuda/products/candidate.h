@@ -45,8 +45,16 @@ class Implementation {
 
 struct Candidate {
   Recipe recipe;
+  bool tensor_cores = false;
   // Throws where the library does not support it after all.
   std::function<std::shared_ptr<Implementation>()> build;
+};
+
+// What the libraries have for a product, the most promising first.
+struct Offered {
+  int count = 0;                      // before those that may not be used were left out
+  std::vector<Candidate> candidates;  // the others
+  std::string refused;                // why the first was left out, if one was
 };
 
 }  // namespace paceline::cuda

@@ -6,6 +6,7 @@
 
 #include "engine/core/error.h"
 #include "engine/device/cuda/products/engine.h"
+#include "engine/device/cuda/products/requests.h"
 
 namespace paceline::cuda {
 
@@ -144,24 +145,24 @@ Operands operands_of(ConvPass pass, const ConvOperands& operands) {
   throw Error(ErrorKind::internal, "a convolution's pass has no name");
 }
 
-ConvCandidates cudnn_candidates(const std::shared_ptr<Session>& session, const ConvRequest& request,
-                                const EngineRules& rules) {
+Offered cudnn_offer(const std::shared_ptr<Session>& session, const ConvRequest& request,
+                    const EngineRules& rules) {
   const std::shared_ptr<const OperationGraph> graph = graph_of(session, request);
-  ConvCandidates found;
+  Offered found;
   std::vector<Recipe> seen;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (Engine& engine : offered_engines(*graph, mode)) {
       if (std::find(seen.begin(), seen.end(), engine.recipe) != seen.end()) continue;
       seen.push_back(engine.recipe);
-      ++found.offered;
+      ++found.count;
       if (const Support admitted = admits(rules, engine.notes); !admitted) {
         if (found.refused.empty()) {
           found.refused = engine.recipe.text() + " " + admitted.because();
         }
         continue;
       }
-      found.candidates.push_back(
-          {engine.recipe, [graph, engine] { return build_plan(graph, engine); }});
+      found.candidates.push_back({engine.recipe, engine.notes.tensor_cores,
+                                  [graph, engine] { return build_plan(graph, engine); }});
     }
   }
   return found;
@@ -169,9 +170,14 @@ ConvCandidates cudnn_candidates(const std::shared_ptr<Session>& session, const C
 
 std::shared_ptr<Implementation> build_convolution(const std::shared_ptr<Session>& session,
                                                   const ConvRequest& request,
-                                                  const Recipe& recipe) {
+                                                  const EngineRules& rules, const Recipe& recipe) {
   const std::shared_ptr<const OperationGraph> graph = graph_of(session, request);
-  return build_plan(graph, engine_of(*graph, recipe));
+  const Engine engine = engine_of(*graph, recipe);
+  if (const Support admitted = admits(rules, engine.notes); !admitted) {
+    throw Error(ErrorKind::usage, recipe.text() + " " + admitted.because(), text_of(request),
+                "remove it from the file of choices");
+  }
+  return build_plan(graph, engine);
 }
 
 }  // namespace paceline::cuda

@@ -13,18 +13,14 @@ namespace paceline::cuda {
 // How a request's tensors take part in a product: what a pass reads first and second, and writes.
 Operands operands_of(ConvPass pass, const ConvOperands& operands);
 
-struct ConvCandidates {
-  int offered = 0;                    // by the heuristics, before the filter
-  std::vector<Candidate> candidates;  // in the order of the heuristics
-  std::string refused;                // why the first of the others was not taken
-};
-
 // Heuristics mode A, then the fallback list. Throws what cuDNN says where it refuses the graph.
-ConvCandidates cudnn_candidates(const std::shared_ptr<Session>& session, const ConvRequest& request,
-                                const EngineRules& rules);
+Offered cudnn_offer(const std::shared_ptr<Session>& session, const ConvRequest& request,
+                    const EngineRules& rules);
 
-// The plan of a recipe, from an earlier choice. Throws where it is not supported here.
+// The plan of a recipe, from an earlier choice. Throws where it is not supported here, or not
+// admitted.
 std::shared_ptr<Implementation> build_convolution(const std::shared_ptr<Session>& session,
-                                                  const ConvRequest& request, const Recipe& recipe);
+                                                  const ConvRequest& request,
+                                                  const EngineRules& rules, const Recipe& recipe);
 
 }  // namespace paceline::cuda

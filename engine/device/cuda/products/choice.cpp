@@ -1,0 +1,169 @@
+#include "engine/device/cuda/products/choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/core/error.h"
+#include "engine/core/log.h"
+#include "engine/core/text.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+constexpr int kWarmUps = 3, kRuns = 10;
+// A way that takes so many times the best one's median in a first run is not worth more runs.
+constexpr double kHopeless = 3;
+
+struct Usable {
+  const Candidate* candidate;
+  std::shared_ptr<Implementation> implementation;
+  double seconds = 0;
+};
+
+// Memory to try candidates in: the tensors at their real sizes, and the largest workspace so far.
+class Bench {
+ public:
+  Bench(Tuner& tuner, const ProductSizes& sizes) : tuner_(tuner) {
+    a_ = tensor(sizes.a, sizes.type);
+    b_ = tensor(sizes.b, sizes.type);
+    out_ = tensor(sizes.out, sizes.type);
+  }
+
+  // Throws where it cannot run, or the card lacks the memory.
+  Tuner::Work work(const std::shared_ptr<Implementation>& implementation) {
+    if (implementation->workspace_bytes() > workspace_bytes_) {
+      workspace_.reset();
+      workspace_bytes_ = 0;
+      workspace_ = tuner_.allocate(implementation->workspace_bytes());
+      workspace_bytes_ = implementation->workspace_bytes();
+    }
+    const Operands operands{a_.get(), b_.get(), out_.get(), workspace_.get()};
+    return [implementation, operands](Stream stream) { implementation->run(operands, stream); };
+  }
+
+ private:
+  std::shared_ptr<void> tensor(std::size_t elements, DType type) {
+    std::shared_ptr<void> memory = tuner_.allocate(elements * size_of(type));
+    tuner_.randomize(memory.get(), elements, type);
+    return memory;
+  }
+
+  Tuner& tuner_;
+  std::shared_ptr<void> a_, b_, out_, workspace_;
+  std::size_t workspace_bytes_ = 0;
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+class Chooser {
+ public:
+  Chooser(const std::string& request, const ChoiceRules& rules, std::string refused)
+      : request_(request), rules_(rules), refused_(std::move(refused)) {}
+
+  void build(const std::vector<Candidate>& candidates) {
+    for (const Candidate& candidate : candidates) {
+      try {
+        std::shared_ptr<Implementation> implementation = candidate.build();
+        if (implementation->workspace_bytes() > rules_.workspace_limit) {
+          refuse(candidate,
+                 fmt::format("needs {} of workspace, {} are allowed",
+                             format_bytes(static_cast<double>(implementation->workspace_bytes())),
+                             format_bytes(static_cast<double>(rules_.workspace_limit))));
+        } else {
+          usable_.push_back({&candidate, std::move(implementation)});
+        }
+      } catch (const Error& error) {
+        refuse(candidate, error.what());
+      }
+    }
+  }
+
+  // Drops those that a graph cannot hold; sorts the rest by time where it is measured.
+  void try_out(Bench& bench, Tuner& tuner) {
+    std::vector<Usable> good;
+    double best = 0;
+    for (Usable& one : usable_) {
+      try {
+        const Tuner::Work work = bench.work(one.implementation);
+        if (const Support captured = tuner.capture(work); !captured) {
+          refuse(*one.candidate, captured.because());
+          continue;
+        }
+        if (rules_.measures) {
+          one.seconds = median(tuner.time(work, 1, 1));
+          if (best == 0 || one.seconds < kHopeless * best) {
+            one.seconds = median(tuner.time(work, kWarmUps, kRuns));
+          }
+          if (best == 0 || one.seconds < best) best = one.seconds;
+        }
+        good.push_back(one);
+      } catch (const Error& error) {
+        refuse(*one.candidate, error.what());
+      }
+    }
+    usable_ = std::move(good);
+    std::stable_sort(usable_.begin(), usable_.end(),
+                     [](const Usable& a, const Usable& b) { return a.seconds < b.seconds; });
+  }
+
+  Chosen result(int offered) const {
+    if (usable_.empty()) {
+      throw Error(ErrorKind::usage, "no way to compute " + request_,
+                  refused_.empty() ? "nothing is offered" : refused_,
+                  "choose another precision or batch, or allow more workspace");
+    }
+    const Usable& first = usable_.front();
+    Choice choice;
+    choice.request = request_;
+    choice.recipe = first.candidate->recipe;
+    choice.tensor_cores = first.candidate->tensor_cores;
+    choice.workspace_bytes = first.implementation->workspace_bytes();
+    choice.offered = offered;
+    choice.usable = static_cast<int>(usable_.size());
+    choice.seconds = first.seconds;
+    choice.origin = first.seconds > 0 ? Choice::Origin::measured : Choice::Origin::heuristic;
+    if (usable_.size() > 1) {
+      choice.runner_up = usable_[1].candidate->recipe.text();
+      choice.runner_up_seconds = usable_[1].seconds;
+    }
+    return {std::move(choice), first.implementation};
+  }
+
+ private:
+  void refuse(const Candidate& candidate, const std::string& because) {
+    log::debug("{}: {} {}", request_, candidate.recipe.text(), because);
+    if (refused_.empty()) refused_ = candidate.recipe.text() + " " + because;
+  }
+
+  const std::string& request_;
+  const ChoiceRules& rules_;
+  std::string refused_;
+  std::vector<Usable> usable_;
+};
+
+}  // namespace
+
+Chosen choose(const std::string& request, const Offered& offered, const ProductSizes& sizes,
+              const ChoiceRules& rules, Tuner* tuner) {
+  Chooser chooser(request, rules, offered.refused);
+  chooser.build(offered.candidates);
+  if (tuner) {
+    std::optional<Bench> bench;
+    try {
+      bench.emplace(*tuner, sizes);
+    } catch (const Error& error) {
+      log::warning("{} is not tried out: {}", request, error.what());
+    }
+    if (bench) chooser.try_out(*bench, *tuner);
+  }
+  return chooser.result(offered.count);
+}
+
+}  // namespace paceline::cuda

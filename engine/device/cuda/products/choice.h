@@ -1,0 +1,50 @@
+// Which of several ways computes a product, decided once.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/device/cuda/products/candidate.h"
+#include "engine/device/cuda/products/tuning.h"
+
+namespace paceline::cuda {
+
+struct Choice {
+  enum class Origin { heuristic, measured, file };
+
+  std::string request;  // text_of(request)
+  Recipe recipe;
+  bool tensor_cores = false;
+  std::size_t workspace_bytes = 0;
+  int offered = 0;  // by the libraries
+  int usable = 0;   // of these: admitted, supported, with little enough workspace, captured
+  // Medians; 0 where nothing was measured, or there is no runner-up.
+  double seconds = 0, runner_up_seconds = 0;
+  std::string runner_up;  // its recipe's text
+  Origin origin = Origin::heuristic;
+};
+
+struct ChoiceRules {
+  std::size_t workspace_limit = 0;  // bytes
+  bool measures = false;            // the fastest; else the first that can be used
+};
+
+// Elements of a product's tensors.
+struct ProductSizes {
+  std::size_t a = 0, b = 0, out = 0;
+  DType type = DType::f32;
+};
+
+struct Chosen {
+  Choice choice;
+  std::shared_ptr<Implementation> implementation;
+};
+
+// Without a tuner (null) nothing is captured or measured, nor where the card lacks the memory for
+// it, which the log says. Throws usage where no candidate can be used.
+Chosen choose(const std::string& request, const Offered& offered, const ProductSizes& sizes,
+              const ChoiceRules& rules, Tuner* tuner);
+
+}  // namespace paceline::cuda

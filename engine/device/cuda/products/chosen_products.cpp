@@ -1,0 +1,249 @@
+#include "engine/device/cuda/products/chosen_products.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "engine/core/error.h"
+#include "engine/core/log.h"
+#include "engine/core/text.h"
+#include "engine/device/cuda/products/blas.h"
+#include "engine/device/cuda/products/choices_file.h"
+#include "engine/device/cuda/products/convolution.h"
+#include "engine/device/cuda/products/requests.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+class ConvByChoice : public ConvPlan {
+ public:
+  ConvByChoice(ConvPass pass, std::shared_ptr<Implementation> implementation, std::string text)
+      : pass_(pass), implementation_(std::move(implementation)), text_(std::move(text)) {}
+
+  std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
+  void run(const ConvOperands& operands, Stream stream) override {
+    implementation_->run(operands_of(pass_, operands), stream);
+  }
+  std::string implementation() const override { return text_; }
+
+ private:
+  ConvPass pass_;
+  std::shared_ptr<Implementation> implementation_;
+  std::string text_;
+};
+
+class MatmulByChoice : public MatmulPlan {
+ public:
+  MatmulByChoice(std::shared_ptr<Implementation> implementation, std::string text)
+      : implementation_(std::move(implementation)), text_(std::move(text)) {}
+
+  std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
+  void run(const MatmulOperands& operands, Stream stream) override {
+    // cuBLASLt reads its factors; only the struct that all implementations share is not const.
+    implementation_->run({const_cast<float*>(operands.left), const_cast<float*>(operands.right),
+                          operands.out, operands.workspace},
+                         stream);
+  }
+  std::string implementation() const override { return text_; }
+
+ private:
+  std::shared_ptr<Implementation> implementation_;
+  std::string text_;
+};
+
+ProductSizes sizes_of(const ConvRequest& request) {
+  const ConvShape& shape = request.shape;
+  const auto elements = [](auto... sides) { return (std::size_t{1} * ... * std::size_t(sides)); };
+  const std::size_t x = elements(shape.batch, shape.height, shape.width, shape.in);
+  const std::size_t w = elements(shape.out, shape.kernel, shape.kernel, shape.in);
+  const std::size_t y = elements(shape.batch, shape.out_height(), shape.out_width(), shape.out);
+  const DType type = stored_as(shape.math);
+  switch (request.pass) {
+    case ConvPass::forward:
+      return {x, w, y, type};
+    case ConvPass::backward_data:
+      return {y, w, x, type};
+    case ConvPass::backward_weights:
+      return {y, x, w, type};
+  }
+  throw Error(ErrorKind::internal, "a convolution's pass has no name");
+}
+
+// A window of one pixel at every pixel: a product of matrices with a row a pixel.
+bool is_matmul(const ConvShape& shape) {
+  return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
+}
+
+BlasProduct as_matmul(const ConvRequest& request) {
+  const ConvShape& shape = request.shape;
+  const std::int64_t pixels = std::int64_t{shape.batch} * shape.height * shape.width;
+  switch (request.pass) {
+    case ConvPass::forward:
+      return {pixels, shape.in, shape.out, false, true, false, shape.math};
+    case ConvPass::backward_data:
+      return {pixels, shape.out, shape.in, false, false, request.accumulates, shape.math};
+    case ConvPass::backward_weights:
+      return {shape.out, pixels, shape.in, true, false, false, shape.math};
+  }
+  throw Error(ErrorKind::internal, "a convolution's pass has no name");
+}
+
+class LibraryProducts : public ChosenProducts {
+ public:
+  explicit LibraryProducts(const ProductsOptions& options)
+      : options_(options),
+        libraries_(options.libraries),
+        session_(std::make_shared<Session>(libraries_.cudnn, options.card_description)),
+        blas_(std::make_shared<CublasLt>(libraries_.cublas_lt)),
+        file_(options.tuner ? options.choices_file : std::filesystem::path()) {
+    if (options.tuner) {
+      circumstances_ =
+          fmt::format("{}, {}, {} bytes of workspace{}", options.tuner->card(), description(),
+                      options.workspace_limit, options.deterministic ? ", deterministic" : "");
+    }
+  }
+
+  std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
+    check(request);
+    const EngineRules rules{request.shape.math, options_.deterministic, false};
+    const std::string name = text_of(request);
+    const Chosen& chosen = decide(
+        name, sizes_of(request), [&] { return conv_offer(request, rules); },
+        [&](const Recipe& recipe) {
+          return recipe.library == Recipe::Library::cublas_lt
+                     ? build_product(blas_, as_matmul(request), recipe)
+                     : build_convolution(session_, request, rules, recipe);
+        });
+    return std::make_unique<ConvByChoice>(request.pass, chosen.implementation, text(chosen));
+  }
+
+  std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
+    if (shape.m < 1 || shape.k < 1 || shape.n < 1 || stored_as(shape.math) != DType::f32) {
+      throw Error(ErrorKind::internal, "not a product of fp32 matrices", text_of(shape));
+    }
+    if (!session_->runs()) {
+      throw Error(ErrorKind::usage, "cuBLASLt cannot check a product without a GPU", text_of(shape),
+                  "run where the GPU is");
+    }
+    const BlasProduct product{
+        shape.m,           shape.k,   shape.n, shape.left_transposed, shape.right_transposed,
+        shape.accumulates, shape.math};
+    const auto elements = [](int a, int b) { return std::size_t(a) * std::size_t(b); };
+    const ProductSizes sizes{elements(shape.m, shape.k), elements(shape.k, shape.n),
+                             elements(shape.m, shape.n), DType::f32};
+    const Chosen& chosen = decide(
+        text_of(shape), sizes,
+        [&] { return cublas_offer(blas_, product, options_.workspace_limit); },
+        [&](const Recipe& recipe) { return build_product(blas_, product, recipe); });
+    return std::make_unique<MatmulByChoice>(chosen.implementation, text(chosen));
+  }
+
+  std::string description() const override {
+    return fmt::format("cuDNN {}, cuBLASLt {}", session_->version(), blas_->version());
+  }
+
+  const std::vector<Choice>& choices() const override { return choices_; }
+  void save_choices() override { file_.save(); }
+
+ private:
+  static void check(const ConvRequest& request) {
+    const ConvShape& shape = request.shape;
+    const bool good = shape.batch > 0 && shape.in > 0 && shape.out > 0 && shape.kernel > 0 &&
+                      shape.stride > 0 && shape.padding >= 0 && shape.out_height() > 0 &&
+                      shape.out_width() > 0 &&
+                      (!request.accumulates || request.pass == ConvPass::backward_data);
+    if (!good) throw Error(ErrorKind::internal, "not a convolution", text_of(request));
+  }
+
+  Offered conv_offer(const ConvRequest& request, const EngineRules& rules) {
+    Offered found = cudnn_offer(session_, request, rules);
+    if (!is_matmul(request.shape) || !session_->runs()) return found;
+    Offered more = cublas_offer(blas_, as_matmul(request), options_.workspace_limit);
+    found.count += more.count;
+    std::move(more.candidates.begin(), more.candidates.end(), std::back_inserter(found.candidates));
+    return found;
+  }
+
+  // The same request again gets the same implementation.
+  template <typename Offer, typename Rebuild>
+  const Chosen& decide(const std::string& name, const ProductSizes& sizes, const Offer& offer,
+                       const Rebuild& rebuild) {
+    const auto known = chosen_.find(name);
+    if (known != chosen_.end()) return known->second;
+    Chosen chosen = from_file(name, rebuild);
+    if (!chosen.implementation) {
+      const Offered found = offer();
+      const bool measures =
+          options_.tuner && (!options_.deterministic || !options_.choices_file.empty());
+      chosen = choose(name, found, sizes, {options_.workspace_limit, measures}, options_.tuner);
+      if (chosen.choice.origin == Choice::Origin::measured)
+        file_.put(circumstances_, chosen.choice);
+    }
+    choices_.push_back(chosen.choice);
+    return chosen_.emplace(name, std::move(chosen)).first->second;
+  }
+
+  template <typename Rebuild>
+  Chosen from_file(const std::string& name, const Rebuild& rebuild) {
+    const std::optional<Choice> kept = file_.find(circumstances_, name);
+    if (!kept) return {};
+    try {
+      Chosen chosen{*kept, rebuild(kept->recipe)};
+      if (chosen.implementation->workspace_bytes() <= options_.workspace_limit) return chosen;
+      log::warning("{}: the kept choice wants too much workspace; choosing again", name);
+    } catch (const Error& error) {
+      log::warning("{}: the kept choice cannot be used, choosing again: {}", name, error.what());
+    }
+    return {};
+  }
+
+  std::string text(const Chosen& chosen) const {
+    const Recipe& recipe = chosen.choice.recipe;
+    return fmt::format("{}, {:.0f} MB of workspace", recipe.text(),
+                       static_cast<double>(chosen.implementation->workspace_bytes()) / 1e6);
+  }
+
+  ProductsOptions options_;
+  Libraries libraries_;
+  std::shared_ptr<Session> session_;
+  std::shared_ptr<CublasLt> blas_;
+  ChoicesFile file_;
+  std::string circumstances_;
+  std::map<std::string, Chosen> chosen_;
+  std::vector<Choice> choices_;
+};
+
+struct Card {
+  const char* name;
+  const char* description;
+};
+
+constexpr Card kCards[] = {
+#include "gpu_descriptions.inc"
+};
+
+}  // namespace
+
+std::unique_ptr<ChosenProducts> make_products(const ProductsOptions& options) {
+  return std::make_unique<LibraryProducts>(options);
+}
+
+std::vector<std::string> described_cards() {
+  std::vector<std::string> names;
+  for (const Card& card : kCards) names.emplace_back(card.name);
+  return names;
+}
+
+std::string card_description(const std::string& name) {
+  for (const Card& card : kCards) {
+    if (name == card.name) return card.description;
+  }
+  throw Error(ErrorKind::usage, "no description of a card \"" + name + "\"", "",
+              suggestion(name, described_cards()));
+}
+
+}  // namespace paceline::cuda

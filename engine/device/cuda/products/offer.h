@@ -1,0 +1,24 @@
+// What the libraries offer for a list of convolutions: for doctor, and for the check in CI.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/device/cuda/products/chosen_products.h"
+
+namespace paceline::cuda {
+
+struct ConvOffer {
+  ConvRequest request;
+  std::optional<Choice> choice;  // none: `problem` says why
+  std::string problem;
+};
+
+std::vector<ConvOffer> offers_of(ChosenProducts& products,
+                                 const std::vector<ConvRequest>& requests);
+
+// A line a request: offered, usable, chosen, its workspace and, where measured, its time.
+std::string table_of(const std::vector<ConvOffer>& offers);
+
+}  // namespace paceline::cuda

@@ -1,0 +1,25 @@
+// The products that networks ask for, and their names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/device/cuda/products.h"
+#include "engine/plan/plan.h"
+
+namespace paceline::cuda {
+
+// "forward 32x75x75x64 to 256 bf16", "backward_data 32x75x75x64 to 64, 3x3 / 2 + 1, bf16, adds";
+// one name a request, also in files.
+std::string text_of(const ConvRequest& request);
+std::string text_of(const MatmulShape& shape);
+const char* name_of(Math math);
+const char* name_of(ConvPass pass);
+
+// Of a conv operation with so many samples; its input channels padded.
+ConvShape conv_shape(const Operation& operation, int batch, Math math);
+
+// Every convolution of a step, each once.
+std::vector<ConvRequest> conv_requests(const Plan& plan, Math math);
+
+}  // namespace paceline::cuda

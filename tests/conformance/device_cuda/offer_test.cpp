@@ -1,0 +1,88 @@
+// cuDNN asked, without a GPU, what it has on a described H200 for every convolution of every
+// workload: in each precision and at small and large batches there must be a plan that is allowed.
+// Kernels that are compiled at run time are left out: they take a second each.
+#include "engine/device/cuda/products/offer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "engine/core/error.h"
+#include "engine/device/cuda/products/chosen_products.h"
+#include "engine/device/cuda/products/requests.h"
+#include "workloads/table.h"
+
+namespace paceline::cuda {
+namespace {
+
+constexpr Math kMaths[] = {Math::fp32, Math::tf32, Math::bf16, Math::fp16};
+constexpr int kBatches[] = {32, 64, 256, 400};
+
+std::vector<Network> networks() {
+  std::vector<Network> all;
+  for (const auto& row : workload_table()) {
+    const Workload workload = row.make();
+    if (!workload.variant) {
+      all.push_back(workload.network);
+    } else {
+      for (const char* variant : {"v1", "v1.5"}) all.push_back(workload.variant(variant));
+    }
+  }
+  return all;
+}
+
+// Layer by layer and fused: what is fused decides which gradients are added to others.
+std::vector<ConvRequest> requests(Math math) {
+  std::vector<ConvRequest> all;
+  for (const Network& network : networks()) {
+    for (const int batch : kBatches) {
+      for (const bool fuse : {false, true}) {
+        const Plan plan = make_plan(network, batch, DType::f32, [&](const Operation& operation) {
+          return fuse || !operation.fused() ? Support::yes() : Support::no("layer by layer");
+        });
+        for (const ConvRequest& request : conv_requests(plan, math)) {
+          if (std::find(all.begin(), all.end(), request) == all.end()) all.push_back(request);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+class Offer : public testing::TestWithParam<Math> {
+ protected:
+  void SetUp() override {
+    ProductsOptions options;
+    options.card_description = card_description("h200");
+    try {
+      products_ = make_products(options);
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  std::unique_ptr<ChosenProducts> products_;
+};
+
+TEST_P(Offer, EveryConvolutionHasAPlan) {
+  const std::vector<ConvRequest> asked = requests(GetParam());
+  ASSERT_GT(asked.size(), 200U);  // four batches of two ResNets at three sizes
+  const std::vector<ConvOffer> offers = offers_of(*products_, asked);
+  if (std::getenv("PACELINE_SHOW_OFFERS")) std::fputs(table_of(offers).c_str(), stdout);
+  for (const ConvOffer& offer : offers) {
+    ASSERT_TRUE(offer.choice) << text_of(offer.request) << ": " << offer.problem;
+    EXPECT_LE(offer.choice->workspace_bytes, std::size_t{256} << 20) << text_of(offer.request);
+    EXPECT_GE(offer.choice->usable, 1) << text_of(offer.request);
+    if (GetParam() == Math::fp32) {
+      EXPECT_FALSE(offer.choice->tensor_cores) << text_of(offer.request);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Offer, testing::ValuesIn(kMaths),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+}  // namespace
+}  // namespace paceline::cuda
