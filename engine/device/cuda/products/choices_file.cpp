@@ -100,7 +100,8 @@ ChoicesFile::Entries ChoicesFile::read() {
     }
     return entries;
   } catch (const nlohmann::json::exception& error) {
-    problem_ = error.what();
+    problem_ = error.what();  // "[json.exception.type_error.302] type must be number"
+    problem_.erase(0, problem_.find("] ") + 2);
   } catch (const Error& error) {
     problem_ = error.what();
   }
