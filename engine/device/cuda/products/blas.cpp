@@ -162,6 +162,22 @@ cublasLtMatmulAlgo_t algorithm_of(const Recipe& recipe) {
 
 }  // namespace
 
+std::optional<BlasProduct> product_of(const ConvRequest& request) {
+  const ConvShape& shape = request.shape;
+  if (shape.kernel != 1 || shape.stride != 1 || shape.padding != 0) return std::nullopt;
+  const std::int64_t pixels = std::int64_t{shape.batch} * shape.height * shape.width;
+  switch (request.pass) {
+    case ConvPass::forward:
+      return BlasProduct{pixels, shape.in, shape.out, false, true, false, shape.math};
+    case ConvPass::backward_data:
+      return BlasProduct{pixels, shape.out,           shape.in,  false,
+                         false,  request.accumulates, shape.math};
+    case ConvPass::backward_weights:
+      return BlasProduct{shape.out, pixels, shape.in, true, false, false, shape.math};
+  }
+  return std::nullopt;
+}
+
 CublasLt::CublasLt(const SharedLibrary& library) {
   library.find("cublasLtMatmulDescCreate", create_operation);
   library.find("cublasLtMatmulDescDestroy", destroy_operation);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct BlasProduct {
   bool a_transposed = false, b_transposed = false, accumulates = false;
   Math math = Math::fp32;
 };
+
+// A convolution whose window is one pixel, at every pixel, is a product of matrices with a row a
+// pixel; its operands are those of operands_of (convolution.h).
+std::optional<BlasProduct> product_of(const ConvRequest& request);
 
 // The library and its handle, which needs a GPU: it is made when a product is first asked for. For
 // one thread at a time.

@@ -73,25 +73,6 @@ ProductSizes sizes_of(const ConvRequest& request) {
   throw Error(ErrorKind::internal, "a convolution's pass has no name");
 }
 
-// A window of one pixel at every pixel: a product of matrices with a row a pixel.
-bool is_matmul(const ConvShape& shape) {
-  return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
-}
-
-BlasProduct as_matmul(const ConvRequest& request) {
-  const ConvShape& shape = request.shape;
-  const std::int64_t pixels = std::int64_t{shape.batch} * shape.height * shape.width;
-  switch (request.pass) {
-    case ConvPass::forward:
-      return {pixels, shape.in, shape.out, false, true, false, shape.math};
-    case ConvPass::backward_data:
-      return {pixels, shape.out, shape.in, false, false, request.accumulates, shape.math};
-    case ConvPass::backward_weights:
-      return {shape.out, pixels, shape.in, true, false, false, shape.math};
-  }
-  throw Error(ErrorKind::internal, "a convolution's pass has no name");
-}
-
 class LibraryProducts : public ChosenProducts {
  public:
   explicit LibraryProducts(const ProductsOptions& options)
@@ -115,7 +96,7 @@ class LibraryProducts : public ChosenProducts {
         name, sizes_of(request), [&] { return conv_offer(request, rules); },
         [&](const Recipe& recipe) {
           return recipe.library == Recipe::Library::cublas_lt
-                     ? build_product(blas_, as_matmul(request), recipe)
+                     ? build_product(blas_, product_of(request).value(), recipe)
                      : build_convolution(session_, request, rules, recipe);
         });
     return std::make_unique<ConvByChoice>(request.pass, chosen.implementation, text(chosen));
@@ -161,8 +142,9 @@ class LibraryProducts : public ChosenProducts {
 
   Offered conv_offer(const ConvRequest& request, const EngineRules& rules) {
     Offered found = cudnn_offer(session_, request, rules);
-    if (!is_matmul(request.shape) || !session_->runs()) return found;
-    Offered more = cublas_offer(blas_, as_matmul(request), options_.workspace_limit);
+    const std::optional<BlasProduct> product = product_of(request);
+    if (!product || !session_->runs()) return found;
+    Offered more = cublas_offer(blas_, *product, options_.workspace_limit);
     found.count += more.count;
     std::move(more.candidates.begin(), more.candidates.end(), std::back_inserter(found.candidates));
     return found;
