@@ -10,11 +10,21 @@
 #include "engine/comm/communicator.h"
 #include "engine/core/error.h"
 #include "engine/core/support.h"
+#include "engine/launch/gpus.h"
 #include "engine/launch/place.h"
 
 namespace paceline {
 
+class Control;
 class StoreClient;
+
+// The GPUs of a process's replicas, and what backends that use them ask of the device layer, which
+// they do not see.
+struct ReplicaGpus {
+  std::vector<Gpu> gpus;                          // one a replica
+  std::function<void(int replica)> select;        // makes it the calling thread's current device
+  std::function<void(void*, std::size_t)> clear;  // zeroes memory of the current device; blocks
+};
 
 // What connect() is told: where this process stands and how many replicas it holds.
 struct Membership {
@@ -27,6 +37,10 @@ struct Membership {
   // The run's bootstrap store, for backends that meet through it. Null in a world of one, and where
   // nothing is known of one.
   StoreClient* store = nullptr;
+  // Knows which ranks are late. Null as `store`.
+  Control* control = nullptr;
+  // Where gradients lie in the memory of GPUs; null: they lie on the host.
+  const ReplicaGpus* gpus = nullptr;
   // Writes down why this process ends, where it cannot return to say so. May be empty.
   std::function<void(const Error&)> last_words = {};
 };
@@ -40,6 +54,9 @@ class Backend {
   // Joins the world; one communicator for each replica of this process, in rank order. The
   // backend outlives them and leaves the world in its destructor.
   virtual std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) = 0;
+  // The backend that serves in its place where gradients lie on GPUs; empty: itself, through
+  // staged/ where it reduces on the host.
+  virtual std::string_view on_gpus() const { return ""; }
   // Makes it reduce by its library's own all-reduce instead of ours, for comparison. False: there
   // is none. Before connect().
   virtual bool flatten() { return false; }

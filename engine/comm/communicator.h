@@ -30,6 +30,9 @@ class Communicator {
   // Collective, once. Valid as long as the communicator.
   virtual Memory allocate(std::size_t bytes) = 0;
 
+  // Whether all_reduce takes data in memory of this kind; where not, staged/ goes around it.
+  virtual bool reduces(MemoryKind kind) const { return kind != MemoryKind::device; }
+
   // Queues on `lane` the sum over ranks of `count` elements at `data`, in place, the same bits on
   // every rank. f32 or f64. `label` (a literal) names it in errors: "bucket 3".
   virtual void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
@@ -40,8 +43,31 @@ class Communicator {
   virtual void all_gather(const void* mine, std::size_t bytes, void* all) = 0;
   virtual void barrier() = 0;
 
+  // Sums queued on a GPU's stream cannot throw: after an abort they end early, with no sum. Throws
+  // what ended this communicator, if something has. Cheap: once a step.
+  virtual void check() {}
+  // The host begins to wait for such work, or has ended to: a wait that outlasts the deadline is
+  // ended by an abort, and check() then throws stall. `label` is a literal. See StreamWait.
+  virtual void begin_wait(std::string_view label) noexcept { static_cast<void>(label); }
+  virtual void end_wait() noexcept {}
+
   // Ends every rank's waits, now or soon. From any thread, any time.
   virtual void abort(std::string_view why) noexcept = 0;
+};
+
+// Around a wait of the host for work on a GPU's stream in which sums are queued. check() the
+// communicator afterwards.
+class StreamWait {
+ public:
+  StreamWait(Communicator& communicator, std::string_view label) : communicator_(communicator) {
+    communicator_.begin_wait(label);
+  }
+  ~StreamWait() { communicator_.end_wait(); }
+  StreamWait(const StreamWait&) = delete;
+  StreamWait& operator=(const StreamWait&) = delete;
+
+ private:
+  Communicator& communicator_;
 };
 
 // Sums doubles over ranks in rank order; for losses and counts.

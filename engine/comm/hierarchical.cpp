@@ -57,6 +57,8 @@ class HierarchicalCommunicator final : public Communicator {
     inside_.barrier();
   }
 
+  void check() override { between_->check(); }
+
   void abort(std::string_view why) noexcept override {
     inside_.abort(why);
     between_->abort(why);
@@ -83,20 +85,12 @@ class HierarchicalBackend final : public Backend {
   std::string_view name() const override { return name_; }
 
   Support serves(const Membership& membership) const override {
-    return between_->serves(of_leader(membership));
+    return between_->serves(leader_of(membership));
   }
 
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
-    auto leaders = between_->connect(of_leader(membership));
-    const std::shared_ptr<Communicator> between = std::move(leaders.front());
-    auto shared = std::make_shared<ThreadTeam>();
-    shared->parts.resize(static_cast<std::size_t>(membership.replicas_here));
-    std::vector<std::unique_ptr<Communicator>> communicators;
-    for (int rank = 0; rank < membership.replicas_here; ++rank) {
-      communicators.push_back(
-          std::make_unique<HierarchicalCommunicator>(shared, rank, membership.deadlines, between));
-    }
-    return communicators;
+    auto leaders = between_->connect(leader_of(membership));
+    return connect_around(std::move(leaders.front()), membership);
   }
 
   bool flatten() override { return between_->flatten(); }
@@ -106,19 +100,31 @@ class HierarchicalBackend final : public Backend {
   }
 
  private:
-  static Membership of_leader(Membership membership) {
-    membership.ranks_a_task = membership.replicas_here;
-    membership.replicas_here = 1;
-    // The team of the task knows which replica did not come, the leaders only which task.
-    membership.deadlines.abort_seconds += kLeaderSeconds;
-    return membership;
-  }
-
   std::unique_ptr<Backend> between_;
   std::string name_;
 };
 
 }  // namespace
+
+Membership leader_of(Membership membership) {
+  membership.ranks_a_task = membership.replicas_here;
+  membership.replicas_here = 1;
+  // The team of the task knows which replica did not come, the leaders only which task.
+  membership.deadlines.abort_seconds += kLeaderSeconds;
+  return membership;
+}
+
+std::vector<std::unique_ptr<Communicator>> connect_around(std::shared_ptr<Communicator> between,
+                                                          const Membership& membership) {
+  auto shared = std::make_shared<ThreadTeam>();
+  shared->parts.resize(static_cast<std::size_t>(membership.replicas_here));
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (int rank = 0; rank < membership.replicas_here; ++rank) {
+    communicators.push_back(
+        std::make_unique<HierarchicalCommunicator>(shared, rank, membership.deadlines, between));
+  }
+  return communicators;
+}
 
 std::unique_ptr<Backend> make_hierarchical_backend(std::unique_ptr<Backend> inside,
                                                    std::unique_ptr<Backend> between) {

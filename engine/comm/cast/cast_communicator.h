@@ -26,6 +26,7 @@ class CastCommunicator final : public Communicator {
     inner_->all_gather(mine, bytes, all);
   }
   void barrier() override { inner_->barrier(); }
+  void check() override { inner_->check(); }
   void abort(std::string_view why) noexcept override { inner_->abort(why); }
 
  private:

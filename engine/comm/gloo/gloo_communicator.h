@@ -3,31 +3,21 @@
 
 #include <memory>
 
-#include "engine/comm/communicator.h"
 #include "engine/comm/gloo/gloo_wire.h"
-#include "engine/comm/ring.h"
+#include "engine/comm/wire_communicator.h"
 
 namespace paceline::gloo_backend {
 
-class GlooCommunicator : public Communicator {
+class GlooCommunicator : public WireCommunicator {
  public:
   GlooCommunicator(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines,
                    int ranks_a_task)
-      : wire_(std::move(context), deadlines, ranks_a_task), ring_(wire_) {}
+      : WireCommunicator(wire_), wire_(std::move(context), deadlines, ranks_a_task) {}
 
-  int rank() const override { return wire_.rank(); }
-  int size() const override { return wire_.size(); }
-  Memory allocate(std::size_t) override { return {}; }
-  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
-                  std::string_view label) override;
-  void broadcast(void* data, std::size_t bytes, int root) override;
-  void all_gather(const void* mine, std::size_t bytes, void* all) override;
-  void barrier() override;
   void abort(std::string_view why) noexcept override { wire_.abort(why); }
 
  private:
   GlooWire wire_;
-  Ring ring_;
 };
 
 // "gloo+flat": gloo::allreduce.

@@ -1,0 +1,25 @@
+// Ranks that talk over TCP connections of our own.
+#pragma once
+
+#include <utility>
+
+#include "engine/comm/socket_wire.h"
+#include "engine/comm/wire_communicator.h"
+
+namespace paceline {
+
+class SocketCommunicator final : public WireCommunicator {
+ public:
+  // As SocketWire's.
+  SocketCommunicator(std::map<int, Descriptor> connections, int rank, int size,
+                     const Deadlines& deadlines, int ranks_a_task)
+      : WireCommunicator(wire_),
+        wire_(std::move(connections), rank, size, deadlines, ranks_a_task) {}
+
+  void abort(std::string_view why) noexcept override { wire_.abort(why); }
+
+ private:
+  SocketWire wire_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,31 @@
+// All collectives over a wire: sums in our ring, the control plane along rings and trees.
+#pragma once
+
+#include "engine/comm/communicator.h"
+#include "engine/comm/ring.h"
+#include "engine/comm/wire.h"
+
+namespace paceline {
+
+// Of a transport that has nothing faster; says how to abort it.
+class WireCommunicator : public Communicator {
+ public:
+  int rank() const final { return wire_.rank(); }
+  int size() const final { return wire_.size(); }
+  Memory allocate(std::size_t) override { return {}; }
+  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                  std::string_view label) override;
+  void broadcast(void* data, std::size_t bytes, int root) final;
+  void all_gather(const void* mine, std::size_t bytes, void* all) final;
+  void barrier() final;
+
+ protected:
+  // `wire` is the subclass's, alive for as long as collectives run.
+  explicit WireCommunicator(Wire& wire) : wire_(wire), ring_(wire) {}
+
+ private:
+  Wire& wire_;
+  Ring ring_;
+};
+
+}  // namespace paceline

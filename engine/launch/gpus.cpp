@@ -1,0 +1,100 @@
+#include "engine/launch/gpus.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+
+namespace {
+
+// What may hide GPUs from a task, as far as the environment tells.
+std::string hidden_by(const Environment& environment) {
+  const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
+  if (visible == environment.end()) return "";
+  return fmt::format("CUDA_VISIBLE_DEVICES={}", visible->second);
+}
+
+std::string cure(const Environment& environment, int gpus) {
+  if (environment.count("SLURM_JOB_ID") != 0) {
+    return fmt::format(
+        "ask for --gpus-per-task=1, or --gres=gpu:{} with --gpu-bind=none, or lower --gpus", gpus);
+  }
+  if (environment.count("CUDA_VISIBLE_DEVICES") != 0) {
+    return "unset CUDA_VISIBLE_DEVICES or give each task its own, or lower --gpus";
+  }
+  return "lower --gpus, or start on more nodes";
+}
+
+template <std::size_t N>
+void copy_text(const std::string& text, std::array<char, N>& to) {
+  std::copy_n(text.data(), std::min(text.size(), N - 1), to.begin());
+}
+
+}  // namespace
+
+std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const Place& place, int replicas,
+                             const Environment& environment, GpuSharing sharing) {
+  const auto seen = static_cast<int>(visible.size());
+  if (seen == replicas) return visible;
+  const int needed = place.local_size * replicas;
+  if (seen == 0 || (seen < needed && sharing == GpuSharing::refused)) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} replicas of this node need {} GPUs, {} are visible", needed, needed, seen),
+        hidden_by(environment), cure(environment, needed));
+  }
+  std::vector<Gpu> chosen;
+  for (int i = 0; i < replicas; ++i) {
+    const int at = (place.local_rank * replicas + i) % seen;
+    chosen.push_back(visible[static_cast<std::size_t>(at)]);
+  }
+  return chosen;
+}
+
+GpuCard card_of(const Gpu& gpu, const std::string& host) {
+  GpuCard card;
+  copy_text(host, card.host);
+  copy_text(canonical_pci(gpu.pci), card.pci);
+  return card;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
+}
+
+void check_distinct(const std::vector<GpuCard>& cards, const Environment& environment) {
+  std::map<std::pair<std::string, std::string>, std::size_t> first;
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    const std::string host = cards[rank].host.data(), pci = cards[rank].pci.data();
+    const auto [it, is_new] = first.try_emplace({host, pci}, rank);
+    if (is_new) continue;
+    const auto on_host = std::count_if(
+        cards.begin(), cards.end(), [&](const GpuCard& card) { return host == card.host.data(); });
+    throw Error(ErrorKind::usage,
+                fmt::format("ranks {} and {} have the same GPU {}", it->second, rank, pci),
+                fmt::format("host {}", host), cure(environment, static_cast<int>(on_host)));
+  }
+}
+
+std::string canonical_pci(std::string_view text) {
+  std::string pci(text);
+  std::transform(pci.begin(), pci.end(), pci.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::size_t domain = pci.find(':');
+  if (domain != std::string::npos && domain > 4 && pci.find_first_not_of('0') >= domain - 4) {
+    pci.erase(0, domain - 4);
+  }
+  return pci;
+}
+
+}  // namespace paceline

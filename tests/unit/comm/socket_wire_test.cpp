@@ -1,0 +1,134 @@
+// TCP connections of our own between threads that meet through a store of this machine.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <thread>
+
+#include "engine/comm/bootstrap/client.h"
+#include "engine/comm/mesh.h"
+#include "engine/comm/socket_communicator.h"
+#include "engine/core/error.h"
+#include "tests/support/expect_error.h"
+#include "tests/unit/comm/worlds.h"
+
+namespace paceline {
+namespace {
+
+// Runs `body` as every rank on a thread of its own; `ranks_that_come` may be fewer than the world.
+void on_ranks(int size, const Deadlines& deadlines,
+              const std::function<void(SocketCommunicator&)>& body, int ranks_that_come = -1) {
+  World world(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < (ranks_that_come < 0 ? size : ranks_that_come); ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        StoreClient store(world.where, rank, kPatience);
+        SocketCommunicator communicator(connect_mesh(store, rank, size, deadlines, 1), rank, size,
+                                        deadlines, 1);
+        body(communicator);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+class SocketWorld : public testing::TestWithParam<int> {};
+
+TEST_P(SocketWorld, CollectivesAreRight) {
+  on_ranks(GetParam(), {20, 60}, [](SocketCommunicator& all) {
+    for (int root = 0; root < all.size(); ++root) {
+      std::vector<int> data(300001, all.rank() == root ? 7 + root : -1);
+      all.broadcast(data.data(), data.size() * sizeof(int), root);
+      EXPECT_EQ(data, std::vector<int>(300001, 7 + root));
+    }
+    const std::vector<int> mine(50001, all.rank());
+    std::vector<int> every(mine.size() * static_cast<std::size_t>(all.size()), -1);
+    all.all_gather(mine.data(), mine.size() * sizeof(int), every.data());
+    for (std::size_t i = 0; i < every.size(); ++i) {
+      ASSERT_EQ(every[i], static_cast<int>(i / mine.size()));
+    }
+    InlineLane lane;
+    std::vector<float> sum(700001, 1.0F + static_cast<float>(all.rank()));
+    all.all_reduce(sum.data(), sum.size(), DType::f32, lane, "test");
+    const auto n = static_cast<float>(all.size());
+    EXPECT_EQ(sum, std::vector<float>(700001, n * (n + 1) / 2));
+    all.barrier();
+  });
+}
+
+TEST_P(SocketWorld, BarrierLetsNobodyPassEarly) {
+  std::atomic<int> arrived{0};
+  on_ranks(GetParam(), {20, 60}, [&](SocketCommunicator& all) {
+    for (int round = 1; round <= 20; ++round) {
+      ++arrived;
+      all.barrier();
+      EXPECT_GE(arrived, round * all.size());
+      all.barrier();
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, SocketWorld, testing::Values(2, 3, 5, 8));
+
+TEST(SocketWire, ARankThatDoesNotComeIsNamed) {
+  on_ranks(2, {1, 0.3}, [](SocketCommunicator& all) {
+    if (all.rank() == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(900));
+    expect_error(ErrorKind::stall, {"rank 0: rank 1 did not come within", "barrier"},
+                 [&] { all.barrier(); });
+  });
+}
+
+TEST(SocketWire, ARankThatIsGoneIsNamed) {
+  on_ranks(2, {20, 60}, [](SocketCommunicator& all) {
+    if (all.rank() == 1) return;
+    expect_error(ErrorKind::peer_lost, {"the connection to rank 1 broke"}, [&] {
+      all.barrier();
+      all.barrier();
+    });
+  });
+}
+
+TEST(SocketWire, AnAbortEndsTheWaitAndLaterOnes) {
+  on_ranks(2, {20, 60}, [](SocketCommunicator& all) {
+    if (all.rank() == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      all.abort("rank 7: out of memory");
+    });
+    for (int time = 0; time < 2; ++time) {
+      expect_error(ErrorKind::peer_lost, {"rank 7: out of memory"}, [&] { all.barrier(); });
+    }
+    other.join();
+  });
+}
+
+TEST(Mesh, RanksThatNeverConnectAreNamed) {
+  World world(2);
+  StoreClient store(world.where, 0, kPatience);
+  expect_error(ErrorKind::stall, {"rank 0: no connection from rank 1 within"}, [&] {
+    connect_mesh(store, 0, 2, {1, 0.2}, 1);
+  });
+}
+
+TEST(Mesh, AStrangerIsPassedOver) {
+  World world(2);
+  std::thread one([&] {
+    StoreClient store(world.where, 1, kPatience);
+    const std::string where = store.get("mesh/0", kPatience);
+    const auto port = static_cast<std::uint16_t>(*to_integer(split(where, ' ').at(1)));
+    const Descriptor stranger = connect_to_port(port);
+    send_all(stranger, std::string(40, 'x'), Deadline(kPatience));
+    EXPECT_EQ(connect_mesh(store, 1, 2, {20, 60}, 1).size(), 1U);
+  });
+  StoreClient store(world.where, 0, kPatience);
+  EXPECT_EQ(connect_mesh(store, 0, 2, {20, 60}, 1).size(), 1U);
+  one.join();
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,91 @@
+#include "engine/launch/gpus.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+
+namespace paceline {
+namespace {
+
+std::vector<Gpu> node_of(int gpus) {
+  std::vector<Gpu> all;
+  for (int i = 0; i < gpus; ++i) {
+    all.push_back(
+        {i, "0000:" + std::to_string(10 + i) + ":00.0", "GPU-" + std::to_string(i), "NVIDIA H200"});
+  }
+  return all;
+}
+
+Place place(int local_rank, int local_size) {
+  Place place;
+  place.rank = place.local_rank = local_rank;
+  place.size = place.local_size = local_size;
+  return place;
+}
+
+std::vector<int> indices(const std::vector<Gpu>& gpus) {
+  std::vector<int> found;
+  for (const Gpu& gpu : gpus) found.push_back(gpu.index);
+  return found;
+}
+
+using Indices = std::vector<int>;
+
+TEST(Gpus, TheLocalRankChoosesAmongThoseOfTheNode) {
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(indices(choose_gpus(node_of(4), place(rank, 4), 1, {})), Indices{rank});
+  }
+  EXPECT_EQ(indices(choose_gpus(node_of(8), place(1, 2), 3, {})), (Indices{3, 4, 5}));
+}
+
+TEST(Gpus, WhatTheLauncherGaveThisTaskAloneIsTaken) {
+  EXPECT_EQ(indices(choose_gpus(node_of(1), place(3, 4), 1, {})), Indices{0});
+  EXPECT_EQ(indices(choose_gpus(node_of(2), place(1, 2), 2, {})), (Indices{0, 1}));
+}
+
+TEST(Gpus, OneTaskTakesAsManyAsItHasReplicas) {
+  EXPECT_EQ(indices(choose_gpus(node_of(4), place(0, 1), 2, {})), (Indices{0, 1}));
+}
+
+TEST(Gpus, TooFewAreRefusedWithTheCure) {
+  expect_error(ErrorKind::usage,
+               {"4 replicas of this node need 4 GPUs, 2 are visible", "CUDA_VISIBLE_DEVICES=0,1",
+                "unset CUDA_VISIBLE_DEVICES"},
+               [] {
+                 choose_gpus(node_of(2), place(0, 4), 1, {{"CUDA_VISIBLE_DEVICES", "0,1"}});
+               });
+  expect_error(ErrorKind::usage, {"--gpus-per-task=1", "--gpu-bind=none"}, [] {
+    choose_gpus(node_of(2), place(0, 1), 4, {{"SLURM_JOB_ID", "7"}});
+  });
+  expect_error(ErrorKind::usage, {"0 are visible"},
+               [] { choose_gpus({}, place(0, 1), 1, {}, GpuSharing::allowed); });
+}
+
+TEST(Gpus, SharingGoesRoundWhereItIsAllowed) {
+  EXPECT_EQ(indices(choose_gpus(node_of(2), place(3, 4), 1, {}, GpuSharing::allowed)), Indices{1});
+}
+
+TEST(Gpus, TwoRanksOnOneCardAreNamed) {
+  const auto card = [](const char* host, const char* pci) {
+    return card_of({0, pci, "", ""}, host);
+  };
+  check_distinct(
+      {card("n1", "0000:0a:00.0"), card("n1", "0000:0b:00.0"), card("n2", "0000:0a:00.0")}, {});
+  expect_error(ErrorKind::usage,
+               {"ranks 1 and 3 have the same GPU 0000:0b:00.0", "host n1", "--gpus-per-task=1",
+                "--gres=gpu:3"},
+               [&] {
+                 check_distinct({card("n1", "0000:0a:00.0"), card("n1", "0000:0B:00.0"),
+                                 card("n2", "0000:0b:00.0"), card("n1", "00000000:0b:00.0")},
+                                {{"SLURM_JOB_ID", "7"}});
+               });
+}
+
+TEST(Gpus, PciIdsHaveOneForm) {
+  EXPECT_EQ(canonical_pci("00000000:1B:00.0"), "0000:1b:00.0");
+  EXPECT_EQ(canonical_pci("0000:1b:00.0"), "0000:1b:00.0");
+  EXPECT_EQ(canonical_pci("00010000:1B:00.0"), "00010000:1b:00.0");
+}
+
+}  // namespace
+}  // namespace paceline
