@@ -16,6 +16,8 @@ class SocketCommunicator final : public WireCommunicator {
       : WireCommunicator(wire_),
         wire_(std::move(connections), rank, size, deadlines, ranks_a_task) {}
 
+  // As SocketWire's.
+  void check_connections() { wire_.check_connections(); }
   void abort(std::string_view why) noexcept override { wire_.abort(why); }
 
  private:

@@ -116,6 +116,14 @@ void SocketWire::progress_out(int peer, Link& link) {
   }
 }
 
+void SocketWire::check_connections() {
+  throw_if_aborted();
+  for (const auto& [peer, link] : links_) {
+    pollfd polled{link.socket.number(), POLLRDHUP, 0};
+    if (poll(&polled, 1, 0) > 0) throw_lost(peer);
+  }
+}
+
 void SocketWire::throw_lost(int peer) const {
   throw Error(ErrorKind::peer_lost,
               fmt::format("the connection to rank {} broke", peer * ranks_a_task_),

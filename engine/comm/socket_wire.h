@@ -32,6 +32,10 @@ class SocketWire final : public Wire {
   void wait_received() override;
   void wait_sent(std::size_t sends) override;
 
+  // Between collectives, where no rank may leave yet: throws peer_lost if one that this rank has a
+  // connection with has hung up.
+  void check_connections();
+
   // Ends the waits of this rank, now and later, from any thread.
   void abort(std::string_view why) noexcept;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -22,16 +23,26 @@ Function factory_of(const std::vector<Factory<Function>>& table, const std::stri
               "see: paceline list backends");
 }
 
+template <typename Function>
+bool has(const std::vector<Factory<Function>>& table, std::string_view name) {
+  return std::any_of(table.begin(), table.end(), [&](const auto& row) { return name == row.name; });
+}
+
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(std::string_view text,
                                       const std::vector<Factory<BackendFactory>>& backends,
-                                      const std::vector<Factory<WrapperFactory>>& wrappers) {
+                                      const std::vector<Factory<WrapperFactory>>& wrappers,
+                                      MemoryKind gradients) {
   const BackendStack stack = split_stack(text);
   auto backend = factory_of(backends, stack.between)();
-  if (!stack.inside.empty()) {
-    backend = make_hierarchical_backend(factory_of(backends, stack.inside)(), std::move(backend));
+  auto inside = stack.inside.empty() ? nullptr : factory_of(backends, stack.inside)();
+  if (gradients == MemoryKind::device) {
+    const std::string_view instead = (inside ? inside : backend)->on_gpus();
+    if (inside && instead == backend->name()) inside.reset();
+    if (!inside && has(backends, instead)) backend = factory_of(backends, std::string(instead))();
   }
+  if (inside) backend = make_hierarchical_backend(std::move(inside), std::move(backend));
   for (const std::string& wrapper : stack.wrappers) {
     backend = factory_of(wrappers, wrapper)(std::move(backend));
   }

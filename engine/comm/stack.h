@@ -9,10 +9,12 @@
 
 namespace paceline {
 
-// The tables are backend_table() and wrapper_table() (table.h). Throws usage for a part that is not
-// in them or does not fit where it stands.
+// The tables are backend_table() and wrapper_table() (table.h). `gradients`: the memory that they
+// lie in; on GPUs "mirrored" and "mirrored/nccl" are one NCCL world of all replicas. Throws usage
+// for a part that is not in them or does not fit where it stands.
 std::unique_ptr<Backend> make_backend(std::string_view stack,
                                       const std::vector<Factory<BackendFactory>>& backends,
-                                      const std::vector<Factory<WrapperFactory>>& wrappers);
+                                      const std::vector<Factory<WrapperFactory>>& wrappers,
+                                      MemoryKind gradients = MemoryKind::host);
 
 }  // namespace paceline

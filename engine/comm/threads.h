@@ -25,6 +25,7 @@ class ThreadCommunicator : public Communicator {
   int rank() const override { return team_.rank(); }
   int size() const override { return team_.size(); }
   Memory allocate(std::size_t) override { return {}; }
+  bool reduces(MemoryKind kind) const override { return size() == 1 || kind != MemoryKind::device; }
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
   // As team.h's, for replicas whose first then talks to other tasks.

@@ -1,7 +1,6 @@
 #include "engine/launch/gpus.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -65,11 +64,6 @@ GpuCard card_of(const Gpu& gpu, const std::string& host) {
   copy_text(host, card.host);
   copy_text(canonical_pci(gpu.pci), card.pci);
   return card;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
 }
 
 void check_distinct(const std::vector<GpuCard>& cards, const Environment& environment) {

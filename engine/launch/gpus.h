@@ -39,7 +39,6 @@ struct GpuCard {
   std::array<char, 32> pci{};
 };
 GpuCard card_of(const Gpu& gpu, const std::string& host);
-std::string host_name();
 
 // `cards` in rank order. Throws usage, naming the ranks and the card, where two ranks of a host
 // have the same.

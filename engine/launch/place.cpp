@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -231,6 +232,11 @@ void check_against_mpi(const Place& place, int mpi_rank, int mpi_size) {
   throw Error(ErrorKind::usage,
               fmt::format("{}, but MPI says rank {} of {}", claim, mpi_rank, mpi_size), "",
               "start the ranks with one launcher: mpirun or srun --mpi=pmix");
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
 }
 
 }  // namespace paceline

@@ -29,4 +29,7 @@ Place find_place(const Environment& environment);
 // started N tasks and MPI sees 1 (N singletons).
 void check_against_mpi(const Place& place, int mpi_rank, int mpi_size);
 
+// Of this machine, as its kernel has it.
+std::string host_name();
+
 }  // namespace paceline

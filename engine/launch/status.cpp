@@ -28,11 +28,6 @@ double unix_seconds() {
   return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
 RankStatus status_from(const Json& json) {
   RankStatus status;
   json.at("rank").get_to(status.rank);

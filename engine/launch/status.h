@@ -51,8 +51,8 @@ class RunFolder {
 // work().
 int run_rank(const Environment& environment, const Place& place, const std::function<int()>& work);
 
-// Writes down the end of this rank as run_rank() would, before it can return: another of its threads
-// may be stuck. False where nobody asked for it (no run folder).
+// Writes down the end of this rank as run_rank() would, before it can return: another of its
+// threads may be stuck. False where nobody asked for it (no run folder).
 bool write_down_end(const Environment& environment, const Place& place, const Error& error);
 
 // For a rank that will never return: the same, or else it is printed.

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <unistd.h>
 
-#include <array>
 #include <optional>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/launch/place.h"
 
 namespace paceline {
 
@@ -22,11 +21,6 @@ struct Attempt {
   std::optional<Joined> joined;
   bool wrong_token = false;
 };
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
-}
 
 // The store's answer, or nothing where it was a stranger or said nothing.
 std::optional<Message> read_answer(const Descriptor& socket, MessageParser& parser,

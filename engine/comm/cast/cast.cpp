@@ -28,6 +28,10 @@ class CastBackend final : public Backend {
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
     auto communicators = inner_->connect(membership);
     for (auto& communicator : communicators) {
+      if (!communicator->reduces(MemoryKind::host)) {
+        throw Error(ErrorKind::usage, fmt::format("{} cannot cast in the memory of GPUs", name_),
+                    "", "leave the wrapper out: gradients of --precision bf16 are bf16 already");
+      }
       communicator = std::make_unique<CastCommunicator>(std::move(communicator), travels_as_);
     }
     return communicators;

@@ -17,6 +17,7 @@ class MirroredBackend final : public Backend {
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
     return connect_threads<ThreadCommunicator>(membership);
   }
+  std::string_view on_gpus() const override { return "nccl"; }
   std::string description() const override { return "threads of one process, shared memory"; }
 };
 

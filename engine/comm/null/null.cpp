@@ -11,6 +11,7 @@ namespace {
 class NullCommunicator final : public ThreadCommunicator {
  public:
   using ThreadCommunicator::ThreadCommunicator;
+  bool reduces(MemoryKind) const override { return true; }
   void all_reduce(void*, std::size_t, DType, Lane&, std::string_view) override {}
 };
 

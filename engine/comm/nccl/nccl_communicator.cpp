@@ -1,0 +1,17 @@
+#include "engine/comm/nccl/nccl_communicator.h"
+
+#include "engine/core/error.h"
+
+namespace paceline::nccl {
+
+void NcclCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                                  std::string_view label) {
+  void* const stream = lane.native();
+  if (stream == nullptr) {
+    throw Error(ErrorKind::usage, "backend nccl sums on a GPU's stream only", std::string(label),
+                "choose --device cuda, or another backend");
+  }
+  clique_->all_reduce(replica_, data, count, type, stream, label);
+}
+
+}  // namespace paceline::nccl

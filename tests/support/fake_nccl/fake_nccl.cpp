@@ -1,0 +1,282 @@
+// See README.md.
+#include <fcntl.h>
+#include <nccl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/comm/sum.h"
+#include "tests/support/fake_stream.h"
+
+namespace {
+
+constexpr int kRanks = 8;
+constexpr std::size_t kSlotBytes = 1 << 18;
+constexpr int kPolls = 3;  // a call stays in progress for so many questions
+
+struct Shared {  // the file; zero bytes are its start
+  std::atomic<int> joined;
+  std::atomic<int> left;
+  std::array<std::atomic<std::uint32_t>, kRanks> epoch;
+  std::array<std::array<std::byte, kSlotBytes>, kRanks> slots;
+};
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string folder() {
+  const std::string named = variable("FAKE_NCCL_FOLDER");
+  return named.empty() ? "/tmp" : named;
+}
+
+std::mutex registry_mutex;
+
+void misuse(const std::string& what) {
+  const std::lock_guard lock(registry_mutex);
+  std::ofstream(folder() + "/misuse", std::ios::app) << what << '\n';
+}
+
+paceline::DType type_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclFloat16:
+      return paceline::DType::f16;
+    case ncclBfloat16:
+      return paceline::DType::bf16;
+    case ncclFloat32:
+      return paceline::DType::f32;
+    default:
+      return paceline::DType::f64;
+  }
+}
+
+}  // namespace
+
+struct ncclComm {
+  int rank = 0, size = 1, sums = 0;
+  Shared* shared = nullptr;
+  std::uint32_t epoch = 0;
+  std::atomic<bool> aborted{false}, joined{false}, finalized{false};
+  std::atomic<int> polls{0};  // that are left of the call in progress
+  std::atomic<int> error{ncclSuccess};
+  std::set<void*> handles;
+
+  bool barrier() {
+    shared->epoch[static_cast<std::size_t>(rank)] = ++epoch;
+    for (int r = 0; r < size; ++r) {
+      while (shared->epoch[static_cast<std::size_t>(r)] < epoch) {
+        if (aborted) return false;
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    }
+    return true;
+  }
+
+  void sum(std::byte* data, std::size_t count, paceline::DType type) {
+    const std::size_t element = size_of(type), most = kSlotBytes / element;
+    for (std::size_t at = 0; at < count; at += most) {
+      const std::size_t n = std::min(most, count - at);
+      std::byte* part = data + at * element;
+      std::memcpy(shared->slots[static_cast<std::size_t>(rank)].data(), part, n * element);
+      if (!barrier()) return;
+      std::vector<std::byte> total(shared->slots[0].begin(),
+                                   shared->slots[0].begin() + static_cast<long>(n * element));
+      for (int r = 1; r < size; ++r) {
+        paceline::add_to(total.data(), shared->slots[static_cast<std::size_t>(r)].data(), n, type);
+      }
+      std::memcpy(part, total.data(), n * element);
+      if (!barrier()) return;
+    }
+  }
+
+  bool fails_now() {
+    const std::string when = variable("FAKE_NCCL_FAIL");
+    return when == std::to_string(rank) + ":" + std::to_string(sums);
+  }
+
+  void check_ready(const char* call) {
+    if (polls > 0 || !joined) misuse(std::string(call) + " while another call is in progress");
+  }
+};
+
+namespace {
+
+std::vector<std::unique_ptr<ncclComm>> registry;  // never freed: streams may still refer to them
+std::set<void*> allocated;
+thread_local int group_depth = 0;
+
+struct Work {
+  ncclComm* comm;
+  std::byte* data;
+  std::size_t count;
+  paceline::DType type;
+};
+
+void run(void* argument) {
+  const std::unique_ptr<Work> work(static_cast<Work*>(argument));
+  ncclComm& comm = *work->comm;
+  ++comm.sums;
+  if (!comm.fails_now()) return comm.sum(work->data, work->count, work->type);
+  comm.error = ncclRemoteError;
+  while (!comm.aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// What NCCL logs once ranks are connected.
+void write_log(const ncclComm& comm) {
+  const std::string path = variable("NCCL_DEBUG_FILE");
+  if (path.empty()) return;
+  std::ofstream(path, std::ios::app)
+      << "fake:1:1 [0] NCCL INFO Channel 00/0 : " << comm.rank << "[0] -> "
+      << (comm.rank + 1) % comm.size << "[0] via SHM/direct/direct\n";
+}
+
+}  // namespace
+
+extern "C" {
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT ncclResult_t ncclGetVersion(int* version) {
+  const std::string named = variable("FAKE_NCCL_VERSION");
+  *version = named.empty() ? NCCL_VERSION_CODE : std::stoi(named);
+  return ncclSuccess;
+}
+
+EXPORT const char* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclRemoteError ? "remote process exited or there was a network error"
+                                   : "unhandled error";
+}
+
+EXPORT const char* ncclGetLastError(ncclComm_t) {
+  return "socketProgress: Connection closed\nby remote peer";
+}
+
+EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  std::string path = folder() + "/world-XXXXXX";
+  if (path.size() >= sizeof id->internal) return ncclInvalidArgument;
+  const int file = mkstemp(path.data());
+  if (file < 0 || ftruncate(file, sizeof(Shared)) != 0) return ncclSystemError;
+  close(file);
+  std::strcpy(id->internal, path.c_str());
+  return ncclSuccess;
+}
+
+EXPORT ncclResult_t ncclGroupStart() {
+  ++group_depth;
+  return ncclSuccess;
+}
+
+EXPORT ncclResult_t ncclGroupEnd() {
+  --group_depth;
+  return ncclInProgress;
+}
+
+EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
+                                           ncclConfig_t* config) {
+  if (config->magic != 0xcafebeef || config->blocking != 0) misuse("init: a blocking config");
+  if (group_depth == 0) misuse("init outside of a group");
+  const int file = open(id.internal, O_RDWR | O_CLOEXEC);
+  if (file < 0) return ncclSystemError;
+  void* shared = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  const std::lock_guard lock(registry_mutex);
+  registry.push_back(std::make_unique<ncclComm>());
+  *comm = registry.back().get();
+  (*comm)->rank = rank;
+  (*comm)->size = size;
+  (*comm)->shared = static_cast<Shared*>(shared);
+  (*comm)->polls = kPolls;
+  ++(*comm)->shared->joined;
+  return ncclInProgress;
+}
+
+EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  *state = static_cast<ncclResult_t>(comm->error.load());
+  if (*state != ncclSuccess) return ncclSuccess;
+  *state = ncclInProgress;
+  if (!variable("FAKE_NCCL_STALL").empty()) return ncclSuccess;
+  if (comm->polls > 0 && --comm->polls > 0) return ncclSuccess;
+  if (comm->shared->joined < comm->size) return ncclSuccess;
+  if (comm->finalized && comm->shared->left < comm->size) return ncclSuccess;
+  if (!comm->joined.exchange(true)) write_log(*comm);
+  *state = ncclSuccess;
+  return ncclSuccess;
+}
+
+EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  comm->aborted = true;
+  return ncclSuccess;
+}
+
+EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  comm->check_ready("finalize");
+  comm->finalized = true;
+  comm->polls = kPolls;
+  ++comm->shared->left;
+  return ncclInProgress;
+}
+
+EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  comm->check_ready("destroy");
+  if (!comm->finalized) misuse("destroy before finalize");
+  if (!comm->handles.empty()) misuse("destroy with registered memory");
+  return ncclSuccess;
+}
+
+EXPORT ncclResult_t ncclMemAlloc(void** data, size_t bytes) {
+  *data = std::malloc(bytes);
+  std::memset(*data, 0x5a, bytes);
+  const std::lock_guard lock(registry_mutex);
+  allocated.insert(*data);
+  return ncclSuccess;
+}
+
+EXPORT ncclResult_t ncclMemFree(void* data) {
+  {
+    const std::lock_guard lock(registry_mutex);
+    if (allocated.erase(data) == 0) return ncclInvalidArgument;
+  }
+  for (const auto& comm : registry) {
+    if (comm->handles.count(data) != 0 && !comm->aborted) misuse("freed while registered");
+  }
+  std::free(data);
+  return ncclSuccess;
+}
+
+EXPORT ncclResult_t ncclCommRegister(ncclComm_t comm, void* data, size_t, void** handle) {
+  comm->check_ready("register");
+  comm->handles.insert(data);
+  *handle = data;
+  return ncclSuccess;
+}
+
+EXPORT ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
+  comm->check_ready("deregister");
+  if (comm->handles.erase(handle) == 0) misuse("deregister of what is not registered");
+  return ncclSuccess;
+}
+
+EXPORT ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type,
+                                  ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  comm->check_ready("all-reduce");
+  if (from != to || op != ncclSum) misuse("all-reduce: not a sum in place");
+  comm->polls = kPolls;
+  auto* queue = reinterpret_cast<paceline::FakeStream*>(stream);
+  queue->enqueue(queue, &run, new Work{comm, static_cast<std::byte*>(to), count, type_of(type)});
+  return ncclInProgress;
+}
+
+}  // extern "C"
