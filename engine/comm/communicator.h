@@ -45,9 +45,10 @@ class Communicator {
 
   // Sums queued on a GPU's stream cannot throw: after an abort they end early, with no sum. Throws
   // what ended this communicator, if something has. Cheap: once a step.
-  virtual void check() {}
+  virtual void throw_if_ended() {}
   // The host begins to wait for such work, or has ended to: a wait that outlasts the deadline is
-  // ended by an abort, and check() then throws stall. `label` is a literal. See StreamWait.
+  // ended by an abort, and throw_if_ended() then throws stall. `label` is a literal. See
+  // StreamWait.
   virtual void begin_wait(std::string_view label) noexcept { static_cast<void>(label); }
   virtual void end_wait() noexcept {}
 
@@ -55,8 +56,8 @@ class Communicator {
   virtual void abort(std::string_view why) noexcept = 0;
 };
 
-// Around a wait of the host for work on a GPU's stream in which sums are queued. check() the
-// communicator afterwards.
+// Around a wait of the host for work on a GPU's stream in which sums are queued; throw_if_ended()
+// comes after it.
 class StreamWait {
  public:
   StreamWait(Communicator& communicator, std::string_view label) : communicator_(communicator) {

@@ -57,7 +57,7 @@ class HierarchicalCommunicator final : public Communicator {
     inside_.barrier();
   }
 
-  void check() override { between_->check(); }
+  void throw_if_ended() override { between_->throw_if_ended(); }
 
   void abort(std::string_view why) noexcept override {
     inside_.abort(why);

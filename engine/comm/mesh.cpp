@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -66,10 +67,14 @@ struct Meeting {
   // Nothing where it was a stranger.
   int rank_behind(const Descriptor& socket, const std::string& word) const {
     const Deadline patience = earlier(end, Deadline(kGreetingSeconds));
-    std::string bytes;
-    while (bytes.size() < kGreetingBytes) {
+    // No byte more: what follows is the peer's first message.
+    std::string bytes(kGreetingBytes, '\0');
+    for (std::size_t have = 0; have < bytes.size();) {
       if (!wait_for(socket, POLLIN, patience)) return -1;
-      if (paceline::receive(socket, bytes) == Transfer::ended) break;
+      const ssize_t got = recv(socket.number(), bytes.data() + have, bytes.size() - have, 0);
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+      if (got <= 0) return -1;
+      have += static_cast<std::size_t>(got);
     }
     for (const int peer : peers) {
       if (bytes == greeting(word, peer)) return peer;

@@ -26,7 +26,7 @@ class CastCommunicator final : public Communicator {
     inner_->all_gather(mine, bytes, all);
   }
   void barrier() override { inner_->barrier(); }
-  void check() override { inner_->check(); }
+  void throw_if_ended() override { inner_->throw_if_ended(); }
   void abort(std::string_view why) noexcept override { inner_->abort(why); }
 
  private:

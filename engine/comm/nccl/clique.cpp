@@ -208,8 +208,7 @@ void Clique::all_reduce(int replica, void* data, std::size_t count, DType type, 
   settle(member, result, label);
 }
 
-void Clique::check(int replica) {
-  static_cast<void>(replica);
+void Clique::throw_if_ended() {
   if (ended_) throw_why();
 }
 

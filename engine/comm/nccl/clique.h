@@ -49,7 +49,7 @@ class Clique : public std::enable_shared_from_this<Clique> {
   // Queues the sum on `stream` (cudaStream_t).
   void all_reduce(int replica, void* data, std::size_t count, DType type, void* stream,
                   std::string_view label);
-  void check(int replica);
+  void throw_if_ended();
   void begin_wait(int replica, std::string_view label) noexcept;
   void end_wait(int replica) noexcept;
   void abort(std::string_view why) noexcept;

@@ -45,7 +45,7 @@ std::shared_ptr<SocketCommunicator> connect_tasks(const Membership& membership) 
   if (membership.store == nullptr) {
     throw Error(ErrorKind::internal, "backend nccl was given no bootstrap store");
   }
-  const Membership leader = leader_of(membership);
+  const Membership leader = membership.replicas_here == 1 ? membership : leader_of(membership);
   return std::make_shared<SocketCommunicator>(
       connect_mesh(*membership.store, place.rank, place.size, leader.deadlines,
                    leader.ranks_a_task),

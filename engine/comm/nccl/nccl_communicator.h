@@ -22,7 +22,7 @@ class NcclCommunicator final : public Communicator {
   bool reduces(MemoryKind kind) const override { return kind == MemoryKind::device; }
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
-  void check() override { clique_->check(replica_); }
+  void throw_if_ended() override { clique_->throw_if_ended(); }
   void begin_wait(std::string_view label) noexcept override {
     clique_->begin_wait(replica_, label);
   }

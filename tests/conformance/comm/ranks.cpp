@@ -1,5 +1,6 @@
-// A task of a stack under test: comm_ranks STACK REPLICAS LARGEST, where LARGEST is the largest
-// size in elements. Started by stacks_test.cpp through the launcher of the stack.
+// A task of a stack under test: comm_ranks STACK REPLICAS WHAT MEMORY, where WHAT is the largest
+// size in elements, or a way to fail, and MEMORY is "host", or "gpus" for gradients on GPUs played
+// by the host (fake_nccl). Started by stacks_test.cpp through the launcher of the stack.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,16 +16,52 @@
 #include <vector>
 
 #include "engine/comm/bootstrap/client.h"
+#include "engine/comm/bootstrap/control.h"
 #include "engine/comm/stack.h"
+#include "engine/comm/staged/staged_communicator.h"
 #include "engine/comm/sum_check.h"
 #include "engine/comm/table.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/launch/status.h"
+#include "tests/support/fake_stream.h"
 
 namespace paceline {
 namespace {
+
+// Staged through the host, gradients have addresses that fault where somebody uses them as they
+// are.
+constexpr std::uintptr_t kOnDevice = std::uintptr_t{1} << 60;
+
+std::byte* on_device(const void* host) {
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(host) + kOnDevice);
+}
+
+std::byte* on_host(const void* device) {
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(device) - kOnDevice);
+}
+
+DeviceCopies played_copies() {
+  return {
+      [](void* host, const void* device, std::size_t n) { std::memcpy(host, on_host(device), n); },
+      [](void* device, const void* host, std::size_t n) { std::memcpy(on_host(device), host, n); },
+      [](std::size_t bytes) { return host_memory(bytes); }};
+}
+
+ReplicaGpus played_gpus(const Place& place, int replicas) {
+  ReplicaGpus gpus;
+  for (int i = 0; i < replicas; ++i) {
+    gpus.gpus.push_back({i, fmt::format("0000:{:02x}:00.0", place.rank * replicas + i), "", ""});
+  }
+  gpus.select = [](int) {};
+  gpus.clear = [](void* data, std::size_t bytes) { std::memset(data, 0, bytes); };
+  return gpus;
+}
+
+struct Lanes {
+  Lane &one, &other;
+};
 
 constexpr std::size_t kGuard = 3;  // elements before and after that nobody may touch
 
@@ -35,8 +72,8 @@ void require(bool condition, const std::string& what) {
 // One replica's share of the cases.
 class Replica {
  public:
-  Replica(Communicator& communicator, std::size_t largest, bool casts)
-      : all_(communicator), largest_(largest), casts_(casts) {
+  Replica(Communicator& communicator, std::size_t largest, bool casts, Lanes lanes, bool biased)
+      : all_(communicator), largest_(largest), casts_(casts), lanes_(lanes), biased_(biased) {
     arena_ = all_.allocate((largest_ + 2 * kGuard) * sizeof(double));
     if (arena_.bytes() == 0) arena_ = host_memory((largest_ + 2 * kGuard) * sizeof(double));
   }
@@ -45,11 +82,11 @@ class Replica {
     for (const DType type : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
       for (const std::size_t count : sizes()) {
         if (type != DType::f32 && type != DType::bf16 && count > (1U << 20)) continue;
-        reduce(arena_.data(), count, type, inline_lane_);
+        reduce(arena_.data(), count, type, lanes_.one);
         if (count > (1U << 22)) continue;
-        reduce(arena_.data(), count, type, thread_lane_);
+        reduce(arena_.data(), count, type, lanes_.other);
         std::vector<std::byte> outside((count + 2 * kGuard) * size_of(type));
-        reduce(outside.data(), count, type, thread_lane_);
+        reduce(outside.data(), count, type, lanes_.other);
       }
     }
     rounding_repeats();
@@ -69,7 +106,7 @@ class Replica {
     std::memset(memory, 0x5a, guard);
     std::memset(data + count * element, 0x5a, guard);
     fill_for_check(data, count, type, all_.rank());
-    all_.all_reduce(data, count, type, lane, "all-reduce");
+    all_.all_reduce(address(data), count, type, lane, "all-reduce");
     lane.drain();
     const SumCheck check = check_sum(data, count, type, all_.size());
     require(check.wrong == 0, describe(check, count, type, all_.rank()));
@@ -87,8 +124,8 @@ class Replica {
       for (std::size_t i = 0; i < kCount; ++i) {
         data[i] = 1.0F / static_cast<float>(3 + 7 * all_.rank() + static_cast<int>(i % 1013));
       }
-      all_.all_reduce(data.data(), kCount, DType::f32, thread_lane_, "rounding");
-      thread_lane_.drain();
+      all_.all_reduce(address(data.data()), kCount, DType::f32, lanes_.other, "rounding");
+      lanes_.other.drain();
       if (time == 0) first = data;
     }
     require(first == data, "a sum does not repeat");
@@ -119,47 +156,106 @@ class Replica {
     all_.barrier();
   }
 
+  void* address(void* data) const { return biased_ ? on_device(data) : data; }
+
   Communicator& all_;
   std::size_t largest_;
   bool casts_;
   Memory arena_;
-  InlineLane inline_lane_;
-  ThreadLane thread_lane_;
+  Lanes lanes_;
+  bool biased_;
 };
 
 // All meet once; then the last rank does not come to the all-reduce that the others are in.
-void fail(Communicator& all, const std::string& how) {
-  InlineLane lane;
+void fail(Communicator& all, const std::string& how, Lane& lane, bool staged) {
   std::vector<float> data(1 << 20, 1.0F);
-  all.all_reduce(data.data(), data.size(), DType::f32, lane, "bucket 1");
+  const auto reduce = [&](std::string_view label) {
+    void* const gradients = staged ? static_cast<void*>(on_device(data.data())) : data.data();
+    all.all_reduce(gradients, data.size(), DType::f32, lane, label);
+    {
+      const StreamWait wait(all, label);
+      lane.drain();
+    }
+    all.throw_if_ended();
+  };
+  reduce("bucket 1");
   if (all.rank() == all.size() - 1) {
     if (how == "killed") raise(SIGKILL);
     if (how == "throws") throw Error(ErrorKind::input, "a bad file", "shard-7");
     sleep(6);  // longer than any wait for it, and ended with its process where that is killed
   }
-  all.all_reduce(data.data(), data.size(), DType::f32, lane, "bucket 2");
+  reduce("bucket 2");
 }
 
-int run(const std::string& text, int replicas, const std::string& what) {
+// One replica, from its lanes to its cases.
+void run_replica(Communicator& base, bool gpus, const std::string& what, bool casts) {
+  InlineLane inline_lane;
+  ThreadLane thread_lane;
+  StreamLane stream, other_stream;
+  const bool staged = gpus && !base.reduces(MemoryKind::device);
+  const bool streams = gpus && !staged;
+  StagedCommunicator around(base, played_copies());
+  Communicator& all = staged ? around : base;
+  Lanes lanes{streams ? stream : static_cast<Lane&>(inline_lane),
+              streams ? other_stream : static_cast<Lane&>(thread_lane)};
+  const auto largest = to_integer(what);
+  if (!largest) return fail(all, what, lanes.one, staged);
+  Replica(all, static_cast<std::size_t>(*largest), casts, lanes, staged).run();
+}
+
+// The other ranks hear of this one's end, and this one of theirs, as in the program itself.
+class Hearing {
+ public:
+  Hearing(const BootstrapAddress& where, int rank, double seconds)
+      : control_(where, rank, seconds, [this](int, const std::string& why) { lose(why); }) {}
+
+  Control& control() { return control_; }
+  void tell(std::vector<std::unique_ptr<Communicator>>* communicators) {
+    const std::lock_guard lock(mutex_);
+    communicators_ = communicators;
+  }
+
+ private:
+  void lose(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    if (communicators_ == nullptr) return;
+    for (auto& communicator : *communicators_) communicator->abort(why);
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Communicator>>* communicators_ = nullptr;
+  Control control_;
+};
+
+int run(const std::string& text, int replicas, const std::string& what, bool gpus) {
   const Place place = find_place(environment_of_process());
-  const auto backend = make_backend(text, backend_table(), wrapper_table());
+  const auto backend = make_backend(text, backend_table(), wrapper_table(),
+                                    gpus ? MemoryKind::device : MemoryKind::host);
+  const ReplicaGpus played = played_gpus(place, replicas);
   Membership membership;
   membership.place = place;
   membership.replicas_here = replicas;
+  if (gpus) membership.gpus = &played;
   const auto largest = to_integer(what);
   membership.deadlines = largest ? Deadlines{20, 60} : Deadlines{1, 2};
   membership.last_words = [place](const Error& error) {
     leave_last_words(environment_of_process(), place, error);
   };
   std::unique_ptr<StoreClient> store;
+  std::unique_ptr<Hearing> hearing;
   if (std::getenv(kStoreVariable) != nullptr) {
-    store = std::make_unique<StoreClient>(find_bootstrap(place, environment_of_process()),
-                                          place.rank, membership.deadlines.abort_seconds);
+    const BootstrapAddress where = find_bootstrap(place, environment_of_process());
+    store = std::make_unique<StoreClient>(where, place.rank, membership.deadlines.abort_seconds);
     membership.store = store.get();
+    if (gpus) {  // other backends hear of a loss by their own connections
+      hearing = std::make_unique<Hearing>(where, place.rank, membership.deadlines.abort_seconds);
+      membership.control = &hearing->control();
+    }
   }
   const Support support = backend->serves(membership);
   if (!support) throw Error(ErrorKind::usage, support.because());
   auto communicators = backend->connect(membership);
+  if (hearing) hearing->tell(&communicators);
   const BackendStack stack = split_stack(text);
   const bool casts = !stack.wrappers.empty() && stack.wrappers.back() != "flat";
   std::exception_ptr first;
@@ -170,11 +266,11 @@ int run(const std::string& text, int replicas, const std::string& what) {
     threads.emplace_back([&] {
       try {
         require(communicator->size() == place.size * replicas, "size of the world");
-        if (!largest) return fail(*communicator, what);
-        Replica(*communicator, static_cast<std::size_t>(*largest), casts).run();
+        run_replica(*communicator, gpus, what, casts);
       } catch (const Error& error) {
         const bool consequence = error.kind() == ErrorKind::peer_lost;
         if (!consequence) write_down_end(environment_of_process(), place, error);
+        if (hearing) hearing->control().abort(error.what());
         communicator->abort(error.what());
         std::lock_guard lock(mutex);
         if (!first || (only_consequence && !consequence)) first = std::current_exception();
@@ -183,6 +279,7 @@ int run(const std::string& text, int replicas, const std::string& what) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  hearing.reset();  // before what it may abort
   if (first) std::rethrow_exception(first);
   return 0;
 }
@@ -193,10 +290,11 @@ int run(const std::string& text, int replicas, const std::string& what) {
 int main(int argc, char** argv) {
   using namespace paceline;
   try {
-    if (argc != 4) throw Error(ErrorKind::usage, "comm_ranks STACK REPLICAS WHAT");
+    if (argc != 5) throw Error(ErrorKind::usage, "comm_ranks STACK REPLICAS WHAT MEMORY");
     const Environment environment = environment_of_process();
-    return run_rank(environment, find_place(environment),
-                    [&] { return run(argv[1], std::stoi(argv[2]), argv[3]); });
+    return run_rank(environment, find_place(environment), [&] {
+      return run(argv[1], std::stoi(argv[2]), argv[3], std::string(argv[4]) == "gpus");
+    });
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return exit_code(error.kind());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "engine/core/environment.h"
 #include "engine/launch/spawn.h"
 #include "results/names.h"
+#include "tests/support/scratch.h"
 
 namespace paceline {
 namespace {
@@ -18,10 +20,28 @@ struct Case {
   std::string stack;
   int tasks, replicas;     // replicas of a task
   int ranks_per_node = 0;  // pretended; 0: as it is
+  bool gpus = false;       // gradients on GPUs, which the host plays
 };
 
 void PrintTo(const Case& one, std::ostream* out) {
-  *out << one.stack << " as " << one.tasks << " x " << one.replicas;
+  *out << one.stack << " as " << one.tasks << " x " << one.replicas << (one.gpus ? " GPUs" : "");
+}
+
+// NCCL sums on GPUs; for all others gradients are staged.
+std::vector<Case> gpu_cases() {
+  std::vector<Case> cases;
+  for (const char* stack : {"nccl", "mpi", "mpi+bf16", "gloo"}) {
+    for (const int ranks : {1, 2, 3}) cases.push_back({stack, ranks, 1, 0, true});
+  }
+  for (const char* stack : {"mirrored", "null", "self"}) cases.push_back({stack, 1, 1, 0, true});
+  cases.push_back({"mirrored", 1, 3, 0, true});
+  cases.push_back({"mirrored/nccl", 2, 2, 0, true});
+  cases.push_back({"mirrored/gloo", 2, 2, 0, true});
+  cases.push_back({"mpi", 3, 1, 1, true});
+  std::erase_if(cases, [](const Case& one) {
+    return one.stack == "mirrored" && !find_name("backend", "nccl").built;
+  });
+  return cases;
 }
 
 std::vector<Case> cases() {
@@ -44,6 +64,7 @@ std::vector<Case> cases() {
       }
     }
   }
+  for (const Case& one : gpu_cases()) cases.push_back(one);
   std::erase_if(cases, [](const Case& one) { return !find_name("backend", one.stack).built; });
   return cases;
 }
@@ -60,14 +81,23 @@ class Stacks : public testing::TestWithParam<Case> {};
 
 Verdict start(const Case& one, const std::string& what) {
   SpawnRequest request;
-  request.command = {COMM_RANKS, one.stack, std::to_string(one.replicas), what};
+  request.command = {COMM_RANKS, one.stack, std::to_string(one.replicas), what,
+                     one.gpus ? "gpus" : "host"};
   request.ranks = one.tasks;
   request.environment = environment_of_process();
   if (one.ranks_per_node > 0) {
     request.environment["PACELINE_TEST_RANKS_PER_NODE"] = std::to_string(one.ranks_per_node);
   }
+  const Scratch scratch;
+  if (one.gpus) {
+    request.environment["PACELINE_CUDA_LIBS"] = FAKE_NCCL;
+    request.environment["FAKE_NCCL_FOLDER"] = scratch.path().string();
+  }
   const bool mpirun = find_name("backend", one.stack).mpirun;
-  return mpirun ? spawn_ranks(request) : spawn_around_store(request);
+  const Verdict verdict = mpirun ? spawn_ranks(request) : spawn_around_store(request);
+  std::ifstream misuse(scratch.path() / "misuse");
+  for (std::string line; std::getline(misuse, line);) ADD_FAILURE() << "NCCL: " << line;
+  return verdict;
 }
 
 TEST_P(Stacks, SumsAreRightOnEveryRank) {
@@ -79,6 +109,7 @@ TEST_P(Stacks, SumsAreRightOnEveryRank) {
 std::string name_of_case(const testing::TestParamInfo<Case>& info) {
   std::string name = info.param.stack + "_" + std::to_string(info.param.tasks) + "x" +
                      std::to_string(info.param.replicas);
+  if (info.param.gpus) name += "_gpus";
   if (info.param.ranks_per_node > 0) name += "_of_" + std::to_string(info.param.ranks_per_node);
   for (char& c : name) {
     if (c == '+' || c == '/') c = '_';
@@ -117,9 +148,11 @@ TEST_P(Failures, AKilledRankIsNamed) {
 }
 
 std::vector<Case> failing_cases() {
-  std::vector<Case> cases = {{"mpi", 2, 1},         {"mpi", 3, 1, 1}, {"mpi+flat", 2, 1},
-                             {"gloo", 2, 1},        {"gloo", 3, 1},   {"mirrored/gloo+bf16", 2, 2},
-                             {"mirrored/mpi", 2, 2}};
+  std::vector<Case> cases = {{"mpi", 2, 1},           {"mpi", 3, 1, 1},
+                             {"mpi+flat", 2, 1},      {"gloo", 2, 1},
+                             {"gloo", 3, 1},          {"mirrored/gloo+bf16", 2, 2},
+                             {"mirrored/mpi", 2, 2},  {"nccl", 2, 1, 0, true},
+                             {"nccl", 3, 1, 0, true}, {"mpi", 2, 1, 0, true}};
   std::erase_if(cases, [](const Case& one) { return !find_name("backend", one.stack).built; });
   return cases;
 }

@@ -115,6 +115,24 @@ TEST(Mesh, RanksThatNeverConnectAreNamed) {
   });
 }
 
+// Who connects may send at once; the other has not read the greeting yet.
+TEST(Mesh, TheFirstMessageMayComeWithTheGreeting) {
+  World world(2);
+  std::thread one([&] {
+    StoreClient store(world.where, 1, kPatience);
+    const std::vector<std::string> where = split(store.get("mesh/0", kPatience), ' ');
+    const Descriptor socket = connect_to_port(static_cast<std::uint16_t>(*to_integer(where.at(1))));
+    const std::string greeting_and_barrier = where.at(2) + "00000001" + "!";
+    send_all(socket, greeting_and_barrier, Deadline(kPatience));
+    store.get("done", kPatience);
+  });
+  StoreClient store(world.where, 0, kPatience);
+  SocketCommunicator communicator(connect_mesh(store, 0, 2, {20, 60}, 1), 0, 2, {20, 60}, 1);
+  communicator.barrier();
+  store.set("done", "");
+  one.join();
+}
+
 TEST(Mesh, AStrangerIsPassedOver) {
   World world(2);
   std::thread one([&] {

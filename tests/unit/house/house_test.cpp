@@ -51,7 +51,9 @@ std::string folder_of(const std::string& path) {
 
 // "engine/comm/mpi" of a backend's, device's or workload's own folder; else empty.
 std::string inner_folder_of(const std::string& path) {
-  if (path.starts_with("engine/comm/bootstrap/")) return "";  // for all backends
+  for (const char* shared : {"engine/comm/bootstrap/", "engine/comm/staged/"}) {
+    if (path.starts_with(shared)) return "";  // for all backends, around any of them
+  }
   for (const char* parent : {"engine/comm/", "engine/device/", "workloads/"}) {
     if (!path.starts_with(parent)) continue;
     const auto end = path.find('/', std::string(parent).size());

@@ -1,0 +1,80 @@
+// Gradients in the memory of a GPU, sums on the host: copied out, reduced by a backend that knows
+// host memory only, copied back.
+//
+//   to_host  lane: piece 0 | piece 1 | piece 2 |
+//   lane         :         | sum 0   | sum 1   | sum 2   |
+//   to_device lane:                  | piece 0 | piece 1 | piece 2
+//
+// Pieces are of kPieceBytes, so that copies and sums of one bucket overlap.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "engine/comm/communicator.h"
+
+namespace paceline {
+
+// What the device layer offers for one replica's GPU. The copies block and may be called from any
+// thread.
+struct DeviceCopies {
+  std::function<void(void* host, const void* device, std::size_t bytes)> to_host;
+  std::function<void(void* device, const void* host, std::size_t bytes)> to_device;
+  // Host memory that such copies are fast with.
+  std::function<Memory(std::size_t bytes)> pinned;
+  // Makes host memory that a backend owns such memory, until what it returns is destroyed. May be
+  // empty.
+  std::function<Memory(void* data, std::size_t bytes)> pin = {};
+};
+
+class StagedCommunicator final : public Communicator {
+ public:
+  static constexpr std::size_t kPieceBytes = std::size_t{2} << 20;
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // staged at once
+
+  // `base` outlives this.
+  StagedCommunicator(Communicator& base, DeviceCopies copies);
+
+  int rank() const override { return base_.rank(); }
+  int size() const override { return base_.size(); }
+  // Gradients stay in the device's memory; the backend's best memory, if it has any, is where they
+  // are staged.
+  Memory allocate(std::size_t bytes) override;
+  bool reduces(MemoryKind kind) const override { return kind == MemoryKind::device; }
+  // `lane` is a host thread's, or inline: a stream's own functions may not copy.
+  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                  std::string_view label) override;
+  void broadcast(void* data, std::size_t bytes, int root) override {
+    base_.broadcast(data, bytes, root);
+  }
+  void all_gather(const void* mine, std::size_t bytes, void* all) override {
+    base_.all_gather(mine, bytes, all);
+  }
+  void barrier() override { base_.barrier(); }
+  void throw_if_ended() override { base_.throw_if_ended(); }
+  void begin_wait(std::string_view label) noexcept override { base_.begin_wait(label); }
+  void end_wait() noexcept override { base_.end_wait(); }
+  void abort(std::string_view why) noexcept override { base_.abort(why); }
+
+ private:
+  void reduce_staged(std::byte* data, std::size_t count, DType type, Lane& lane,
+                     std::string_view label);
+  void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) noexcept;
+  void copy_back(std::byte* device, const std::byte* host, std::size_t bytes) noexcept;
+  template <typename Copy>
+  void guarded(const Copy& copy) noexcept;
+  void rethrow();
+
+  Communicator& base_;
+  DeviceCopies copies_;
+  Memory buffer_, pinned_;  // the pin is undone before what it pins goes
+  std::vector<Marker> copied_;
+  std::mutex mutex_;
+  std::exception_ptr error_;  // the first of a copy
+  ThreadLane to_host_, to_device_;
+};
+
+}  // namespace paceline
