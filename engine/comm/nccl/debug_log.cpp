@@ -20,8 +20,8 @@ namespace {
 constexpr std::array kVariables = {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"};
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // thousands of ranks
 
-// "NET/IB/0/GDRDMA" is "NET/IB/GDRDMA": which of several adapters does not matter here. Nor do a
-// rank behind "indirect" and what follows a number.
+// "NET/IB/0/GDRDMA" and "NET/IB/1(3)/GDRDMA" are "NET/IB/GDRDMA": which of several adapters, and
+// through whose, does not matter here.
 std::string kind_of(std::string_view transport) {
   std::vector<std::string> kept;
   for (const std::string& part : split(transport, '/')) {
@@ -83,7 +83,7 @@ std::string transports_in(std::string_view log) {
     const std::size_t via = line.find(" via ");
     if (via == std::string::npos || line.find("Channel ") == std::string::npos) continue;
     const std::string_view rest = std::string_view(line).substr(via + 5);
-    ++counts[kind_of(rest.substr(0, rest.find_first_of(" (")))];
+    ++counts[kind_of(rest.substr(0, rest.find(' ')))];
   }
   std::vector<std::string> parts;
   for (const auto& [kind, count] : counts) {

@@ -1,0 +1,235 @@
+// The nccl backend over tests/support/fake_nccl, replicas as threads of one process: what goes
+// wrong and what is said of it. Worlds of processes are in tests/conformance/comm.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "engine/comm/nccl/debug_log.h"
+#include "engine/comm/stack.h"
+#include "engine/comm/table.h"
+#include "engine/core/error.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/fake_stream.h"
+#include "tests/support/scratch.h"
+
+namespace paceline {
+namespace {
+
+class Nccl : public testing::Test {
+ protected:
+  Nccl() {
+    set("PACELINE_CUDA_LIBS", FAKE_NCCL);
+    set("FAKE_NCCL_FOLDER", scratch_.path().c_str());
+    gpus_.select = [this](int replica) { selected_.push_back(replica); };
+    gpus_.clear = [](void* data, std::size_t bytes) { std::memset(data, 0, bytes); };
+  }
+  ~Nccl() override {
+    EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "misuse"));
+    for (const char* name :
+         {"PACELINE_CUDA_LIBS", "FAKE_NCCL_FOLDER", "FAKE_NCCL_VERSION", "FAKE_NCCL_STALL",
+          "FAKE_NCCL_FAIL", "NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS"}) {
+      unsetenv(name);
+    }
+  }
+
+  static void set(const char* name, const char* value) { setenv(name, value, 1); }
+
+  Membership replicas(int count, const Deadlines& deadlines = {20, 60}) {
+    gpus_.gpus.clear();
+    for (int i = 0; i < count; ++i) {
+      gpus_.gpus.push_back({i, "0000:0" + std::to_string(i) + ":00.0", "", "NVIDIA H200"});
+    }
+    Membership membership;
+    membership.replicas_here = count;
+    membership.deadlines = deadlines;
+    membership.gpus = &gpus_;
+    return membership;
+  }
+
+  static std::unique_ptr<Backend> backend(const std::string& stack = "mirrored") {
+    return make_backend(stack, backend_table(), wrapper_table(), MemoryKind::device);
+  }
+
+  // `body` on a thread for each communicator.
+  static void on_every(std::vector<std::unique_ptr<Communicator>>& communicators,
+                       const std::function<void(Communicator&)>& body) {
+    std::vector<std::thread> threads;
+    for (auto& communicator : communicators) {
+      threads.emplace_back([&] { body(*communicator); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  // One sum on a stream, waited for as the trainer does.
+  static float sum_of(Communicator& communicator, float value, const char* label = "step 1") {
+    StreamLane stream;
+    std::vector<float> data(1000, value);
+    communicator.all_reduce(data.data(), data.size(), DType::f32, stream, label);
+    {
+      const StreamWait wait(communicator, label);
+      stream.drain();
+    }
+    communicator.throw_if_ended();
+    return data.back();
+  }
+
+  Scratch scratch_;
+  ReplicaGpus gpus_;
+  std::vector<int> selected_;
+};
+
+TEST_F(Nccl, IsWhatMirroredIsOnGpus) {
+  const auto nccl = backend();
+  EXPECT_EQ(nccl->name(), "nccl");
+  EXPECT_EQ(backend("mirrored/nccl")->name(), "nccl");
+  EXPECT_EQ(backend("mirrored/gloo+bf16")->name(), "mirrored/gloo+bf16");
+  EXPECT_EQ(make_backend("mirrored", backend_table(), wrapper_table())->name(), "mirrored");
+  auto communicators = nccl->connect(replicas(3));
+  EXPECT_EQ(selected_, (std::vector<int>{0, 1, 2}));
+  on_every(communicators, [](Communicator& all) {
+    EXPECT_TRUE(all.reduces(MemoryKind::device));
+    EXPECT_FALSE(all.reduces(MemoryKind::host));
+    EXPECT_EQ(sum_of(all, static_cast<float>(1 + all.rank())), 6.0F);
+  });
+}
+
+TEST_F(Nccl, SaysWhatIsInUse) {
+  const auto nccl = backend();
+  auto communicators = nccl->connect(replicas(2));
+  const std::string description = nccl->description();
+  for (const char* part :
+       {"NCCL 2.", "libnccl.so.2", "2 GPUs of 1 node,", "transports SHM/direct/direct x2"}) {
+    EXPECT_NE(description.find(part), std::string::npos) << description;
+  }
+  // A user's own log stays theirs.
+  set("NCCL_DEBUG", "WARN");
+  const auto other = backend();
+  auto more = other->connect(replicas(2));
+  EXPECT_NE(other->description().find("the log that NCCL_DEBUG asks for"), std::string::npos);
+}
+
+TEST_F(Nccl, ItsMemoryIsZeroedAndOutlivesNoMisuse) {
+  const auto nccl = backend();
+  auto communicators = nccl->connect(replicas(2));
+  on_every(communicators, [](Communicator& all) {
+    const Memory memory = all.allocate(100000);
+    ASSERT_EQ(memory.kind(), MemoryKind::device);
+    ASSERT_EQ(memory.bytes(), 100000U);
+    for (std::size_t i = 0; i < memory.bytes(); ++i) ASSERT_EQ(memory.data()[i], std::byte{0});
+  });
+}
+
+TEST_F(Nccl, RefusesWhatItCannotServe) {
+  Membership on_host = replicas(2);
+  on_host.gpus = nullptr;
+  EXPECT_NE(backend()->serves(on_host).because().find("choose --device cuda"), std::string::npos);
+  EXPECT_TRUE(backend()->serves(replicas(2)));
+
+  set("FAKE_NCCL_VERSION", "21403");
+  const std::string old = backend()->serves(replicas(2)).because();
+  EXPECT_NE(old.find("NCCL 2.14.3 is too old: NCCL 2.19.0 is needed"), std::string::npos) << old;
+  EXPECT_NE(old.find("PACELINE_CUDA_LIBS"), std::string::npos) << old;
+}
+
+TEST_F(Nccl, TwoReplicasOnOneCardAreRefusedBeforeNcclSeesThem) {
+  Membership membership = replicas(3);
+  gpus_.gpus[2].pci = gpus_.gpus[0].pci;
+  expect_error(ErrorKind::usage, {"ranks 0 and 2 have the same GPU 0000:00:00.0"},
+               [&] { backend()->connect(membership); });
+  EXPECT_TRUE(selected_.empty());
+}
+
+TEST_F(Nccl, AWrapperThatCastsOnTheHostIsRefused) {
+  expect_error(ErrorKind::usage, {"nccl+bf16 cannot cast in the memory of GPUs"},
+               [&] { backend("mirrored+bf16")->connect(replicas(2)); });
+}
+
+TEST_F(Nccl, ALaneOfTheHostIsRefused) {
+  const auto nccl = backend();
+  auto communicators = nccl->connect(replicas(2));
+  InlineLane lane;
+  std::vector<float> data(10);
+  expect_error(ErrorKind::usage, {"choose --device cuda", "bucket 0"}, [&] {
+    communicators[0]->all_reduce(data.data(), 10, DType::f32, lane, "bucket 0");
+  });
+}
+
+TEST_F(Nccl, JoiningEndsAtTheDeadlineWithTheCure) {
+  set("FAKE_NCCL_STALL", "1");
+  expect_error(ErrorKind::stall,
+               {"rank 0: NCCL did not connect 2 ranks within", "NCCL_SOCKET_IFNAME", "firewall",
+                "NCCL_DEBUG=INFO"},
+               [&] {
+                 backend()->connect(replicas(2, {0.1, 0.4}));
+               });
+}
+
+TEST_F(Nccl, AnErrorThatNcclFindsEndsTheWaits) {
+  set("FAKE_NCCL_FAIL", "1:2");
+  const auto nccl = backend();
+  auto communicators = nccl->connect(replicas(2));
+  on_every(communicators, [](Communicator& all) {
+    EXPECT_EQ(sum_of(all, 1.0F), 2.0F);
+    expect_error(ErrorKind::peer_lost,
+                 {"rank 1: NCCL: remote process exited or there was a network error",
+                  "Connection closed by remote peer"},
+                 [&] { sum_of(all, 1.0F); });
+    expect_error(ErrorKind::peer_lost, {"remote process"}, [&] { sum_of(all, 1.0F); });
+  });
+}
+
+TEST_F(Nccl, ARankThatDoesNotComeIsNamedAtTheDeadline) {
+  const auto nccl = backend();
+  auto communicators = nccl->connect(replicas(3, {0.1, 0.5}));
+  on_every(communicators, [](Communicator& all) {
+    sum_of(all, 1.0F);
+    if (all.rank() == 1) return;
+    expect_error(ErrorKind::stall, {"rank 1 did not come within", "step 2"},
+                 [&] { sum_of(all, 1.0F, "step 2"); });
+  });
+}
+
+TEST_F(Nccl, AnAbortEndsTheWaitsOfTheWholeTask) {
+  const auto nccl = backend();
+  auto communicators = nccl->connect(replicas(2));
+  on_every(communicators, [](Communicator& all) {
+    if (all.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      return all.abort("rank 1: out of memory");
+    }
+    expect_error(ErrorKind::peer_lost, {"rank 1: out of memory"}, [&] { sum_of(all, 1.0F); });
+    expect_error(ErrorKind::peer_lost, {"rank 1"}, [&] { all.barrier(); });
+  });
+}
+
+TEST(NcclLog, TransportsAreCountedWithoutWhichAdapter) {
+  EXPECT_EQ(nccl::transports_in(
+                "n1:7:9 [0] NCCL INFO Using network IB\n"
+                "n1:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read\n"
+                "n1:7:9 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[1] via P2P/CUMEM/read\n"
+                "n1:7:9 [0] NCCL INFO Channel 00/0 : 3[3] -> 4[0] [receive] via NET/IB/3/GDRDMA\n"
+                "n1:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 5[1] [send] via NET/IB/1(3)/GDRDMA\n"
+                "n1:7:9 [0] NCCL INFO Channel 02/0 : 0[0] -> 5[1] [send] via NET/Socket/0\n"
+                "n1:7:9 [0] NCCL INFO NVLS comm 0x5 headRank 0 nHeads 8 nvlsRanks 8\n"
+                "n1:7:9 [0] NCCL INFO Connected all rings\n"),
+            "NET/IB/GDRDMA x2, NET/Socket x1, NVLS, P2P/CUMEM/read x2");
+  EXPECT_EQ(nccl::transports_in("nothing of the kind"), "");
+}
+
+TEST(NcclBackend, WithoutTheLibraryItSaysWhereItWouldLook) {
+  Membership membership;
+  const auto nccl = make_backend("nccl", backend_table(), wrapper_table());
+  // Where the toolkit that this was built with has one, that it needs a GPU.
+  const std::string why = nccl->serves(membership).because();
+  EXPECT_TRUE(why.find("PACELINE_CUDA_LIBS") != std::string::npos ||
+              why.find("--device cuda") != std::string::npos)
+      << why;
+}
+
+}  // namespace
+}  // namespace paceline
