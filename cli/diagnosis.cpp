@@ -120,6 +120,7 @@ std::string text_of(const Name& name, std::string_view kind, const std::vector<S
   for (const Service& service : asked) {
     if (service.kind != kind || service.name != name.name) continue;
     if (service.serves) return service.description;
+    if (service.absent) return "not here: " + service.description;
     // Backends of one process do not serve under mpirun or srun, and need not.
     if (name.tasks == "node") return "not under this launcher: " + service.description;
     diagnosis.problems.push_back(

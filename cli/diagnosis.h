@@ -35,6 +35,7 @@ struct Service {
   std::string kind, name;
   bool serves = true;
   std::string description;  // or why it does not serve
+  bool absent = false;      // it is not in this machine, which is no fault of it
 };
 std::vector<Service> services(const Place& place);
 

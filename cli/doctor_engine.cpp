@@ -1,4 +1,5 @@
 #include "cli/diagnosis.h"
+#include "cli/gpus.h"
 #include "engine/comm/table.h"
 #include "engine/core/error.h"
 #include "engine/device/table.h"
@@ -18,6 +19,16 @@ Service ask_backend(const Factory<BackendFactory>& row, const Place& place) {
 // A device need not compute in every precision.
 Service ask_device(const Factory<DeviceFactory>& row) {
   Service service{"device", row.name, false, ""};
+  if (const auto driver = driver_of(row.name)) {
+    std::string why;
+    const std::vector<VisibleGpu> gpus = driver->visible(why);
+    if (gpus.empty()) return {"device", row.name, false, why, true};
+    for (const VisibleGpu& gpu : gpus) {
+      if (const Support support = driver->runs_on(gpu); !support) {
+        return {"device", row.name, false, support.because()};
+      }
+    }
+  }
   for (const char* precision : {"fp64", "fp32"}) {
     try {
       DeviceOptions options;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/gpus.h"
 #include "cli/input_setup.h"
 #include "cli/run.h"
 #include "cli/version.h"
@@ -32,12 +33,15 @@ void set_default(Point& parameters, std::string_view name, Value value) {
   if (!parameters.find(name)) parameters.set(name, std::move(value));
 }
 
-std::string default_backend(std::int64_t gpus) {
+std::string default_backend(std::int64_t gpus, const std::string& device) {
   if (gpus == 1) return "self";
   const auto& backends = known_names().backends;
-  const bool mpi = std::any_of(backends.begin(), backends.end(),
-                               [](const Name& n) { return n.name == "mpi" && n.built; });
-  return mpi ? "mpi" : "mirrored";
+  const auto built = [&](std::string_view name) {
+    return std::any_of(backends.begin(), backends.end(),
+                       [&](const Name& n) { return n.name == name && n.built; });
+  };
+  if (is_gpu_device(device) && built("nccl")) return "nccl";
+  return built("mpi") ? "mpi" : "mirrored";
 }
 
 void check_built(const char* kind, const std::string& name) {
@@ -65,8 +69,8 @@ void default_place(Point& p) {
   set_default(p, "gpus", std::int64_t{1});
   set_default(p, "nodes", std::int64_t{1});
   const std::int64_t gpus = *p.integer("gpus");
-  set_default(p, "backend", default_backend(gpus));
   set_default(p, "device", std::string("cpu"));
+  set_default(p, "backend", default_backend(gpus, *p.text("device")));
   check_built("backend", *p.text("backend"));
   check_built("device", *p.text("device"));
   const std::string device = *p.text("device");
@@ -80,6 +84,21 @@ void default_place(Point& p) {
   const Layout layout = layout_of(p);
   p.erase("cpus_per_replica");
   p.set("cpus_per_task", std::int64_t{layout.cpus_per_task});
+}
+
+// What only devices of GPUs know.
+void default_gpu(Point& p) {
+  if (is_gpu_device(*p.text("device"))) {
+    set_default(p, "graph", true);
+    set_default(p, "deterministic", false);
+    return;
+  }
+  for (const char* name : {"graph", "deterministic"}) {
+    if (!p.find(name)) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is for GPUs, and the device is {}", name, *p.text("device")), "",
+                fmt::format("leave {} out, or give --device cuda", name));
+  }
 }
 
 void default_batch(Point& p, const Workload& workload) {
@@ -174,6 +193,7 @@ Point resolve_parameters(const Workload& workload, const Point& given) {
   network_of(workload, p);  // refuses a variant that there is not
   default_statistics(p, workload);
   default_place(p);
+  default_gpu(p);
   default_batch(p, workload);
   default_training(p);
   const ThreadPlan threads = threads_of(p, layout_of(p));
@@ -190,8 +210,13 @@ ThreadPlan threads_of(const Point& p, const Layout& layout) {
     const auto value = p.integer(name);
     return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
   };
-  return plan_threads(layout.cpus_per_replica,
-                      {asked("compute_threads"), asked("input_threads"), asked("comm_threads")});
+  ThreadRequest request{asked("compute_threads"), asked("input_threads"), asked("comm_threads")};
+  // One thread queues what a GPU computes; the others can only prepare its batches.
+  if (is_gpu_device(p.text("device").value_or("cpu")) && !request.compute && !request.input) {
+    request.compute = 1;
+    request.input = std::max(0, layout.cpus_per_replica - 1 - request.comm.value_or(0));
+  }
+  return plan_threads(layout.cpus_per_replica, request);
 }
 
 Point resolve_place(const Point& given) {
@@ -202,7 +227,7 @@ Point resolve_place(const Point& given) {
 }
 
 Gathering gathering_of(const Point& parameters) {
-  return {*parameters.text("backend"), layout_of(parameters),
+  return {*parameters.text("backend"), *parameters.text("device"), layout_of(parameters),
           std::get<bool>(*parameters.find("oversubscribe"))};
 }
 

@@ -222,7 +222,9 @@ class Run {
     for (const CpuSet& cpus : cpus_) {
       session.input_cpus.push_back(part_of(cpus, threads_.compute, threads_.input));
     }
-    session.make_device = [this](int index) { return make_device(index); };
+    session.make_device = [this, &world](int index) {
+      return make_device(index, world.gpus().index_of(index));
+    };
     session.note = [](const std::string& line) { log::debug("{}", line); };
     session.tell = [](const std::string& line) { log::info("{}", line); };
     if (!request_.quiet) {
@@ -235,7 +237,7 @@ class Run {
     return run_session(session, world.communicators());
   }
 
-  std::unique_ptr<Device> make_device(int index) const {
+  std::unique_ptr<Device> make_device(int index, int gpu) const {
     const CpuSet& cpus = cpus_[static_cast<std::size_t>(index)];
     DeviceOptions options;
     options.precision = *request_.parameters.text("precision");
@@ -243,7 +245,16 @@ class Run {
     options.cpus = part_of(cpus, 0, threads_.compute);
     options.comm_threads = threads_.comm;
     options.comm_cpus = part_of(cpus, threads_.compute + threads_.input, threads_.comm);
+    options.gpu = gpu;
+    options.graphs = flag_of("graph", true);
+    options.deterministic = flag_of("deterministic", false);
+    options.choices_file = choices_file(environment_of_process());
     return factory_of(device_table(), *request_.parameters.text("device"))(options);
+  }
+
+  bool flag_of(std::string_view name, bool otherwise) const {
+    const auto value = request_.parameters.find(name);
+    return value ? std::get<bool>(*value) : otherwise;
   }
 
   void print_progress(const Progress& progress) const {

@@ -120,6 +120,7 @@ Quarters find_quarters(const Gathering& gathering, const Place& place) {
 
 // Members are destroyed from the last to the first: who talks before whom it talks through.
 struct World::Parts {
+  ChosenGpus gpus;
   std::unique_ptr<StoreServer> server;  // where this rank hosts it
   std::unique_ptr<StoreClient> client;
   std::unique_ptr<Control> control;
@@ -157,7 +158,10 @@ World::World(const Gathering& gathering, const Place& place, const Quarters& qua
   membership.last_words = [place](const Error& error) {
     leave_last_words(environment_of_process(), place, error);
   };
-  parts_->backend = make_backend(gathering.backend, backend_table(), wrapper_table());
+  parts_->gpus = ChosenGpus(gathering.device, gathering.backend, place, membership.replicas_here);
+  membership.gpus = parts_->gpus.replicas();
+  parts_->backend = make_backend(gathering.backend, backend_table(), wrapper_table(),
+                                 membership.gpus ? MemoryKind::device : MemoryKind::host);
   if (const Support support = parts_->backend->serves(membership); !support) {
     throw Error(ErrorKind::usage, fmt::format("backend {} cannot serve: {}",
                                               parts_->backend->name(), support.because()));
@@ -166,6 +170,7 @@ World::World(const Gathering& gathering, const Place& place, const Quarters& qua
   if (place.size > 1 && (needs_store(gathering) || store_is_known)) {
     parts_->join_store(place, membership.deadlines);
     membership.store = parts_->client.get();
+    membership.control = parts_->control.get();
   }
   auto communicators = parts_->backend->connect(membership);
   std::lock_guard lock(parts_->mutex);
@@ -185,6 +190,10 @@ std::vector<std::unique_ptr<Communicator>>& World::communicators() {
 
 Backend& World::backend() {
   return *parts_->backend;
+}
+
+const ChosenGpus& World::gpus() const {
+  return parts_->gpus;
 }
 
 std::string World::description() const {

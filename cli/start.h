@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/gpus.h"
 #include "engine/comm/backend.h"
 #include "engine/launch/topology.h"
 #include "results/layout.h"
@@ -15,6 +16,7 @@ namespace paceline {
 // What the ranks are of: enough to start them and to let them meet.
 struct Gathering {
   std::string backend;  // a stack
+  std::string device = "cpu";
   Layout layout;
   bool oversubscribe = false;
 };
@@ -50,6 +52,7 @@ class World {
 
   std::vector<std::unique_ptr<Communicator>>& communicators();  // of this process's replicas
   Backend& backend();
+  const ChosenGpus& gpus() const;
   std::string description() const;  // what is really in use
 
   // Tells the other ranks why this one ends.

@@ -114,8 +114,10 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
     std::string help(parameter.help);
     if (!parameter.values.empty()) help += " [" + std::string(parameter.values) + "]";
     std::string& text = options->parameters[std::string(parameter.name)];
-    const bool is_switch = parameter.kind == ValueKind::boolean;  // --overlap, --overlap=false
-    CLI::Option* option = is_switch ? verb->add_flag(flag_of(parameter.name) + "{true}", text, help)
+    const bool is_switch = parameter.kind == ValueKind::boolean;  // --overlap, --no-overlap
+    const std::string flag = flag_of(parameter.name);
+    const std::string both = flag + "{true},--no-" + flag.substr(2) + "{false}";
+    CLI::Option* option = is_switch ? verb->add_flag(both, text, help)
                                     : verb->add_option(flag_of(parameter.name), text, help);
     option->group("Parameters (sweep axes)");
   }

@@ -4,6 +4,8 @@
 # paceline_test(unit.results.record SOURCES record_test.cpp LINKS results [LABELS unit])
 # paceline_register(backend mpi FACTORY make_mpi_backend LIBRARY comm_mpi
 #                   [ABOUT "..."] [TASKS replica|node] [MPIRUN] [INSIDE])
+# paceline_register(driver cuda FACTORY make_cuda_driver LIBRARY device_cuda)
+#   Beside the device of that name: which GPUs this process sees.
 # paceline_register(backend mpi ABSENT "MPI was not found" ...)
 #   Puts the name of a backend, wrapper, device or workload into the generated factory table and
 #   into names.json. TASKS: a task of this backend holds one replica, or all of a node. MPIRUN: its
@@ -68,6 +70,14 @@ function(paceline_test name)
   endif()
 endfunction()
 
+# paceline_gpu_test(gpu.cuda COMMAND test_conformance_cuda --gtest_filter=Card/*)
+#   On a card; elsewhere it is skipped and says why.
+function(paceline_gpu_test name)
+  add_test(NAME ${name} ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS gpu TIMEOUT 300
+    SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+endfunction()
+
 function(paceline_register kind name)
   cmake_parse_arguments(ARG "MPIRUN;INSIDE" "FACTORY;LIBRARY;ABSENT;ABOUT;TASKS" "" ${ARGN})
   if(NOT PACELINE_ENGINE)
@@ -112,7 +122,7 @@ function(paceline_write_tables)
   if(NOT PACELINE_ENGINE)
     return()
   endif()
-  foreach(kind backend wrapper device workload)
+  foreach(kind backend wrapper device driver workload)
     set(declarations "")
     set(rows "")
     get_property(factories GLOBAL PROPERTY paceline_${kind}_factories)

@@ -62,6 +62,10 @@ class Lane {
   // Blocks until `marker`, which belongs to this lane, is reached.
   virtual void wait_for(Marker marker) const = 0;
 
+  // Seconds between two markers of a lane that keeps time, both reached.
+  virtual bool keeps_time() const { return false; }
+  virtual double seconds_between(Marker, Marker) const { return 0; }
+
   // The stream of a GPU's lane, for libraries that queue on it themselves; null: this is none.
   virtual void* native() { return nullptr; }
 };

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +27,11 @@ struct DeviceOptions {
   std::vector<int> cpus;  // to bind them to, one each; empty: leave them
   int comm_threads = 0;   // 1: the communication lane is a thread of its own
   std::vector<int> comm_cpus;
+  // Of a device of GPUs:
+  int gpu = 0;                              // index among the visible ones
+  bool graphs = true;                       // parts of a step are captured once and queued as one
+  bool deterministic = false;               // the same bits in every run, at a cost
+  std::filesystem::path choices_file = {};  // where measured choices of algorithms are kept
 };
 
 // A staging slot: what one replica sees in one step. Pointers stay valid until the step is done.
@@ -60,8 +66,14 @@ class Program {
  public:
   virtual ~Program() = default;
 
-  // Queue on the compute lane. `forward` in evaluate mode applies no dropout and saves nothing.
-  virtual void forward(const Batch& batch, Mode mode) = 0;
+  // Queue on the compute lane. `load` hands over the batch of the next forward; `forward` in
+  // evaluate mode applies no dropout and saves nothing.
+  virtual void load(const Batch& batch) = 0;
+  virtual void forward(Mode mode) = 0;
+  void forward(const Batch& batch, Mode mode) {
+    load(batch);
+    forward(mode);
+  }
   // Operations `from` to `to`, both included, of the last forward once more: for timing one by
   // itself. Sums count again; an input that later operations wrote over has other values.
   virtual void repeat_forward(int from, int to) = 0;
@@ -70,7 +82,7 @@ class Program {
   // The optimizer over elements [begin, end) of the arenas.
   virtual void update(const UpdateRule& rule, std::size_t begin, std::size_t end) = 0;
 
-  // Returns once the last forward's batch may be written over.
+  // Returns once the batch loaded last may be written over; host devices read it in forward.
   virtual void wait_for_input() {}
   // Waits for the compute lane.
   virtual LossSums take_sums() = 0;
@@ -115,8 +127,13 @@ class Device {
   virtual Memory allocate(std::size_t bytes) = 0;
   // Host memory that batches are best handed over in.
   virtual Memory allocate_staging(std::size_t bytes) { return host_memory(bytes); }
-  // Between its memory and the host's, at once; from any thread.
-  virtual void copy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  // At once; from any thread.
+  virtual void copy_to_host(void* host, const void* from, std::size_t bytes) {
+    std::memcpy(host, from, bytes);
+  }
+  virtual void copy_to_device(void* to, const void* host, std::size_t bytes) {
+    std::memcpy(to, host, bytes);
+  }
   virtual Probe probe() = 0;  // takes about 30 ms
   virtual Lane& compute_lane() = 0;
   virtual Lane& copy_lane() = 0;

@@ -39,11 +39,10 @@ HostProgram<T>::HostProgram(const Plan& plan, std::byte* gradients)
 }
 
 template <typename T>
-void HostProgram<T>::forward(const Batch& batch, Mode mode) {
-  batch_ = batch;
+void HostProgram<T>::forward(Mode mode) {
   mode_ = mode;
   repeat_forward(0, static_cast<int>(plan_.operations.size()) - 1);
-  sums_.samples += batch.samples;
+  sums_.samples += batch_.samples;
 }
 
 template <typename T>

@@ -17,7 +17,9 @@ class HostProgram : public Program {
   // `plan` and `gradients` outlive the program.
   HostProgram(const Plan& plan, std::byte* gradients);
 
-  void forward(const Batch& batch, Mode mode) override;
+  using Program::forward;
+  void load(const Batch& batch) override { batch_ = batch; }
+  void forward(Mode mode) override;
   void repeat_forward(int from, int to) override;
   void backward(int from, int to) override;
   void update(const UpdateRule& rule, std::size_t begin, std::size_t end) override;

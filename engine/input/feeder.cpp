@@ -31,7 +31,8 @@ Feeder::Feeder(const Dataset& dataset, const StreamSpec& stream, const Setup& se
       inline_hand_(*this) {
   for (Slot& slot : slots_) {
     slot.batch.image_type = dataset.image_type;
-    slot.batch.images.assign(setup.batch * dataset.sample_bytes(), 0);
+    slot.images = setup.allocate(setup.batch * dataset.sample_bytes());
+    slot.batch.images = {reinterpret_cast<std::uint8_t*>(slot.images.data()), slot.images.bytes()};
     slot.batch.labels.assign(setup.batch, 0);
     slot.batch.positions.assign(setup.batch, 0);
   }

@@ -7,19 +7,22 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
+#include "engine/core/memory.h"
 #include "engine/input/dataset.h"
 #include "engine/input/stream.h"
 
 namespace paceline {
 
 struct StagedBatch {
-  std::vector<std::uint8_t> images;  // room for a whole batch
-  DType image_type = DType::u8;      // as Dataset has it
+  std::span<std::uint8_t> images;  // room for a whole batch
+  DType image_type = DType::u8;    // as Dataset has it
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> positions;
   std::size_t samples = 0, global_samples = 0;
@@ -34,6 +37,8 @@ class Feeder {
     std::size_t first_step = 0, steps = 0;
     int threads = 0;        // 0: prepared by next() itself
     std::vector<int> cpus;  // for the threads
+    // Of the slots, in what memory a device copies from best.
+    std::function<Memory(std::size_t bytes)> allocate = host_memory;
     // A synthetic set is staged once a slot and then used again, so that a run without input cost
     // can be measured.
     bool repeat_synthetic = true;
@@ -55,6 +60,7 @@ class Feeder {
  private:
   enum class State { empty, filled };
   struct Slot {
+    Memory images;
     StagedBatch batch;
     State state = State::empty;
     bool staged_once = false;

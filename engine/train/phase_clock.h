@@ -1,12 +1,18 @@
 // Where the time of a step went, on one rank: the step is cut into phases that follow each other
 // without gaps, so that they sum to it.
+//
+// A device that computes on the thread that queues is timed by the clock. One that computes beside
+// it is timed by markers on its compute lane, which are read some steps later, when they are
+// reached.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <deque>
+#include <utility>
 #include <vector>
 
-#include "engine/core/clock.h"
+#include "engine/core/lane.h"
 
 namespace paceline {
 
@@ -24,30 +30,30 @@ struct StepTimes {
 
 class PhaseClock {
  public:
-  // Room for this many steps, so that noting one never allocates.
-  explicit PhaseClock(std::size_t steps) { steps_.reserve(steps); }
+  // Room for this many steps, so that noting one never allocates. `lane` outlives the clock.
+  PhaseClock(std::size_t steps, Lane& lane);
 
-  void begin_step() {
-    start_ = last_ = now_seconds();
-    current_ = StepTimes{};
-  }
+  void begin_step();
   // The time since the last call belongs to `phase`.
-  void end(Phase phase) {
-    const double now = now_seconds();
-    current_.seconds[static_cast<std::size_t>(phase)] += static_cast<float>(now - last_);
-    last_ = now;
-  }
-  void end_step() {
-    end(Phase::other);
-    current_.total = static_cast<float>(last_ - start_);
-    steps_.push_back(current_);
-  }
+  void end(Phase phase);
+  void end_step();
 
-  const std::vector<StepTimes>& steps() const { return steps_; }
+  // Of all steps; waits for the lane.
+  const std::vector<StepTimes>& steps();
 
  private:
+  // A step whose markers may not be reached yet.
+  struct Pending {
+    Marker begin;
+    std::vector<std::pair<Phase, Marker>> ends;
+  };
+  void note(const Pending& pending);
+
+  Lane& lane_;
+  bool by_markers_;
   double start_ = 0, last_ = 0;
   StepTimes current_;
+  std::deque<Pending> pending_;
   std::vector<StepTimes> steps_;
 };
 

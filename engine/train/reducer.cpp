@@ -11,6 +11,8 @@ namespace paceline {
 
 namespace {
 
+constexpr std::size_t kSpellsAhead = 2;  // steps whose end the host does not wait for
+
 std::size_t elements_of(double megabytes, DType real) {
   return static_cast<std::size_t>(megabytes * 1048576.0) / size_of(real);
 }
@@ -61,17 +63,36 @@ Reducer::Reducer(std::vector<Bucket> buckets, DType real, std::byte* gradients,
 
 void Reducer::start(std::size_t index) {
   const Bucket& bucket = buckets_[index];
+  const bool timed = comm_.keeps_time();
   comm_.after(compute_.mark());
-  comm_.submit([this] { started_ = now_seconds(); });
+  const Marker begin = timed ? comm_.mark() : Marker{};
+  if (!timed) comm_.submit([this] { started_ = now_seconds(); });
   communicator_.all_reduce(gradients_ + bucket.begin * size_of(real_), bucket.end - bucket.begin,
                            real_, comm_, bucket.label);
-  comm_.submit([this] { busy_seconds_ += now_seconds() - started_; });
+  if (!timed) comm_.submit([this] { busy_seconds_ += now_seconds() - started_; });
   done_[index] = comm_.mark();
+  if (!timed) return;
+  spells_.push_back({begin, done_[index]});
+  note_spells(kSpellsAhead * buckets_.size());
+}
+
+// All but the last `keep`, as far as they are reached.
+void Reducer::note_spells(std::size_t keep) {
+  while (spells_.size() > keep && comm_.reached(spells_.front().end)) {
+    busy_seconds_ += comm_.seconds_between(spells_.front().begin, spells_.front().end);
+    spells_.pop_front();
+  }
+}
+
+double Reducer::busy_seconds() {
+  if (comm_.keeps_time()) comm_.drain();
+  note_spells(0);
+  return busy_seconds_;
 }
 
 void Reducer::finish(std::size_t index) {
   compute_.after(done_[index]);
-  if (compute_.is_inline() && index + 1 == buckets_.size()) comm_.drain();
+  if (!comm_.native() && index + 1 == buckets_.size()) comm_.drain();
 }
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,9 @@ class Reducer {
   // communication lane threw.
   void finish(std::size_t index);
 
-  // Seconds that all-reduces took on the communication lane, hidden or not.
-  double busy_seconds() const { return busy_seconds_; }
+  // Seconds that all-reduces took on the communication lane, hidden or not. Waits for a lane that
+  // keeps time itself.
+  double busy_seconds();
 
  private:
   std::vector<Bucket> buckets_;
@@ -48,8 +50,14 @@ class Reducer {
   Lane& compute_;
   Lane& comm_;
   std::vector<Marker> done_;
-  double started_ = 0;       // written and read on the communication lane only
-  double busy_seconds_ = 0;  // the same; read after the lane is drained
+  struct Spell {
+    Marker begin, end;
+  };
+  void note_spells(std::size_t keep);
+
+  std::deque<Spell> spells_;  // of a lane that keeps time: not yet added up
+  double started_ = 0;        // written and read on the communication lane only
+  double busy_seconds_ = 0;   // the same; read after the lane is drained
 };
 
 }  // namespace paceline

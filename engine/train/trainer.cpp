@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/train/evaluation.h"
 #include "engine/train/input_outcome.h"
@@ -59,16 +60,18 @@ Trainer::Trainer(Setup setup)
       *setup_.network, config_.batch_per_replica, device.precision(),
       [&](const Operation& op) { return device.supports(op); }, &notes);
   const std::size_t bytes = plan_.arena_elements * size_of(plan_.real);
-  gradients_ = communicator_.allocate(bytes);
+  Communicator& reducing = reducing_communicator();
+  gradients_ = reducing.allocate(bytes);
   outcome_.gradients_in_backend_memory = gradients_.data() != nullptr;
   if (!gradients_.data()) gradients_ = device.allocate(bytes);
   program_ = device.compile(plan_, gradients_.data());
   memory_ = memory_use(plan_, config_.optimizer, program_->scratch_bytes());
   start_weights();
+  Lane& comm_lane = staged_ ? device.host_comm_lane() : device.comm_lane();
   reducer_ = std::make_unique<Reducer>(
       make_buckets(plan_, config_.bucket_mb, config_.last_bucket_mb), plan_.real, gradients_.data(),
-      communicator_, device.compute_lane(), device.comm_lane());
-  overlap_ = config_.overlap && !device.comm_lane().is_inline();
+      reducing, device.compute_lane(), comm_lane);
+  overlap_ = config_.overlap && !comm_lane.is_inline();
   rate_ = scaled_rate(config_);
   stream_ = stream_of(config_, setup_.data->train);
   total_steps_ = steps_in_all(config_, stream_);
@@ -78,12 +81,31 @@ Trainer::Trainer(Setup setup)
   feeding_.steps = total_steps_;
   feeding_.threads = setup_.input_threads;
   feeding_.cpus = setup_.input_cpus;
-  clock_ = std::make_unique<PhaseClock>(total_steps_);
+  feeding_.allocate = [&device](std::size_t size) { return device.allocate_staging(size); };
+  clock_ = std::make_unique<PhaseClock>(total_steps_, device.compute_lane());
   if (setup_.note) {
     for (const std::string& note : notes) setup_.note(note);
     for (const std::string& line : program_->implementations()) setup_.note(line);
   }
   if (setup_.tell) setup_.tell("memory of a replica " + memory_.text());
+}
+
+// What sums gradients where they lie: the communicator, or copies to the host and back around it.
+Communicator& Trainer::reducing_communicator() {
+  Device& device = *setup_.device;
+  if (communicator_.size() == 1 || communicator_.reduces(device.memory_kind())) {
+    return communicator_;
+  }
+  DeviceCopies copies;
+  copies.to_host = [&device](void* host, const void* from, std::size_t bytes) {
+    device.copy_to_host(host, from, bytes);
+  };
+  copies.to_device = [&device](void* to, const void* host, std::size_t bytes) {
+    device.copy_to_device(to, host, bytes);
+  };
+  copies.pinned = [&device](std::size_t bytes) { return device.allocate_staging(bytes); };
+  staged_ = std::make_unique<StagedCommunicator>(communicator_, std::move(copies));
+  return *staged_;
 }
 
 void Trainer::start_weights() {
@@ -110,7 +132,9 @@ Batch Trainer::batch_of(const StagedBatch& staged) const {
 }
 
 void Trainer::step(const Batch& batch) {
-  program_->forward(batch, Mode::train);
+  program_->load(batch);
+  clock_->end(Phase::input);
+  program_->forward(Mode::train);
   clock_->end(Phase::forward);
   backward_and_reduce();
   apply_updates();
@@ -144,8 +168,12 @@ void Trainer::apply_updates() {
 void Trainer::run_epoch(Feeder& feeder, int epoch, std::size_t steps) {
   for (std::size_t i = 0; i < steps; ++i) {
     clock_->begin_step();
+    {
+      const StreamWait wait(communicator_, "the steps before");
+      program_->wait_for_input();
+    }
+    communicator_.throw_if_ended();
     const StagedBatch& staged = feeder.next();
-    clock_->end(Phase::input);
     step(batch_of(staged));
     outcome_.samples += staged.global_samples;
     ++outcome_.steps;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/comm/communicator.h"
+#include "engine/comm/staged/staged_communicator.h"
 #include "engine/device/device.h"
 #include "engine/input/dataset.h"
 #include "engine/input/feeder.h"
@@ -53,6 +54,7 @@ class Trainer {
   void step(const Batch& batch);
 
  private:
+  Communicator& reducing_communicator();
   void start_weights();
   void run_epoch(Feeder& feeder, int epoch, std::size_t steps);
   void finish_epoch(int epoch, double seconds);
@@ -69,6 +71,7 @@ class Trainer {
   Communicator& communicator_;
   Plan plan_;
   MemoryUse memory_;
+  std::unique_ptr<StagedCommunicator> staged_;  // where the communicator knows host memory only
   Memory gradients_;
   std::unique_ptr<Program> program_;
   std::unique_ptr<Reducer> reducer_;

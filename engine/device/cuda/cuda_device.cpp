@@ -32,6 +32,8 @@ class CudaDevice final : public Device {
         compute_(*runtime_),
         copy_(*runtime_),
         comm_(*runtime_),
+        to_host_(*runtime_),
+        to_device_(*runtime_),
         host_comm_([cpu = options.comm_cpu] {
           if (cpu >= 0) bind_to(cpu);
         }) {}
@@ -49,10 +51,11 @@ class CudaDevice final : public Device {
   MemoryKind memory_kind() const override { return MemoryKind::device; }
   Memory allocate(std::size_t bytes) override { return runtime_->device_memory(bytes); }
   Memory allocate_staging(std::size_t bytes) override { return runtime_->pinned_memory(bytes); }
-  void copy(void* to, const void* from, std::size_t bytes) override {
-    const Stream stream = own_stream();
-    runtime_->copy(to, from, bytes, stream);
-    runtime_->synchronize_stream(stream);
+  void copy_to_host(void* host, const void* from, std::size_t bytes) override {
+    copy_by(to_host_, host, from, bytes);
+  }
+  void copy_to_device(void* to, const void* host, std::size_t bytes) override {
+    copy_by(to_device_, to, host, bytes);
   }
   Probe probe() override;
   Lane& compute_lane() override { return compute_; }
@@ -65,11 +68,10 @@ class CudaDevice final : public Device {
   }
 
  private:
-  // Of copies for the host, beside what the lanes do.
-  Stream own_stream() {
-    std::lock_guard lock(mutex_);
-    if (!copies_) copies_ = std::make_unique<StreamLane>(*runtime_);
-    return copies_->stream();
+  // Beside what the lanes do.
+  void copy_by(StreamLane& lane, void* to, const void* from, std::size_t bytes) {
+    runtime_->copy(to, from, bytes, lane.stream());
+    runtime_->synchronize_stream(lane.stream());
   }
   template <typename Work>
   double best_seconds(Work work);
@@ -77,10 +79,8 @@ class CudaDevice final : public Device {
   CudaDeviceOptions options_;
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<Products> products_;
-  StreamLane compute_, copy_, comm_;
+  StreamLane compute_, copy_, comm_, to_host_, to_device_;
   ThreadLane host_comm_;
-  std::mutex mutex_;
-  std::unique_ptr<StreamLane> copies_;
 };
 
 // The shortest of three, the first of which also loads what it launches.
@@ -135,9 +135,9 @@ Math math_of(std::string_view precision) {
               "", "give one of them by --precision");
 }
 
-std::unique_ptr<Device> make_cuda_device(std::unique_ptr<Runtime> runtime,
-                                         std::unique_ptr<Products> products,
-                                         const CudaDeviceOptions& options) {
+std::unique_ptr<Device> make_device_on(std::unique_ptr<Runtime> runtime,
+                                       std::unique_ptr<Products> products,
+                                       const CudaDeviceOptions& options) {
   return std::make_unique<CudaDevice>(std::move(runtime), std::move(products), options);
 }
 

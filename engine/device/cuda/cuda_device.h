@@ -18,8 +18,8 @@ struct CudaDeviceOptions {
 };
 
 // Throws what `runtime` throws.
-std::unique_ptr<Device> make_cuda_device(std::unique_ptr<Runtime> runtime,
-                                         std::unique_ptr<Products> products,
-                                         const CudaDeviceOptions& options);
+std::unique_ptr<Device> make_device_on(std::unique_ptr<Runtime> runtime,
+                                       std::unique_ptr<Products> products,
+                                       const CudaDeviceOptions& options);
 
 }  // namespace paceline::cuda

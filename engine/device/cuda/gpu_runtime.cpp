@@ -191,57 +191,81 @@ class CudaRuntime final : public Runtime {
   std::map<std::type_index, const void*> kernels_;
 };
 
-}  // namespace
+class CudaDriver final : public GpuDriver {
+ public:
+  std::vector<VisibleGpu> visible(std::string& why) const override;
+  Support runs_on(const VisibleGpu& gpu) const override;
+  void select(int index) const override { check(cudaSetDevice(index), "cudaSetDevice"); }
+  void clear(void* data, std::size_t bytes) const override {
+    check(cudaMemset(data, 0, bytes), "cudaMemset");
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
 
-std::vector<VisibleGpu> visible_gpus(std::string* why) {
+ private:
+  static VisibleGpu describe(int index);
+};
+
+std::vector<VisibleGpu> CudaDriver::visible(std::string& why) const {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {
     cudaGetLastError();
-    if (why) {
-      *why = status == cudaSuccess ? "CUDA sees no GPU"
-                                   : fmt::format("CUDA: {}", cudaGetErrorString(status));
-    }
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    why = driver == 0             ? "no NVIDIA driver is loaded here"
+          : status == cudaSuccess ? "CUDA sees no GPU"
+                                  : fmt::format("CUDA says: {}", cudaGetErrorString(status));
     return {};
   }
   std::vector<VisibleGpu> gpus;
-  for (int index = 0; index < count; ++index) {
-    cudaDeviceProp properties{};
-    check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
-    std::array<char, 32> pci{};
-    check(cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), index),
-          "cudaDeviceGetPCIBusId");
-    std::string uuid = "GPU-";
-    for (int i = 0; i < 16; ++i) {
-      if (i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
-      uuid += fmt::format("{:02x}", static_cast<unsigned char>(properties.uuid.bytes[i]));
-    }
-    gpus.push_back({index, properties.name, pci.data(), uuid, properties.major, properties.minor,
-                    properties.totalGlobalMem});
-  }
+  for (int index = 0; index < count; ++index) gpus.push_back(describe(index));
   return gpus;
 }
 
-Support runs_on(const VisibleGpu& gpu) {
+VisibleGpu CudaDriver::describe(int index) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  std::array<char, 32> pci{};
+  check(cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), index),
+        "cudaDeviceGetPCIBusId");
+  std::string uuid = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
+    uuid += fmt::format("{:02x}", static_cast<unsigned char>(properties.uuid.bytes[i]));
+  }
+  return {index,
+          properties.name,
+          pci.data(),
+          uuid,
+          properties.major,
+          properties.minor,
+          properties.totalGlobalMem};
+}
+
+Support CudaDriver::runs_on(const VisibleGpu& gpu) const {
   if (cudaSetDevice(gpu.index) != cudaSuccess) {
     cudaGetLastError();
-    return Support::no(gpu.name +
-                       " cannot be used: it may be taken exclusively by another process");
+    return Support::no(gpu.name + " cannot be used: another process may hold it for itself alone");
   }
-  const auto kernels = device_kernels();
   cudaFuncAttributes attributes{};
-  if (cudaFuncGetAttributes(&attributes, kernels.begin()->second) == cudaSuccess) {
+  if (cudaFuncGetAttributes(&attributes, device_kernels().begin()->second) == cudaSuccess) {
     return Support::yes();
   }
   cudaGetLastError();
   return Support::no(
-      fmt::format("{} has compute capability {}.{}, for which this was not built; build with the "
-                  "preset all-gpus",
-                  gpu.name, gpu.major, gpu.minor));
+      fmt::format("{} has compute capability {}.{}, for which this was not built; build it with "
+                  "-DCMAKE_CUDA_ARCHITECTURES={}{} or the preset all-gpus",
+                  gpu.name, gpu.major, gpu.minor, gpu.major, gpu.minor));
+}
+
+}  // namespace
+
+std::unique_ptr<GpuDriver> make_gpu_driver() {
+  return std::make_unique<CudaDriver>();
 }
 
 std::unique_ptr<Runtime> make_cuda_runtime(const VisibleGpu& gpu) {
-  if (const Support support = runs_on(gpu); !support) {
+  if (const Support support = CudaDriver().runs_on(gpu); !support) {
     throw Error(ErrorKind::usage, support.because(), gpu.pci, "see 'paceline list devices'");
   }
   return std::make_unique<CudaRuntime>(gpu);

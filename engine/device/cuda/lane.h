@@ -26,13 +26,17 @@ class StreamLane final : public Lane {
   void drain() override;
   bool is_inline() const override { return false; }
   void wait_for(Marker marker) const override;
+  bool keeps_time() const override { return true; }
+  double seconds_between(Marker begin, Marker end) const override {
+    return runtime_.seconds_between(event_of(begin), event_of(end));
+  }
   void* native() override { return stream_; }
 
   Stream stream() const { return stream_; }
 
  private:
   // A marker whose event was recorded anew since counts as reached with the newer one.
-  static constexpr std::size_t kEvents = 64, kTasks = 256;
+  static constexpr std::size_t kEvents = 1024, kTasks = 256;
   Event event_of(Marker marker) const { return events_[marker.position % kEvents]; }
   struct Queued {
     StreamLane* lane;

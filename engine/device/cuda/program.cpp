@@ -227,11 +227,14 @@ ChannelTiling CudaProgram::tiling(std::size_t rows, int channels) const {
   return t;
 }
 
-void CudaProgram::forward(const Batch& batch, Mode mode) {
+void CudaProgram::load(const Batch& batch) {
   staging_.load(batch);
   samples_ = batch.samples;
   global_samples_ = batch.global_samples;
   image_type_ = batch.image_type;
+}
+
+void CudaProgram::forward(Mode mode) {
   mode_ = mode;
   if (copies_stale_) refresh_copies();
   const auto slot = static_cast<std::size_t>(staging_.slot());

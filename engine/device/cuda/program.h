@@ -35,7 +35,9 @@ class CudaProgram final : public Program {
               StreamLane& compute, StreamLane& copy, const ProgramOptions& options);
   ~CudaProgram() override;
 
-  void forward(const Batch& batch, Mode mode) override;
+  using Program::forward;
+  void load(const Batch& batch) override;
+  void forward(Mode mode) override;
   void repeat_forward(int from, int to) override;
   void backward(int from, int to) override;
   void update(const UpdateRule& rule, std::size_t begin, std::size_t end) override;

@@ -1,4 +1,5 @@
-// The CUDA device's program and kernels against the reference, played on the host.
+// The CUDA device's program and kernels against the reference: played on the host, and on a card
+// where there is one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "engine/core/error.h"
 #include "engine/device/cuda/cuda_device.h"
+#include "engine/device/table.h"
 #include "tests/conformance/device/cases.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/host_cuda/host_runtime.h"
@@ -22,8 +24,31 @@ std::unique_ptr<Device> make_played(const std::string& precision, bool replays =
   cuda::CudaDeviceOptions options;
   options.math = cuda::math_of(precision);
   options.replays = replays;
-  return make_cuda_device(std::move(runtime), std::move(products), options);
+  return make_device_on(std::move(runtime), std::move(products), options);
 }
+
+enum class On { host, card };
+
+std::unique_ptr<Device> make_gpu(On on, const std::string& precision, bool replays = true) {
+  if (on == On::host) return make_played(precision, replays);
+  DeviceOptions options;
+  options.precision = precision;
+  options.graphs = replays;
+  options.deterministic = true;
+  for (const auto& row : device_table()) {
+    if (std::string(row.name) == "cuda") return row.make(options);
+  }
+  throw std::runtime_error("device cuda is not built here");
+}
+
+class Cuda : public testing::TestWithParam<On> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == On::host) return;
+    const std::string why = is_gpu("cuda") ? absence_of("cuda") : "device cuda is not built here";
+    if (!why.empty()) GTEST_SKIP() << why;
+  }
+};
 
 double norm_of(const std::vector<double>& values) {
   return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
@@ -80,9 +105,9 @@ void settle_scale(Replica& replica, const Network& network, int batch) {
   }
 }
 
-void follow_the_reference(const NetworkCase& one, const std::string& precision, bool fuse,
+void follow_the_reference(On on, const NetworkCase& one, const std::string& precision, bool fuse,
                           int batch, double bound) {
-  Replica tested(make_played(precision), one.network, batch, fuse);
+  Replica tested(make_gpu(on, precision), one.network, batch, fuse);
   Replica reference(make_device("reference"), one.network, batch, false);
   if (precision == "fp16") settle_scale(tested, one.network, batch);
   std::uint32_t seed = 31;
@@ -97,10 +122,11 @@ void follow_the_reference(const NetworkCase& one, const std::string& precision, 
   }
 }
 
-TEST(PlayedCuda, LossAndGradientsOfEveryNetworkInFp32) {
+TEST_P(Cuda, LossAndGradientsOfEveryNetworkInFp32) {
   for (const NetworkCase& one : network_cases()) {
     for (const bool fuse : {true, false}) {
-      for (const int batch : {1, 5}) follow_the_reference(one, "fp32", fuse, batch, 1e-4);
+      for (const int batch : {1, 5})
+        follow_the_reference(GetParam(), one, "fp32", fuse, batch, 1e-4);
     }
   }
 }
@@ -135,25 +161,25 @@ Network small_resnet(bool relu = true) {
   return n;
 }
 
-TEST(PlayedCuda, SixteenBitsFollowTheReferenceAsFarAsTheyGo) {
+TEST_P(Cuda, SixteenBitsFollowTheReferenceAsFarAsTheyGo) {
   const NetworkCase linear{"without_relu", small_resnet(false)},
       resnet{"with_relu", small_resnet()};
   for (const bool fuse : {true, false}) {
-    follow_the_reference(linear, "fp16", fuse, 5, 0.1);  // pooling finds more equals
-    follow_the_reference(resnet, "fp16", fuse, 5, 0.2);
-    follow_the_reference(linear, "bf16", fuse, 5, 0.15);
-    follow_the_reference(resnet, "bf16", fuse, 5, 0.3);
+    follow_the_reference(GetParam(), linear, "fp16", fuse, 5, 0.1);  // pooling finds more equals
+    follow_the_reference(GetParam(), resnet, "fp16", fuse, 5, 0.2);
+    follow_the_reference(GetParam(), linear, "bf16", fuse, 5, 0.15);
+    follow_the_reference(GetParam(), resnet, "bf16", fuse, 5, 0.3);
   }
 }
 
 // A plane in 16 bits that a dense layer reads.
-TEST(PlayedCuda, DenseLayersReadSixteenBits) {
+TEST_P(Cuda, DenseLayersReadSixteenBits) {
   Network n("dense_after_conv", {9, 9, 1}, 4);
   n.conv(8, 3).relu().max_pool(2).flatten().dense(16).relu().dropout(0.25).dense(4);
-  follow_the_reference({"dense_after_conv", n}, "bf16", true, 4, 0.2);
+  follow_the_reference(GetParam(), {"dense_after_conv", n}, "bf16", true, 4, 0.2);
   Network mlp("mlp", {6, 5, 1}, 4);
   mlp.flatten().dense(16).relu().dense(4);
-  follow_the_reference({"mlp", mlp}, "fp16", true, 4, 0.01);
+  follow_the_reference(GetParam(), {"mlp", mlp}, "fp16", true, 4, 0.01);
 }
 
 struct Trajectory {
@@ -163,9 +189,9 @@ struct Trajectory {
 };
 
 // Steps with the optimizer, bucket by bucket, the last batch incomplete.
-Trajectory train(const std::string& precision, bool replays, cuda::HostCounts* counts = nullptr) {
+Trajectory train(std::unique_ptr<Device> device) {
   const Network network = small_resnet();
-  Replica replica(make_played(precision, replays, counts), network, 4, true);
+  Replica replica(std::move(device), network, 4, true);
   Program& program = replica.program();
   Trajectory trajectory;
   const int last = static_cast<int>(replica.plan().operations.size()) - 1;
@@ -190,7 +216,9 @@ Trajectory train(const std::string& precision, bool replays, cuda::HostCounts* c
 TEST(PlayedCuda, GraphsGiveTheBitsOfTheSameWorkWithoutThem) {
   for (const std::string precision : {"fp32", "bf16", "fp16"}) {
     cuda::HostCounts with, without;
-    EXPECT_EQ(train(precision, true, &with), train(precision, false, &without)) << precision;
+    EXPECT_EQ(train(make_played(precision, true, &with)),
+              train(make_played(precision, false, &without)))
+        << precision;
     // Forward, two parts of backward and two updates; those of a slot are its own.
     EXPECT_EQ(with.captures, 3U * 2 + 2) << precision;
     EXPECT_GT(with.graph_launches, with.captures);
@@ -199,9 +227,10 @@ TEST(PlayedCuda, GraphsGiveTheBitsOfTheSameWorkWithoutThem) {
   }
 }
 
-TEST(PlayedCuda, TrainsTheSameBitsTwiceAndLearns) {
-  const Trajectory first = train("bf16", true), second = train("bf16", true);
-  EXPECT_EQ(first, second);
+TEST_P(Cuda, TrainsTheSameBitsTwiceAndLearns) {
+  const Trajectory first = train(make_gpu(GetParam(), "bf16"));
+  EXPECT_EQ(first, train(make_gpu(GetParam(), "bf16")));
+  EXPECT_EQ(first, train(make_gpu(GetParam(), "bf16", false))) << "without graphs";
   EXPECT_NE(first.losses.front(), first.losses.back());
 }
 
@@ -223,10 +252,10 @@ TEST(PlayedCuda, NothingIsAllocatedAfterTheFirstStep) {
 }
 
 // A gradient that overflows in 16 bits must change nothing but the scale.
-TEST(PlayedCuda, AnInfiniteGradientSkipsTheStepInFp16) {
+TEST_P(Cuda, AnInfiniteGradientSkipsTheStepInFp16) {
   Network network("n", {4, 4, 1}, 3);
   network.conv(8, 3).relu().flatten().dense(3);
-  Replica replica(make_played("fp16"), network, 2, true);
+  Replica replica(make_gpu(GetParam(), "fp16"), network, 2, true);
   Program& program = replica.program();
   const RandomBatch inputs(network, 2, 2, 1);
   const auto step = [&](bool overflow) {
@@ -253,11 +282,15 @@ TEST(PlayedCuda, RefusesWhatItCannotCompute) {
   expect_error(ErrorKind::usage, {"fp8", "bf16"}, [] { cuda::math_of("fp8"); });
 }
 
-TEST(PlayedCuda, ProbesItself) {
-  const Probe probe = make_played("fp32")->probe();
+TEST_P(Cuda, ProbesItself) {
+  const Probe probe = make_gpu(GetParam(), "fp32")->probe();
   EXPECT_GT(probe.flops_per_second, 0);
   EXPECT_GT(probe.bytes_per_second, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Played, Cuda, testing::Values(On::host),
+                         [](const auto&) { return "host"; });
+INSTANTIATE_TEST_SUITE_P(Card, Cuda, testing::Values(On::card), [](const auto&) { return "card"; });
 
 }  // namespace
 }  // namespace paceline::conformance

@@ -215,6 +215,19 @@ std::unique_ptr<Device> make_device(const std::string& name, int threads) {
   throw std::runtime_error("no device " + name);
 }
 
+bool is_gpu(const std::string& device) {
+  return std::any_of(driver_table().begin(), driver_table().end(),
+                     [&](const auto& row) { return device == row.name; });
+}
+
+std::string absence_of(const std::string& device) {
+  for (const auto& row : driver_table()) {
+    std::string why;
+    if (device == row.name && row.make()->visible(why).empty()) return "no GPU: " + why;
+  }
+  return "";
+}
+
 RandomBatch::RandomBatch(const Network& network, int samples, int global_samples,
                          std::uint32_t seed) {
   RandomSequence random(seed, Stream::synthetic, 0);

@@ -24,6 +24,10 @@ std::vector<NetworkCase> network_cases();
 // The row of device_table() with this name; throws if there is none.
 std::unique_ptr<Device> make_device(const std::string& name, int threads = 1);
 
+bool is_gpu(const std::string& device);
+// Why a device of GPUs cannot be tested here; empty: it can, or is none.
+std::string absence_of(const std::string& device);
+
 // Random samples with labels and positions, owned.
 class RandomBatch {
  public:

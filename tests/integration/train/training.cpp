@@ -31,7 +31,7 @@ Trainer::Setup setup_of(const Run& run, const Network& network, const DatasetPai
   setup.network = &network;
   setup.data = &data;
   setup.communicator = &communicator;
-  setup.device = find(device_table(), run.device)(options);
+  setup.device = run.make_device ? run.make_device() : find(device_table(), run.device)(options);
   setup.input_threads = run.input_threads;
   if (communicator.rank() == 0) setup.report = run.report;
   return setup;

@@ -17,7 +17,8 @@ struct Run {
   TrainConfig config;
   std::string workload = "mnist-mlp", device = "cpu", backend = "mirrored";
   int threads = 1, comm_threads = 0, input_threads = 0;
-  std::function<void(const Progress&)> report;  // of rank 0
+  std::function<std::unique_ptr<Device>()> make_device;  // instead of `device`
+  std::function<void(const Progress&)> report;           // of rank 0
 };
 
 struct Result {

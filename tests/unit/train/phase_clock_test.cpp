@@ -10,7 +10,8 @@ namespace paceline {
 namespace {
 
 TEST(PhaseClock, PhasesHoldTheirTimeAndSumToTheStep) {
-  PhaseClock clock(3);
+  InlineLane lane;
+  PhaseClock clock(3, lane);
   for (int step = 0; step < 3; ++step) {
     clock.begin_step();
     clock.end(Phase::input);
@@ -33,6 +34,47 @@ TEST(PhaseClock, PhasesHoldTheirTimeAndSumToTheStep) {
     EXPECT_EQ(of(Phase::backward), 0.0F);
     const float sum = std::accumulate(step.seconds.begin(), step.seconds.end(), 0.0F);
     EXPECT_NEAR(sum, step.total, 1e-6F);
+  }
+}
+
+// A lane that reaches its markers when told to, a second apart.
+class SlowLane final : public Lane {
+ public:
+  void submit(HostTask) override {}
+  Marker mark() override { return {this, marks_++}; }
+  void after(Marker) override {}
+  bool reached(Marker marker) const override { return marker.position < reached_; }
+  void drain() override { reached_ = marks_; }
+  bool is_inline() const override { return false; }
+  void wait_for(Marker) const override {}
+  bool keeps_time() const override { return true; }
+  double seconds_between(Marker begin, Marker end) const override {
+    EXPECT_LT(end.position, reached_) << "read before it was reached";
+    return static_cast<double>(end.position - begin.position);
+  }
+  void reach(std::uint64_t markers) { reached_ = markers; }
+
+ private:
+  std::uint64_t marks_ = 0, reached_ = 0;
+};
+
+TEST(PhaseClock, StepsOfALaneThatKeepsTimeAreReadWhenTheyAreReached) {
+  SlowLane lane;
+  PhaseClock clock(4, lane);
+  for (int step = 0; step < 4; ++step) {
+    clock.begin_step();
+    clock.end(Phase::input);
+    clock.end(Phase::forward);
+    clock.end(Phase::update);
+    clock.end(Phase::update);
+    clock.end_step();
+    if (step == 1) lane.reach(8);  // the first step and a part of the second
+  }
+  ASSERT_EQ(clock.steps().size(), 4U);
+  for (const StepTimes& step : clock.steps()) {
+    EXPECT_EQ(step.seconds[static_cast<std::size_t>(Phase::forward)], 1.0F);
+    EXPECT_EQ(step.seconds[static_cast<std::size_t>(Phase::update)], 2.0F);
+    EXPECT_EQ(step.total, 5.0F);
   }
 }
 

@@ -15,14 +15,14 @@ namespace {
 // Keeps what is written into it.
 class FakeProgram : public Program {
  public:
-  void forward(const Batch&, Mode) override {}
+  void load(const Batch&) override {}
+  void forward(Mode) override {}
+  void write_gradient(int, std::span<const double>) override {}
   void repeat_forward(int, int) override {}
   void backward(int, int) override {}
   void update(const UpdateRule&, std::size_t, std::size_t) override {}
   LossSums take_sums() override { return {}; }
-  std::byte* parameters() override { return nullptr; }
   std::byte* gradients() override { return nullptr; }
-  std::byte* statistics() override { return nullptr; }
   std::vector<double> read_parameter(int index) const override { return written.at(index); }
   std::vector<double> read_gradient(int) const override { return {}; }
   void write_parameter(int index, std::span<const double> values) override {

@@ -35,6 +35,7 @@ void for_each_kernel_of(Visit& visit) {
   visit.template visit<PadRows<T, float>>();
   visit.template visit<UnpadRows<float, T>>();
   visit.template visit<Convert<T, T>>();
+  visit.template visit<Randomize<T>>();
 }
 
 template <typename Visit>

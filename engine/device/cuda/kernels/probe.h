@@ -1,4 +1,4 @@
-// Work for Device::probe().
+// Work for Device::probe() and for trying products out.
 #pragma once
 
 #include "engine/device/cuda/kernels/context.h"
@@ -21,6 +21,25 @@ struct MultiplyAdd {
     float sum = 0;
     for (const float chain : chains) sum += chain;
     out[static_cast<std::size_t>(c.block()) * c.threads() + c.thread()] = sum;
+  }
+};
+
+// Uniform in [-1, 1).
+template <typename T>
+struct Randomize {
+  T* out;
+  std::size_t count;
+  std::uint32_t seed;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over(c, count, [&](std::size_t i) {
+      std::uint32_t x = static_cast<std::uint32_t>(i) * 0x9E3779B9U + seed * 0x85EBCA6BU;
+      x = (x ^ x >> 16) * 0x7FEB352DU;
+      x = (x ^ x >> 15) * 0x846CA68BU;
+      x ^= x >> 16;
+      out[i] = from_float<T>(static_cast<float>(x >> 8) * (2.0F / (1 << 24)) - 1);
+    });
   }
 };
 

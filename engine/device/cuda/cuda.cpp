@@ -1,0 +1,81 @@
+// The device `cuda` on a card, and its driver.
+#include <fmt/format.h>
+
+#include "engine/core/error.h"
+#include "engine/core/log.h"
+#include "engine/device/cuda/cuda_device.h"
+#include "engine/device/cuda/gpu_runtime.h"
+#include "engine/device/cuda/gpu_tuner.h"
+#include "engine/device/cuda/products/chosen_products.h"
+
+namespace paceline {
+
+namespace {
+
+using namespace cuda;
+
+// Products that own what they try themselves out with.
+class TunedProducts final : public Products {
+ public:
+  TunedProducts(Runtime& runtime, const std::string& card, const DeviceOptions& options)
+      : tuner_(make_gpu_tuner(runtime, card)) {
+    ProductsOptions wanted;
+    wanted.deterministic = options.deterministic;
+    wanted.choices_file = options.choices_file;
+    wanted.tuner = tuner_.get();
+    products_ = make_products(wanted);
+  }
+  // What was measured is worth keeping, and not worth failing for.
+  ~TunedProducts() override {
+    try {
+      products_->save_choices();
+    } catch (const Error& error) {
+      log::warning("{}", error.what());
+    }
+  }
+  std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
+    return products_->conv(request);
+  }
+  std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
+    return products_->matmul(shape);
+  }
+  std::string description() const override { return products_->description(); }
+
+ private:
+  std::unique_ptr<Tuner> tuner_;
+  std::unique_ptr<ChosenProducts> products_;
+};
+
+VisibleGpu gpu_of(int index) {
+  std::string why;
+  const std::vector<VisibleGpu> gpus = make_gpu_driver()->visible(why);
+  for (const VisibleGpu& gpu : gpus) {
+    if (gpu.index == index) return gpu;
+  }
+  if (gpus.empty()) {
+    throw Error(ErrorKind::usage, "device cuda needs a GPU: " + why, "",
+                "run it where nvidia-smi shows one, or give --device cpu");
+  }
+  throw Error(ErrorKind::usage,
+              fmt::format("there is no GPU {}: this process sees {}", index, gpus.size()), "",
+              "see 'paceline list devices'");
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options) {
+  CudaDeviceOptions wanted;
+  wanted.math = math_of(options.precision);
+  wanted.replays = options.graphs;
+  if (!options.comm_cpus.empty()) wanted.comm_cpu = options.comm_cpus.front();
+  const VisibleGpu gpu = gpu_of(options.gpu);
+  auto runtime = make_cuda_runtime(gpu);
+  auto products = std::make_unique<TunedProducts>(*runtime, gpu.name, options);
+  return make_device_on(std::move(runtime), std::move(products), wanted);
+}
+
+std::unique_ptr<GpuDriver> make_cuda_driver() {
+  return make_gpu_driver();
+}
+
+}  // namespace paceline

@@ -1,0 +1,96 @@
+#include "engine/device/cuda/gpu_tuner.h"
+
+#include <utility>
+
+#include "engine/core/error.h"
+#include "engine/device/cuda/kernels/probe.h"
+#include "engine/device/cuda/lane.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+constexpr std::size_t kFlushed = std::size_t{256} << 20;  // more than any card's cache
+constexpr unsigned kThreads = 256;
+
+class GpuTuner final : public Tuner {
+ public:
+  GpuTuner(Runtime& runtime, std::string card)
+      : runtime_(runtime),
+        card_(std::move(card)),
+        lane_(runtime),
+        begin_(runtime.make_event()),
+        end_(runtime.make_event()) {}
+  ~GpuTuner() override {
+    runtime_.destroy_event(begin_);
+    runtime_.destroy_event(end_);
+  }
+
+  std::string card() const override { return card_; }
+
+  std::shared_ptr<void> allocate(std::size_t bytes) override {
+    auto memory = std::make_shared<Memory>(runtime_.device_memory(bytes));
+    return {memory, memory->data()};
+  }
+
+  void randomize(void* memory, std::size_t elements, DType type) override {
+    const auto fill = [&](auto element) {
+      using T = decltype(element);
+      const auto blocks = static_cast<unsigned>(std::min<std::size_t>(
+          (elements + kThreads - 1) / kThreads, 8 * runtime_.multiprocessors()));
+      runtime_.launch(Randomize<T>{static_cast<T*>(memory), elements, ++seed_},
+                      {std::max(1U, blocks), kThreads, 0}, lane_.stream());
+    };
+    if (type == DType::f32) {
+      fill(float{});
+    } else if (type == DType::bf16) {
+      fill(Bf16{});
+    } else {
+      fill(Half{});
+    }
+    lane_.drain();
+  }
+
+  Support capture(const Work& work) override {
+    runtime_.begin_capture(lane_.stream());
+    try {
+      work(lane_.stream());
+      runtime_.end_capture(lane_.stream());
+      return Support::yes();
+    } catch (const Error& error) {
+      runtime_.cancel_capture(lane_.stream());
+      return Support::no(error.what());
+    }
+  }
+
+  std::vector<double> time(const Work& work, int warm_ups, int runs) override {
+    if (!flush_.data()) flush_ = runtime_.device_memory(kFlushed);
+    for (int i = 0; i < warm_ups; ++i) work(lane_.stream());
+    std::vector<double> seconds;
+    for (int i = 0; i < runs; ++i) {
+      runtime_.clear(flush_.data(), flush_.bytes(), lane_.stream());
+      runtime_.record(begin_, lane_.stream());
+      work(lane_.stream());
+      runtime_.record(end_, lane_.stream());
+      lane_.drain();
+      seconds.push_back(runtime_.seconds_between(begin_, end_));
+    }
+    return seconds;
+  }
+
+ private:
+  Runtime& runtime_;
+  std::string card_;
+  StreamLane lane_;
+  Event begin_, end_;
+  Memory flush_;
+  std::uint32_t seed_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Tuner> make_gpu_tuner(Runtime& runtime, std::string card) {
+  return std::make_unique<GpuTuner>(runtime, std::move(card));
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,14 @@
+// Tries ways to compute a product on the card itself; see products/tuning.h.
+#pragma once
+
+#include <memory>
+
+#include "engine/device/cuda/products/tuning.h"
+#include "engine/device/cuda/runtime.h"
+
+namespace paceline::cuda {
+
+// `runtime` outlives it; `card` is the card's name.
+std::unique_ptr<Tuner> make_gpu_tuner(Runtime& runtime, std::string card);
+
+}  // namespace paceline::cuda

@@ -1,0 +1,63 @@
+#include "engine/train/phase_clock.h"
+
+#include "engine/core/clock.h"
+
+namespace paceline {
+
+PhaseClock::PhaseClock(std::size_t steps, Lane& lane)
+    : lane_(lane), by_markers_(lane.keeps_time()) {
+  steps_.reserve(steps);
+}
+
+void PhaseClock::begin_step() {
+  if (by_markers_) {
+    pending_.push_back({lane_.mark(), {}});
+    return;
+  }
+  start_ = last_ = now_seconds();
+  current_ = StepTimes{};
+}
+
+void PhaseClock::end(Phase phase) {
+  if (by_markers_) {
+    pending_.back().ends.emplace_back(phase, lane_.mark());
+    return;
+  }
+  const double now = now_seconds();
+  current_.seconds[static_cast<std::size_t>(phase)] += static_cast<float>(now - last_);
+  last_ = now;
+}
+
+void PhaseClock::end_step() {
+  end(Phase::other);
+  if (by_markers_) {
+    while (pending_.size() > 1 && lane_.reached(pending_.front().ends.back().second)) {
+      note(pending_.front());
+      pending_.pop_front();
+    }
+    return;
+  }
+  current_.total = static_cast<float>(last_ - start_);
+  steps_.push_back(current_);
+}
+
+void PhaseClock::note(const Pending& pending) {
+  StepTimes times;
+  Marker from = pending.begin;
+  for (const auto& [phase, marker] : pending.ends) {
+    const auto seconds = static_cast<float>(lane_.seconds_between(from, marker));
+    times.seconds[static_cast<std::size_t>(phase)] += seconds;
+    times.total += seconds;
+    from = marker;
+  }
+  steps_.push_back(times);
+}
+
+const std::vector<StepTimes>& PhaseClock::steps() {
+  if (by_markers_) lane_.drain();
+  for (const Pending& pending : pending_) note(pending);
+  pending_.clear();
+  return steps_;
+}
+
+}  // namespace paceline

@@ -1,0 +1,97 @@
+// A device whose memory and lanes are not the host's, trained through backends that know host
+// memory only: gradients are staged, steps are timed by markers, batches are not written over too
+// early.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "engine/device/cuda/cuda_device.h"
+#include "tests/integration/train/training.h"
+#include "tests/support/host_cuda/host_runtime.h"
+
+namespace paceline::training {
+namespace {
+
+std::unique_ptr<Device> played(cuda::Math math) {
+  auto runtime = cuda::make_host_runtime();
+  auto products = cuda::make_host_products(*runtime);
+  cuda::CudaDeviceOptions options;
+  options.math = math;
+  return make_device_on(std::move(runtime), std::move(products), options);
+}
+
+Run run_of(const std::string& workload, int replicas) {
+  Run run;
+  run.workload = workload;
+  run.config.replicas = replicas;
+  run.config.batch_per_replica = 8;
+  run.config.step_limit = 7;
+  run.config.epochs = 2;
+  run.config.bucket_mb = 0.2;
+  run.config.last_bucket_mb = 0.1;
+  run.config.evaluate = Evaluate::end;
+  run.comm_threads = 1;
+  return run;
+}
+
+double distance(const Result& a, const Result& b) {
+  double difference = 0, norm = 0;
+  for (const auto& [name, values] : b.parameters[0]) {
+    const std::vector<double>& others = a.parameters[0].at(name);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      difference += (others[i] - values[i]) * (others[i] - values[i]);
+      norm += values[i] * values[i];
+    }
+  }
+  return std::sqrt(difference / norm);
+}
+
+void trains_like_the_cpu(const std::string& workload, int replicas, int input_threads) {
+  SCOPED_TRACE(workload + " on " + std::to_string(replicas));
+  const DatasetPair data = mnist(52, 20);  // the last batch of an epoch is incomplete
+  Run run = run_of(workload, replicas);
+  run.input_threads = input_threads;
+  const Result expected = train(run, data);
+  run.make_device = [] { return played(cuda::Math::fp32); };
+  const Result result = train(run, data);
+  EXPECT_LT(distance(result, expected), 1e-4);
+  for (const auto& parameters : result.parameters) EXPECT_EQ(parameters, result.parameters[0]);
+  EXPECT_NEAR(result.outcome.epochs.back().test_loss, expected.outcome.epochs.back().test_loss,
+              1e-4);
+  ASSERT_EQ(result.outcome.ranks.size(), static_cast<std::size_t>(replicas));
+  for (const auto& rank : result.outcome.ranks) {
+    ASSERT_EQ(rank.steps.size(), result.outcome.steps);
+    for (const StepTimes& step : rank.steps) {
+      EXPECT_GT(step.seconds[static_cast<std::size_t>(Phase::forward)], 0.0F);
+      EXPECT_GT(step.seconds[static_cast<std::size_t>(Phase::backward)], 0.0F);
+      EXPECT_NEAR(std::accumulate(step.seconds.begin(), step.seconds.end(), 0.0F), step.total,
+                  1e-5F);
+    }
+    if (replicas > 1) {
+      EXPECT_GT(rank.communication_busy, 0);
+    }
+  }
+}
+
+TEST(PlayedGpu, TrainsLikeTheCpu) {
+  trains_like_the_cpu("mnist-mlp", 1, 0);
+  trains_like_the_cpu("mnist-cnn", 1, 2);
+}
+
+TEST(PlayedGpu, ReplicasReduceThroughTheHost) {
+  trains_like_the_cpu("mnist-mlp", 2, 1);
+  trains_like_the_cpu("mnist-cnn", 3, 0);
+}
+
+TEST(PlayedGpu, SixteenBitsTrainTheSameOnAllReplicas) {
+  const DatasetPair data = mnist(52, 20);
+  training::Run run = run_of("mnist-cnn", 2);
+  run.make_device = [] { return played(cuda::Math::bf16); };
+  const Result result = train(run, data);
+  EXPECT_EQ(result.parameters[0], result.parameters[1]);
+  EXPECT_TRUE(std::isfinite(result.outcome.epochs.back().train_loss));
+}
+
+}  // namespace
+}  // namespace paceline::training
