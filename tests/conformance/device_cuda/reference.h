@@ -1,0 +1,98 @@
+// Convolutions from their definition, in double, and numbers as a card stores them.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "engine/core/half.h"
+#include "engine/device/cuda/products.h"
+
+namespace paceline::cuda {
+
+inline std::vector<std::byte> stored(const std::vector<float>& values, DType type) {
+  std::vector<std::byte> bytes(values.size() * size_of(type));
+  if (type == DType::f32) {
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+  }
+  std::vector<std::uint16_t> narrow(values.size());
+  (type == DType::bf16 ? to_bf16 : to_f16)(values.data(), narrow.data(), values.size());
+  std::memcpy(bytes.data(), narrow.data(), bytes.size());
+  return bytes;
+}
+
+inline std::vector<float> loaded(const std::vector<std::byte>& bytes, DType type) {
+  std::vector<float> values(bytes.size() / size_of(type));
+  if (type == DType::f32) {
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  std::vector<std::uint16_t> narrow(values.size());
+  std::memcpy(narrow.data(), bytes.data(), bytes.size());
+  (type == DType::bf16 ? from_bf16 : from_f16)(narrow.data(), values.data(), values.size());
+  return values;
+}
+
+// A result, and for each element the sum of the magnitudes that went into it: what rounding errors
+// are proportional to.
+struct Reference {
+  std::vector<double> values, magnitudes;
+};
+
+// `out` is what stands in the result before.
+inline Reference convolve(const ConvRequest& request, const std::vector<float>& x,
+                          const std::vector<float>& w, const std::vector<float>& y,
+                          const std::vector<float>& out) {
+  const ConvShape& shape = request.shape;
+  Reference result{std::vector<double>(out.size(), 0), std::vector<double>(out.size(), 0)};
+  for (std::size_t i = 0; request.accumulates && i < out.size(); ++i) {
+    result.values[i] = out[i];
+    result.magnitudes[i] = std::abs(out[i]);
+  }
+  const auto add = [&](std::size_t at, double product) {
+    result.values[at] += product;
+    result.magnitudes[at] += std::abs(product);
+  };
+  const auto place = [](int a, int rows, int row, int columns, int column, int depth) {
+    return static_cast<std::size_t>(((a * rows + row) * columns + column) * depth);
+  };
+  for (int n = 0; n < shape.batch; ++n) {
+    for (int row = 0; row < shape.out_height(); ++row) {
+      for (int column = 0; column < shape.out_width(); ++column) {
+        for (int r = 0; r < shape.kernel; ++r) {
+          for (int s = 0; s < shape.kernel; ++s) {
+            const int h = row * shape.stride - shape.padding + r;
+            const int v = column * shape.stride - shape.padding + s;
+            if (h < 0 || v < 0 || h >= shape.height || v >= shape.width) continue;
+            const std::size_t at_x = place(n, shape.height, h, shape.width, v, shape.in);
+            const std::size_t at_y =
+                place(n, shape.out_height(), row, shape.out_width(), column, shape.out);
+            for (int o = 0; o < shape.out; ++o) {
+              const std::size_t at_w = place(o, shape.kernel, r, shape.kernel, s, shape.in);
+              const std::size_t this_y = at_y + static_cast<std::size_t>(o);
+              for (std::size_t i = 0; i < static_cast<std::size_t>(shape.in); ++i) {
+                switch (request.pass) {
+                  case ConvPass::forward:
+                    add(this_y, double{x[at_x + i]} * w[at_w + i]);
+                    break;
+                  case ConvPass::backward_data:
+                    add(at_x + i, double{y[this_y]} * w[at_w + i]);
+                    break;
+                  case ConvPass::backward_weights:
+                    add(at_w + i, double{y[this_y]} * x[at_x + i]);
+                    break;
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace paceline::cuda
