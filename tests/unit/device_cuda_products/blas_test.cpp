@@ -34,7 +34,7 @@ class Blas : public testing::Test {
     ASSERT_FALSE(offered.candidates.empty());
     for (const Candidate& candidate : offered.candidates) {
       Matrix result = out;
-      candidate.build()->run({a.data(), b.data(), result.data(), nullptr}, nullptr);
+      candidate.build()->run({{a.data(), b.data(), result.data()}, nullptr}, nullptr);
       if (&candidate == &offered.candidates.back()) out = result;
     }
   }

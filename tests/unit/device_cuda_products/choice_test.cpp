@@ -9,7 +9,7 @@
 namespace paceline::cuda {
 namespace {
 
-constexpr ProductSizes kSizes{100, 50, 200, DType::bf16};
+const std::vector<TensorSize> kSizes{{100, DType::bf16}, {50, DType::bf16}, {200, DType::bf16}};
 constexpr ChoiceRules kMeasured{1000, true};
 constexpr ChoiceRules kFirst{1000, false};
 

@@ -82,10 +82,11 @@ class BlasImplementation : public Implementation {
     const float one = 1, rest = problem_->product.accumulates ? 1.0F : 0.0F;
     CublasLt& library = *problem_->library;
     library.check(
-        library.multiply(library.handle(), problem_->operation.get(), &one, operands.b,
-                         problem_->b.get(), operands.a, problem_->a.get(), &rest, operands.out,
-                         problem_->out.get(), operands.out, problem_->out.get(), &algorithm_,
-                         operands.workspace, workspace_, static_cast<cudaStream_t>(stream)),
+        library.multiply(library.handle(), problem_->operation.get(), &one, operands.tensors[1],
+                         problem_->b.get(), operands.tensors[0], problem_->a.get(), &rest,
+                         operands.tensors[2], problem_->out.get(), operands.tensors[2],
+                         problem_->out.get(), &algorithm_, operands.workspace, workspace_,
+                         static_cast<cudaStream_t>(stream)),
         "product");
   }
 

@@ -14,8 +14,8 @@
 
 namespace paceline::cuda {
 
-// out (m x n) = a (m x k) b (k x n), all of type stored_as(math), summed in fp32. A transposed
-// factor lies in memory as k x m or n x k.
+// out (m x n) = a (m x k) b (k x n), in this order among its operands: a, b, out. All of type
+// stored_as(math), summed in fp32. A transposed factor lies in memory as k x m or n x k.
 struct BlasProduct {
   std::int64_t m = 0, k = 0, n = 0;
   bool a_transposed = false, b_transposed = false, accumulates = false;

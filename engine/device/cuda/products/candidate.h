@@ -1,6 +1,7 @@
 // One way to compute a product, named so that it can be built again in another run.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -30,9 +31,12 @@ struct Recipe {
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 
-// What a product reads and writes on the card: out = a b, or out += a b.
+// Where a product's tensors lie on the card, in the order in which its kind lists them: the two
+// factors and the result of most.
+constexpr std::size_t kMostTensors = 10;
 struct Operands {
-  void *a = nullptr, *b = nullptr, *out = nullptr, *workspace = nullptr;
+  std::array<void*, kMostTensors> tensors{};
+  void* workspace = nullptr;
   friend auto operator<=>(const Operands&, const Operands&) = default;
 };
 

@@ -26,10 +26,13 @@ struct Usable {
 // Memory to try candidates in: the tensors at their real sizes, and the largest workspace so far.
 class Bench {
  public:
-  Bench(Tuner& tuner, const ProductSizes& sizes) : tuner_(tuner) {
-    a_ = tensor(sizes.a, sizes.type);
-    b_ = tensor(sizes.b, sizes.type);
-    out_ = tensor(sizes.out, sizes.type);
+  Bench(Tuner& tuner, const std::vector<TensorSize>& sizes) : tuner_(tuner) {
+    for (const TensorSize& size : sizes) {
+      std::shared_ptr<void> memory = tuner_.allocate(size.elements * size_of(size.type));
+      tuner_.randomize(memory.get(), size.elements, size.type);
+      operands_.tensors[tensors_.size()] = memory.get();
+      tensors_.push_back(std::move(memory));
+    }
   }
 
   // Throws where it cannot run, or the card lacks the memory.
@@ -40,19 +43,17 @@ class Bench {
       workspace_ = tuner_.allocate(implementation->workspace_bytes());
       workspace_bytes_ = implementation->workspace_bytes();
     }
-    const Operands operands{a_.get(), b_.get(), out_.get(), workspace_.get()};
-    return [implementation, operands](Stream stream) { implementation->run(operands, stream); };
+    operands_.workspace = workspace_.get();
+    return [implementation, operands = operands_](Stream stream) {
+      implementation->run(operands, stream);
+    };
   }
 
  private:
-  std::shared_ptr<void> tensor(std::size_t elements, DType type) {
-    std::shared_ptr<void> memory = tuner_.allocate(elements * size_of(type));
-    tuner_.randomize(memory.get(), elements, type);
-    return memory;
-  }
-
   Tuner& tuner_;
-  std::shared_ptr<void> a_, b_, out_, workspace_;
+  std::vector<std::shared_ptr<void>> tensors_;
+  std::shared_ptr<void> workspace_;
+  Operands operands_;
   std::size_t workspace_bytes_ = 0;
 };
 
@@ -150,8 +151,8 @@ class Chooser {
 
 }  // namespace
 
-Chosen choose(const std::string& request, const Offered& offered, const ProductSizes& sizes,
-              const ChoiceRules& rules, Tuner* tuner) {
+Chosen choose(const std::string& request, const Offered& offered,
+              const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner) {
   Chooser chooser(request, rules, offered.refused);
   chooser.build(offered.candidates);
   if (tuner) {

@@ -31,9 +31,9 @@ struct ChoiceRules {
   bool measures = false;            // the fastest; else the first that can be used
 };
 
-// Elements of a product's tensors.
-struct ProductSizes {
-  std::size_t a = 0, b = 0, out = 0;
+// Of a product's tensors, in the order of Operands. Bits are u8, eight an element.
+struct TensorSize {
+  std::size_t elements = 0;
   DType type = DType::f32;
 };
 
@@ -44,7 +44,7 @@ struct Chosen {
 
 // Without a tuner (null) nothing is captured or measured, nor where the card lacks the memory for
 // it, which the log says. Throws usage where no candidate can be used.
-Chosen choose(const std::string& request, const Offered& offered, const ProductSizes& sizes,
-              const ChoiceRules& rules, Tuner* tuner);
+Chosen choose(const std::string& request, const Offered& offered,
+              const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner);
 
 }  // namespace paceline::cuda

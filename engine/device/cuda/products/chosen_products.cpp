@@ -44,9 +44,10 @@ class MatmulByChoice : public MatmulPlan {
   std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
   void run(const MatmulOperands& operands, Stream stream) override {
     // cuBLASLt reads its factors; only the struct that all implementations share is not const.
-    implementation_->run({const_cast<float*>(operands.left), const_cast<float*>(operands.right),
-                          operands.out, operands.workspace},
-                         stream);
+    implementation_->run(
+        {{const_cast<float*>(operands.left), const_cast<float*>(operands.right), operands.out},
+         operands.workspace},
+        stream);
   }
   std::string implementation() const override { return text_; }
 
@@ -55,20 +56,22 @@ class MatmulByChoice : public MatmulPlan {
   std::string text_;
 };
 
-ProductSizes sizes_of(const ConvRequest& request) {
+std::vector<TensorSize> sizes_of(const ConvRequest& request) {
   const ConvShape& shape = request.shape;
-  const auto elements = [](auto... sides) { return (std::size_t{1} * ... * std::size_t(sides)); };
-  const std::size_t x = elements(shape.batch, shape.height, shape.width, shape.in);
-  const std::size_t w = elements(shape.out, shape.kernel, shape.kernel, shape.in);
-  const std::size_t y = elements(shape.batch, shape.out_height(), shape.out_width(), shape.out);
   const DType type = stored_as(shape.math);
+  const auto tensor = [&](auto... sides) {
+    return TensorSize{(std::size_t{1} * ... * static_cast<std::size_t>(sides)), type};
+  };
+  const TensorSize x = tensor(shape.batch, shape.height, shape.width, shape.in);
+  const TensorSize w = tensor(shape.out, shape.kernel, shape.kernel, shape.in);
+  const TensorSize y = tensor(shape.batch, shape.out_height(), shape.out_width(), shape.out);
   switch (request.pass) {
     case ConvPass::forward:
-      return {x, w, y, type};
+      return {x, w, y};
     case ConvPass::backward_data:
-      return {y, w, x, type};
+      return {y, w, x};
     case ConvPass::backward_weights:
-      return {y, x, w, type};
+      return {y, x, w};
   }
   throw Error(ErrorKind::internal, "a convolution's pass has no name");
 }
@@ -113,9 +116,12 @@ class LibraryProducts : public ChosenProducts {
     const BlasProduct product{
         shape.m,           shape.k,   shape.n, shape.left_transposed, shape.right_transposed,
         shape.accumulates, shape.math};
-    const auto elements = [](int a, int b) { return std::size_t(a) * std::size_t(b); };
-    const ProductSizes sizes{elements(shape.m, shape.k), elements(shape.k, shape.n),
-                             elements(shape.m, shape.n), DType::f32};
+    const auto matrix = [](int rows, int columns) {
+      return TensorSize{static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns),
+                        DType::f32};
+    };
+    const std::vector<TensorSize> sizes{matrix(shape.m, shape.k), matrix(shape.k, shape.n),
+                                        matrix(shape.m, shape.n)};
     const Chosen& chosen = decide(
         text_of(shape), sizes,
         [&] { return cublas_offer(blas_, product, options_.workspace_limit); },
@@ -152,8 +158,8 @@ class LibraryProducts : public ChosenProducts {
 
   // The same request again gets the same implementation.
   template <typename Offer, typename Rebuild>
-  const Chosen& decide(const std::string& name, const ProductSizes& sizes, const Offer& offer,
-                       const Rebuild& rebuild) {
+  const Chosen& decide(const std::string& name, const std::vector<TensorSize>& sizes,
+                       const Offer& offer, const Rebuild& rebuild) {
     const auto known = chosen_.find(name);
     if (known != chosen_.end()) return known->second;
     Chosen chosen = from_file(name, rebuild);

@@ -3,11 +3,21 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
+#include <span>
 #include <utility>
+
+#include "engine/core/error.h"
 
 namespace paceline::cuda {
 
 namespace {
+
+struct Engine {
+  Recipe recipe;
+  EngineNotes notes;
+  std::shared_ptr<Descriptor> config;
+};
 
 EngineNotes notes_of(const Descriptor& engine) {
   EngineNotes notes;
@@ -95,11 +105,12 @@ class CudnnImplementation : public Implementation {
 
   Descriptor pack(const Operands& operands) const {
     Descriptor made = graph_->session().make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "addresses");
-    const std::array<std::int64_t, 3> ids{kTensorA, kTensorB, kTensorOut};
-    const std::array<void*, 3> addresses{operands.a, operands.b, operands.out};
-    made.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids)
-        .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, addresses.size(),
-             addresses.data())
+    const std::size_t count = graph_->tensors();
+    std::array<std::int64_t, kMostTensors> ids{};
+    std::iota(ids.begin(), ids.end(), 1);
+    made.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span(ids).first(count))
+        .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+             static_cast<std::int64_t>(count), operands.tensors.data())
         .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &operands.workspace)
         .finalize();
     return made;
@@ -112,19 +123,7 @@ class CudnnImplementation : public Implementation {
   std::map<Operands, Descriptor> packs_;
 };
 
-}  // namespace
-
-OperationGraph::OperationGraph(std::shared_ptr<Session> session, std::vector<Descriptor> parts,
-                               std::vector<Descriptor> operations)
-    : session_(std::move(session)),
-      parts_(std::move(parts)),
-      operations_(std::move(operations)),
-      graph_(session_->make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "graph")) {
-  session_->name_card(graph_, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, std::nullopt);
-  graph_.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_).finalize();
-}
-
-std::vector<Engine> offered_engines(const OperationGraph& graph, cudnnBackendHeurMode_t mode) {
+std::vector<Engine> ask(const OperationGraph& graph, cudnnBackendHeurMode_t mode) {
   const Session& session = graph.session();
   Descriptor heuristics = session.make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "heuristics");
   session.name_card(heuristics, std::nullopt, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
@@ -166,8 +165,36 @@ Engine engine_of(const OperationGraph& graph, const Recipe& recipe) {
   return {recipe, notes_of(engine), std::make_shared<Descriptor>(std::move(config))};
 }
 
-std::shared_ptr<Implementation> build_plan(const std::shared_ptr<const OperationGraph>& graph,
-                                           const Engine& engine) {
+}  // namespace
+
+Offered offered_engines(const std::shared_ptr<const OperationGraph>& graph,
+                        const EngineRules& rules) {
+  Offered found;
+  std::vector<Recipe> seen;
+  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    for (const Engine& engine : ask(*graph, mode)) {
+      if (std::find(seen.begin(), seen.end(), engine.recipe) != seen.end()) continue;
+      seen.push_back(engine.recipe);
+      ++found.count;
+      if (const Support admitted = admits(rules, engine.notes); admitted) {
+        found.candidates.push_back({engine.recipe, engine.notes.tensor_cores, [graph, engine] {
+                                      return std::make_shared<CudnnImplementation>(graph, engine);
+                                    }});
+      } else if (found.refused.empty()) {
+        found.refused = engine.recipe.text() + " " + admitted.because();
+      }
+    }
+  }
+  return found;
+}
+
+std::shared_ptr<Implementation> build_engine(const std::shared_ptr<const OperationGraph>& graph,
+                                             const EngineRules& rules, const Recipe& recipe) {
+  const Engine engine = engine_of(*graph, recipe);
+  if (const Support admitted = admits(rules, engine.notes); !admitted) {
+    throw Error(ErrorKind::usage, recipe.text() + " " + admitted.because(), "",
+                "remove it from the file of choices");
+  }
   return std::make_shared<CudnnImplementation>(graph, engine);
 }
 

@@ -22,7 +22,8 @@ class Tuner {
   // Memory of the card, aligned to 256 bytes, for as long as it is held. Throws usage where there
   // is not enough.
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
-  // Uniform values in [-1, 1) of a type of floating point, there before anything later reads them.
+  // Uniform values in [-1, 1), or any bytes where the type is u8; there before anything that is
+  // queued later reads them.
   virtual void randomize(void* memory, std::size_t elements, DType type) = 0;
   // Captures the work into a graph that is made executable and thrown away. An Error of the work
   // ends the capture and is a no.
