@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 
 #include "engine/core/error.h"
 #include "engine/device/cuda/products/blas.h"
@@ -20,51 +19,6 @@ namespace paceline::cuda {
 namespace {
 
 constexpr std::size_t kMostWorkspace = std::size_t{256} << 20;
-
-// Of the norm of the result; and of an element, times the magnitudes summed into it. Rounding of
-// a result and of tf32's factors dominates; fp32 has room for a Winograd transform.
-struct Tolerance {
-  double norm, element;
-};
-
-Tolerance tolerance_of(Math math) {
-  switch (math) {
-    case Math::fp32:
-      return {1e-5, 1e-5};
-    case Math::tf32:
-      return {1e-3, 2e-3};
-    case Math::bf16:
-      return {4e-3, 8e-3};
-    case Math::fp16:
-      return {1e-3, 2e-3};
-  }
-  return {0, 0};
-}
-
-std::string difference(const std::vector<float>& found, const Reference& wanted, Math math) {
-  const Tolerance tolerance = tolerance_of(math);
-  double error = 0, norm = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const double off = found[i] - wanted.values[i];
-    // Written so that NaN fails.
-    if (!(std::abs(off) <= tolerance.element * wanted.magnitudes[i])) {
-      return "element " + std::to_string(i) + " is " + std::to_string(found[i]) + ", not " +
-             std::to_string(wanted.values[i]);
-    }
-    error += off * off;
-    norm += wanted.values[i] * wanted.values[i];
-  }
-  const double relative = std::sqrt(error / norm);
-  return relative <= tolerance.norm ? "" : "relative error " + std::to_string(relative);
-}
-
-std::vector<float> random_values(std::size_t count, unsigned seed, DType type) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> uniform(-0.75F, 1.0F);
-  std::vector<float> values(count);
-  std::generate(values.begin(), values.end(), [&] { return uniform(generator); });
-  return loaded(stored(values, type), type);
-}
 
 std::vector<ConvRequest> conv_requests() {
   std::vector<ConvRequest> all;

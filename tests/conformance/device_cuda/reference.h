@@ -1,10 +1,13 @@
 // Convolutions from their definition, in double, and numbers as a card stores them.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <random>
+#include <string>
 #include <vector>
 
 #include "engine/core/half.h"
@@ -93,6 +96,55 @@ inline Reference convolve(const ConvRequest& request, const std::vector<float>& 
     }
   }
   return result;
+}
+
+// Of the norm of the result; and of an element, times the magnitudes summed into it. Rounding of
+// a result and of tf32's factors dominates; fp32 has room for a Winograd transform.
+struct Tolerance {
+  double norm, element;
+};
+
+inline Tolerance tolerance_of(Math math) {
+  switch (math) {
+    case Math::fp32:
+      return {1e-5, 1e-5};
+    case Math::tf32:
+      return {1e-3, 2e-3};
+    case Math::bf16:
+      return {4e-3, 8e-3};
+    case Math::fp16:
+      return {1e-3, 2e-3};
+  }
+  return {0, 0};
+}
+
+// Empty where a result is within the tolerance. `roundings`: how many times the way to it rounds.
+inline std::string difference(const std::vector<float>& found, const Reference& wanted, Math math,
+                              int roundings = 1) {
+  Tolerance tolerance = tolerance_of(math);
+  tolerance.norm *= roundings;
+  tolerance.element *= roundings;
+  double error = 0, norm = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double off = found[i] - wanted.values[i];
+    // Written so that NaN fails.
+    if (!(std::abs(off) <= tolerance.element * wanted.magnitudes[i])) {
+      return "element " + std::to_string(i) + " is " + std::to_string(found[i]) + ", not " +
+             std::to_string(wanted.values[i]);
+    }
+    error += off * off;
+    norm += wanted.values[i] * wanted.values[i];
+  }
+  const double relative = std::sqrt(error / norm);
+  return relative <= tolerance.norm ? "" : "relative error " + std::to_string(relative);
+}
+
+inline std::vector<float> random_values(std::size_t count, unsigned seed, DType type) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> uniform(-0.75F, 1.0F);
+  std::vector<float> values(count);
+  std::generate(values.begin(), values.end(), [&] { return uniform(generator); });
+  return loaded(stored(values, type), type);
 }
 
 }  // namespace paceline::cuda

@@ -247,7 +247,7 @@ Offered cublas_offer(const std::shared_ptr<CublasLt>& library, const BlasProduct
     if (result.state != CUBLAS_STATUS_SUCCESS) continue;
     ++found.count;
     found.candidates.push_back(
-        {recipe_of(*library, result.algo), product.math != Math::fp32, [problem, result] {
+        {recipe_of(*library, result.algo), product.math != Math::fp32, false, [problem, result] {
            refuse_tensor_cores(*problem->library, problem->product, result.algo);
            return std::make_shared<BlasImplementation>(problem, result.algo, result.workspaceSize);
          }});

@@ -50,6 +50,7 @@ class Implementation {
 struct Candidate {
   Recipe recipe;
   bool tensor_cores = false;
+  bool compiles = false;  // when it is built, which takes up to seconds
   // Throws where the library does not support it after all.
   std::function<std::shared_ptr<Implementation>()> build;
 };

@@ -69,7 +69,9 @@ class Chooser {
       : request_(request), rules_(rules), refused_(std::move(refused)) {}
 
   void build(const std::vector<Candidate>& candidates) {
+    int compiled = 0;
     for (const Candidate& candidate : candidates) {
+      if (candidate.compiles && compiled == rules_.most_compiled) continue;
       try {
         std::shared_ptr<Implementation> implementation = candidate.build();
         if (implementation->workspace_bytes() > rules_.workspace_limit) {
@@ -79,6 +81,7 @@ class Chooser {
                              format_bytes(static_cast<double>(rules_.workspace_limit))));
         } else {
           usable_.push_back({&candidate, std::move(implementation)});
+          if (candidate.compiles) ++compiled;
         }
       } catch (const Error& error) {
         refuse(candidate, error.what());

@@ -29,6 +29,7 @@ struct Choice {
 struct ChoiceRules {
   std::size_t workspace_limit = 0;  // bytes
   bool measures = false;            // the fastest; else the first that can be used
+  int most_compiled = 3;            // of those that compile when they are built, so many are
 };
 
 // Of a product's tensors, in the order of Operands. Bits are u8, eight an element.

@@ -13,6 +13,7 @@
 #include "engine/device/cuda/products/blas.h"
 #include "engine/device/cuda/products/choices_file.h"
 #include "engine/device/cuda/products/convolution.h"
+#include "engine/device/cuda/products/fused_graph.h"
 #include "engine/device/cuda/products/requests.h"
 
 namespace paceline::cuda {
@@ -32,6 +33,24 @@ class ConvByChoice : public ConvPlan {
 
  private:
   ConvPass pass_;
+  std::shared_ptr<Implementation> implementation_;
+  std::string text_;
+};
+
+class FusedByChoice : public FusedPlan {
+ public:
+  FusedByChoice(const FusedRequest& request, std::shared_ptr<Implementation> implementation,
+                std::string text)
+      : request_(request), implementation_(std::move(implementation)), text_(std::move(text)) {}
+
+  std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
+  void run(const FusedOperands& operands, Stream stream) override {
+    implementation_->run(operands_of(request_, operands), stream);
+  }
+  std::string implementation() const override { return text_; }
+
+ private:
+  FusedRequest request_;
   std::shared_ptr<Implementation> implementation_;
   std::string text_;
 };
@@ -127,6 +146,19 @@ class LibraryProducts : public ChosenProducts {
         [&] { return cublas_offer(blas_, product, options_.workspace_limit); },
         [&](const Recipe& recipe) { return build_product(blas_, product, recipe); });
     return std::make_unique<MatmulByChoice>(chosen.implementation, text(chosen));
+  }
+
+  std::unique_ptr<FusedPlan> fused(const FusedRequest& request) override {
+    const std::string name = text_of(request);
+    if (options_.deterministic) {
+      throw Error(ErrorKind::usage, "fused sums may differ from run to run", name,
+                  "compute them apart in deterministic mode");
+    }
+    const EngineRules rules{request.shape.math, false, true};
+    const Chosen& chosen = decide(
+        name, sizes_of(request), [&] { return fused_offer(session_, request, rules); },
+        [&](const Recipe& recipe) { return build_fused(session_, request, rules, recipe); });
+    return std::make_unique<FusedByChoice>(request, chosen.implementation, text(chosen));
   }
 
   std::string description() const override {

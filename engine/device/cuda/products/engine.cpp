@@ -19,23 +19,28 @@ struct Engine {
   std::shared_ptr<Descriptor> config;
 };
 
+// At most as many as this program knows; a newer library may know more.
+template <typename Note, std::size_t kKnown>
+std::vector<Note> notes_of(const Descriptor& engine, cudnnBackendAttributeName_t name,
+                           cudnnBackendAttributeType_t type) {
+  std::vector<Note> notes(kKnown);
+  const std::int64_t count = engine.get(name, type, kKnown, notes.data());
+  notes.resize(std::min(kKnown, static_cast<std::size_t>(count)));
+  return notes;
+}
+
 EngineNotes notes_of(const Descriptor& engine) {
-  EngineNotes notes;
-  std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> numerical{};
-  std::array<cudnnBackendBehaviorNote_t, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT> behavior{};
-  const std::int64_t numerical_count =
-      engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, numerical.size(),
-                 numerical.data());
-  const std::int64_t behavior_count = engine.get(
-      CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, behavior.size(), behavior.data());
+  const auto numerical = notes_of<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT>(
+      engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE);
+  const auto behavior = notes_of<cudnnBackendBehaviorNote_t, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT>(
+      engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
   const auto numerically = [&](cudnnBackendNumericalNote_t note) {
-    return std::find(numerical.begin(), numerical.begin() + numerical_count, note) !=
-           numerical.begin() + numerical_count;
+    return std::find(numerical.begin(), numerical.end(), note) != numerical.end();
   };
   const auto behaves = [&](cudnnBackendBehaviorNote_t note) {
-    return std::find(behavior.begin(), behavior.begin() + behavior_count, note) !=
-           behavior.begin() + behavior_count;
+    return std::find(behavior.begin(), behavior.end(), note) != behavior.end();
   };
+  EngineNotes notes;
   notes.tensor_cores = numerically(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   notes.converts_inputs = numerically(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
   notes.narrow_sums = numerically(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
@@ -177,9 +182,9 @@ Offered offered_engines(const std::shared_ptr<const OperationGraph>& graph,
       seen.push_back(engine.recipe);
       ++found.count;
       if (const Support admitted = admits(rules, engine.notes); admitted) {
-        found.candidates.push_back({engine.recipe, engine.notes.tensor_cores, [graph, engine] {
-                                      return std::make_shared<CudnnImplementation>(graph, engine);
-                                    }});
+        found.candidates.push_back(
+            {engine.recipe, engine.notes.tensor_cores, engine.notes.compiles,
+             [graph, engine] { return std::make_shared<CudnnImplementation>(graph, engine); }});
       } else if (found.refused.empty()) {
         found.refused = engine.recipe.text() + " " + admitted.because();
       }

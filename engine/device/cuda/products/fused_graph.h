@@ -1,0 +1,25 @@
+// Fused convolutions (fused.h) as graphs of cuDNN.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/device/cuda/products/candidate.h"
+#include "engine/device/cuda/products/choice.h"
+#include "engine/device/cuda/products/filter.h"
+#include "engine/device/cuda/products/fused.h"
+#include "engine/device/cuda/products/session.h"
+
+namespace paceline::cuda {
+
+Operands operands_of(const FusedRequest& request, const FusedOperands& operands);
+std::vector<TensorSize> sizes_of(const FusedRequest& request);
+
+// As for convolutions (convolution.h). Both throw internal for a request that has no meaning.
+Offered fused_offer(const std::shared_ptr<Session>& session, const FusedRequest& request,
+                    const EngineRules& rules);
+std::shared_ptr<Implementation> build_fused(const std::shared_ptr<Session>& session,
+                                            const FusedRequest& request, const EngineRules& rules,
+                                            const Recipe& recipe);
+
+}  // namespace paceline::cuda
