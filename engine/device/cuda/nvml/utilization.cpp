@@ -1,0 +1,186 @@
+#include "engine/device/cuda/nvml/utilization.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include "engine/core/clock.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+constexpr std::uint64_t bit(ClockLimit limit) {
+  return static_cast<std::uint64_t>(limit);
+}
+
+constexpr std::uint64_t kThrottled =
+    bit(ClockLimit::hardware_slowdown) | bit(ClockLimit::software_thermal) |
+    bit(ClockLimit::hardware_thermal) | bit(ClockLimit::power_brake);
+
+constexpr std::array<std::pair<ClockLimit, const char*>, 8> kLimits = {
+    {{ClockLimit::application_clocks, "application clocks"},
+     {ClockLimit::power_cap, "power cap"},
+     {ClockLimit::hardware_slowdown, "hardware slowdown"},
+     {ClockLimit::sync_boost, "sync boost"},
+     {ClockLimit::software_thermal, "software thermal"},
+     {ClockLimit::hardware_thermal, "hardware thermal"},
+     {ClockLimit::power_brake, "power brake"},
+     {ClockLimit::display_clocks, "display clocks"}}};
+
+// The values of one member, of the samples that know it.
+template <typename T>
+std::vector<T> known(const std::vector<GpuSample>& samples, std::optional<T> GpuSample::*member) {
+  std::vector<T> values;
+  for (const GpuSample& sample : samples) {
+    if (sample.*member) values.push_back(*(sample.*member));
+  }
+  return values;
+}
+
+template <typename T>
+std::optional<double> mean(const std::vector<T>& values) {
+  if (values.empty()) return std::nullopt;
+  double sum = 0;
+  for (const T& value : values) sum += static_cast<double>(value);
+  return sum / static_cast<double>(values.size());
+}
+
+template <typename T>
+std::optional<T> largest(const std::vector<T>& values) {
+  if (values.empty()) return std::nullopt;
+  return *std::max_element(values.begin(), values.end());
+}
+
+template <typename T>
+std::optional<T> least(const std::vector<T>& values) {
+  if (values.empty()) return std::nullopt;
+  return *std::min_element(values.begin(), values.end());
+}
+
+void summarise_limits(const std::vector<std::uint64_t>& limits, GpuUtilization& all) {
+  if (limits.empty()) return;
+  std::uint64_t seen = 0;
+  double capped = 0;
+  for (const std::uint64_t bits : limits) {
+    seen |= bits;
+    capped += (bits & bit(ClockLimit::power_cap)) != 0 ? 1 : 0;
+  }
+  for (const auto& [limit, name] : kLimits) {
+    if ((seen & bit(limit)) != 0) all.clock_limits.emplace_back(name);
+  }
+  all.power_capped_share = capped / static_cast<double>(limits.size());
+  all.throttled = (seen & kThrottled) != 0;
+}
+
+GpuSample take_sample(const NvmlGpu& gpu) {
+  GpuSample sample;
+  sample.utilization = gpu.utilization();
+  sample.memory_utilization = gpu.memory_utilization();
+  sample.watts = gpu.watts();
+  sample.sm_mhz = gpu.sm_mhz();
+  sample.memory_mhz = gpu.memory_mhz();
+  sample.celsius = gpu.celsius();
+  sample.clock_limits = gpu.clock_limits();
+  if (const auto memory = gpu.memory()) sample.memory_bytes = memory->used;
+  return sample;
+}
+
+// Of a counter that only grows, unless the driver was loaded anew.
+template <typename T>
+std::optional<T> grown(std::optional<T> before, std::optional<T> after) {
+  if (!before || !after || *after < *before) return std::nullopt;
+  return *after - *before;
+}
+
+}  // namespace
+
+GpuUtilization summarise(const std::vector<GpuSample>& samples) {
+  GpuUtilization all;
+  all.samples = static_cast<int>(samples.size());
+  all.utilization = mean(known(samples, &GpuSample::utilization));
+  all.memory_utilization = mean(known(samples, &GpuSample::memory_utilization));
+  all.sm_mhz = mean(known(samples, &GpuSample::sm_mhz));
+  all.memory_mhz = mean(known(samples, &GpuSample::memory_mhz));
+  all.least_sm_mhz = least(known(samples, &GpuSample::sm_mhz));
+  all.watts = mean(known(samples, &GpuSample::watts));
+  all.celsius = largest(known(samples, &GpuSample::celsius));
+  all.memory_bytes = largest(known(samples, &GpuSample::memory_bytes));
+  summarise_limits(known(samples, &GpuSample::clock_limits), all);
+  return all;
+}
+
+UtilizationSampler::UtilizationSampler(std::shared_ptr<const Nvml> nvml,
+                                       const std::vector<std::string>& pcis, double interval)
+    : nvml_(std::move(nvml)), interval_(interval), start_(now_seconds()) {
+  for (const std::string& pci : pcis) {
+    watched_.push_back({pci, NvmlGpu(nvml_, pci)});
+    watched_.back().joules_before = watched_.back().gpu.joules();
+    watched_.back().errors_before = watched_.back().gpu.uncorrected_errors();
+  }
+  thread_ = std::thread([this] { sample_until_stopped(); });
+}
+
+UtilizationSampler::~UtilizationSampler() {
+  end();
+}
+
+void UtilizationSampler::sample_until_stopped() noexcept {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  const auto interval = std::chrono::duration<double>(interval_);
+  std::unique_lock lock(mutex_);
+  do {
+    lock.unlock();
+    for (Watched& watched : watched_) {
+      try {
+        watched.samples.push_back(take_sample(watched.gpu));
+      } catch (const std::exception&) {
+        // No memory for a sample: one fewer.
+      }
+    }
+    lock.lock();
+  } while (!stopped_.wait_for(lock, interval, [this] { return stop_; }));
+}
+
+void UtilizationSampler::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  stopped_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::vector<GpuUtilization> UtilizationSampler::stop() {
+  const double seconds = now_seconds() - start_;
+  end();
+  std::vector<GpuUtilization> all;
+  for (const Watched& watched : watched_) all.push_back(describe(watched, seconds));
+  return all;
+}
+
+GpuUtilization UtilizationSampler::describe(const Watched& watched, double seconds) const {
+  const NvmlGpu& gpu = watched.gpu;
+  GpuUtilization all = summarise(watched.samples);
+  all.pci = watched.pci;
+  all.name = gpu.name().value_or("unknown");
+  all.uuid = gpu.uuid().value_or("unknown");
+  all.driver = nvml_->driver_version();
+  all.seconds = seconds;
+  all.most_sm_mhz = gpu.most_sm_mhz();
+  all.watts_limit = gpu.watts_limit();
+  all.joules = grown(watched.joules_before, gpu.joules());
+  if (const auto memory = gpu.memory()) all.memory_bytes_total = memory->total;
+  all.uncorrected_errors = grown(watched.errors_before, gpu.uncorrected_errors());
+  all.ecc = gpu.ecc();
+  all.mig = gpu.mig();
+  all.mps = gpu.mps();
+  all.compute_mode = gpu.compute_mode();
+  return all;
+}
+
+}  // namespace paceline::cuda
