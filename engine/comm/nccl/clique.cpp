@@ -69,7 +69,7 @@ Clique::Clique(Setup setup)
     members_.back()->rank = membership_.place.rank * membership_.replicas_here + i;
   }
   try {
-    join(setup.id);
+    join(setup);
     await_join(setup.check_others);
   } catch (...) {
     abort_members();
@@ -88,15 +88,15 @@ Clique::~Clique() {
   if (!ended_) finalize_members();
 }
 
-void Clique::join(const ncclUniqueId& id) {
+void Clique::join(const Setup& setup) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  config.blocking = setup.blocking ? 1 : 0;
   library_->group_start();
   ncclResult_t result = ncclSuccess;
   for (std::size_t i = 0; i < members_.size() && !is_error(result); ++i) {
     Member& member = *members_[i];
     gpus_.select(static_cast<int>(i));
-    result = library_->init_rank(&member.comm, size_, id, member.rank, &config);
+    result = library_->init_rank(&member.comm, size_, setup.id, member.rank, &config);
   }
   const ncclResult_t ended = library_->group_end();
   if (!is_error(result)) result = ended;
@@ -344,7 +344,9 @@ void Clique::abort_members() noexcept {
 }
 
 void Clique::finalize_members() noexcept {
+  library_->group_start();
   for (auto& member : members_) library_->finalize(member->comm);
+  library_->group_end();
   const double start = now_seconds();
   for (auto& member : members_) {
     ncclResult_t state = ncclInProgress;

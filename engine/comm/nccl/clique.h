@@ -1,11 +1,11 @@
 // The communicators (ncclComm_t) that the replicas of this process have in one NCCL world; NCCL's
 // own word for such a set.
 //
-// They are non-blocking: every call returns at once, so that nothing waits inside the library, and
-// whoever called asks for its state until it is no longer "in progress". One thread watches: it
-// asks for errors that NCCL found by itself, sees whether the host has waited too long for a
-// stream, and is the one that aborts. It never touches a stream, so graphs may be captured
-// meanwhile.
+// They are non-blocking, unless asked otherwise: every call returns at once, so that nothing waits
+// inside the library, and whoever called asks for its state until it is no longer "in progress".
+// One thread watches: it asks for errors that NCCL found by itself, sees whether the host has
+// waited too long for a stream, and is the one that aborts. It never touches a stream, so graphs
+// may be captured meanwhile.
 #pragma once
 
 #include <atomic>
@@ -32,6 +32,7 @@ class Clique : public std::enable_shared_from_this<Clique> {
     std::shared_ptr<const Library> library;
     Membership membership;  // of this process; gpus is not null
     ncclUniqueId id{};      // the same on all tasks
+    bool blocking = false;  // then joining has no deadline
     // Throws where another task is known to be gone; asked while waiting for the others to join.
     std::function<void()> check_others;
   };
@@ -66,7 +67,7 @@ class Clique : public std::enable_shared_from_this<Clique> {
     bool warned = false;
   };
 
-  void join(const ncclUniqueId& id);
+  void join(const Setup& setup);
   void await_join(const std::function<void()>& check_others);
   // Throws what ended the last call on a member, which gave `result`, or returns once it is no
   // longer in progress.

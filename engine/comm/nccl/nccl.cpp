@@ -33,6 +33,13 @@ std::vector<GpuCard> gather_cards(const Membership& membership, Communicator* be
   return all;
 }
 
+// To see what non-blocking calls cost.
+bool asked_to_block() {
+  const Environment environment = environment_of_process();
+  const auto asked = environment.find("PACELINE_NCCL_BLOCKING");
+  return asked != environment.end() && asked->second == "1";
+}
+
 std::size_t hosts_of(const std::vector<GpuCard>& cards) {
   std::set<std::string> hosts;
   for (const GpuCard& card : cards) hosts.insert(card.host.data());
@@ -80,10 +87,10 @@ class NcclBackend final : public Backend {
     auto control = connect_control(membership, tasks);
     if (gpus_ == 1) return control;
     log_ = std::make_unique<nccl::DebugLog>(environment_of_process());
-    const auto clique = std::make_shared<Clique>(
-        Clique::Setup{library_, membership, share_id(membership, tasks.get()), [tasks] {
-                        if (tasks) tasks->check_connections();
-                      }});
+    const auto clique = std::make_shared<Clique>(Clique::Setup{
+        library_, membership, share_id(membership, tasks.get()), asked_to_block(), [tasks] {
+          if (tasks) tasks->check_connections();
+        }});
     log_->take();
     std::vector<std::unique_ptr<Communicator>> communicators;
     for (auto& replica : control) {

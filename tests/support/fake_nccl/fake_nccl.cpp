@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/comm/sum.h"
@@ -72,6 +73,7 @@ struct ncclComm {
   std::atomic<bool> aborted{false}, joined{false}, finalized{false};
   std::atomic<int> polls{0};  // that are left of the call in progress
   std::atomic<int> error{ncclSuccess};
+  bool blocking = false;
   std::set<void*> handles;
 
   bool barrier() {
@@ -117,6 +119,7 @@ namespace {
 std::vector<std::unique_ptr<ncclComm>> registry;  // never freed: streams may still refer to them
 std::set<void*> allocated;
 thread_local int group_depth = 0;
+thread_local std::vector<ncclComm*> group;  // that joins or leaves with the group's end
 
 struct Work {
   ncclComm* comm;
@@ -180,13 +183,19 @@ EXPORT ncclResult_t ncclGroupStart() {
 }
 
 EXPORT ncclResult_t ncclGroupEnd() {
-  --group_depth;
-  return ncclInProgress;
+  if (--group_depth > 0) return ncclSuccess;
+  ncclResult_t result = ncclSuccess;
+  for (ncclComm* comm : std::exchange(group, {})) {
+    ncclResult_t state = ncclInProgress;
+    while (comm->blocking && state == ncclInProgress) ncclCommGetAsyncError(comm, &state);
+    if (!comm->blocking) result = ncclInProgress;
+  }
+  return result;
 }
 
 EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
                                            ncclConfig_t* config) {
-  if (config->magic != 0xcafebeef || config->blocking != 0) misuse("init: a blocking config");
+  if (config->magic != 0xcafebeef) misuse("init: not a config");
   if (group_depth == 0) misuse("init outside of a group");
   const int file = open(id.internal, O_RDWR | O_CLOEXEC);
   if (file < 0) return ncclSystemError;
@@ -198,7 +207,9 @@ EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqu
   (*comm)->rank = rank;
   (*comm)->size = size;
   (*comm)->shared = static_cast<Shared*>(shared);
+  (*comm)->blocking = config->blocking == 1;
   (*comm)->polls = kPolls;
+  group.push_back(*comm);
   ++(*comm)->shared->joined;
   return ncclInProgress;
 }
@@ -223,8 +234,10 @@ EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
 
 EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   comm->check_ready("finalize");
+  if (group_depth == 0) misuse("finalize outside of a group");
   comm->finalized = true;
   comm->polls = kPolls;
+  group.push_back(comm);
   ++comm->shared->left;
   return ncclInProgress;
 }
@@ -273,10 +286,10 @@ EXPORT ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, nccl
                                   ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   comm->check_ready("all-reduce");
   if (from != to || op != ncclSum) misuse("all-reduce: not a sum in place");
-  comm->polls = kPolls;
+  if (!comm->blocking) comm->polls = kPolls;
   auto* queue = reinterpret_cast<paceline::FakeStream*>(stream);
   queue->enqueue(queue, &run, new Work{comm, static_cast<std::byte*>(to), count, type_of(type)});
-  return ncclInProgress;
+  return comm->blocking ? ncclSuccess : ncclInProgress;
 }
 
 }  // extern "C"

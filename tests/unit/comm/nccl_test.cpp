@@ -30,9 +30,9 @@ class Nccl : public testing::Test {
   }
   ~Nccl() override {
     EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "misuse"));
-    for (const char* name :
-         {"PACELINE_CUDA_LIBS", "FAKE_NCCL_FOLDER", "FAKE_NCCL_VERSION", "FAKE_NCCL_STALL",
-          "FAKE_NCCL_FAIL", "NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS"}) {
+    for (const char* name : {"PACELINE_CUDA_LIBS", "FAKE_NCCL_FOLDER", "FAKE_NCCL_VERSION",
+                             "FAKE_NCCL_STALL", "FAKE_NCCL_FAIL", "PACELINE_NCCL_BLOCKING",
+                             "NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS"}) {
       unsetenv(name);
     }
   }
@@ -96,6 +96,13 @@ TEST_F(Nccl, IsWhatMirroredIsOnGpus) {
     EXPECT_FALSE(all.reduces(MemoryKind::host));
     EXPECT_EQ(sum_of(all, static_cast<float>(1 + all.rank())), 6.0F);
   });
+}
+
+TEST_F(Nccl, MayBlock) {
+  set("PACELINE_NCCL_BLOCKING", "1");
+  const auto nccl = backend();
+  auto communicators = nccl->connect(replicas(2));
+  on_every(communicators, [](Communicator& all) { EXPECT_EQ(sum_of(all, 2.0F), 4.0F); });
 }
 
 TEST_F(Nccl, SaysWhatIsInUse) {

@@ -1,0 +1,48 @@
+// NVML itself, where there is a driver: prints what this machine's cards answer.
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "engine/core/clock.h"
+#include "engine/device/cuda/nvml/utilization.h"
+
+namespace paceline::cuda {
+namespace {
+
+template <typename T>
+std::string text(const std::optional<T>& value) {
+  return value ? std::to_string(*value) : "not known";
+}
+
+TEST(NvmlOnCard, AnswersForTheCardThatCudaSees) {
+  std::array<char, 64> pci{};
+  if (cudaDeviceGetPCIBusId(pci.data(), pci.size(), 0) != cudaSuccess) {
+    GTEST_SKIP() << "no GPU: " << cudaGetErrorString(cudaGetLastError());
+  }
+  UtilizationSampler sampler(Nvml::open(), {pci.data()});
+  std::this_thread::sleep_for(std::chrono::milliseconds(550));
+  const GpuUtilization all = sampler.stop().front();
+  EXPECT_GE(all.samples, 3);
+  EXPECT_NE(all.name, "unknown");
+  EXPECT_TRUE(all.memory_bytes_total);
+  std::printf("%s %s, driver %s, %d samples\n", all.pci.c_str(), all.name.c_str(),
+              all.driver.c_str(), all.samples);
+  std::printf("utilization %s, memory %s, SM %s of %s MHz, memory %s MHz\n",
+              text(all.utilization).c_str(), text(all.memory_utilization).c_str(),
+              text(all.sm_mhz).c_str(), text(all.most_sm_mhz).c_str(),
+              text(all.memory_mhz).c_str());
+  std::printf("%s of %s W, %s J, %s C, throttled %s, capped %s\n", text(all.watts).c_str(),
+              text(all.watts_limit).c_str(), text(all.joules).c_str(), text(all.celsius).c_str(),
+              text(all.throttled).c_str(), text(all.power_capped_share).c_str());
+  std::printf("ECC %s (%s errors), MIG %s, MPS %s, compute mode %s\n", text(all.ecc).c_str(),
+              text(all.uncorrected_errors).c_str(), text(all.mig).c_str(), text(all.mps).c_str(),
+              all.compute_mode.value_or("not known").c_str());
+}
+
+}  // namespace
+}  // namespace paceline::cuda
