@@ -114,10 +114,11 @@ std::vector<std::string> row_notes(const Study& study) {
     tainted = tainted || row.tainted;
   }
   if (left_out > 0) {
-    notes.push_back(fmt::format("{} resumed or oversubscribed run{} left out", left_out,
+    notes.push_back(fmt::format("{} resumed, throttled or oversubscribed run{} left out", left_out,
                                 left_out == 1 ? " is" : "s are"));
   }
-  if (tainted) notes.push_back("rows of only resumed or oversubscribed runs have no interval");
+  if (tainted)
+    notes.push_back("rows of only resumed, throttled or oversubscribed runs have no interval");
   return notes;
 }
 
@@ -128,6 +129,7 @@ std::string row_label(const Row& row) {
     if (run.synthetic) labels.insert("synthetic");
     if (run.resumed) labels.insert("resumed");
     if (run.oversubscribed) labels.insert("oversubscribed");
+    if (run.throttled) labels.insert("throttled");
     if (run.cpu_model != row.first().cpu_model) labels.insert("unlike machines");
   }
   return join({labels.begin(), labels.end()}, ", ");

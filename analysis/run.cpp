@@ -91,6 +91,7 @@ Run run_of(const Record& record) {
   run.round = record.round();
   run.resumed = record.flag("resumed");
   run.oversubscribed = record.flag("oversubscribed");
+  run.throttled = record.flag("throttled");
   run.synthetic = record.flag("synthetic");
   run.gpus = record.layout().gpus;
   run.nodes = integer_of(record, "/layout/nodes");

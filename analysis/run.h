@@ -16,7 +16,7 @@ struct Run {
   std::string source, time_is, rate_is;  // published: where, and what its numbers mean
   Point parameters;
   int repeat = 1, round = 0;
-  bool resumed = false, oversubscribed = false, synthetic = false;
+  bool resumed = false, oversubscribed = false, throttled = false, synthetic = false;
 
   int gpus = 1;
   std::optional<int> nodes, ntasks, cpus_per_task;
@@ -31,7 +31,7 @@ struct Run {
   double phase_input = 0, phase_communication = 0, phase_step = 0;
 
   // Never enters an interval.
-  bool tainted() const { return resumed || oversubscribed; }
+  bool tainted() const { return resumed || oversubscribed || throttled; }
   std::optional<double> cpus_per_replica() const;
 };
 

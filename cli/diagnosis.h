@@ -38,5 +38,8 @@ struct Service {
   bool absent = false;      // it is not in this machine, which is no fault of it
 };
 std::vector<Service> services(const Place& place);
+// What a device of GPUs finds here: "NVIDIA H200 (0000:1b:00.0, 150 GB)" a card, or why there is
+// none. Empty for other devices.
+std::string cards_of(const std::string& device);
 
 }  // namespace paceline

@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include "cli/diagnosis.h"
 #include "cli/gpus.h"
 #include "engine/comm/table.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/device/table.h"
 
 namespace paceline {
@@ -10,7 +13,17 @@ namespace {
 
 Service ask_backend(const Factory<BackendFactory>& row, const Place& place) {
   const auto backend = row.make();
-  const Membership membership{place, 1, {}};
+  Membership membership{place, 1, {}};
+  ChosenGpus gpus;
+  if (backend->needs_gpus()) {
+    try {
+      gpus = ChosenGpus(first_gpu_device(), row.name, place, 1);
+    } catch (const Error& error) {
+      return {"backend", row.name, false, error.what(), true};
+    }
+    membership.gpus = gpus.replicas();
+    if (!membership.gpus) return {"backend", row.name, false, "no device of GPUs was built", true};
+  }
   const Support support = backend->serves(membership);
   if (support) return {"backend", row.name, true, backend->description()};
   return {"backend", row.name, false, support.because()};
@@ -43,6 +56,20 @@ Service ask_device(const Factory<DeviceFactory>& row) {
 }
 
 }  // namespace
+
+std::string cards_of(const std::string& device) {
+  const auto driver = driver_of(device);
+  if (!driver) return "";
+  std::string why;
+  std::vector<std::string> texts;
+  for (const VisibleGpu& gpu : driver->visible(why)) {
+    const Support support = driver->runs_on(gpu);
+    texts.push_back(fmt::format("{}: {} ({}, {}){}", gpu.index, gpu.name, gpu.pci,
+                                format_bytes(static_cast<double>(gpu.memory_bytes)),
+                                support ? "" : ", of no use: " + support.because()));
+  }
+  return texts.empty() ? "none here: " + why : join(texts, "; ");
+}
 
 std::vector<Service> services(const Place& place) {
   std::vector<Service> asked;

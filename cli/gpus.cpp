@@ -24,6 +24,10 @@ std::unique_ptr<GpuDriver> driver_of(const std::string& device) {
   return nullptr;
 }
 
+std::string first_gpu_device() {
+  return driver_table().empty() ? "" : driver_table().front().name;
+}
+
 bool is_gpu_device(const std::string& device) {
   return driver_of(device) != nullptr;
 }

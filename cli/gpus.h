@@ -16,6 +16,7 @@ namespace paceline {
 // Null: the device of that name is not of GPUs.
 std::unique_ptr<GpuDriver> driver_of(const std::string& device);
 bool is_gpu_device(const std::string& device);
+std::string first_gpu_device();  // that was built; empty: none
 
 // Where the ways to compute that were measured on a card are kept: gpu-choices.json in
 // $XDG_CACHE_HOME/paceline or ~/.cache/paceline. Empty: nowhere.
@@ -33,6 +34,8 @@ class ChosenGpus {
   // Null: none.
   const ReplicaGpus* replicas() const { return driver_ ? &replicas_ : nullptr; }
   int index_of(int replica) const;
+  const std::vector<Gpu>& cards() const { return replicas_.gpus; }
+  const GpuDriver& driver() const { return *driver_; }  // where there are cards
 
  private:
   std::shared_ptr<GpuDriver> driver_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/diagnosis.h"
 #include "cli/verb.h"
 #include "engine/core/json.h"
 #include "results/names.h"
@@ -16,6 +17,7 @@ namespace {
 
 std::string note_on(const Name& name) {
   if (!name.built) return "not built: " + name.reason;
+  if (const std::string cards = cards_of(name.name); !cards.empty()) return cards;
   if (name.tasks.empty()) return name.about;
   return fmt::format("{}; one task a {}", name.about, name.tasks);
 }
@@ -27,6 +29,7 @@ int print_names(const std::vector<Name>& names, bool json) {
       Json row = {{"name", name.name}, {"built", name.built}, {"reason", name.reason}};
       if (!name.about.empty()) row["about"] = name.about;
       if (!name.tasks.empty()) row["tasks"] = name.tasks;
+      if (const std::string cards = cards_of(name.name); !cards.empty()) row["cards"] = cards;
       rows.push_back(row);
     }
     fmt::print("{}\n", rows.dump(2));

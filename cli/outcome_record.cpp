@@ -153,7 +153,8 @@ Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingO
           {"phases", phases},
           {"input", input_json(facts, outcome)},
           {"plan", plan_json(outcome)},
-          {"utilization", nullptr},
+          {"utilization", facts.utilization ? Json(*facts.utilization) : Json(nullptr)},
+          {"gpus", Json::parse(facts.gpus)},
           {"probe",
            {{"flops_per_second", round_digits(outcome.probe_flops_per_second)},
             {"bytes_per_second", round_digits(outcome.probe_bytes_per_second)}}},
@@ -161,6 +162,7 @@ Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingO
           {"flags",
            {{"resumed", false},
             {"oversubscribed", facts.oversubscribed},
+            {"throttled", facts.throttled},
             {"synthetic", facts.synthetic}}}};
 }
 

@@ -20,6 +20,9 @@ struct RunFacts {
   std::string cpu_model;
   std::string started_at;
   bool oversubscribed = false, synthetic = false;
+  bool throttled = false;             // some GPU, by heat or failing power
+  std::string gpus = "[]";            // JSON: how each was used
+  std::optional<double> utilization;  // of GPUs, their mean
   InputOptions input;
   CacheSharing cache;
   std::vector<LostRecords> lost;         // of both splits

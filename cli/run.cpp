@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/gpu_record.h"
 #include "cli/outcome_record.h"
 #include "cli/roll_call.h"
 #include "cli/start.h"
@@ -83,7 +84,9 @@ class Run {
     facts_.backend_used = world.description();
     call_roll(world);
     share_caches(world);
+    GpuReport report(world.gpus());
     TrainingOutcome outcome = train(world);
+    note_gpus(report.collect(world));
     if (place_.rank == 0) finish(outcome);
     return 0;
   }
@@ -167,6 +170,18 @@ class Run {
               staged.copied ? "staged" : "were staged before, and checked", staged.folder.string(),
               format_seconds(facts_.stage_seconds));
     return staged.folder;
+  }
+
+  void note_gpus(const Json& report) {
+    facts_.gpus = report["gpus"].dump();
+    facts_.throttled = report["throttled"].get<bool>();
+    if (report["utilization"].is_number()) {
+      facts_.utilization = report["utilization"].get<double>();
+    }
+    if (facts_.throttled) {
+      log::warning(
+          "a GPU was slowed down by heat or failing power: this run is compared with none");
+    }
   }
 
   void call_roll(World& world) {

@@ -54,6 +54,8 @@ class Backend {
   // Joins the world; one communicator for each replica of this process, in rank order. The
   // backend outlives them and leaves the world in its destructor.
   virtual std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) = 0;
+  // Whether it sums in the memory of GPUs only.
+  virtual bool needs_gpus() const { return false; }
   // The backend that serves in its place where gradients lie on GPUs; empty: itself, through
   // staged/ where it reduces on the host.
   virtual std::string_view on_gpus() const { return ""; }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/core/support.h"
+#include "engine/device/gpu_utilization.h"
 
 namespace paceline {
 
@@ -15,6 +16,14 @@ struct VisibleGpu {
   std::string name, pci, uuid;  // "NVIDIA H200", "0000:1b:00.0", "GPU-5c8b..."
   int major = 0, minor = 0;     // compute capability
   std::size_t memory_bytes = 0;
+};
+
+// Samples GPUs from when it is made.
+class GpuWatch {
+ public:
+  virtual ~GpuWatch() = default;
+  // Ends it; one for each GPU, in order. Once.
+  virtual std::vector<GpuUtilization> stop() = 0;
 };
 
 class GpuDriver {
@@ -26,6 +35,8 @@ class GpuDriver {
   virtual Support runs_on(const VisibleGpu& gpu) const = 0;
   // Makes it the calling thread's current one. Throws internal.
   virtual void select(int index) const = 0;
+  // Throws usage where the driver's library cannot be asked.
+  virtual std::unique_ptr<GpuWatch> watch(const std::vector<std::string>& pcis) const = 0;
   // Zeroes memory of the current one; blocks.
   virtual void clear(void* data, std::size_t bytes) const = 0;
 };

@@ -63,6 +63,7 @@ class NcclBackend final : public Backend {
  public:
   std::string_view name() const override { return "nccl"; }
 
+  bool needs_gpus() const override { return true; }
   Support serves(const Membership& membership) const override {
     try {
       const auto library = nccl::open_library();

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/device/cuda/kernels/probe.h"
 #include "engine/device/cuda/program.h"
 
@@ -63,11 +64,27 @@ class CudaDevice final : public Device {
   Lane& comm_lane() override { return comm_; }
   Lane& host_comm_lane() override { return host_comm_; }
   std::unique_ptr<Program> compile(const Plan& plan, std::byte* gradients) override {
+    check_room(plan);
     return std::make_unique<CudaProgram>(plan, gradients, *runtime_, *products_, compute_, copy_,
                                          ProgramOptions{options_.math, options_.replays});
   }
 
  private:
+  // Before the first of many allocations: what is known beforehand. Moments are the optimizer's,
+  // two at most.
+  void check_room(const Plan& plan) const {
+    constexpr std::size_t kArenas = 3, kSlots = 2;
+    const std::size_t need =
+        plan.activation_bytes + kArenas * plan.arena_elements * sizeof(float) +
+        kSlots * static_cast<std::size_t>(plan.batch) * plan.sample.elements() * sizeof(float);
+    const std::size_t free = runtime_->free_bytes();
+    if (need <= free) return;
+    throw Error(ErrorKind::usage,
+                fmt::format("a batch of {} needs {}, and {} are free", plan.batch,
+                            format_bytes(static_cast<double>(need)),
+                            format_bytes(static_cast<double>(free))),
+                runtime_->description(), "lower --batch-per-replica, or end what else runs there");
+  }
   // Beside what the lanes do.
   void copy_by(StreamLane& lane, void* to, const void* from, std::size_t bytes) {
     runtime_->copy(to, from, bytes, lane.stream());

@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/device/cuda/kernel_table.h"
+#include "engine/device/cuda/nvml/utilization.h"
 
 namespace paceline::cuda {
 
@@ -191,10 +192,22 @@ class CudaRuntime final : public Runtime {
   std::map<std::type_index, const void*> kernels_;
 };
 
+class NvmlWatch final : public GpuWatch {
+ public:
+  explicit NvmlWatch(const std::vector<std::string>& pcis) : sampler_(Nvml::open(), pcis) {}
+  std::vector<GpuUtilization> stop() override { return sampler_.stop(); }
+
+ private:
+  UtilizationSampler sampler_;
+};
+
 class CudaDriver final : public GpuDriver {
  public:
   std::vector<VisibleGpu> visible(std::string& why) const override;
   Support runs_on(const VisibleGpu& gpu) const override;
+  std::unique_ptr<GpuWatch> watch(const std::vector<std::string>& pcis) const override {
+    return std::make_unique<NvmlWatch>(pcis);
+  }
   void select(int index) const override { check(cudaSetDevice(index), "cudaSetDevice"); }
   void clear(void* data, std::size_t bytes) const override {
     check(cudaMemset(data, 0, bytes), "cudaMemset");

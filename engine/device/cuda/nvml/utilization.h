@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/device/cuda/nvml/nvml.h"
+#include "engine/device/gpu_utilization.h"
 
 namespace paceline::cuda {
 
@@ -20,30 +21,6 @@ struct GpuSample {
   std::optional<int> sm_mhz, memory_mhz, celsius;
   std::optional<std::uint64_t> clock_limits;
   std::optional<std::int64_t> memory_bytes;  // in use
-};
-
-// Of one GPU over one run. Means and shares are over samples.
-struct GpuUtilization {
-  std::string pci, name, uuid, driver;
-  int samples = 0;
-  double seconds = 0;
-  std::optional<double> utilization, memory_utilization;  // 0 to 1, as published tables give it
-  std::optional<double> sm_mhz, memory_mhz;               // means
-  std::optional<int> least_sm_mhz, most_sm_mhz;           // seen; what the card could do
-  std::optional<double> watts, watts_limit;               // mean; in force
-  std::optional<double> joules;                           // of the card's own counter
-  std::optional<int> celsius;                             // the highest
-  std::optional<std::int64_t> memory_bytes, memory_bytes_total;  // the most in use by all; there
-  std::optional<std::int64_t> uncorrected_errors;                // of ECC, during the run
-  std::optional<bool> ecc, mig, mps;
-  std::optional<std::string> compute_mode;
-
-  // What held the clocks down in some sample, being idle aside: "power cap", "hardware thermal".
-  std::vector<std::string> clock_limits;
-  std::optional<double> power_capped_share;
-  // Slowed by heat or by failing power in any sample: such a run is compared with none. A power cap
-  // is no such thing: large cards run at theirs for as long as they compute.
-  std::optional<bool> throttled;
 };
 
 // The samples' part of it.
