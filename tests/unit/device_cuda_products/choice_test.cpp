@@ -19,7 +19,7 @@ class Ways {
   struct Way {
     double seconds = 1e-3;
     std::size_t workspace = 0;
-    bool builds = true, captures = true, runs = true;
+    bool builds = true, captures = true, runs = true, compiles = false;
   };
 
   explicit Ways(std::vector<Way> ways) : ways_(std::move(ways)) {
@@ -36,6 +36,7 @@ class Ways {
     for (std::size_t i = 0; i < ways_.size(); ++i) {
       Candidate candidate;
       candidate.recipe.engine = static_cast<std::int64_t>(i);
+      candidate.compiles = ways_[i].compiles;
       candidate.build = [this, i] { return build(i); };
       all.candidates.push_back(candidate);
     }
@@ -117,6 +118,19 @@ TEST(Choice, GivesASlowWayOneRunOnly) {
   Ways ways({{.seconds = 1e-3}, {.seconds = 50e-3}});
   ways.choose_by(kMeasured);
   EXPECT_EQ(ways.tuner.timed_runs, 1 + 10 + 1);
+}
+
+TEST(Choice, CompilesAFewOnly) {
+  Ways ways({{.seconds = 9e-3, .compiles = true},
+             {.seconds = 8e-3, .builds = false, .compiles = true},
+             {.seconds = 7e-3, .compiles = true},
+             {.seconds = 1e-3, .compiles = true},
+             {.seconds = 8e-3}});
+  ChoiceRules rules = kMeasured;
+  rules.most_compiled = 2;
+  const Choice choice = ways.choose_by(rules).choice;
+  EXPECT_EQ(choice.recipe.engine, 2);
+  EXPECT_EQ(choice.usable, 3);
 }
 
 TEST(Choice, WithoutMemoryIsTheFirst) {

@@ -5,7 +5,6 @@
 
 #include <fstream>
 #include <limits>
-#include <regex>
 
 #include "engine/core/json.h"
 #include "engine/device/cuda/products/offer.h"
@@ -92,7 +91,8 @@ TEST_F(Products, ThatArePutIntoTheFileByHandStillFollowTheRules) {
   const Choice tf32 = choose(kept_, request);
   ASSERT_TRUE(tf32.tensor_cores);
   std::string text = read_text(kept_.choices_file);
-  text = std::regex_replace(text, std::regex("tf32"), "fp32");
+  for (std::size_t at; (at = text.find("tf32")) != std::string::npos;)
+    text[at] = 'f', text[at + 1] = 'p';
   std::ofstream(kept_.choices_file) << text;
   const Choice fp32 = choose(kept_, {kShape, ConvPass::forward});
   EXPECT_EQ(fp32.origin, Choice::Origin::measured);
@@ -117,6 +117,21 @@ TEST_F(Products, ThatAreDeterministicAreFewer) {
   const Choice deterministic = choose(options, request);
   EXPECT_EQ(any.offered, deterministic.offered);
   EXPECT_LT(deterministic.usable, any.usable);
+}
+
+TEST_F(Products, ThatAreFusedHaveReasonsToBeAbsent) {
+  FusedRequest request{kShape, FusedKind::backward_relu_sums};
+  request.shape.math = Math::bf16;
+  ProductsOptions options = options_;
+  options.deterministic = true;
+  expect_error(ErrorKind::usage, {"differ from run to run", text_of(request)},
+               [&] { make_products(options)->fused(request); });
+  request.shape.stride = 2;
+  expect_error(ErrorKind::usage, {"no way to compute", "strided convolutions with sums"},
+               [&] { make_products(options_)->fused(request); });
+  request = {kShape, FusedKind::forward_sums, true};
+  expect_error(ErrorKind::internal, {"not a fused convolution"},
+               [&] { make_products(options_)->fused(request); });
 }
 
 TEST_F(Products, WithoutACardDoNotRun) {

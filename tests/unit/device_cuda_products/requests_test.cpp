@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "engine/device/cuda/products/fused.h"
+
 namespace paceline::cuda {
 namespace {
 
@@ -41,6 +43,21 @@ TEST(Requests, HaveDistinctNames) {
   EXPECT_EQ(text_of(all[2]), "backward_data 32x75x75x64 to 128 3x3 / 2 + 1 bf16 adds");
   EXPECT_EQ(text_of(MatmulShape{64, 784, 512, false, true, true, Math::tf32}),
             "product 64x784x512 right transposed tf32 adds");
+}
+
+TEST(Requests, ThatAreFusedHaveDistinctNames) {
+  const ConvShape shape{32, 75, 75, 64, 128, 1, 1, 0, Math::bf16};
+  std::set<std::string> names;
+  for (const FusedKind kind : {FusedKind::forward_sums, FusedKind::normalized_forward_sums,
+                               FusedKind::backward_relu_sums, FusedKind::backward_mask_sums}) {
+    for (const bool branch : {false, true}) {
+      for (const bool activation : {false, true}) {
+        names.insert(text_of(FusedRequest{shape, kind, branch, activation}));
+      }
+    }
+  }
+  names.insert(text_of(ConvRequest{shape, ConvPass::forward}));
+  EXPECT_EQ(names.size(), 17U);
 }
 
 // The first layer's input has no gradient; an equal layer asks for nothing new; the sum of two
