@@ -92,7 +92,7 @@ TEST(Choice, UnmeasuredIsTheFirstThatCanBeUsed) {
   EXPECT_EQ(choice.usable, 2);
   EXPECT_EQ(choice.seconds, 0);
   EXPECT_EQ(choice.origin, Choice::Origin::heuristic);
-  EXPECT_EQ(ways.tuner.timed_runs, 0);
+  EXPECT_EQ(ways.tuner.timed_runs, 2);  // of what can be captured and what cannot; none to compare
 }
 
 TEST(Choice, DropsWhatFailsHoweverFastItIs) {
@@ -114,6 +114,15 @@ TEST(Choice, TriesTensorsAtTheirRealSize) {
   EXPECT_EQ(ways.tuner.allocated, (100U + 50 + 200) * 2 + 300 + 500);
 }
 
+// A kernel may have to be loaded, which a capture does not allow.
+TEST(Choice, RunsBeforeItCaptures) {
+  Ways ways({{}, {}});
+  ways.tuner.captures = [&] {
+    return ways.tuner.timed_runs > 0 ? Support::yes() : Support::no("is not loaded");
+  };
+  EXPECT_EQ(ways.choose_by(kFirst).choice.recipe.engine, 0);
+}
+
 TEST(Choice, GivesASlowWayOneRunOnly) {
   Ways ways({{.seconds = 1e-3}, {.seconds = 50e-3}});
   ways.choose_by(kMeasured);
@@ -131,6 +140,8 @@ TEST(Choice, CompilesAFewOnly) {
   const Choice choice = ways.choose_by(rules).choice;
   EXPECT_EQ(choice.recipe.engine, 2);
   EXPECT_EQ(choice.usable, 3);
+  rules.measures = false;
+  EXPECT_EQ(ways.choose_by(rules).choice.usable, 2);  // what need not be compiled is there too
 }
 
 TEST(Choice, WithoutMemoryIsTheFirst) {

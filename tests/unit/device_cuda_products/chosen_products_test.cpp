@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "engine/core/json.h"
+#include "engine/core/text.h"
 #include "engine/device/cuda/products/offer.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
@@ -104,9 +105,10 @@ TEST_F(Products, ThatAreDeterministicNeverDependOnTheClock) {
   ProductsOptions options = kept_;
   options.deterministic = true;
   options.choices_file.clear();
-  EXPECT_EQ(choose(options, {kShape, ConvPass::backward_data}).origin, Choice::Origin::heuristic);
-  EXPECT_EQ(tuner_.timed_runs, 0);
-  EXPECT_GT(tuner_.captured, 0);
+  const Choice choice = choose(options, {kShape, ConvPass::backward_data});
+  EXPECT_EQ(choice.origin, Choice::Origin::heuristic);
+  EXPECT_EQ(choice.seconds, 0);
+  EXPECT_EQ(tuner_.captured, 1);  // the first, and no other
 }
 
 TEST_F(Products, ThatAreDeterministicAreFewer) {
@@ -167,6 +169,18 @@ TEST_F(Products, ThatNothingServesSayWhy) {
   EXPECT_NE(table.find(offers[0].problem), std::string::npos) << table;
   EXPECT_NE(table.find("forward 32x75x75x64 to 64 3x3 / 1 + 1 fp32"), std::string::npos) << table;
   EXPECT_NE(table.find(offers[1].choice->recipe.text()), std::string::npos) << table;
+}
+
+TEST_F(Products, AreListedWithTheirTimes) {
+  const auto products = make_products(kept_);
+  products->conv({kShape, ConvPass::forward});
+  const Choice& choice = products->choices().at(0);
+  const std::string table = table_of(products->choices());
+  for (const std::string& part :
+       {choice.request, choice.recipe.text(), choice.runner_up, format_seconds(choice.seconds),
+        format_seconds(choice.runner_up_seconds)}) {
+    EXPECT_NE(table.find(part), std::string::npos) << part << " in " << table;
+  }
 }
 
 TEST_F(Products, OfABadDescriptionAreRefused) {

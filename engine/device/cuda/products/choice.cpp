@@ -69,9 +69,10 @@ class Chooser {
       : request_(request), rules_(rules), refused_(std::move(refused)) {}
 
   void build(const std::vector<Candidate>& candidates) {
+    const int most_compiled = rules_.measures ? rules_.most_compiled : 1;
     int compiled = 0;
     for (const Candidate& candidate : candidates) {
-      if (candidate.compiles && compiled == rules_.most_compiled) continue;
+      if (candidate.compiles && compiled == most_compiled) continue;
       try {
         std::shared_ptr<Implementation> implementation = candidate.build();
         if (implementation->workspace_bytes() > rules_.workspace_limit) {
@@ -89,30 +90,21 @@ class Chooser {
     }
   }
 
-  // Drops those that a graph cannot hold; sorts the rest by time where it is measured.
+  // Drops those that fail or that a graph cannot hold; sorts the rest by time if it is measured,
+  // else tries no more than it needs.
   void try_out(Bench& bench, Tuner& tuner) {
-    std::vector<Usable> good;
     double best = 0;
-    for (Usable& one : usable_) {
+    for (auto one = usable_.begin(); one != usable_.end();) {
       try {
-        const Tuner::Work work = bench.work(one.implementation);
-        if (const Support captured = tuner.capture(work); !captured) {
-          refuse(*one.candidate, captured.because());
-          continue;
-        }
-        if (rules_.measures) {
-          one.seconds = median(tuner.time(work, 1, 1));
-          if (best == 0 || one.seconds < kHopeless * best) {
-            one.seconds = median(tuner.time(work, kWarmUps, kRuns));
-          }
-          if (best == 0 || one.seconds < best) best = one.seconds;
-        }
-        good.push_back(one);
+        one->seconds = try_out(bench.work(one->implementation), tuner, best);
+        if (!rules_.measures) return;
+        if (best == 0 || one->seconds < best) best = one->seconds;
+        ++one;
       } catch (const Error& error) {
-        refuse(*one.candidate, error.what());
+        refuse(*one->candidate, error.what());
+        one = usable_.erase(one);
       }
     }
-    usable_ = std::move(good);
     std::stable_sort(usable_.begin(), usable_.end(),
                      [](const Usable& a, const Usable& b) { return a.seconds < b.seconds; });
   }
@@ -141,6 +133,18 @@ class Chooser {
   }
 
  private:
+  // Seconds of a run, 0 where it is not measured. A first run comes before the capture: it may have
+  // to load its kernels.
+  double try_out(const Tuner::Work& work, Tuner& tuner, double best) const {
+    const double first = median(tuner.time(work, 1, 1));
+    if (const Support captured = tuner.capture(work); !captured) {
+      throw Error(ErrorKind::usage, captured.because());
+    }
+    if (!rules_.measures) return 0;
+    const bool hopeless = best > 0 && first >= kHopeless * best;
+    return hopeless ? first : median(tuner.time(work, kWarmUps, kRuns));
+  }
+
   void refuse(const Candidate& candidate, const std::string& because) {
     log::debug("{}: {} {}", request_, candidate.recipe.text(), because);
     if (refused_.empty()) refused_ = candidate.recipe.text() + " " + because;

@@ -19,7 +19,7 @@ struct Choice {
   bool tensor_cores = false;
   std::size_t workspace_bytes = 0;
   int offered = 0;  // by the libraries
-  int usable = 0;   // of these: admitted, supported, with little enough workspace, captured
+  int usable = 0;   // of these: admitted, supported, little enough workspace, did not fail
   // Medians; 0 where nothing was measured, or there is no runner-up.
   double seconds = 0, runner_up_seconds = 0;
   std::string runner_up;  // its recipe's text
@@ -29,7 +29,7 @@ struct Choice {
 struct ChoiceRules {
   std::size_t workspace_limit = 0;  // bytes
   bool measures = false;            // the fastest; else the first that can be used
-  int most_compiled = 3;            // of those that compile when they are built, so many are
+  int most_compiled = 3;            // of those that compile when they are built, to be measured
 };
 
 // Of a product's tensors, in the order of Operands. Bits are u8, eight an element.

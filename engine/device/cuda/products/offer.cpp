@@ -3,12 +3,41 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/device/cuda/products/requests.h"
 
 namespace paceline::cuda {
+
+namespace {
+
+struct Row {
+  std::string request, columns;
+};
+
+std::string columns_of(const Choice& choice) {
+  std::string columns =
+      fmt::format("{:7}  {:6}  {:>9}  {}", choice.offered, choice.usable,
+                  format_bytes(static_cast<double>(choice.workspace_bytes)), choice.recipe.text());
+  if (choice.seconds > 0) columns += ", " + format_seconds(choice.seconds);
+  if (choice.runner_up_seconds > 0) {
+    columns +=
+        fmt::format("; then {}, {}", choice.runner_up, format_seconds(choice.runner_up_seconds));
+  }
+  return columns;
+}
+
+std::string lay_out(const std::vector<Row>& rows) {
+  std::size_t width = std::string_view("request").size();
+  for (const Row& row : rows) width = std::max(width, row.request.size());
+  std::string table = fmt::format("{:{}}  offered  usable  workspace  chosen\n", "request", width);
+  for (const Row& row : rows) table += fmt::format("{:{}}  {}\n", row.request, width, row.columns);
+  return table;
+}
+
+}  // namespace
 
 std::vector<ConvOffer> offers_of(ChosenProducts& products,
                                  const std::vector<ConvRequest>& requests) {
@@ -30,24 +59,18 @@ std::vector<ConvOffer> offers_of(ChosenProducts& products,
 }
 
 std::string table_of(const std::vector<ConvOffer>& offers) {
-  std::size_t width = 0;
-  for (const ConvOffer& offer : offers) width = std::max(width, text_of(offer.request).size());
-  std::string table =
-      fmt::format("{:{}}  offered  usable  workspace  chosen\n", "convolution", width);
+  std::vector<Row> rows;
   for (const ConvOffer& offer : offers) {
-    const std::string name = text_of(offer.request);
-    if (!offer.choice) {
-      table += fmt::format("{:{}}  {}\n", name, width, offer.problem);
-      continue;
-    }
-    const Choice& choice = *offer.choice;
-    const std::string time =
-        choice.seconds > 0 ? ", " + format_seconds(choice.seconds) : std::string();
-    table += fmt::format("{:{}}  {:7}  {:6}  {:>9}  {}{}\n", name, width, choice.offered,
-                         choice.usable, format_bytes(static_cast<double>(choice.workspace_bytes)),
-                         choice.recipe.text(), time);
+    rows.push_back(
+        {text_of(offer.request), offer.choice ? columns_of(*offer.choice) : offer.problem});
   }
-  return table;
+  return lay_out(rows);
+}
+
+std::string table_of(const std::vector<Choice>& choices) {
+  std::vector<Row> rows;
+  for (const Choice& choice : choices) rows.push_back({choice.request, columns_of(choice)});
+  return lay_out(rows);
 }
 
 }  // namespace paceline::cuda

@@ -18,7 +18,9 @@ struct ConvOffer {
 std::vector<ConvOffer> offers_of(ChosenProducts& products,
                                  const std::vector<ConvRequest>& requests);
 
-// A line a request: offered, usable, chosen, its workspace and, where measured, its time.
+// A line a request: offered, usable, workspace, what was chosen and, where it was measured, its
+// time and the runner-up's.
 std::string table_of(const std::vector<ConvOffer>& offers);
+std::string table_of(const std::vector<Choice>& choices);
 
 }  // namespace paceline::cuda
