@@ -23,7 +23,7 @@ class Products : public testing::Test {
   void SetUp() override {
     options_.card_description = card_description("h200");
     try {
-      make_products(options_);
+      Libraries{LibraryNames{}};
     } catch (const Error& error) {
       GTEST_SKIP() << error.what();
     }

@@ -13,7 +13,7 @@ TEST(ProductLibraries, ThatAreMissingAreNamedWithTheCure) {
   names.cublas_lt = {"libabsent-blas.so.13"};
   expect_error(ErrorKind::usage,
                {"cuBLASLt cannot be opened", "libabsent-blas.so.13", "looked in", "/lib",
-                "install the libraries of CUDA 13", "PACELINE_CUDA_LIBS"},
+                "install the libraries of CUDA", "PACELINE_CUDA_LIBS"},
                [&] { Libraries{names}; });
 }
 

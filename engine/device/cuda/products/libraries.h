@@ -8,13 +8,12 @@
 
 namespace paceline::cuda {
 
-// File names to look for, the preferred one first; tests name others.
+// File names to look for, the preferred one first: of the major version of CUDA that this was built
+// with, whatever the minor one. Tests name others.
 struct LibraryNames {
-  std::vector<std::string> nvrtc_builtins{"libnvrtc-builtins.so.13.0", "libnvrtc-builtins.so.13.1",
-                                          "libnvrtc-builtins.so"};
-  std::vector<std::string> nvrtc{"libnvrtc.so.13"};
-  std::vector<std::string> cublas_lt{"libcublasLt.so.13"};
-  std::vector<std::string> cudnn{"libcudnn_graph.so.9"};
+  LibraryNames();
+
+  std::vector<std::string> nvrtc_builtins, nvrtc, cublas_lt, cudnn;
 };
 
 // Opens them in the order in which they need each other: cuDNN asks the loader for NVRTC and
