@@ -138,6 +138,9 @@ TEST_F(Blas, AlgorithmsAreRebuiltFromTheirRecipe) {
   Recipe recipe = cublas_offer(library_, product, 1000).candidates[0].recipe;
   EXPECT_EQ(recipe.algorithm.size(), 128U);
   EXPECT_EQ(build_product(library_, product, recipe)->workspace_bytes(), 64U);
+  const Recipe of_cudnn;
+  expect_error(ErrorKind::input, {"no algorithm of cuBLASLt"},
+               [&] { build_product(library_, product, of_cudnn); });
   recipe.algorithm.back() = '0';
   expect_error(ErrorKind::internal, {"algorithm of an earlier run"},
                [&] { build_product(library_, product, recipe); });

@@ -101,6 +101,17 @@ TEST_F(Products, ThatArePutIntoTheFileByHandStillFollowTheRules) {
   EXPECT_NE(fp32.recipe, tf32.recipe);
 }
 
+TEST_F(Products, OfAnotherLibraryThanTheirsAreChosenAgain) {
+  const ConvRequest request{kShape, ConvPass::forward};
+  choose(kept_, request);
+  std::string text = read_text(kept_.choices_file);
+  text.replace(text.find("cuDNN\""), 5, "cuBLASLt");
+  text.replace(text.find("\"knobs\""), 7,
+               "\"algorithm\": \"" + std::string(128, '0') + "\", \"knobs\"");
+  std::ofstream(kept_.choices_file) << text;
+  EXPECT_EQ(choose(kept_, request).origin, Choice::Origin::measured);
+}
+
 TEST_F(Products, ThatAreDeterministicNeverDependOnTheClock) {
   ProductsOptions options = kept_;
   options.deterministic = true;

@@ -117,8 +117,9 @@ class LibraryProducts : public ChosenProducts {
     const Chosen& chosen = decide(
         name, sizes_of(request), [&] { return conv_offer(request, rules); },
         [&](const Recipe& recipe) {
-          return recipe.library == Recipe::Library::cublas_lt
-                     ? build_product(blas_, product_of(request).value(), recipe)
+          const std::optional<BlasProduct> product = product_of(request);
+          return product && recipe.library == Recipe::Library::cublas_lt
+                     ? build_product(blas_, *product, recipe)
                      : build_convolution(session_, request, rules, recipe);
         });
     return std::make_unique<ConvByChoice>(request.pass, chosen.implementation, text(chosen));
@@ -200,8 +201,8 @@ class LibraryProducts : public ChosenProducts {
       const bool measures =
           options_.tuner && (!options_.deterministic || !options_.choices_file.empty());
       chosen = choose(name, found, sizes, {options_.workspace_limit, measures}, options_.tuner);
-      if (chosen.choice.origin == Choice::Origin::measured)
-        file_.put(circumstances_, chosen.choice);
+      const bool measured = chosen.choice.origin == Choice::Origin::measured;
+      if (measured) file_.put(circumstances_, chosen.choice);
     }
     choices_.push_back(chosen.choice);
     return chosen_.emplace(name, std::move(chosen)).first->second;
