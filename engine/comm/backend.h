@@ -19,7 +19,7 @@ class Control;
 class StoreClient;
 
 // The GPUs of a process's replicas, and what backends that use them ask of the device layer, which
-// they do not see.
+// they do not see. From any thread.
 struct ReplicaGpus {
   std::vector<Gpu> gpus;                          // one a replica
   std::function<void(int replica)> select;        // makes it the calling thread's current device

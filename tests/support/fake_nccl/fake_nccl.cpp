@@ -44,10 +44,11 @@ std::string folder() {
   return named.empty() ? "/tmp" : named;
 }
 
-std::mutex registry_mutex;
+std::mutex registry_mutex;  // of what is registered or allocated, too
+std::mutex misuse_mutex;
 
 void misuse(const std::string& what) {
-  const std::lock_guard lock(registry_mutex);
+  const std::lock_guard lock(misuse_mutex);
   std::ofstream(folder() + "/misuse", std::ios::app) << what << '\n';
 }
 
@@ -258,10 +259,8 @@ EXPORT ncclResult_t ncclMemAlloc(void** data, size_t bytes) {
 }
 
 EXPORT ncclResult_t ncclMemFree(void* data) {
-  {
-    const std::lock_guard lock(registry_mutex);
-    if (allocated.erase(data) == 0) return ncclInvalidArgument;
-  }
+  const std::lock_guard lock(registry_mutex);
+  if (allocated.erase(data) == 0) return ncclInvalidArgument;
   for (const auto& comm : registry) {
     if (comm->handles.count(data) != 0 && !comm->aborted) misuse("freed while registered");
   }
@@ -271,6 +270,7 @@ EXPORT ncclResult_t ncclMemFree(void* data) {
 
 EXPORT ncclResult_t ncclCommRegister(ncclComm_t comm, void* data, size_t, void** handle) {
   comm->check_ready("register");
+  const std::lock_guard lock(registry_mutex);
   comm->handles.insert(data);
   *handle = data;
   return ncclSuccess;
@@ -278,6 +278,7 @@ EXPORT ncclResult_t ncclCommRegister(ncclComm_t comm, void* data, size_t, void**
 
 EXPORT ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
   comm->check_ready("deregister");
+  const std::lock_guard lock(registry_mutex);
   if (comm->handles.erase(handle) == 0) misuse("deregister of what is not registered");
   return ncclSuccess;
 }

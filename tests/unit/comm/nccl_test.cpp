@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -25,7 +26,10 @@ class Nccl : public testing::Test {
   Nccl() {
     set("PACELINE_CUDA_LIBS", FAKE_NCCL);
     set("FAKE_NCCL_FOLDER", scratch_.path().c_str());
-    gpus_.select = [this](int replica) { selected_.push_back(replica); };
+    gpus_.select = [this](int replica) {
+      const std::lock_guard lock(mutex_);
+      selected_.push_back(replica);
+    };
     gpus_.clear = [](void* data, std::size_t bytes) { std::memset(data, 0, bytes); };
   }
   ~Nccl() override {
@@ -80,6 +84,7 @@ class Nccl : public testing::Test {
 
   Scratch scratch_;
   ReplicaGpus gpus_;
+  std::mutex mutex_;
   std::vector<int> selected_;
 };
 
