@@ -52,6 +52,17 @@ void check_built(const char* kind, const std::string& name) {
   }
 }
 
+void check_precision(const Point& p) {
+  const Name device = find_name("device", *p.text("device"));
+  const std::string precision = *p.text("precision");
+  const std::vector<std::string>& known = device.precisions;
+  if (std::find(known.begin(), known.end(), precision) != known.end()) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("device {} computes in {}, not in {}", device.name, join(known, ", "), precision),
+      "", "give --precision " + known.front() + ", or another --device");
+}
+
 // 16-bit wrappers round what is fp32; other gradients would pass them as they are, silently.
 void check_cast(const Point& p) {
   if (*p.text("precision") != "fp64") return;
@@ -75,6 +86,7 @@ void default_place(Point& p) {
   check_built("device", *p.text("device"));
   const std::string device = *p.text("device");
   set_default(p, "precision", std::string(device == "reference" ? "fp64" : "fp32"));
+  check_precision(p);
   check_cast(p);
   if (!p.find("cpus_per_task") && !p.find("cpus_per_replica") && device != "reference") {
     const auto cores = static_cast<std::int64_t>(topology_of_machine().usable_cores());

@@ -19,9 +19,16 @@ constexpr char kNames[] =
 std::vector<Name> read_names(const nlohmann::json& rows) {
   std::vector<Name> names;
   for (const auto& row : rows) {
-    names.push_back({row.at("name"), row.at("built"), row.at("reason"), row.value("about", ""),
-                     row.value("tasks", ""), row.value("mpirun", false),
-                     row.value("inside", false)});
+    names.push_back({row.at("name"),
+                     row.at("built"),
+                     row.at("reason"),
+                     row.value("about", ""),
+                     row.value("tasks", ""),
+                     row.value("mpirun", false),
+                     row.value("inside", false),
+                     {}});
+    const std::string precisions = row.value("precisions", "");
+    if (!precisions.empty()) names.back().precisions = split(precisions, '|');
   }
   return names;
 }

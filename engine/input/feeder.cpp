@@ -31,8 +31,9 @@ Feeder::Feeder(const Dataset& dataset, const StreamSpec& stream, const Setup& se
       inline_hand_(*this) {
   for (Slot& slot : slots_) {
     slot.batch.image_type = dataset.image_type;
-    slot.images = setup.allocate(setup.batch * dataset.sample_bytes());
-    slot.batch.images = {reinterpret_cast<std::uint8_t*>(slot.images.data()), slot.images.bytes()};
+    const std::size_t bytes = setup.batch * dataset.sample_bytes();
+    slot.images = setup.allocate(bytes);
+    slot.batch.images = {reinterpret_cast<std::uint8_t*>(slot.images.data()), bytes};
     slot.batch.labels.assign(setup.batch, 0);
     slot.batch.positions.assign(setup.batch, 0);
   }

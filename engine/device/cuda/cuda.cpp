@@ -1,6 +1,8 @@
 // The device `cuda` on a card, and its driver.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/device/cuda/cuda_device.h"
@@ -19,7 +21,10 @@ class TunedProducts final : public Products {
  public:
   TunedProducts(Runtime& runtime, const std::string& card, const DeviceOptions& options)
       : tuner_(make_gpu_tuner(runtime, card)) {
+    // fp32 wants hundreds of megabytes for its fast ways, gigabytes for large batches.
+    constexpr std::size_t kLeast = std::size_t{256} << 20, kMost = std::size_t{4} << 30;
     ProductsOptions wanted;
+    wanted.workspace_limit = std::clamp(runtime.free_bytes() / 16, kLeast, kMost);
     wanted.deterministic = options.deterministic;
     wanted.choices_file = options.choices_file;
     wanted.tuner = tuner_.get();

@@ -54,12 +54,32 @@ TEST_F(CliTrain, ValuesOutOfRange) {
   expect_refused(kRun + "--batch-per-replica -1", 64, {"batch_per_replica", "at least 1"});
   expect_refused(kRun + "--batch-per-replica 1e99", 64, {"batch_per_replica", "1e99"});
   expect_refused(kRun + "--seed 99999999999999999999", 64, {"seed", "whole number"});
-  expect_refused(kRun + "--precision fp16", 64, {"precision", "\"fp16\"", "fp32"});
+  expect_refused(kRun + "--precision fp8", 64, {"precision", "\"fp8\"", "fp32"});
+  expect_refused(kRun + "--precision fp16", 64,
+                 {"device cpu computes in fp32, bf16, not in fp16", "--device"});
   expect_refused(kRun + "--learning-rate nan", 64, {"learning_rate", "\"nan\""});
   expect_refused(kRun + "--optimizer adan", 64, {"optimizer", "\"adan\"", "adam"});
   expect_refused("train mnist-mlp --steps 0", 64, {"steps", "at least 1"});
   expect_refused("train mnist-mlp --gpus 2 --backend mirrored --global-batch 65", 64,
                  {"65", "evenly by 2"});
+}
+
+TEST_F(CliTrain, WhatOnlyGpusKnow) {
+  expect_refused(kRun + "--no-graph", 64, {"graph is for GPUs", "the device is cpu"});
+  expect_refused(kRun + "--deterministic", 64, {"deterministic is for GPUs"});
+  if (find_name("device", "cuda").built) {
+    expect_refused(kRun + "--device cuda --precision fp64", 64,
+                   {"device cuda computes in fp32, tf32, bf16, fp16, not in fp64"});
+  }
+}
+
+// A build for GPUs starts without one, and says what it lacks.
+TEST_F(CliTrain, NeedsAGpuForOne) {
+  if (!find_name("device", "cuda").built) GTEST_SKIP() << find_name("device", "cuda").reason;
+  if (!contains(paceline("list devices").out, "none here: ")) GTEST_SKIP() << "there is a GPU";
+  expect_refused(kRun + "--device cuda", 64, {"device cuda needs a GPU", "--device cpu"});
+  expect_refused("train mnist-mlp --device cuda --gpus 2 --backend mirrored --steps 3", 64,
+                 {"device cuda needs a GPU"});
 }
 
 TEST_F(CliTrain, WorkloadsRefuseWhatTheyDoNotHave) {

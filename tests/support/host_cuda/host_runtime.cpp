@@ -1,5 +1,6 @@
 #include "tests/support/host_cuda/host_runtime.h"
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -103,46 +104,49 @@ class HostRuntime final : public Runtime {
 
   Stream make_stream() override { return new char; }
   void destroy_stream(Stream stream) noexcept override { delete static_cast<char*>(stream); }
-  Event make_event() override { return new double(0); }
-  void destroy_event(Event event) noexcept override { delete static_cast<double*>(event); }
-  void record(Event event, Stream) override {
-    queue([event] { *static_cast<double*>(event) = now_seconds(); });
+  Event make_event() override { return new std::atomic<double>(0); }
+  void destroy_event(Event event) noexcept override {
+    delete static_cast<std::atomic<double>*>(event);
+  }
+  void record(Event event, Stream stream) override {
+    queue(stream, [event] { *static_cast<std::atomic<double>*>(event) = now_seconds(); });
   }
   void wait(Stream, Event) override {}
   bool done(Event) const override { return true; }
   void synchronize_event(Event) const override {}
-  void synchronize_stream(Stream) override {
-    if (capturing_) throw Error(ErrorKind::internal, "waits for a stream while it is captured");
+  void synchronize_stream(Stream stream) override {
+    if (capturing_ == stream)
+      throw Error(ErrorKind::internal, "waits for a stream while it is captured");
   }
   double seconds_between(Event begin, Event end) const override {
-    return *static_cast<double*>(end) - *static_cast<double*>(begin);
+    return *static_cast<std::atomic<double>*>(end) - *static_cast<std::atomic<double>*>(begin);
   }
-  void copy(void* to, const void* from, std::size_t bytes, Stream) override {
-    queue([=] { std::memcpy(to, from, bytes); });
+  void copy(void* to, const void* from, std::size_t bytes, Stream stream) override {
+    queue(stream, [=] { std::memcpy(to, from, bytes); });
   }
-  void clear(void* data, std::size_t bytes, Stream) override {
-    queue([=] { std::memset(data, 0, bytes); });
+  void clear(void* data, std::size_t bytes, Stream stream) override {
+    queue(stream, [=] { std::memset(data, 0, bytes); });
   }
-  void host_task(void (*task)(void*), void* argument, Stream) override {
-    queue([=] { task(argument); });
+  void host_task(void (*task)(void*), void* argument, Stream stream) override {
+    queue(stream, [=] { task(argument); });
   }
-  void begin_capture(Stream) override {
+  void begin_capture(Stream stream) override {
     if (capturing_) throw Error(ErrorKind::internal, "a capture within a capture");
-    capturing_ = true;
+    capturing_ = stream;
   }
   std::unique_ptr<Graph> end_capture(Stream) override {
-    capturing_ = false;
+    capturing_ = nullptr;
     if (counts_) ++counts_->captures;
     return std::make_unique<HostGraph>(std::exchange(captured_, {}), counts_);
   }
   void cancel_capture(Stream) noexcept override {
-    capturing_ = false;
+    capturing_ = nullptr;
     captured_.clear();
   }
 
  protected:
   void launch_kernel(std::type_index kernel, const void* parameters, std::size_t bytes,
-                     const Grid& grid, Stream) override {
+                     const Grid& grid, Stream stream) override {
     const auto found = kernels_.find(kernel);
     if (found == kernels_.end()) {
       throw Error(ErrorKind::internal, "a kernel that is not in kernels/all.h", kernel.name());
@@ -153,7 +157,7 @@ class HostRuntime final : public Runtime {
     const auto* data = static_cast<const double*>(parameters);
     std::vector<double> kept((bytes + sizeof(double) - 1) / sizeof(double));
     std::memcpy(kept.data(), data, bytes);
-    queue([run = found->second, kept = std::move(kept), grid, this] {
+    queue(stream, [run = found->second, kept = std::move(kept), grid, this] {
       if (counts_) ++counts_->kernels;
       run(kept.data(), grid, block_);
     });
@@ -166,8 +170,8 @@ class HostRuntime final : public Runtime {
     auto whole = std::make_shared<Memory>(host_memory(std::max<std::size_t>(bytes, 1)));
     return Memory(whole->data(), bytes, kind, [whole](void*) {});
   }
-  void queue(Work work) {
-    if (capturing_) {
+  void queue(Stream stream, Work work) {
+    if (capturing_ == stream) {
       captured_.push_back(std::move(work));
     } else {
       work();
@@ -177,7 +181,7 @@ class HostRuntime final : public Runtime {
   HostKernels kernels_;
   HostBlock block_;
   HostCounts* counts_;
-  bool capturing_ = false;
+  std::atomic<Stream> capturing_{nullptr};  // other streams' work is not part of it
   std::vector<Work> captured_;
 };
 
