@@ -75,7 +75,7 @@ void CudaProgram::cast_input(const Operation& op) {
                        bytes ? nullptr : reinterpret_cast<const float*>(staging_.images()),
                        reinterpret_cast<T*>(to), samples() * places,
                        (whole_batch() - samples()) * places, op.in.channels, channels},
-          whole_batch() * places * static_cast<std::size_t>(channels));
+          whole_batch() * places);
     });
   };
   bool others = false;
@@ -212,7 +212,7 @@ void CudaProgram::planes_forward(const Operation& op, Prepared& prepared) {
     case OpKind::max_pool:
       return run(MaxPool<T>{window_of(op), tensor<T>(op.input), tensor<T>(op.output),
                             tensor<std::uint8_t>(op.saved), whole_batch()},
-                 count);
+                 groups_of(whole_batch(), op.out.height, op.out.width, op.out.channels));
     case OpKind::average_pool:
       return run(AveragePool<T>{tensor<T>(op.input), tensor(op.output), whole_batch(),
                                 places_of(op.in), op.in.channels},
@@ -248,7 +248,7 @@ void CudaProgram::planes_backward(const Operation& op, Prepared& prepared) {
     case OpKind::max_pool:
       return run(MaxPoolBackward<T>{window_of(op), tensor<T>(op.output_grad),
                                     tensor<std::uint8_t>(op.saved), dx, whole_batch(), adds},
-                 count);
+                 groups_of(whole_batch(), op.in.height, op.in.width, op.in.channels));
     case OpKind::average_pool:
       return run(AveragePoolBackward<T>{tensor(op.output_grad), dx, whole_batch(), places_of(op.in),
                                         op.in.channels, adds},

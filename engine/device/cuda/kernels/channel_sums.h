@@ -127,16 +127,6 @@ struct ChannelSums {
   }
 };
 
-// Channels of a row: as a vector where rows are whole vectors.
-template <typename T>
-PACELINE_KERNEL inline void load_row(const T* from, int channels, int count, float (&to)[kVector]) {
-  if (channels % kVector == 0) {
-    load(from, to);
-  } else {
-    load_some(from, count, to);
-  }
-}
-
 // The gradient of a bias: db = sum of dy.
 template <typename T>
 struct BiasGradient {

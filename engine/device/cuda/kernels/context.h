@@ -57,6 +57,41 @@ PACELINE_KERNEL inline void over_vectors(const Context& c, std::size_t count, Bo
   });
 }
 
+// The same for planes of `channels`: body(first element, elements, its channel, whether that is
+// another than before). A thread keeps its channels where a stride over all threads is whole rows,
+// so that it loads what belongs to them once.
+template <typename Context, typename Body>
+PACELINE_KERNEL inline void over_channels(const Context& c, std::size_t count, int channels,
+                                          Body body) {
+  const std::size_t vectors = (count + kVector - 1) / kVector;
+  const std::size_t stride = static_cast<std::size_t>(c.blocks()) * c.threads();
+  const bool stays = stride * kVector % static_cast<std::size_t>(channels) == 0;
+  int channel = 0;
+  bool fresh = true;
+  for (std::size_t i = static_cast<std::size_t>(c.block()) * c.threads() + c.thread(); i < vectors;
+       i += stride) {
+    const std::size_t first = (vectors - 1 - i) * kVector;
+    const std::size_t left = count - first;
+    if (fresh) channel = static_cast<int>(first % static_cast<std::size_t>(channels));
+    body(first, left < kVector ? static_cast<int>(left) : kVector, channel, fresh);
+    fresh = !stays;
+  }
+}
+
+// Of 8 channels from `channel` on, from the first again after the last.
+PACELINE_KERNEL inline void load_channels(const float* of_channel, int channel, int channels,
+                                          float (&to)[kVector]) {
+  if (channels % kVector == 0) {
+    const Packed<float> packed = *reinterpret_cast<const Packed<float>*>(of_channel + channel);
+    for (int i = 0; i < kVector; ++i) to[i] = packed.values[i];
+    return;
+  }
+  for (int i = 0; i < kVector; ++i) {
+    to[i] = of_channel[channel];
+    if (++channel == channels) channel = 0;
+  }
+}
+
 template <typename T>
 PACELINE_KERNEL inline void load_at(const T* data, std::size_t first, int count,
                                     float (&to)[kVector]) {
@@ -74,6 +109,26 @@ PACELINE_KERNEL inline void store_at(const float (&from)[kVector], T* data, std:
     store(from, data + first);
   } else {
     store_some(from, count, data + first);
+  }
+}
+
+// Channels of a row: as a vector where rows are whole vectors.
+template <typename T>
+PACELINE_KERNEL inline void load_row(const T* from, int channels, int count, float (&to)[kVector]) {
+  if (channels % kVector == 0) {
+    load(from, to);
+  } else {
+    load_some(from, count, to);
+  }
+}
+
+template <typename T>
+PACELINE_KERNEL inline void store_row(const float (&from)[kVector], int channels, int count,
+                                      T* to) {
+  if (channels % kVector == 0) {
+    store(from, to);
+  } else {
+    store_some(from, count, to);
   }
 }
 

@@ -22,16 +22,29 @@ struct CastInput {
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
-    over(c, (places + missing_places) * padded, [&](std::size_t i) {
-      const std::size_t place = i / padded;
-      const int channel = static_cast<int>(i % padded);
-      float value = 0;
-      if (place < places && channel < channels) {
-        const std::size_t at = place * channels + channel;
-        value = (bytes ? static_cast<float>(bytes[at]) : floats[at]) / 255.0F;
+    over(c, places + missing_places, [&](std::size_t place) {
+      const std::size_t from = place * channels;
+      for (int group = 0; group < padded; group += kVector) {
+        float v[kVector];
+        for (int i = 0; i < kVector; ++i) {
+          const int channel = group + i;
+          const bool there = place < places && channel < channels;
+          v[i] = there ? value(from + channel) / 255.0F : 0;
+        }
+        const int left = padded - group;
+        T* to = y + place * padded + group;
+        if (left >= kVector && padded % kVector == 0) {
+          store(v, to);
+        } else {
+          store_some(v, left, to);
+        }
       }
-      y[i] = from_float<T>(value);
     });
+  }
+
+ private:
+  PACELINE_KERNEL float value(std::size_t at) const {
+    return bytes ? static_cast<float>(bytes[at]) : floats[at];
   }
 };
 

@@ -115,26 +115,29 @@ struct NormApply {
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
-    over_vectors(c, count, [&](std::size_t first, int n) {
-      float v[kVector], other[kVector];
+    float scale[kVector], shift[kVector], scale2[kVector] = {}, shift2[kVector] = {};
+    over_channels(c, count, channels, [&](std::size_t first, int n, int channel, bool fresh) {
+      if (fresh) {
+        load_channels(state.scale, channel, channels, scale);
+        load_channels(state.shift, channel, channels, shift);
+        if (branch.scale) {
+          load_channels(branch.scale, channel, channels, scale2);
+          load_channels(branch.shift, channel, channels, shift2);
+        }
+      }
+      float v[kVector], other[kVector] = {};
       load_at(x, first, n, v);
       if (skip) load_at(skip, first, n, other);
       unsigned passes = 0;
-      int channel = static_cast<int>(first % channels);
       for (int i = 0; i < kVector; ++i) {
-        v[i] = v[i] * state.scale[channel] + state.shift[channel];
-        if (skip) {
-          v[i] +=
-              branch.scale ? other[i] * branch.scale[channel] + branch.shift[channel] : other[i];
+        v[i] = v[i] * scale[i] + shift[i];
+        if (skip) v[i] += branch.scale ? other[i] * scale2[i] + shift2[i] : other[i];
+        if (!relu) continue;
+        if (v[i] > 0) {
+          passes |= 1U << i;
+        } else {
+          v[i] = 0;
         }
-        if (relu) {
-          if (v[i] > 0) {
-            passes |= 1U << i;
-          } else {
-            v[i] = 0;
-          }
-        }
-        if (++channel == channels) channel = 0;
       }
       store_at(v, y, first, n);
       if (relu) signs[first / kVector] = static_cast<std::uint8_t>(passes);
@@ -239,43 +242,60 @@ struct NormGradient {
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
-    over_vectors(c, count + missing, [&](std::size_t first, int n) {
-      float dz[kVector], v[kVector];
-      load_passed(dy, signs, first, n, n == kVector, dz);
-      if (dx) {
-        load_at(x, first, n, v);
-        write(state, first, n, dz, v, adds, dx);
-      }
-      if (!skip) return;
-      if (x2) {
-        load_at(x2, first, n, v);
-        write(branch, first, n, dz, v, adds_skip, skip);
-      } else {
-        pass_on(first, n, dz);
-      }
-    });
+    Factors own{}, other{};
+    over_channels(c, count + missing, channels,
+                  [&](std::size_t first, int n, int channel, bool fresh) {
+                    if (fresh) {
+                      own.load(state, channel, channels);
+                      if (x2) other.load(branch, channel, channels);
+                    }
+                    float dz[kVector], v[kVector];
+                    load_passed(dy, signs, first, n, n == kVector, dz);
+                    if (dx) {
+                      load_at(x, first, n, v);
+                      write(own, first, n, dz, v, adds, dx);
+                    }
+                    if (!skip) return;
+                    if (x2) {
+                      load_at(x2, first, n, v);
+                      write(other, first, n, dz, v, adds_skip, skip);
+                    } else {
+                      pass_on(first, n, dz);
+                    }
+                  });
   }
 
  private:
-  PACELINE_KERNEL void write(const NormState& s, std::size_t first, int n,
-                             const float (&dz)[kVector], const float (&v)[kVector], bool add,
-                             T* to) const {
+  struct Factors {
+    float dy[kVector], x[kVector], constant[kVector];
+    PACELINE_KERNEL void load(const NormState& s, int channel, int channels) {
+      load_channels(s.dy_factor, channel, channels, dy);
+      load_channels(s.x_factor, channel, channels, x);
+      load_channels(s.constant, channel, channels, constant);
+    }
+  };
+  // Elements of samples that are there, from `first` on.
+  PACELINE_KERNEL int present(std::size_t first) const {
+    if (first >= count) return 0;
+    const std::size_t left = count - first;
+    return left < kVector ? static_cast<int>(left) : kVector;
+  }
+  PACELINE_KERNEL void write(const Factors& f, std::size_t first, int n, const float (&dz)[kVector],
+                             const float (&v)[kVector], bool add, T* to) const {
     float sum[kVector] = {};
     if (add) load_at(static_cast<const T*>(to), first, n, sum);
-    int channel = static_cast<int>(first % channels);
+    const int there = present(first);
     for (int i = 0; i < kVector; ++i) {
-      if (first + i < count) {
-        sum[i] += s.dy_factor[channel] * dz[i] + s.x_factor[channel] * v[i] + s.constant[channel];
-      }
-      if (++channel == channels) channel = 0;
+      if (i < there) sum[i] += f.dy[i] * dz[i] + f.x[i] * v[i] + f.constant[i];
     }
     store_at(sum, to, first, n);
   }
   PACELINE_KERNEL void pass_on(std::size_t first, int n, const float (&dz)[kVector]) const {
     float sum[kVector] = {};
     if (adds_skip) load_at(static_cast<const T*>(skip), first, n, sum);
+    const int there = present(first);
     for (int i = 0; i < kVector; ++i) {
-      if (first + i < count) sum[i] += dz[i];
+      if (i < there) sum[i] += dz[i];
     }
     store_at(sum, skip, first, n);
   }

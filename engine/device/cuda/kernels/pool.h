@@ -10,7 +10,30 @@ struct Window {
   int kernel, stride, padding, channels;
 };
 
-// `chosen` is the place of the largest element in its window, row by row; the first of equals.
+// Where a group of kVector channels lies.
+struct PlacedGroup {
+  unsigned sample, row, column;
+  int channel, count;  // count: of the group's channels there are so many
+
+  PACELINE_KERNEL PlacedGroup(std::size_t item, int height, int width, int channels) {
+    const unsigned groups = static_cast<unsigned>(channels + kVector - 1) / kVector;
+    const std::size_t place = item / groups;
+    channel = static_cast<int>(item % groups) * kVector;
+    count = channels - channel < kVector ? channels - channel : kVector;
+    const std::size_t line = place / static_cast<unsigned>(width);
+    column = static_cast<unsigned>(place % static_cast<unsigned>(width));
+    row = static_cast<unsigned>(line % static_cast<unsigned>(height));
+    sample = static_cast<unsigned>(line / static_cast<unsigned>(height));
+  }
+};
+
+PACELINE_KERNEL inline std::size_t groups_of(std::size_t samples, int height, int width,
+                                             int channels) {
+  return samples * height * width * ((channels + kVector - 1) / kVector);
+}
+
+// `chosen` is the place of the largest element in its window, row by row; the first of equals. A
+// thread takes a group of channels.
 template <typename T>
 struct MaxPool {
   Window w;
@@ -21,26 +44,33 @@ struct MaxPool {
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
-    const std::size_t plane = static_cast<std::size_t>(w.out_height) * w.out_width;
-    over(c, samples * plane * w.channels, [&](std::size_t i) {
-      const int channel = static_cast<int>(i % w.channels);
-      const std::size_t place = i / w.channels;
-      const int ow = static_cast<int>(place % w.out_width);
-      const int oh = static_cast<int>(place / w.out_width % w.out_height);
-      const std::size_t sample = place / plane;
-      int best = -1;
-      T largest{};
+    over(c, groups_of(samples, w.out_height, w.out_width, w.channels), [&](std::size_t item) {
+      const PlacedGroup g(item, w.out_height, w.out_width, w.channels);
+      float largest[kVector] = {};
+      int best[kVector];
+      for (int& place : best) place = -1;
       for (int k = 0; k < w.kernel * w.kernel; ++k) {
-        const int ih = oh * w.stride + k / w.kernel - w.padding;
-        const int iw = ow * w.stride + k % w.kernel - w.padding;
+        const int ih = static_cast<int>(g.row) * w.stride + k / w.kernel - w.padding;
+        const int iw = static_cast<int>(g.column) * w.stride + k % w.kernel - w.padding;
         if (ih < 0 || ih >= w.in_height || iw < 0 || iw >= w.in_width) continue;
-        const T value = x[((sample * w.in_height + ih) * w.in_width + iw) * w.channels + channel];
-        if (best >= 0 && !(to_float(value) > to_float(largest))) continue;
-        best = k;
-        largest = value;
+        float v[kVector];
+        load_row(x +
+                     ((static_cast<std::size_t>(g.sample) * w.in_height + ih) * w.in_width + iw) *
+                         w.channels +
+                     g.channel,
+                 w.channels, g.count, v);
+        for (int i = 0; i < kVector; ++i) {
+          if (best[i] >= 0 && !(v[i] > largest[i])) continue;
+          best[i] = k;
+          largest[i] = v[i];
+        }
       }
-      y[i] = largest;
-      chosen[i] = static_cast<std::uint8_t>(best);
+      const std::size_t at =
+          ((static_cast<std::size_t>(g.sample) * w.out_height + g.row) * w.out_width + g.column) *
+              w.channels +
+          g.channel;
+      store_row(largest, w.channels, g.count, y + at);
+      for (int i = 0; i < g.count; ++i) chosen[at + i] = static_cast<std::uint8_t>(best[i]);
     });
   }
 };
@@ -57,23 +87,31 @@ struct MaxPoolBackward {
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
-    const std::size_t plane = static_cast<std::size_t>(w.in_height) * w.in_width;
-    over(c, samples * plane * w.channels, [&](std::size_t i) {
-      const int channel = static_cast<int>(i % w.channels);
-      const std::size_t place = i / w.channels;
-      const int iw = static_cast<int>(place % w.in_width) + w.padding;
-      const int ih = static_cast<int>(place / w.in_width % w.in_height) + w.padding;
-      const std::size_t sample = place / plane;
-      float sum = adds ? to_float(dx[i]) : 0;
+    over(c, groups_of(samples, w.in_height, w.in_width, w.channels), [&](std::size_t item) {
+      const PlacedGroup g(item, w.in_height, w.in_width, w.channels);
+      const int ih = static_cast<int>(g.row) + w.padding,
+                iw = static_cast<int>(g.column) + w.padding;
+      T* to = dx +
+              ((static_cast<std::size_t>(g.sample) * w.in_height + g.row) * w.in_width + g.column) *
+                  w.channels +
+              g.channel;
+      float sum[kVector] = {};
+      if (adds) load_row(static_cast<const T*>(to), w.channels, g.count, sum);
       for (int oh = first_of(ih); oh <= ih / w.stride && oh < w.out_height; ++oh) {
         for (int ow = first_of(iw); ow <= iw / w.stride && ow < w.out_width; ++ow) {
           const int k = (ih - oh * w.stride) * w.kernel + iw - ow * w.stride;
           const std::size_t at =
-              ((sample * w.out_height + oh) * w.out_width + ow) * w.channels + channel;
-          if (chosen[at] == k) sum += to_float(dy[at]);
+              ((static_cast<std::size_t>(g.sample) * w.out_height + oh) * w.out_width + ow) *
+                  w.channels +
+              g.channel;
+          float v[kVector];
+          load_row(dy + at, w.channels, g.count, v);
+          for (int i = 0; i < g.count; ++i) {
+            if (chosen[at + i] == k) sum[i] += v[i];
+          }
         }
       }
-      dx[i] = from_float<T>(sum);
+      store_row(sum, w.channels, g.count, to);
     });
   }
 
