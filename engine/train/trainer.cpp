@@ -182,10 +182,20 @@ void Trainer::run_epoch(Feeder& feeder, int epoch, std::size_t steps) {
   }
 }
 
+// What a GPU's streams have yet to do belongs to the time before.
+void Trainer::drain() {
+  {
+    const StreamWait wait(communicator_, "the steps before");
+    setup_.device->compute_lane().drain();
+  }
+  communicator_.throw_if_ended();
+}
+
 void Trainer::report_progress(int epoch) {
   const bool due = config_.log_every ? outcome_.steps % config_.log_every == 0
                                      : now_seconds() - last_report_ > kReportSeconds;
   if (!due) return;
+  drain();
   const LossSums sums = program_->take_sums();
   epoch_totals_ += sums;
   const double now = now_seconds();
@@ -247,6 +257,7 @@ TrainingOutcome Trainer::run() {
     const double start = last_report_ = now_seconds();
     last_report_step_ = outcome_.steps;
     run_epoch(feeder, epoch, std::min(per_epoch, total_steps_ - outcome_.steps));
+    drain();
     communicator_.barrier();
     if (epoch == 1) first_epoch_ = feeder.counts();
     finish_epoch(epoch, now_seconds() - start);

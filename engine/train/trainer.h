@@ -61,6 +61,7 @@ class Trainer {
   void evaluate_now();
   void backward_and_reduce();
   void apply_updates();
+  void drain();
   void report_progress(int epoch);
   void gather(TrainingOutcome& outcome);
   void check_equal_parameters(std::uint64_t mine);

@@ -25,7 +25,7 @@ class StreamLane final : public Lane {
   void drain() override { thread_.drain(); }
   bool is_inline() const override { return false; }
   void wait_for(Marker marker) const override { thread_.wait_for(marker); }
-  void* native() override { return &stream_; }
+  void* native() override { return static_cast<FakeStream*>(&stream_); }
 
  private:
   struct Stream : FakeStream {

@@ -51,6 +51,7 @@ Result train(const Run& run, const DatasetPair& data) {
   const auto backend = find(backend_table(), run.backend)();
   Membership membership;
   membership.replicas_here = run.config.replicas;
+  membership.gpus = run.gpus;
   const auto communicators = backend->connect(membership);
   Result result;
   result.parameters.resize(communicators.size());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/comm/backend.h"
 #include "engine/train/trainer.h"
 
 namespace paceline::training {
@@ -18,6 +19,7 @@ struct Run {
   std::string workload = "mnist-mlp", device = "cpu", backend = "mirrored";
   int threads = 1, comm_threads = 0, input_threads = 0;
   std::function<std::unique_ptr<Device>()> make_device;  // instead of `device`
+  const ReplicaGpus* gpus = nullptr;                     // where gradients lie on some
   std::function<void(const Progress&)> report;           // of rank 0
 };
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -67,6 +68,13 @@ paceline::DType type_of(ncclDataType_t type) {
 
 }  // namespace
 
+struct Work {
+  ncclComm* comm;
+  std::byte* data;
+  std::size_t count;
+  paceline::DType type;
+};
+
 struct ncclComm {
   int rank = 0, size = 1, sums = 0;
   Shared* shared = nullptr;
@@ -76,6 +84,7 @@ struct ncclComm {
   std::atomic<int> error{ncclSuccess};
   bool blocking = false;
   std::set<void*> handles;
+  std::deque<Work> works;  // kept: a captured sum is replayed
 
   bool barrier() {
     shared->epoch[static_cast<std::size_t>(rank)] = ++epoch;
@@ -122,15 +131,8 @@ std::set<void*> allocated;
 thread_local int group_depth = 0;
 thread_local std::vector<ncclComm*> group;  // that joins or leaves with the group's end
 
-struct Work {
-  ncclComm* comm;
-  std::byte* data;
-  std::size_t count;
-  paceline::DType type;
-};
-
 void run(void* argument) {
-  const std::unique_ptr<Work> work(static_cast<Work*>(argument));
+  const Work* work = static_cast<Work*>(argument);
   ncclComm& comm = *work->comm;
   ++comm.sums;
   if (!comm.fails_now()) return comm.sum(work->data, work->count, work->type);
@@ -288,8 +290,9 @@ EXPORT ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, nccl
   comm->check_ready("all-reduce");
   if (from != to || op != ncclSum) misuse("all-reduce: not a sum in place");
   if (!comm->blocking) comm->polls = kPolls;
+  comm->works.push_back({comm, static_cast<std::byte*>(to), count, type_of(type)});
   auto* queue = reinterpret_cast<paceline::FakeStream*>(stream);
-  queue->enqueue(queue, &run, new Work{comm, static_cast<std::byte*>(to), count, type_of(type)});
+  queue->enqueue(queue, &run, &comm->works.back());
   return comm->blocking ? ncclSuccess : ncclInProgress;
 }
 

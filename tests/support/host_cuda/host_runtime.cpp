@@ -11,6 +11,7 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/device/cuda/kernels/all.h"
+#include "tests/support/fake_stream.h"
 #include "tests/support/host_cuda/block.h"
 
 namespace paceline::cuda {
@@ -102,8 +103,12 @@ class HostRuntime final : public Runtime {
   Memory pinned_memory(std::size_t bytes) override { return memory(bytes, MemoryKind::pinned); }
   std::size_t free_bytes() const override { return std::size_t{1} << 40; }
 
-  Stream make_stream() override { return new char; }
-  void destroy_stream(Stream stream) noexcept override { delete static_cast<char*>(stream); }
+  Stream make_stream() override {
+    return static_cast<FakeStream*>(new HostStream{{&enqueue}, this});
+  }
+  void destroy_stream(Stream stream) noexcept override {
+    delete static_cast<HostStream*>(static_cast<FakeStream*>(stream));
+  }
   Event make_event() override { return new std::atomic<double>(0); }
   void destroy_event(Event event) noexcept override {
     delete static_cast<std::atomic<double>*>(event);
@@ -164,6 +169,14 @@ class HostRuntime final : public Runtime {
   }
 
  private:
+  // Fake libraries queue on it too.
+  struct HostStream : FakeStream {
+    HostRuntime* runtime;
+  };
+  static void enqueue(FakeStream* stream, void (*work)(void*), void* argument) {
+    static_cast<HostStream*>(stream)->runtime->host_task(work, argument, stream);
+  }
+
   Memory memory(std::size_t bytes, MemoryKind kind) {
     if (capturing_) throw Error(ErrorKind::internal, "takes memory while a stream is captured");
     if (counts_) ++counts_->allocations;
