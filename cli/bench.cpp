@@ -207,7 +207,6 @@ class Bench {
 
  private:
   void measure_in(World& world, const Quarters& quarters) {
-    facts_.backend_used = world.description();
     const auto cards = call_roll(world.communicators(), quarters.replicas, fingerprint());
     facts_.oversubscribed = check_roll(cards, gathering_.oversubscribe);
     for (const RankCard& card : cards) {
@@ -222,6 +221,7 @@ class Bench {
       Communicator* library = rival.communicators.empty() ? nullptr : rival.communicators[i].get();
       measure(communicator, library, i == 0 && place_.rank == 0);
     });
+    facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
   }
 
   // Of all that decides which calls a rank makes: ranks that differ in it would wait in vain.

@@ -81,11 +81,11 @@ class Run {
 
  private:
   int train_in(World& world) {
-    facts_.backend_used = world.description();
     call_roll(world);
     share_caches(world);
     GpuReport report(world.gpus());
     TrainingOutcome outcome = train(world);
+    facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
     note_gpus(report.collect(world));
     if (place_.rank == 0) finish(outcome);
     return 0;

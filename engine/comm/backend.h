@@ -70,7 +70,8 @@ class Backend {
     std::vector<std::unique_ptr<Communicator>> communicators;
   };
   virtual Rival rival() { return {}; }
-  // What is really in use ("Open MPI v4.1.4, shared window in /dev/shm"), for the record.
+  // What is really in use ("Open MPI v4.1.4, shared window in /dev/shm"), for the record; complete
+  // once ranks have summed.
   virtual std::string description() const = 0;
 };
 

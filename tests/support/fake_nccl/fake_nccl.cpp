@@ -84,6 +84,7 @@ struct ncclComm {
   std::atomic<int> error{ncclSuccess};
   bool blocking = false;
   std::set<void*> handles;
+  std::ofstream log;
   std::deque<Work> works;  // kept: a captured sum is replayed
 
   bool barrier() {
@@ -119,6 +120,12 @@ struct ncclComm {
     return when == std::to_string(rank) + ":" + std::to_string(sums);
   }
 
+  // What NCCL logs when it connects ranks: at the first sum.
+  void connect() {
+    log << "fake:1:1 [0] NCCL INFO Channel 00/0 : " << rank << "[0] -> " << (rank + 1) % size
+        << "[0] via SHM/direct/direct" << std::endl;
+  }
+
   void check_ready(const char* call) {
     if (polls > 0 || !joined) misuse(std::string(call) + " while another call is in progress");
   }
@@ -134,19 +141,10 @@ thread_local std::vector<ncclComm*> group;  // that joins or leaves with the gro
 void run(void* argument) {
   const Work* work = static_cast<Work*>(argument);
   ncclComm& comm = *work->comm;
-  ++comm.sums;
+  if (comm.sums++ == 0) comm.connect();
   if (!comm.fails_now()) return comm.sum(work->data, work->count, work->type);
   comm.error = ncclRemoteError;
   while (!comm.aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-// What NCCL logs once ranks are connected.
-void write_log(const ncclComm& comm) {
-  const std::string path = variable("NCCL_DEBUG_FILE");
-  if (path.empty()) return;
-  std::ofstream(path, std::ios::app)
-      << "fake:1:1 [0] NCCL INFO Channel 00/0 : " << comm.rank << "[0] -> "
-      << (comm.rank + 1) % comm.size << "[0] via SHM/direct/direct\n";
 }
 
 }  // namespace
@@ -211,6 +209,7 @@ EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqu
   (*comm)->size = size;
   (*comm)->shared = static_cast<Shared*>(shared);
   (*comm)->blocking = config->blocking == 1;
+  (*comm)->log.open(variable("NCCL_DEBUG_FILE"), std::ios::app);
   (*comm)->polls = kPolls;
   group.push_back(*comm);
   ++(*comm)->shared->joined;
@@ -225,7 +224,7 @@ EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) 
   if (comm->polls > 0 && --comm->polls > 0) return ncclSuccess;
   if (comm->shared->joined < comm->size) return ncclSuccess;
   if (comm->finalized && comm->shared->left < comm->size) return ncclSuccess;
-  if (!comm->joined.exchange(true)) write_log(*comm);
+  comm->joined = true;
   *state = ncclSuccess;
   return ncclSuccess;
 }

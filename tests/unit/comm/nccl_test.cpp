@@ -113,6 +113,8 @@ TEST_F(Nccl, MayBlock) {
 TEST_F(Nccl, SaysWhatIsInUse) {
   const auto nccl = backend();
   auto communicators = nccl->connect(replicas(2));
+  EXPECT_NE(nccl->description().find("transports not known"), std::string::npos);
+  on_every(communicators, [](Communicator& all) { sum_of(all, 1.0F); });
   const std::string description = nccl->description();
   for (const char* part :
        {"NCCL 2.", "libnccl.so.2", "2 GPUs of 1 node,", "transports SHM/direct/direct x2"}) {
