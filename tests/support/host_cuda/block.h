@@ -22,11 +22,17 @@ class HostBlock {
   struct Fiber {
     ucontext_t context{};
     std::vector<char> stack;
+    void* fake_stack = nullptr;  // AddressSanitizer's
     bool done = false;
   };
   void start(Fiber& fiber);
+  void switch_to_fiber(Fiber& fiber);
+  void switch_to_main(Fiber& fiber);
+
   std::vector<Fiber> fibers_;
   ucontext_t main_{};
+  const void* main_stack_ = nullptr;
+  std::size_t main_stack_bytes_ = 0;
   unsigned current_ = 0;
   const std::function<void(unsigned)>* thread_ = nullptr;
 };
