@@ -64,6 +64,9 @@ function(paceline_test name)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
     ENVIRONMENT "${ARG_ENVIRONMENT}")
+  if("gpu" IN_LIST ARG_LABELS)
+    paceline_bundle_test(${name} ${target})
+  endif()
   if(PACELINE_LAUNCHER_FOLDER)  # see tests/CMakeLists.txt
     set_tests_properties(${name} PROPERTIES
       ENVIRONMENT_MODIFICATION "PATH=path_list_prepend:${PACELINE_LAUNCHER_FOLDER}")
@@ -73,7 +76,9 @@ endfunction()
 # paceline_gpu_test(gpu.cuda COMMAND test_conformance_cuda --gtest_filter=Card/*)
 #   On a card; elsewhere it is skipped and says why.
 function(paceline_gpu_test name)
-  add_test(NAME ${name} ${ARGN})
+  cmake_parse_arguments(ARG "" "" "COMMAND" ${ARGN})
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND})
+  paceline_bundle_test(${name} ${ARG_COMMAND})
   set_tests_properties(${name} PROPERTIES LABELS gpu TIMEOUT 300
     SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
 endfunction()

@@ -1,0 +1,285 @@
+# shellcheck shell=bash disable=SC2154,SC2034  # what these use and set is run's, which sources them
+# What is asked of a card: a function a section, what is worth most first. Each leaves rows, and ends
+# nothing but itself.
+
+# What a bf16 step has to move an image with batch normalisation in two passes, in MB: ResNet-50 v1 at
+# 300x300 and batch 32, v1.5 at 224x224 and batch 400.
+mb_300=614 mb_224=337
+
+section_machine() {
+  local name
+  limited 15 nvidia-smi nvidia-smi -q
+  limited 15 nvidia-smi-query nvidia-smi --format=csv \
+    --query-gpu=name,driver_version,memory.total,clocks.max.sm,power.limit,mig.mode.current,pci.bus_id
+  limited 15 versions bash -c 'uname -srm; ldd --version | head -n 1; nvcc --version; gcc --version | head -n 1; true'
+  limited 40 doctor "$paceline" doctor --json
+  limited 15 devices "$paceline" list devices
+  {
+    "$paceline" --version
+    echo
+    if ((rehearse)); then echo "device: $device"; else tail -n 1 "$records/logs/nvidia-smi-query.log"; fi
+    echo
+    echo "libraries of CUDA: ${PACELINE_CUDA_LIBS:-none found}"
+  } > "$work/head.md"
+  name=$("$paceline" doctor | sed -n "/^devices/,/^workloads/s/^  $device  *//p")
+  if [[ $name == does\ not\ * ]]; then
+    row machine "what device $device is" "" "" failed "$name"
+  else
+    row machine "what device $device is" "$name" "" passed
+  fi
+}
+
+section_tests() {
+  local name program arguments status passed skipped all
+  while IFS=$'\t' read -r name program arguments; do
+    IFS=$'\t' read -r -a arguments <<< "$arguments"
+    limited 100 "$name" "$root/bin/$program" ${arguments[@]+"${arguments[@]}"} \
+      --gtest_output="json:$records/tests/$name.json"
+    status=$?
+    if [ ! -s "$records/tests/$name.json" ]; then
+      row tests "$name" "" "" "$(unless_done "$status")" "$(why "$name")"
+      tests_failed=1
+      continue
+    fi
+    all=$(grep -c '"status": "RUN"' "$records/tests/$name.json")
+    skipped=$(grep -c '"result": "SKIPPED"' "$records/tests/$name.json")
+    passed=$(grep -c '^\[       OK \]' "$records/logs/$name.log")
+    if ((all == 0)); then
+      row tests "$name" "it ran no test" "" failed "its filter fits none"
+      tests_failed=1
+    elif ((status != 0 || passed + skipped != all)); then
+      row tests "$name" "$passed of $all tests passed, $skipped skipped" "" failed \
+        "$(grep '^\[  FAILED  \] .*ms)' "$records/logs/$name.log" | head -n 3 | sed 's/^\[  FAILED  \] //' | paste -sd ',' | cut -c1-200)"
+      tests_failed=1
+    elif ((skipped > passed)); then
+      row tests "$name" "$passed passed, $skipped skipped" "" skipped "$(grep -m 1 -A 1 'Skipped$' "$records/logs/$name.log" | tail -n 1 | cut -c1-160)"
+      if ((!rehearse)); then tests_failed=1; fi  # a card is here, and what it has to pass did not run
+    else
+      row tests "$name" "$passed passed, $skipped skipped" "" passed
+    fi
+  done < "$tests"
+}
+
+section_sanitizer() {
+  local tool status
+  if ((rehearse)); then row sanitizer "memcheck of our kernels" "" "" skipped "no kernels on device $device"; return; fi
+  tool=$(command -v compute-sanitizer || compgen -G '/usr/local/cuda*/bin/compute-sanitizer' | head -n 1)
+  if [ -z "$tool" ]; then row sanitizer "memcheck of our kernels" "" "" skipped "compute-sanitizer is not here"; return; fi
+  limited 60 memcheck "$tool" --tool memcheck --error-exitcode 9 "$root/bin/test_conformance_cuda" \
+    --gtest_filter='Card/*InfiniteGradient*:Card/*DenseLayers*'
+  status=$?
+  # A filter that fits no test would find no error either.
+  if ((status == 0)) && grep -q 'ERROR SUMMARY: 0 errors' "$records/logs/memcheck.log" &&
+    grep -q '^\[       OK \]' "$records/logs/memcheck.log"; then
+    row sanitizer "memcheck of our kernels" "0 errors" "" passed
+  else
+    row sanitizer "memcheck of our kernels" "$(grep -o 'ERROR SUMMARY.*' "$records/logs/memcheck.log" | head -n 1)" "" \
+      "$(unless_done "$status")" "$(why memcheck)"
+  fi
+}
+
+# Which way to compute each convolution is measured when a network is first made, and kept.
+section_choices() {
+  local what name workload batch status before=0 after
+  for what in "cassava 300/b32" "imagenet 224/b256"; do
+    workload=resnet50-${what%% *} batch=${what##*b} name=choices-${what%% *}
+    resnet "$name" 120 "$workload" "$batch" bf16 2
+    status=$?
+    after=$(grep -c '"request"' "$XDG_CACHE_HOME/paceline/gpu-choices.json" 2> /dev/null)
+    if ((status != 0)); then
+      row choices "$what bf16" "" "" "$(unless_done "$status")" "$(why "$name")"
+    else
+      row choices "$what bf16" "$((${after:-0} - before)) choices kept, made ready in $(value setup_seconds "$name") s" "" passed
+    fi
+    before=${after:-0}
+  done
+  if [ -f "$XDG_CACHE_HOME/paceline/gpu-choices.json" ]; then choices_table > "$records/gpu-choices.tsv"; fi
+}
+
+# Slowest first: request, library, engine, microseconds, the runner-up's, usable of offered.
+choices_table() {
+  tr -d '\n' < "$XDG_CACHE_HOME/paceline/gpu-choices.json" | sed 's/"circumstances"/\n&/g' | awk '
+    function field(key) { return match($0, "\"" key "\": *(\"[^\"]*\"|[^,}]*)") ? substr($0, RSTART, RLENGTH) : "" }
+    function text(key, found) { found = field(key); sub("\"" key "\": *\"?", "", found); sub(/"$/, "", found); return found }
+    /"request"/ { printf "%s\t%s\t%s\t%.1f\t%.1f\t%s of %s\n", text("request"), text("library"), text("engine"),
+                  1e6 * text("seconds"), 1e6 * text("runner_up_seconds"), text("usable"), text("offered") }' |
+    sort -t $'\t' -k 4,4 -g -r
+}
+
+# The same parameters after some steps: in a second run, and without graphs.
+section_bits() {
+  local runs=(bits-1 bits-2 bits-no-graph) name status extra sums=()
+  for name in "${runs[@]}"; do
+    extra=(--deterministic)
+    if [ "$name" = bits-no-graph ]; then extra+=(--no-graph); fi
+    resnet "$name" 60 resnet50-cassava 32 bf16 8 "${extra[@]}"
+    status=$?
+    if ((status != 0)); then
+      row bits "deterministic, twice and without graphs" "" "" "$(unless_done "$status")" "$(why "$name")"
+      tests_failed=1
+      return
+    fi
+    sums+=("$(grep -o '"parameter_checksum": *"[^"]*"' "$records/$name.json" | grep -o '[0-9a-fx]*"$' | tr -d '"')")
+  done
+  if [ -n "${sums[0]}" ] && [ "${sums[0]}" = "${sums[1]}" ] && [ "${sums[0]}" = "${sums[2]}" ]; then
+    row bits "deterministic, twice and without graphs" "the same bits, ${sums[0]}" "" passed
+  else
+    row bits "deterministic, twice and without graphs" "${sums[*]}" "" failed "parameters differ"
+    tests_failed=1
+  fi
+}
+
+section_ours() {
+  resnet b32-bf16 40 resnet50-cassava 32 bf16 80
+  speed ours "resnet50-cassava 300/b32 bf16" b32-bf16 $? "$mb_300"
+  resnet b32-bf16-no-graph 40 resnet50-cassava 32 bf16 80 --no-graph
+  speed ours "resnet50-cassava 300/b32 bf16, no graph" b32-bf16-no-graph $? "$mb_300"
+  resnet b256-bf16 60 resnet50-cassava 256 bf16 50
+  speed ours "resnet50-cassava 300/b256 bf16" b256-bf16 $?
+  resnet b400-bf16 60 resnet50-imagenet 400 bf16 50
+  speed ours "resnet50-imagenet 224/b400 bf16" b400-bf16 $? "$mb_224" 7950
+  mnist mnist-mlp
+  mnist mnist-cnn
+  accuracy
+  resnet b32-tf32 40 resnet50-cassava 32 tf32 50
+  speed ours "resnet50-cassava 300/b32 tf32" b32-tf32 $?
+  resnet b32-fp32 40 resnet50-cassava 32 fp32 50
+  speed ours "resnet50-cassava 300/b32 fp32" b32-fp32 $?
+  resnet b400-bf16-no-graph 60 resnet50-imagenet 400 bf16 50 --no-graph
+  speed ours "resnet50-imagenet 224/b400 bf16, no graph" b400-bf16-no-graph $? "$mb_224" 7950
+}
+
+mnist() {
+  local precision=tf32 steps=3000
+  if ((rehearse)); then precision=$plain steps=2; fi
+  train "$1" 30 "$1" --gpus 1 --backend self --precision "$precision" --batch-per-replica 64 --steps "$steps" --evaluate none
+  speed ours "$1 b64 $precision" "$1" $?
+}
+
+# Seconds of training up to the end of the first epoch with 98 %.
+accuracy() {
+  local precision=tf32 few=() status seconds
+  if ((rehearse)); then precision=$plain few=(--train-limit 640 --test-limit 100); fi
+  train mnist-98 40 mnist-cnn --gpus 1 --backend self --precision "$precision" --batch-per-replica 64 --epochs 4 \
+    --evaluate epoch ${few[@]+"${few[@]}"}
+  status=$?
+  if ((status != 0)); then
+    row ours "mnist-cnn to 98 %" "" "" "$(unless_done "$status")" "$(why mnist-98)"
+    return
+  fi
+  seconds=$(tr -d '\n ' < "$records/mnist-98.json" | awk '{
+    match($0, /"epoch_seconds":\[[^]]*/); split(substr($0, RSTART + 17, RLENGTH - 17), epoch, ",")
+    for (i = 1; match($0, /"test_accuracy":[0-9.]*/); ++i) {
+      sum += epoch[i]
+      if (substr($0, RSTART + 16, RLENGTH - 16) + 0 >= 0.98) { printf "%.3f", sum; exit }
+      $0 = substr($0, RSTART + RLENGTH)
+    } }')
+  if [ -n "$seconds" ]; then
+    row ours "mnist-cnn to 98 %" "$seconds s of training" "" passed
+  else
+    row ours "mnist-cnn to 98 %" "not within 4 epochs" "" "$( ((rehearse)) && echo skipped || echo failed)" \
+      "$( ((rehearse)) && echo "a rehearsal sees few samples")"
+  fi
+}
+
+# Two replicas share the card through a backend that sums on the host, and give what one of twice the
+# batch gives. Without it a group of GPUs is refused.
+section_replicas() {
+  local backend=gloo what status one two
+  if "$paceline" list backends | grep '^mpi ' | grep -qv 'not built' && command -v mpirun > /dev/null; then backend=mpi; fi
+  what="2 replicas on one card through $backend"
+  train replicas-1 40 mnist-cnn --gpus 1 --backend self --batch-per-replica 64 --steps 20 --evaluate none --cpus-per-task 1 &&
+    train replicas-2 60 mnist-cnn --gpus 2 --backend "$backend" --batch-per-replica 32 --steps 20 --evaluate none --cpus-per-task 1
+  status=$?
+  if ((status != 0)); then
+    row replicas "$what" "" "" "$(unless_done "$status")" "$(why replicas-2 2> /dev/null || why replicas-1)"
+  else
+    one=$(value train_loss replicas-1) two=$(value train_loss replicas-2)
+    row replicas "$what" "loss $two, one replica's $one" "" \
+      "$(calc "%s" "($one - $two) ^ 2 < ($one * 0.001) ^ 2 ? \"passed\" : \"failed\"")"
+  fi
+  if ((rehearse)); then row replicas "mirrored on one card is refused" "" "" skipped "CPUs may be shared"; return; fi
+  if train replicas-mirrored 30 mnist-cnn --gpus 2 --backend mirrored --steps 2 --evaluate none; then
+    row replicas "mirrored on one card is refused" "it was not" "" failed
+  else
+    row replicas "mirrored on one card is refused" "$(why replicas-mirrored)" "" passed
+  fi
+}
+
+# peer NAME SECONDS NETWORK SIZE BATCH ARGUMENTS...
+peer() {
+  local name=$1 limit=$2 network=$3 size=$4 batch=$5
+  shift 5
+  local arguments=(--device cuda --precision bf16 --size "$size" --batch "$batch" --steps 50 --warmup 20 "$@")
+  if ((rehearse)); then arguments=(--device cpu --size 32 --batch 2 --steps 1 --warmup 1); fi
+  read -r -a network <<< "$network"
+  TORCHINDUCTOR_COMPILE_THREADS=$(nproc) TORCHINDUCTOR_CACHE_DIR=$work/inductor TRITON_CACHE_DIR=$work/triton \
+    limited "$limit" "$name" "$python" "$share/peers/torch_train.py" resnet50 "${network[@]}" "${arguments[@]}"
+}
+
+# against WHAT NAME OURS STATUS: the row of a peer's run, beside ours that ran last before it.
+against() {
+  local step batch ours
+  if (($4 != 0)); then row peers "$1" "" "" "$(unless_done "$4")" "$(why "$2")"; return; fi
+  step=$(value median_step_seconds "$2") batch=$(value batch_per_replica "$2") ours=$(value p50 "$3")
+  row peers "$1" "$(calc "%.3f ms, %.0f samples/s" "1000 * $step, $batch / $step")" \
+    "${ours:+$(calc "%.2f" "$step / $ours")}" passed
+}
+
+section_peers() {
+  local cassava="--v1 --classes 5 --hidden 1016" imagenet="--classes 1000 --hidden 0" round
+  if ! limited 60 peers-torch "$python" -c 'import torch; print(torch.__version__, "cuDNN", torch.backends.cudnn.version())'; then
+    row peers "PyTorch" "" "" skipped "$python has no torch: $(why peers-torch)"
+    return
+  fi
+  row peers "PyTorch" "$(why peers-torch)" "" passed
+  for round in 1 2; do
+    resnet "peers-ours-$round" 40 resnet50-cassava 32 bf16 80
+    speed peers "ours 300/b32 bf16, round $round" "peers-ours-$round" $? "$mb_300"
+    peer "peers-eager-$round" 60 "$cassava" 300 32
+    against "PyTorch eager 300/b32 bf16, round $round" "peers-eager-$round" "peers-ours-$round" $?
+    peer "peers-graph-$round" 60 "$cassava" 300 32 --graph
+    against "PyTorch eager in a CUDA graph 300/b32, round $round" "peers-graph-$round" "peers-ours-$round" $?
+  done
+  resnet peers-ours-256 60 resnet50-cassava 256 bf16 50
+  speed peers "ours 300/b256 bf16" peers-ours-256 $?
+  peer peers-eager-256 60 "$cassava" 300 256
+  against "PyTorch eager 300/b256 bf16" peers-eager-256 peers-ours-256 $?
+  peer peers-compile 180 "$cassava" 300 32 --compile --graph
+  against "PyTorch compiled, max-autotune, 300/b32 bf16" peers-compile peers-ours-2 $?
+  resnet peers-ours-400 60 resnet50-imagenet 400 bf16 50
+  speed peers "ours 224/b400 bf16" peers-ours-400 $? "$mb_224" 7950
+  peer peers-eager-400 60 "$imagenet" 224 400
+  against "PyTorch eager 224/b400 bf16" peers-eager-400 peers-ours-400 $?
+  peer peers-compile-256 120 "$cassava" 300 256 --compile
+  against "PyTorch compiled, default, 300/b256 bf16" peers-compile-256 peers-ours-256 $?
+}
+
+# The published study on one card: 15 epochs of 5,656 images, the first one from files.
+section_study() {
+  local precision status fit images=5656 arguments=(--epochs 15 --batch-per-replica 32) precisions=(bf16 tf32 fp32)
+  if ((rehearse)); then images=4 arguments=(--epochs 1 --batch-per-replica 2) precisions=(fp32); fi
+  if [ "$device" = reference ]; then
+    row study "15 epochs of cassava" "" "" skipped "device reference is too slow for images of 300 x 300"
+    return
+  fi
+  limited 90 study-data "$paceline" data make cassava --images "$images" --test 2 --out "$work/cassava" --quiet
+  status=$?
+  if ((status != 0)); then
+    row study "synthetic JPEGs" "" "" "$(unless_done "$status")" "$(why study-data)"
+    return
+  fi
+  for precision in "${precisions[@]}"; do
+    train "study-$precision" 240 resnet50-cassava --data "$work/cassava" --weights none --gpus 1 --backend self \
+      --precision "$precision" --evaluate none "${arguments[@]}"
+    status=$?
+    if ((status != 0)); then
+      row study "$images synthetic JPEGs, $precision" "" "" "$(unless_done "$status")" "$(why "study-$precision")"
+      continue
+    fi
+    fit=$(value fit_seconds "study-$precision")
+    row study "$images synthetic JPEGs, $precision, no weights" \
+      "$(calc "%.1f s, first epoch %.1f s" "$fit, $(value first_epoch_seconds "study-$precision")")" \
+      "$( ((rehearse)) || calc "%.1f times the published 562 s" "562 / $fit")" passed
+  done
+}
