@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -42,7 +43,7 @@ std::string variable(const char* name) {
 
 std::string folder() {
   const std::string named = variable("FAKE_NCCL_FOLDER");
-  return named.empty() ? "/tmp" : named;
+  return named.empty() ? std::filesystem::temp_directory_path().string() : named;
 }
 
 std::mutex registry_mutex;  // of what is registered or allocated, too
