@@ -15,6 +15,10 @@ set(PACELINE_WARNINGS -Wall -Wextra -Wpedantic -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   list(APPEND PACELINE_WARNINGS -Wno-restrict)  # false alarms on std::string (GCC bug 105651)
 endif()
+if(PACELINE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # What sanitizers add hides from GCC that a value is set; the release build looks for these.
+  list(APPEND PACELINE_WARNINGS -Wno-uninitialized -Wno-maybe-uninitialized)
+endif()
 
 function(paceline_common target)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR} PRIVATE ${PROJECT_BINARY_DIR}/generated)
