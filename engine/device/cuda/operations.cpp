@@ -87,12 +87,12 @@ void CudaProgram::cast_input(const Operation& op) {
   if (others) cast(tensor<std::byte>(op.output), op.in.channels);
 }
 
-void* CudaProgram::conv_input(const Operation& op, const Conv& conv) const {
+void* CudaProgram::conv_input(const Operation& op, const PreparedConv& conv) const {
   return conv.padded_w.data() ? padded_input_.data() : tensor<std::byte>(op.input);
 }
 
 void CudaProgram::conv_forward(const Operation& op, Prepared& prepared) {
-  Conv& conv = *prepared.conv;
+  PreparedConv& conv = *prepared.conv;
   std::byte* y = tensor<std::byte>(op.output);
   conv.forward->run({conv_input(op, conv), conv.w, y, workspace_.data()}, compute_.stream());
   if (op.bias_cancels && !op.relu) return;
@@ -106,7 +106,7 @@ void CudaProgram::conv_forward(const Operation& op, Prepared& prepared) {
 }
 
 void CudaProgram::conv_backward(const Operation& op, Prepared& prepared) {
-  Conv& conv = *prepared.conv;
+  PreparedConv& conv = *prepared.conv;
   std::byte* dy = tensor<std::byte>(op.output_grad);
   const std::size_t count = whole_batch() * op.out.elements();
   with_type(plan_.activation, [&](auto type) {
@@ -156,7 +156,7 @@ Dropout<T> CudaProgram::dropout_of(const Operation& op, T* y) const {
 }
 
 void CudaProgram::dense_forward(const Operation& op, Prepared& prepared) {
-  Dense& dense = *prepared.dense;
+  PreparedDense& dense = *prepared.dense;
   const std::size_t in = whole_batch() * op.in.elements();
   const float* x = tensor(op.input);
   if (dense.wide_x.data()) {
@@ -174,7 +174,7 @@ void CudaProgram::dense_forward(const Operation& op, Prepared& prepared) {
 }
 
 void CudaProgram::dense_backward(const Operation& op, Prepared& prepared) {
-  Dense& dense = *prepared.dense;
+  PreparedDense& dense = *prepared.dense;
   const std::size_t count = whole_batch() * op.out.elements();
   float* dy = tensor(op.output_grad);
   // The output is positive exactly where ReLU and dropout let the element pass.

@@ -107,7 +107,7 @@ void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
     throw Error(ErrorKind::usage, op.name + " reads what a dense layer gave, in fp32",
                 plan_.network, "use fp32 or tf32");
   }
-  Conv& conv = prepared.conv.emplace();
+  PreparedConv& conv = prepared.conv.emplace();
   const std::size_t size = size_of(plan_.activation);
   conv.padded = reads_sample(op) ? padded_channels(options_.math, op.in.channels) : op.in.channels;
   const ConvShape shape{plan_.batch, op.in.height, op.in.width, conv.padded,  op.out.channels,
@@ -143,7 +143,7 @@ void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
 }
 
 void CudaProgram::prepare_dense(const Operation& op, Prepared& prepared) {
-  Dense& dense = prepared.dense.emplace();
+  PreparedDense& dense = prepared.dense.emplace();
   const auto in = static_cast<int>(op.in.elements()), out = op.out.channels;
   const bool wide = info(op.input).type != DType::f32;
   const bool adds = op.adds_input_grad && !wide;
@@ -338,7 +338,7 @@ void CudaProgram::update_range(Optimizer optimizer, std::size_t begin, std::size
 }
 
 void CudaProgram::refresh_padded(const Operation& op, Prepared& prepared) {
-  const Conv& conv = *prepared.conv;
+  const PreparedConv& conv = *prepared.conv;
   if (!conv.padded_w.data()) return;
   with_type(plan_.activation, [&](auto type) {
     using T = decltype(type);

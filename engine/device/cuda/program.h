@@ -28,6 +28,20 @@ struct ProgramOptions {
   bool replays = true;  // parts of a step are captured and queued as one
 };
 
+// A convolution: plans, and its weights and their gradient where products read and write them.
+struct PreparedConv {
+  std::unique_ptr<ConvPlan> forward, backward_data, backward_weights;
+  int padded = 0;  // channels that it reads
+  void *w = nullptr, *dw = nullptr;
+  Memory padded_w, padded_dw;  // where channels are padded
+};
+
+// A dense layer's plans.
+struct PreparedDense {
+  std::unique_ptr<MatmulPlan> forward, backward_input, backward_weights;
+  Memory wide_x, wide_dx;  // where it reads a 16-bit plane
+};
+
 class CudaProgram final : public Program {
  public:
   // All outlive the program.
@@ -58,20 +72,9 @@ class CudaProgram final : public Program {
  private:
   static constexpr unsigned kThreads = 256;
 
-  // A convolution: plans, and its weights and their gradient where products read and write them.
-  struct Conv {
-    std::unique_ptr<ConvPlan> forward, backward_data, backward_weights;
-    int padded = 0;  // channels that it reads
-    void *w = nullptr, *dw = nullptr;
-    Memory padded_w, padded_dw;  // where channels are padded
-  };
-  struct Dense {
-    std::unique_ptr<MatmulPlan> forward, backward_input, backward_weights;
-    Memory wide_x, wide_dx;  // where it reads a 16-bit plane
-  };
   struct Prepared {
-    std::optional<Conv> conv;
-    std::optional<Dense> dense;
+    std::optional<PreparedConv> conv;
+    std::optional<PreparedDense> dense;
     Memory norm_vectors;
     NormState norm{}, branch{};
     std::string implementation;
@@ -160,7 +163,7 @@ class CudaProgram final : public Program {
     return floats(statistics_) + plan_.statistics[static_cast<std::size_t>(index)].offset;
   }
   static float* floats(const Memory& memory) { return reinterpret_cast<float*>(memory.data()); }
-  void* conv_input(const Operation& op, const Conv& conv) const;
+  void* conv_input(const Operation& op, const PreparedConv& conv) const;
 
   // Device memory from the host and back, with the lane drained; canonical: of a parameter.
   std::vector<double> read(const float* data, std::size_t count) const;
