@@ -102,8 +102,11 @@ PACELINE_INLINE std::uint16_t positive(const Vec& v) {
   const int high = _mm256_movemask_ps(_mm256_cmp_ps(halves[1], zero, _CMP_GT_OQ));
   return static_cast<std::uint16_t>(low | high << 8);
 #else
+  // Not v[l]: GCC 12's check of a vector's subscript is wrong with sanitizers.
+  float lanes[kLanes];
+  __builtin_memcpy(lanes, &v, sizeof lanes);
   unsigned bits = 0;
-  for (unsigned l = 0; l < kLanes; ++l) bits |= (v[l] > 0 ? 1U : 0U) << l;
+  for (unsigned l = 0; l < kLanes; ++l) bits |= (lanes[l] > 0 ? 1U : 0U) << l;
   return static_cast<std::uint16_t>(bits);
 #endif
 }
