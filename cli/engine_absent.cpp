@@ -30,6 +30,7 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>&) {
 void add_bench(CLI::App& app, Action& action, const std::vector<std::string>&) {
   CLI::App* bench = app.add_subcommand("bench", "Measure input by itself");
   bench->require_subcommand(1);
+  bench->footer("Examples:\n  paceline bench input --data cassava --cache raw");
   add_bench_input(*bench, action);
   add_absent(*bench, action, "allreduce", "Measure a collective (not in this build)");
 }
