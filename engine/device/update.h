@@ -15,6 +15,12 @@
 #include <cstddef>
 #include <string_view>
 
+#ifdef __CUDACC__
+#define PACELINE_EVERYWHERE __host__ __device__
+#else
+#define PACELINE_EVERYWHERE
+#endif
+
 namespace paceline {
 
 enum class Optimizer { sgd, momentum, adagrad, adam };
@@ -38,9 +44,9 @@ UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long s
 // `w`, `a`, `b` are updated in place; unused arenas may be null.
 // Always inlined: each instruction set compiles its own copy.
 template <typename T>
-inline __attribute__((always_inline)) void apply_update(const UpdateRule& rule, T* __restrict w,
-                                                        const T* __restrict g, T* __restrict a,
-                                                        T* __restrict b, std::size_t count) {
+PACELINE_EVERYWHERE inline __attribute__((always_inline)) void apply_update(
+    const UpdateRule& rule, T* __restrict w, const T* __restrict g, T* __restrict a,
+    T* __restrict b, std::size_t count) {
   const T rate = static_cast<T>(rule.rate), epsilon = static_cast<T>(rule.epsilon);
   switch (rule.optimizer) {
     case Optimizer::sgd:

@@ -1,21 +1,14 @@
 #include "engine/input/feeder.h"
 
-#include <sched.h>
-
 #include <algorithm>
+
+#include "engine/core/binding.h"
 
 namespace paceline {
 
 namespace {
 
 constexpr std::size_t kSlotsPerThread = 3;
-
-void bind_to(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(cpu), &set);
-  sched_setaffinity(0, sizeof set, &set);
-}
 
 }  // namespace
 

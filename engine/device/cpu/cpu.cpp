@@ -1,12 +1,12 @@
 // The device `cpu`: a replica is a fixed set of cores.
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <numeric>
 
+#include "engine/core/binding.h"
 #include "engine/core/error.h"
 #include "engine/device/cpu/program.h"
 #include "engine/device/probe.h"
@@ -20,13 +20,6 @@ using namespace cpu;
 std::string wanted_isa() {
   const char* wanted = std::getenv("PACELINE_ISA");
   return wanted ? wanted : "";
-}
-
-void bind_to(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(cpu), &set);
-  sched_setaffinity(0, sizeof set, &set);
 }
 
 class CpuDevice final : public Device {

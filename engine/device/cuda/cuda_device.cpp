@@ -1,10 +1,10 @@
 #include "engine/device/cuda/cuda_device.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 
+#include "engine/core/binding.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/device/cuda/kernels/probe.h"
@@ -15,13 +15,6 @@ namespace paceline::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
-
-void bind_to(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(cpu), &set);
-  sched_setaffinity(0, sizeof set, &set);
-}
 
 class CudaDevice final : public Device {
  public:

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/core/error.h"
+#include "engine/device/cuda/conv_shape.h"
 #include "engine/device/cuda/operations.h"
 
 namespace paceline::cuda {
@@ -14,10 +15,6 @@ namespace paceline::cuda {
 namespace {
 
 constexpr std::size_t kRuleSlots = 4;
-
-bool reads_sample(const Operation& op) {
-  return op.from == 0;
-}
 
 // out, row, column, in and back: canonical order is row, column, in, out.
 template <typename Visit>
@@ -55,8 +52,8 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
       sums_(own(2 * sizeof(double))),
       row_loss_(own(whole_batch() * sizeof(float))),
       row_correct_(own(whole_batch())),
-      rule_(own(sizeof(RuleValues))),
-      pinned_rules_(runtime.pinned_memory(kRuleSlots * sizeof(RuleValues))),
+      rule_(own(sizeof(UpdateRule))),
+      pinned_rules_(runtime.pinned_memory(kRuleSlots * sizeof(UpdateRule))),
       prepared_(plan.operations.size()) {
   if (narrow()) {
     narrow_parameters_ = own(plan.arena_elements * size_of(plan.activation));
@@ -109,9 +106,8 @@ void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
   }
   PreparedConv& conv = prepared.conv.emplace();
   const std::size_t size = size_of(plan_.activation);
-  conv.padded = reads_sample(op) ? padded_channels(options_.math, op.in.channels) : op.in.channels;
-  const ConvShape shape{plan_.batch, op.in.height, op.in.width, conv.padded,  op.out.channels,
-                        op.kernel,   op.stride,    op.padding,  options_.math};
+  const ConvShape shape = conv_shape(op, plan_.batch, options_.math);
+  conv.padded = shape.in;
   conv.forward = products_.conv({shape, ConvPass::forward, false});
   conv.backward_weights = products_.conv({shape, ConvPass::backward_weights, false});
   need_workspace(conv.forward->workspace_bytes());
@@ -294,10 +290,8 @@ void CudaProgram::set_rule(const UpdateRule& rule) {
   if (rule_set_ == rule) return;
   rule_set_ = rule;
   // kRuleSlots steps are never queued at once: the slots of staging hold the host back before.
-  auto* pinned = reinterpret_cast<RuleValues*>(pinned_rules_.data()) + rules_set_++ % kRuleSlots;
-  *pinned = {static_cast<float>(rule.rate), static_cast<float>(rule.momentum),
-             static_cast<float>(1 - rule.beta1), static_cast<float>(1 - rule.beta2),
-             static_cast<float>(rule.epsilon)};
+  auto* pinned = reinterpret_cast<UpdateRule*>(pinned_rules_.data()) + rules_set_++ % kRuleSlots;
+  *pinned = rule;
   runtime_.copy(rule_.data(), pinned, sizeof *pinned, compute_.stream());
 }
 
@@ -306,17 +300,17 @@ void CudaProgram::set_rule(const UpdateRule& rule) {
 void CudaProgram::update(const UpdateRule& rule, std::size_t begin, std::size_t end) {
   set_rule(rule);
   replays_.run("update", {2, static_cast<std::size_t>(rule.optimizer), begin, end}, [&] {
-    if (!loss_scale_.data()) return update_range(rule.optimizer, begin, end);
+    if (!loss_scale_.data()) return update_range(begin, end);
     auto* scale = reinterpret_cast<LossScale*>(loss_scale_.data());
     run(FindInfinite{reinterpret_cast<const float*>(gradients_) + begin, end - begin, scale},
         end - begin);
     if (end < plan_.arena_elements) return;
-    update_range(rule.optimizer, 0, end);
+    update_range(0, end);
     runtime_.launch(AdjustScale{scale}, {1, 1, 0}, compute_.stream());
   });
 }
 
-void CudaProgram::update_range(Optimizer optimizer, std::size_t begin, std::size_t end) {
+void CudaProgram::update_range(std::size_t begin, std::size_t end) {
   const auto at = [begin](const Memory& memory) {
     return memory.data() ? floats(memory) + begin : nullptr;
   };
@@ -325,8 +319,8 @@ void CudaProgram::update_range(Optimizer optimizer, std::size_t begin, std::size
     T* copy = narrow() ? reinterpret_cast<T*>(narrow_parameters_.data()) + begin : nullptr;
     run(Update<T>{at(parameters_), at(first_moments_), at(second_moments_),
                   reinterpret_cast<const float*>(gradients_) + begin, copy,
-                  reinterpret_cast<const RuleValues*>(rule_.data()),
-                  reinterpret_cast<const LossScale*>(loss_scale_.data()), end - begin, optimizer},
+                  reinterpret_cast<const UpdateRule*>(rule_.data()),
+                  reinterpret_cast<const LossScale*>(loss_scale_.data()), end - begin},
         end - begin);
   });
   for (std::size_t i = 0; i < prepared_.size(); ++i) {

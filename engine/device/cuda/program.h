@@ -140,7 +140,7 @@ class CudaProgram final : public Program {
   Dropout<T> dropout_of(const Operation& op, T* y) const;
 
   void set_rule(const UpdateRule& rule);
-  void update_range(Optimizer optimizer, std::size_t begin, std::size_t end);
+  void update_range(std::size_t begin, std::size_t end);
   void refresh_copies();
   void refresh_padded(const Operation& op, Prepared& prepared);
 
@@ -193,7 +193,7 @@ class CudaProgram final : public Program {
   Memory pieces_;  // GradientPiece
   Memory sums_, row_loss_, row_correct_;
   Memory loss_scale_;           // fp16
-  Memory rule_, pinned_rules_;  // RuleValues
+  Memory rule_, pinned_rules_;  // UpdateRule
   std::vector<Prepared> prepared_;
   bool copies_stale_ = true, has_state_ = false;
   std::optional<UpdateRule> rule_set_;

@@ -6,16 +6,11 @@
 
 #include "engine/plan/plan.h"
 #include "tests/support/expect_error.h"
+#include "tests/unit/plan/supports.h"
 
 namespace paceline {
 namespace {
 
-Support fuse_all(const Operation&) {
-  return Support::yes();
-}
-Support fuse_nothing(const Operation& op) {
-  return op.fused() ? Support::no("it fuses nothing") : Support::yes();
-}
 Support no_branches(const Operation& op) {
   return op.branch ? Support::no("one batch_norm at a time") : Support::yes();
 }

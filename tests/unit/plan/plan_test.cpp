@@ -3,16 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/expect_error.h"
+#include "tests/unit/plan/supports.h"
 
 namespace paceline {
 namespace {
 
-Support fuse_all(const Operation&) {
-  return Support::yes();
-}
-Support fuse_nothing(const Operation& op) {
-  return op.fused() ? Support::no("it fuses nothing") : Support::yes();
-}
 Support no_pooling(const Operation& op) {
   return op.pool ? Support::no("pooling stands alone") : Support::yes();
 }

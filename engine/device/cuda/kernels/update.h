@@ -79,43 +79,25 @@ struct AdjustScale {
   }
 };
 
-// A step's constants of it, in device memory.
-struct RuleValues {
-  float rate = 0, momentum = 0, first_share = 0, second_share = 0, epsilon = 0;
-};
-
 // T is the type of the copy of the parameters that products read; float: there is none.
 template <typename T>
 struct Update {
   float *parameters, *first, *second;
   const float* gradients;
   T* narrow;
-  const RuleValues* values;
+  const UpdateRule* rule;  // on the device
   const LossScale* scale;  // null: gradients are as they are
   std::size_t count;
-  Optimizer rule;  // engine/device/update.h says what each does
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
     if (scale && scale->infinite) return;
     const float unscale = scale ? 1 / scale->scale : 1;
-    const RuleValues s = *values;
+    const UpdateRule r = *rule;
     over(c, count, [&](std::size_t i) {
       const float g = gradients[i] * unscale;
       float w = parameters[i];
-      if (rule == Optimizer::sgd) {
-        w -= s.rate * g;
-      } else if (rule == Optimizer::momentum) {
-        first[i] = s.momentum * first[i] - s.rate * g;
-        w += first[i];
-      } else if (rule == Optimizer::adagrad) {
-        first[i] += g * g;
-        w -= s.rate * g / sqrtf(first[i] + s.epsilon);
-      } else {
-        const float a = first[i] += s.first_share * (g - first[i]);
-        const float b = second[i] += s.second_share * (g * g - second[i]);
-        w -= s.rate * a / (sqrtf(b) + s.epsilon);
-      }
+      apply_update(r, &w, &g, first ? first + i : nullptr, second ? second + i : nullptr, 1);
       parameters[i] = w;
       if (narrow) narrow[i] = from_float<T>(w);
     });

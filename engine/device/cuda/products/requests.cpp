@@ -50,20 +50,6 @@ std::string text_of(const MatmulShape& shape) {
                      shape.accumulates ? " adds" : "");
 }
 
-ConvShape conv_shape(const Operation& operation, int batch, Math math) {
-  ConvShape shape;
-  shape.batch = batch;
-  shape.height = operation.in.height;
-  shape.width = operation.in.width;
-  shape.in = padded_channels(math, operation.in.channels);
-  shape.out = operation.out.channels;
-  shape.kernel = operation.kernel;
-  shape.stride = operation.stride;
-  shape.padding = operation.padding;
-  shape.math = math;
-  return shape;
-}
-
 std::vector<ConvRequest> conv_requests(const Plan& plan, Math math) {
   std::vector<ConvRequest> requests;
   const auto add = [&](const ConvRequest& request) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/cuda/products.h"
+#include "engine/device/cuda/conv_shape.h"
 #include "engine/plan/plan.h"
 
 namespace paceline::cuda {
@@ -15,9 +15,6 @@ std::string text_of(const ConvRequest& request);
 std::string text_of(const MatmulShape& shape);
 const char* name_of(Math math);
 const char* name_of(ConvPass pass);
-
-// Of a conv operation with so many samples; its input channels padded.
-ConvShape conv_shape(const Operation& operation, int batch, Math math);
 
 // Every convolution of a step, each once.
 std::vector<ConvRequest> conv_requests(const Plan& plan, Math math);
