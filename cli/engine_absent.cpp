@@ -39,6 +39,10 @@ void add_describe(CLI::App& app, Action& action) {
   add_absent(app, action, "describe", "Describe a workload (not in this build)");
 }
 
+void add_checkpoint(CLI::App& app, Action& action) {
+  add_absent(app, action, "checkpoint", "Look at checkpoints (not in this build)");
+}
+
 RunResolver::RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent)
     : workload_(std::move(workload)), data_is_absent_(std::move(data_is_absent)) {}
 

@@ -101,6 +101,7 @@ int run(int argc, char** argv) {
   paceline::add_describe(app, action);
   paceline::add_train(app, action, command);
   paceline::add_bench(app, action, command);
+  paceline::add_checkpoint(app, action);
   paceline::add_sweep(app, action);
   paceline::add_data(app, action);
   paceline::add_report(app, action);

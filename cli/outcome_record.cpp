@@ -84,6 +84,7 @@ Json timing_json(const TrainingOutcome& outcome) {
           {"first_epoch_seconds", round_digits(outcome.epoch_seconds.front())},
           {"epoch_seconds", epochs},
           {"evaluation_seconds", round_digits(outcome.evaluation_seconds)},
+          {"checkpoint_seconds", round_digits(outcome.checkpoints.blocked_seconds)},
           {"setup_seconds", round_digits(outcome.setup_seconds)},
           {"warmup_steps_excluded", warmup},
           {"step_seconds", quantiles}};
@@ -105,6 +106,19 @@ Json quality_json(const TrainingOutcome& outcome) {
     quality["test_accuracy"] = round_digits(outcome.epochs.back().test_accuracy);
   }
   return quality;
+}
+
+// Null where the run neither wrote checkpoints nor went on from one.
+Json checkpoints_json(const TrainingOutcome& outcome) {
+  const CheckpointTimes& times = outcome.checkpoints;
+  if (times.written + times.failed == 0 && !outcome.resumed) return nullptr;
+  return {{"written", times.written},
+          {"failed", times.failed},
+          {"bytes", times.bytes},
+          {"blocked_seconds", round_digits(times.blocked_seconds)},
+          {"background_seconds", round_digits(times.background_seconds)},
+          {"step_slowdown", times.slowdown > 0 ? Json(round_digits(times.slowdown)) : nullptr},
+          {"resumed_after_steps", outcome.resumed_after}};
 }
 
 Json plan_json(const TrainingOutcome& outcome) {
@@ -152,6 +166,7 @@ Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingO
             {"steps", outcome.steps}}},
           {"phases", phases},
           {"input", input_json(facts, outcome)},
+          {"checkpoints", checkpoints_json(outcome)},
           {"plan", plan_json(outcome)},
           {"utilization", facts.utilization ? Json(*facts.utilization) : Json(nullptr)},
           {"gpus", Json::parse(facts.gpus)},
@@ -160,7 +175,7 @@ Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingO
             {"bytes_per_second", round_digits(outcome.probe_bytes_per_second)}}},
           {"quality", quality_json(outcome)},
           {"flags",
-           {{"resumed", false},
+           {{"resumed", outcome.resumed},
             {"oversubscribed", facts.oversubscribed},
             {"throttled", facts.throttled},
             {"synthetic", facts.synthetic}}}};

@@ -7,6 +7,7 @@
 #include "cli/gpus.h"
 #include "cli/input_setup.h"
 #include "cli/run.h"
+#include "cli/run_state.h"
 #include "cli/version.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
@@ -28,6 +29,7 @@ Workload make_workload(const std::string& name) {
 namespace {
 
 constexpr std::int64_t kDefaultEpochs = 5;
+constexpr std::int64_t kDefaultKeep = 5;
 
 void set_default(Point& parameters, std::string_view name, Value value) {
   if (!parameters.find(name)) parameters.set(name, std::move(value));
@@ -156,6 +158,7 @@ void default_training(Point& p) {
   set_default(p, "overlap", true);
   set_default(p, "update", true);
   set_default(p, "oversubscribe", false);
+  if (keeps_checkpoints(p)) set_default(p, "keep", kDefaultKeep);
 }
 
 // Pretrained weights say nothing about random images, so there they are left out unless asked for.
@@ -214,6 +217,7 @@ Point resolve_parameters(const Workload& workload, const Point& given) {
   p.set("comm_threads", std::int64_t{threads.comm});
   steps_per_epoch_of(p);
   check_input(p, threads);
+  check_checkpoints(p);
   return p;
 }
 
@@ -240,7 +244,7 @@ Point resolve_place(const Point& given) {
 
 Gathering gathering_of(const Point& parameters) {
   return {*parameters.text("backend"), *parameters.text("device"), layout_of(parameters),
-          std::get<bool>(*parameters.find("oversubscribe"))};
+          std::get<bool>(*parameters.find("oversubscribe")), keeps_checkpoints(parameters)};
 }
 
 TrainConfig config_of(const Point& p, const Layout& layout) {

@@ -25,6 +25,7 @@
 #include "engine/input/synthetic_mark.h"
 #include "engine/launch/affinity.h"
 #include "engine/launch/status.h"
+#include "engine/launch/stop_requests.h"
 #include "engine/train/session.h"
 #include "results/store.h"
 
@@ -65,11 +66,26 @@ class Run {
     check_tasks(gathering_, place_);
     check_target();
     set_up_log();
+    if (keeps_checkpoints(request_.parameters)) {
+      stop_ = std::make_unique<StopRequests>(status_folder());
+    }
     const Quarters quarters = find_quarters(gathering_, place_);
     cpus_ = quarters.replicas;
     facts_.cpu_model = quarters.cpu_model;
     find_weights();
     load_data();
+    find_state();
+    const std::size_t stopped_after = train_in_world(quarters);
+    if (stopped_after == 0) return 0;
+    throw Error(
+        ErrorKind::preempted,
+        fmt::format("stopped on request after step {}, with a complete checkpoint", stopped_after),
+        checkpoints_.run.string(), "go on with --resume latest");
+  }
+
+ private:
+  // Returns the steps after which it was stopped on request, 0: it ran to its end.
+  std::size_t train_in_world(const Quarters& quarters) {
     World world(gathering_, place_, quarters);
     try {
       return train_in(world);
@@ -79,16 +95,37 @@ class Run {
     }
   }
 
- private:
-  int train_in(World& world) {
+  std::size_t train_in(World& world) {
     call_roll(world);
     share_caches(world);
     GpuReport report(world.gpus());
     TrainingOutcome outcome = train(world);
     facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
     note_gpus(report.collect(world));
+    if (outcome.stopped) return outcome.resumed_after + outcome.steps;
     if (place_.rank == 0) finish(outcome);
     return 0;
+  }
+
+  // Where the starter of this rank looks for what it has to say.
+  static std::filesystem::path status_folder() {
+    const Environment environment = environment_of_process();
+    const auto folder = environment.find(kRunFolderVariable);
+    return folder == environment.end() ? "" : folder->second;
+  }
+
+  // A sweep's run starts afresh, whatever an attempt before it left.
+  void find_state() {
+    StatePlaces places = request_.state;
+    const RecordTarget& target = request_.target;
+    if (!target.store.empty() && places.run.empty()) {
+      places.run = target.store / "runs" / fmt::format("{}.{}", target.point_folder, target.repeat);
+      if (place_.rank == 0 && places.resume.empty()) std::filesystem::remove_all(places.run);
+      if (!keeps_checkpoints(request_.parameters)) places.run.clear();
+    }
+    checkpoints_ = checkpoint_setup(request_.workload, request_.parameters, places, data_.hash,
+                                    place_.rank == 0);
+    if (stop_) checkpoints_.stop_signal = [this] { return stop_->pending(); };
   }
 
   // A record that cannot be written should be known before the training, not after it.
@@ -234,6 +271,10 @@ class Run {
     session.data = &data_;
     session.input_threads = threads_.input;
     session.counts_caches = facts_.cache.speaks;
+    session.cpus = cpus_;
+    // All ranks alike: a checkpoint that only rank 0 knows of is handed out by it.
+    const bool resumes = !request_.state.resume.empty();
+    if (resumes || !checkpoints_.run.empty()) session.checkpoints = &checkpoints_;
     for (const CpuSet& cpus : cpus_) {
       session.input_cpus.push_back(part_of(cpus, threads_.compute, threads_.input));
     }
@@ -282,6 +323,10 @@ class Run {
   }
 
   void finish(TrainingOutcome& outcome) {
+    if (outcome.steps == 0) {
+      log::info("nothing is left to do: all {} steps were done before", outcome.resumed_after);
+      return;
+    }
     outcome.setup_seconds = setup_seconds_;
     facts_.layout = layout_;
     facts_.threads = threads_;
@@ -324,6 +369,8 @@ class Run {
   double setup_seconds_ = 0;
   std::vector<CpuSet> cpus_;
   DatasetPair data_;
+  std::unique_ptr<StopRequests> stop_;
+  CheckpointSetup checkpoints_;
   std::vector<RankCard> cards_;
   RunFacts facts_;
 };

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/input_setup.h"
+#include "cli/run_state.h"
 #include "cli/start.h"
 #include "engine/core/json.h"
 #include "engine/launch/threads.h"
@@ -46,6 +47,7 @@ struct RunRequest {
   std::string workload;
   Point parameters;  // resolved
   InputPlaces places;
+  StatePlaces state;
   RecordTarget target;
   bool json = false;  // print the record to standard output
   bool quiet = false, verbose = false;

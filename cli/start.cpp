@@ -82,6 +82,7 @@ int spawn(const Gathering& gathering, const std::vector<std::string>& command) {
   request.command = command;
   request.command[0] = this_program().string();
   request.ranks = layout.ntasks;
+  request.stops_between_steps = gathering.stops_between_steps;
   request.environment = environment_of_process();
   const BootstrapAddress where = starter_bootstrap(kLoopback, request.environment);
   const auto server = serve(where, request.ranks);

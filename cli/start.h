@@ -19,6 +19,7 @@ struct Gathering {
   std::string device = "cpu";
   Layout layout;
   bool oversubscribe = false;
+  bool stops_between_steps = false;  // see SpawnRequest
 };
 
 // The ranks of a backend between processes are ours to start, unless a launcher did.

@@ -24,12 +24,13 @@ constexpr char kFooter[] = R"(Examples:
   paceline train mnist-cnn --gpus 2 --backend mpi             # two ranks, started by us
   paceline train mnist-mlp --gpus 2 --backend mirrored --cpus-per-task 2 --record run.json
   mpirun -np 2 paceline train mnist-cnn --gpus 2 --backend mpi --cpus-per-task 1
+  paceline train mnist-cnn --epochs 20 --checkpoint-every 1epoch --resume latest
   srun --mpi=pmix -n 2 -c 4 paceline train mnist-cnn --gpus 2 --backend mpi --cpus-per-task 4
 
 On the cpu device a replica (--gpus counts them) is a group of cores.)";
 
 struct TrainOptions {
-  std::string workload, data, stage, cache_folder, record, log_folder, store, context;
+  std::string workload, data, stage, cache_folder, record, log_folder, store, context, run, resume;
   std::map<std::string, std::string> parameters;  // by name, as typed
   bool json = false, quiet = false, verbose = false, log_ranks = false;
 };
@@ -78,6 +79,7 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
       resolve_parameters(make_workload(options.workload), parse_parameters(options));
   request.places = {options.data, options.stage, options.cache_folder};
   check_places(request.parameters, request.places);
+  request.state = {options.run, options.resume};
   request.json = options.json;
   request.quiet = options.quiet;
   request.verbose = options.verbose;
@@ -102,6 +104,12 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
   verb->add_option("--stage", options->stage, "copy the data set here first, once a node");
   verb->add_option("--cache-dir", options->cache_folder,
                    "for what of the cache does not fit in memory");
+  verb->add_option("--run-dir", options->run,
+                   "checkpoints and the final model go here (Slurm: the job's number below its "
+                   "folder; else runs/WORKLOAD)");
+  verb->add_option("--resume", options->resume,
+                   "go on from: latest (of the run's folder; none yet: start afresh), a "
+                   "checkpoint, or a job's number");
   verb->add_option("--record", options->record, "write the run record to this new file");
   verb->add_flag("--json", options->json, "print the record to standard output");
   verb->add_flag("--quiet", options->quiet, "no progress, only warnings and errors");

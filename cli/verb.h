@@ -21,6 +21,7 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
 void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& command);
 // `bench` is the verb of that name.
 void add_bench_input(CLI::App& bench, Action& action);
+void add_checkpoint(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);

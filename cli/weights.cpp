@@ -1,14 +1,11 @@
 #include "cli/weights.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <vector>
 
 #include "engine/core/error.h"
-#include "engine/core/hash.h"
 #include "engine/input/dataset.h"
+#include "engine/train/checkpoint/format.h"
 
 namespace paceline {
 
@@ -40,23 +37,11 @@ fs::path weights_file(const std::string& parameter) {
   if (parameter == "none") return {};
   if (parameter == "imagenet") return imagenet_file();
   if (fs::is_regular_file(parameter)) return parameter;
+  if (fs::exists(fs::path(parameter) / kManifestFile)) {
+    return fs::path(parameter) / kParametersFile;
+  }
   throw Error(ErrorKind::input, "there is no such weights file", parameter,
-              "give a file, imagenet or none");
-}
-
-std::string hash_of_file(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::vector<char> part(1U << 20);
-  Hash hash;
-  while (stream) {
-    stream.read(part.data(), static_cast<std::streamsize>(part.size()));
-    hash.add(part.data(), static_cast<std::size_t>(stream.gcount()));
-  }
-  if (!stream.eof()) {
-    throw Error(ErrorKind::input, std::string("cannot be read: ") + std::strerror(errno),
-                file.string(), "check its permissions");
-  }
-  return hash.hex();
+              "give a file, a checkpoint's folder, imagenet or none");
 }
 
 }  // namespace paceline

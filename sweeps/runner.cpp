@@ -157,7 +157,11 @@ class StudyRunner {
     if (ended_well) {
       finish(run, name, seconds, log);
     } else {
-      fail(run, watch.timed_out ? "timeout" : "failed",
+      const bool preempted = watch.end.exit_code == exit_code(ErrorKind::preempted);
+      fail(run,
+           watch.timed_out ? "timeout"
+           : preempted     ? "preempted"
+                           : "failed",
            reason_of(watch, log, setup_.spec->timeout_seconds), log);
     }
   }
@@ -192,8 +196,8 @@ class StudyRunner {
             const RunLog& log) {
     ++result_.failed;
     setup_.line(fmt::format("{} {}: {}; log: {}{}", place(run),
-                            status == "timeout" ? "timed out" : "failed", reason,
-                            log.file().string(), left()));
+                            status == "timeout" ? "timed out" : status, reason, log.file().string(),
+                            left()));
     const PlannedPoint& point = point_of(run);
     Json parameters = {{"workload", setup_.spec->workload}};
     for (const auto& [name, value] : point.parameters.values()) {

@@ -7,9 +7,14 @@
 namespace paceline {
 
 void bind_to(int cpu) {
+  bind_to_any_of({cpu});
+}
+
+void bind_to_any_of(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(cpu), &set);
+  for (const int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &set);
   sched_setaffinity(0, sizeof set, &set);
 }
 

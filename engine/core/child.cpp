@@ -289,10 +289,16 @@ WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const HearChil
   const BlockedSignals signals;
   Family family(setups, limits, hear, hear_output);
   WatchOfMany watch;
+  bool asked = false;
   while (!family.all_ended()) {
     family.listen(signals.descriptor());
     while (const int number = signals.next()) {
       if (number == SIGCHLD) continue;
+      if (limits.ask_to_stop && !asked && (number == SIGTERM || number == SIGUSR1)) {
+        asked = true;
+        limits.ask_to_stop(number);
+        continue;
+      }
       if (asks_to_stop(number) && watch.stopped_by == 0) {
         watch.stopped_by = number;
         family.stop(number);

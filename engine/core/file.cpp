@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "engine/core/error.h"
 
@@ -22,6 +24,21 @@ namespace {
                                                      : "check the path and its permissions";
   throw Error(ErrorKind::input, std::string("cannot be written: ") + std::strerror(code),
               file.string(), fix);
+}
+
+void write_all(int descriptor, std::string_view content, const fs::path& file) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(descriptor, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(file, errno);
+    content.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+// `descriptor` becomes -1 once it is closed.
+void sync_and_close(int& descriptor, const fs::path& file) {
+  if (fsync(descriptor) != 0) fail(file, errno);
+  if (close(std::exchange(descriptor, -1)) != 0) fail(file, errno);
 }
 
 // Removes the temporary name unless it was given away.
@@ -42,16 +59,8 @@ class Temporary {
   Temporary& operator=(const Temporary&) = delete;
 
   void write(std::string_view content) {
-    while (!content.empty()) {
-      const ssize_t n = ::write(descriptor_, content.data(), content.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail(path_, errno);
-      content.remove_prefix(static_cast<std::size_t>(n));
-    }
-    if (fsync(descriptor_) != 0) fail(path_, errno);
-    const int closed = close(descriptor_);
-    descriptor_ = -1;
-    if (closed != 0) fail(path_, errno);
+    write_all(descriptor_, content, path_);
+    sync_and_close(descriptor_, path_);
   }
 
   const fs::path& path() const { return path_; }
@@ -89,6 +98,46 @@ bool create_file(const fs::path& file, std::string_view content) {
   }
   sync_folder(file.parent_path());
   return true;
+}
+
+NewFile::NewFile(fs::path file) : file_(std::move(file)) {
+  descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail(file_, errno);
+}
+
+NewFile::~NewFile() {
+  if (descriptor_ < 0) return;
+  close(descriptor_);
+  unlink(file_.c_str());
+}
+
+void NewFile::write(const void* data, std::size_t bytes) {
+  write_all(descriptor_, {static_cast<const char*>(data), bytes}, file_);
+  hash_.add(data, bytes);
+  bytes_ += bytes;
+}
+
+void NewFile::finish() {
+  sync_and_close(descriptor_, file_);
+}
+
+void replace_folder(const fs::path& from, const fs::path& to) {
+  sync_folder(from);
+  if (fs::exists(to)) {
+    if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+      // Not every file system can: then the name is free for a moment.
+      fs::path old = from;
+      old += ".old";
+      if (rename(to.c_str(), old.c_str()) != 0) fail(to, errno);
+      if (rename(from.c_str(), to.c_str()) != 0) fail(to, errno);
+      fs::remove_all(old);
+    } else {
+      fs::remove_all(from);
+    }
+  } else if (rename(from.c_str(), to.c_str()) != 0) {
+    fail(to, errno);
+  }
+  sync_folder(to.parent_path());
 }
 
 void make_folder(const fs::path& folder) {

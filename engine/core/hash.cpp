@@ -3,7 +3,13 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <new>
+#include <vector>
+
+#include "engine/core/error.h"
 
 namespace paceline {
 
@@ -37,6 +43,21 @@ std::string hash_hex(std::string_view text) {
 }
 std::string to_hex(std::uint64_t value) {
   return fmt::format("{:016x}", value);
+}
+
+std::string hash_of_file(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::vector<char> part(1U << 20);
+  Hash hash;
+  while (stream) {
+    stream.read(part.data(), static_cast<std::streamsize>(part.size()));
+    hash.add(part.data(), static_cast<std::size_t>(stream.gcount()));
+  }
+  if (!stream.eof()) {
+    throw Error(ErrorKind::input, std::string("cannot be read: ") + std::strerror(errno),
+                file.string(), "check its permissions");
+  }
+  return hash.hex();
 }
 
 }  // namespace paceline

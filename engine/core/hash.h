@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -27,5 +28,8 @@ class Hash {
 std::uint64_t hash_value(std::string_view text);
 std::string hash_hex(std::string_view text);
 std::string to_hex(std::uint64_t value);
+
+// Of a file's bytes. Throws input with the cause where it cannot be read.
+std::string hash_of_file(const std::filesystem::path& file);
 
 }  // namespace paceline

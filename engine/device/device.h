@@ -62,6 +62,15 @@ struct LossSums {
   }
 };
 
+// What a program carries from one step to the next: flat arenas of the plan's real type, in the
+// device's own layout and memory. Valid as long as the program.
+struct ProgramState {
+  std::span<std::byte> parameters;
+  std::span<std::byte> first, second;  // of the optimizer; empty where it has none
+  std::span<std::byte> statistics;
+  std::span<std::byte> loss_scale;  // a few bytes; empty where the loss is not scaled
+};
+
 class Program {
  public:
   virtual ~Program() = default;
@@ -100,6 +109,23 @@ class Program {
   // read_parameter; the caller may change them between steps.
   virtual std::vector<double> read_statistic(int index) const = 0;
   virtual void write_statistic(int index, std::span<const double> values) = 0;
+
+  // Waits for the compute lane. The optimizer's arenas are made, with their initial values, where
+  // no update has made them.
+  virtual ProgramState state(Optimizer optimizer) = 0;
+  // The caller wrote to state().
+  virtual void state_written() {}
+  // One parameter, or what an arena of the optimizer has for it, from the device's layout to the
+  // canonical one and back; both on the host. From any thread.
+  virtual void to_canonical(int index, std::span<const std::byte> own, std::byte* canonical) const {
+    static_cast<void>(index);
+    std::memcpy(canonical, own.data(), own.size());
+  }
+  virtual void from_canonical(int index, std::span<const std::byte> canonical,
+                              std::byte* own) const {
+    static_cast<void>(index);
+    std::memcpy(own, canonical.data(), canonical.size());
+  }
 
   // Memory beside the plan's arenas that operations share.
   virtual std::size_t scratch_bytes() const { return 0; }

@@ -57,6 +57,7 @@ void HostProgram<T>::backward(int from, int to) {
 
 template <typename T>
 void HostProgram<T>::prepare_state(Optimizer optimizer) {
+  if (state_ready_) return;
   const int arenas = state_arenas(optimizer);
   const std::size_t bytes = plan_.arena_elements * sizeof(T);
   if (arenas > 0) {
@@ -70,7 +71,7 @@ void HostProgram<T>::prepare_state(Optimizer optimizer) {
 
 template <typename T>
 void HostProgram<T>::update(const UpdateRule& rule, std::size_t begin, std::size_t end) {
-  if (!state_ready_) prepare_state(rule.optimizer);
+  prepare_state(rule.optimizer);
   const auto at = [begin](const Memory& memory) -> T* {
     return memory.data() ? real(memory.data()) + begin : nullptr;
   };
@@ -110,6 +111,19 @@ std::vector<double> HostProgram<T>::read_statistic(int index) const {
 template <typename T>
 void HostProgram<T>::write_statistic(int index, std::span<const double> values) {
   write(statistic(index), plan_.statistics[static_cast<std::size_t>(index)], values);
+}
+
+template <typename T>
+ProgramState HostProgram<T>::state(Optimizer optimizer) {
+  prepare_state(optimizer);
+  const auto first = [](const Memory& memory, std::size_t elements) {
+    return std::span<std::byte>(memory.data(), memory.data() ? elements * sizeof(T) : 0);
+  };
+  return {first(parameters_, plan_.arena_elements),
+          first(state_a_, plan_.arena_elements),
+          first(state_b_, plan_.arena_elements),
+          first(statistics_, plan_.statistics_elements),
+          {}};
 }
 
 template class HostProgram<float>;

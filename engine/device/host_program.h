@@ -31,6 +31,7 @@ class HostProgram : public Program {
   void write_gradient(int index, std::span<const double> values) override;
   std::vector<double> read_statistic(int index) const override;
   void write_statistic(int index, std::span<const double> values) override;
+  ProgramState state(Optimizer optimizer) override;
 
  protected:
   // One operation, for the current batch(); `index` is its place in the plan.

@@ -15,6 +15,20 @@ Optimizer optimizer_of(std::string_view name) {
               "known: sgd, momentum, adagrad, adam");
 }
 
+const char* name_of(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::sgd:
+      return "sgd";
+    case Optimizer::momentum:
+      return "momentum";
+    case Optimizer::adagrad:
+      return "adagrad";
+    case Optimizer::adam:
+      return "adam";
+  }
+  return "?";
+}
+
 int state_arenas(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::sgd:

@@ -26,8 +26,9 @@ namespace paceline {
 enum class Optimizer { sgd, momentum, adagrad, adam };
 
 Optimizer optimizer_of(std::string_view name);  // throws usage
-int state_arenas(Optimizer optimizer);          // 0, 1 or 2
-double initial_state(Optimizer optimizer);      // of the first arena
+const char* name_of(Optimizer optimizer);
+int state_arenas(Optimizer optimizer);      // 0, 1 or 2
+double initial_state(Optimizer optimizer);  // of the first arena
 
 // One step's constants.
 struct UpdateRule {

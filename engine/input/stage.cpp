@@ -60,18 +60,6 @@ class Lock {
   int descriptor_;
 };
 
-std::string hash_of_file(const fs::path& path) {
-  const RandomFile file(path);
-  std::vector<char> part(kPart);
-  Hash hash;
-  for (std::uint64_t at = 0; at < file.size(); at += kPart) {
-    const std::size_t count = std::min<std::uint64_t>(kPart, file.size() - at);
-    file.read(at, count, part.data());
-    hash.add(part.data(), count);
-  }
-  return hash.hex();
-}
-
 class Output {
  public:
   explicit Output(const fs::path& file)

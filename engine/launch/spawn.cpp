@@ -14,6 +14,7 @@
 #include "engine/launch/launcher.h"
 #include "engine/launch/noise.h"
 #include "engine/launch/rank_lines.h"
+#include "engine/launch/stop_requests.h"
 
 namespace paceline {
 
@@ -79,6 +80,20 @@ ChildSetup rank_of(const SpawnRequest& request, int rank, const std::string& fol
   return setup;
 }
 
+ChildLimits limits_of(const SpawnRequest& request, const std::filesystem::path& folder) {
+  ChildLimits limits;
+  if (request.stops_between_steps) {
+    limits.ask_to_stop = [folder](int signal) {
+      try {
+        leave_request(folder, signal);
+      } catch (const Error& error) {
+        log::warning("the ranks cannot be asked to stop: {}", error.what());
+      }
+    };
+  }
+  return limits;
+}
+
 // mpirun itself does not see it.
 Verdict unwritten(int cause) {
   const Error error(ErrorKind::input,
@@ -100,7 +115,8 @@ Verdict spawn_direct(const SpawnRequest& request) {
   RankLines lines(static_cast<std::size_t>(request.ranks),
                   [&](std::string_view text) { errors.write(text); });
   const WatchOfMany watch = watch_children(
-      setups, [&](std::size_t rank, std::string_view text) { lines.feed(rank, text); });
+      setups, [&](std::size_t rank, std::string_view text) { lines.feed(rank, text); },
+      limits_of(request, folder.path()));
   lines.finish();
   return judge(read_statuses(folder.path()), watch, request.command.front());
 }
@@ -125,7 +141,8 @@ Verdict spawn_ranks(const SpawnRequest& request) {
   NoiseFilter filter([&](std::string_view text) { errors.write(text); });
   std::string end_of_output;
   const WatchOfMany watch = watch_children(
-      {setup}, [&](std::size_t, std::string_view text) { filter.feed(text); }, {},
+      {setup}, [&](std::size_t, std::string_view text) { filter.feed(text); },
+      limits_of(request, folder.path()),
       [&](std::size_t, std::string_view text) {
         output.write(text);
         keep_end(end_of_output, text);

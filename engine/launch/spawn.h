@@ -13,6 +13,8 @@ struct SpawnRequest {
   std::vector<std::string> command;  // the program (a path) and its arguments
   int ranks = 1;
   Environment environment;  // of the ranks; environment_of_process(), mostly
+  // The ranks look for requests (stop_requests.h): SIGTERM and SIGUSR1 are left to them as such.
+  bool stops_between_steps = false;
 };
 
 // Runs to the end. Standard output of the ranks goes where ours goes; their standard error too,

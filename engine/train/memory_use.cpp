@@ -13,6 +13,7 @@ std::string MemoryUse::text() const {
   if (moments > 0) text += ", moments " + bytes(moments);
   if (statistics > 0) text += ", statistics " + bytes(statistics);
   if (scratch > 0) text += ", scratch " + bytes(scratch);
+  if (checkpoint > 0) text += ", copy for checkpoints " + bytes(checkpoint);
   return text;
 }
 

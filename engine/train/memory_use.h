@@ -16,10 +16,10 @@ struct MemoryUse {
   std::size_t gradients = 0;
   std::size_t moments = 0;  // of the optimizer
   std::size_t statistics = 0;
-  std::size_t scratch = 0;  // of the device's libraries
-  std::size_t total() const {
-    return activations + parameters + gradients + moments + statistics + scratch;
-  }
+  std::size_t scratch = 0;     // of the device's libraries
+  std::size_t checkpoint = 0;  // of the host: rank 0's copy of the state while it is written
+  std::size_t state() const { return parameters + moments + statistics; }
+  std::size_t total() const { return activations + gradients + state() + scratch + checkpoint; }
   std::string text() const;  // "2.3 GiB: activations 2.0 GiB, parameters 98 MiB, ..."
 };
 

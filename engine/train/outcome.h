@@ -34,12 +34,26 @@ struct RankTimes {
   double input_ready = 0;         // batches that stood ready, mean over steps
 };
 
+// What keeping the run's state safe took, on rank 0.
+struct CheckpointTimes {
+  std::size_t written = 0, failed = 0;
+  std::size_t bytes = 0;          // of one
+  double blocked_seconds = 0;     // training waited; not in fit_seconds
+  double background_seconds = 0;  // written beside it
+  // Mean step while one was written over the mean of the other steps, 0: too few of either.
+  double slowdown = 0;
+};
+
 // Complete on rank 0, where the other ranks' times are gathered.
 struct TrainingOutcome {
   double fit_seconds = 0;  // barrier to barrier, maximum over ranks, without evaluation
   double setup_seconds = 0, evaluation_seconds = 0;
   std::vector<double> epoch_seconds;
-  std::size_t steps = 0, samples = 0;  // samples of all replicas
+  std::size_t steps = 0, samples = 0;  // of this call, where a run went on; samples of all replicas
+  std::size_t resumed_after = 0;       // steps that were done before
+  bool resumed = false;
+  bool stopped = false;  // by a signal, after a checkpoint that is complete on all ranks
+  CheckpointTimes checkpoints;
   std::size_t global_batch = 0;
   double learning_rate = 0;
   std::vector<EpochQuality> epochs;

@@ -28,12 +28,6 @@ constexpr std::size_t kMostFileBytes = std::size_t{4} << 30;
 constexpr std::size_t kMostDimensions = 8;
 constexpr char kMetadata[] = "__metadata__";
 
-struct Entry {
-  NamedTensor tensor;  // without values
-  std::string type;
-  std::size_t elements = 1, begin = 0, end = 0;  // bytes, from the end of the header
-};
-
 std::optional<std::size_t> size_of_type(const std::string& type) {
   if (type == "F64" || type == "I64") return 8;
   if (type == "F32" || type == "I32") return 4;
@@ -45,10 +39,11 @@ Error bad(const std::string& what, const std::string& where) {
   return {ErrorKind::input, what, where, "get the file again"};
 }
 
-Entry read_entry(const std::string& name, const Json& json, const std::string& where) {
+// Its bytes are counted from the end of the header.
+TensorPlace read_place(const std::string& name, const Json& json, const std::string& where) {
   const auto wrong = [&](const char* what) { return bad("tensor " + name + " " + what, where); };
-  Entry entry;
-  entry.tensor.name = name;
+  TensorPlace entry;
+  entry.name = name;
   if (!json.is_object() || !json.contains("dtype") || !json["dtype"].is_string() ||
       !json.contains("shape") || !json["shape"].is_array() || !json.contains("data_offsets") ||
       !json["data_offsets"].is_array() || json["data_offsets"].size() != 2) {
@@ -64,7 +59,7 @@ Entry read_entry(const std::string& name, const Json& json, const std::string& w
         extent.get<std::uint64_t>() > std::numeric_limits<int>::max()) {
       throw wrong("has a dimension that is none");
     }
-    entry.tensor.shape.push_back(extent.get<int>());
+    entry.shape.push_back(extent.get<int>());
     const auto factor = extent.get<std::size_t>();
     if (factor != 0 && entry.elements > kMostFileBytes / factor) throw wrong("is too large");
     entry.elements *= factor;
@@ -78,13 +73,14 @@ Entry read_entry(const std::string& name, const Json& json, const std::string& w
 }
 
 // Without gaps and overlaps from the header to the end, as the format demands.
-void check_layout(std::vector<Entry>& entries, std::size_t data_bytes, const std::string& where) {
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+void check_layout(std::vector<TensorPlace>& entries, std::size_t data_bytes,
+                  const std::string& where) {
+  std::sort(entries.begin(), entries.end(), [](const TensorPlace& a, const TensorPlace& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
   });
   std::size_t at = 0;
-  for (const Entry& entry : entries) {
-    const std::string& name = entry.tensor.name;
+  for (const TensorPlace& entry : entries) {
+    const std::string& name = entry.name;
     if (entry.begin != at) {
       throw bad(
           fmt::format("tensor {} begins at byte {} of the data, not at {}", name, entry.begin, at),
@@ -133,26 +129,13 @@ std::vector<float> values_of(const std::string& type, std::string_view bytes) {
   return floats;
 }
 
-std::string header_of(const std::vector<NamedTensor>& tensors) {
-  Json header = Json::object();
-  std::size_t at = 0;
-  for (const NamedTensor& tensor : tensors) {
-    const std::size_t end = at + tensor.values.size() * sizeof(float);
-    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
-    at = end;
-  }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that values are aligned
-  return text;
-}
-
 }  // namespace
 
 std::string shape_text(const std::vector<int>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-std::vector<NamedTensor> parse_safetensors(std::string_view bytes, const std::string& where) {
+std::vector<TensorPlace> safetensors_places(std::string_view bytes, const std::string& where) {
   std::uint64_t header_bytes = 0;
   if (bytes.size() < kLengthBytes) throw bad("is too short for a safetensors file", where);
   std::memcpy(&header_bytes, bytes.data(), kLengthBytes);
@@ -163,16 +146,40 @@ std::vector<NamedTensor> parse_safetensors(std::string_view bytes, const std::st
   }
   const JsonDocument header(where, bytes.substr(kLengthBytes, header_bytes));
   if (!header.value().is_object()) throw bad("has a header that is no JSON object", where);
-  const std::string_view data = bytes.substr(kLengthBytes + header_bytes);
-  std::vector<Entry> entries;
+  const std::size_t data = kLengthBytes + header_bytes;
+  std::vector<TensorPlace> places;
   for (const auto& [name, json] : header.value().items()) {
-    if (name != kMetadata) entries.push_back(read_entry(name, json, where));
+    if (name != kMetadata) places.push_back(read_place(name, json, where));
   }
-  check_layout(entries, data.size(), where);
+  check_layout(places, bytes.size() - data, where);
+  for (TensorPlace& place : places) {
+    place.begin += data;
+    place.end += data;
+  }
+  return places;
+}
+
+std::string safetensors_beginning(const std::vector<TensorSpec>& tensors) {
+  Json header = Json::object();
+  std::size_t at = 0;
+  for (const TensorSpec& tensor : tensors) {
+    std::size_t bytes = *size_of_type(tensor.type);
+    for (const int extent : tensor.shape) bytes *= static_cast<std::size_t>(extent);
+    header[tensor.name] = {
+        {"dtype", tensor.type}, {"shape", tensor.shape}, {"data_offsets", {at, at + bytes}}};
+    at += bytes;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that values are aligned
+  const std::uint64_t header_bytes = text.size();
+  return std::string(reinterpret_cast<const char*>(&header_bytes), kLengthBytes) + text;
+}
+
+std::vector<NamedTensor> parse_safetensors(std::string_view bytes, const std::string& where) {
   std::vector<NamedTensor> tensors;
-  for (Entry& entry : entries) {
-    entry.tensor.values = values_of(entry.type, data.substr(entry.begin, entry.end - entry.begin));
-    tensors.push_back(std::move(entry.tensor));
+  for (TensorPlace& place : safetensors_places(bytes, where)) {
+    tensors.push_back({std::move(place.name), std::move(place.shape),
+                       values_of(place.type, bytes.substr(place.begin, place.end - place.begin))});
   }
   return tensors;
 }
@@ -182,10 +189,9 @@ std::vector<NamedTensor> read_safetensors(const std::filesystem::path& file) {
 }
 
 void write_safetensors(const std::filesystem::path& file, const std::vector<NamedTensor>& tensors) {
-  const std::string header = header_of(tensors);
-  const std::uint64_t header_bytes = header.size();
-  std::string bytes(reinterpret_cast<const char*>(&header_bytes), kLengthBytes);
-  bytes += header;
+  std::vector<TensorSpec> specs;
+  for (const NamedTensor& tensor : tensors) specs.push_back({tensor.name, "F32", tensor.shape});
+  std::string bytes = safetensors_beginning(specs);
   for (const NamedTensor& tensor : tensors) {
     bytes.append(reinterpret_cast<const char*>(tensor.values.data()),
                  tensor.values.size() * sizeof(float));

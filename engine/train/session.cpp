@@ -43,6 +43,8 @@ TrainingOutcome train_replica(const SessionSetup& setup, Communicator& communica
   if (!setup.input_cpus.empty()) {
     trainer.input_cpus = setup.input_cpus[static_cast<std::size_t>(index)];
   }
+  trainer.checkpoints = setup.checkpoints;
+  if (!setup.cpus.empty()) trainer.checkpoint_cpus = setup.cpus[static_cast<std::size_t>(index)];
   if (communicator.rank() == 0) {
     trainer.report = setup.report;
     trainer.note = setup.note;

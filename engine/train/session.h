@@ -18,7 +18,9 @@ struct SessionSetup {
   // Makes the device of replica `index` of this process; called on that replica's thread.
   std::function<std::unique_ptr<Device>(int index)> make_device;
   int input_threads = 0;
-  std::vector<std::vector<int>> input_cpus;  // of each replica here
+  std::vector<std::vector<int>> input_cpus;      // of each replica here
+  std::vector<std::vector<int>> cpus;            // of each replica here, all of them
+  const CheckpointSetup* checkpoints = nullptr;  // null: none is written or resumed
   bool counts_caches = true;  // false: another process tells how full the cache is that it shares
   std::function<void(const Progress&)> report;
   std::function<void(const std::string&)> note, tell;  // as Trainer::Setup has them

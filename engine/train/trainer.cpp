@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -67,22 +68,24 @@ Trainer::Trainer(Setup setup)
   program_ = device.compile(plan_, gradients_.data());
   memory_ = memory_use(plan_, config_.optimizer, program_->scratch_bytes());
   start_weights();
+  rate_ = scaled_rate(config_);
+  stream_ = stream_of(config_, setup_.data->train);
+  total_steps_ = steps_in_all(config_, stream_);
+  if (setup_.checkpoints) resume();
   Lane& comm_lane = staged_ ? device.host_comm_lane() : device.comm_lane();
   reducer_ = std::make_unique<Reducer>(
       make_buckets(plan_, config_.bucket_mb, config_.last_bucket_mb), plan_.real, gradients_.data(),
       reducing, device.compute_lane(), comm_lane);
   overlap_ = config_.overlap && !comm_lane.is_inline();
-  rate_ = scaled_rate(config_);
-  stream_ = stream_of(config_, setup_.data->train);
-  total_steps_ = steps_in_all(config_, stream_);
+  const std::size_t steps_here = total_steps_ - std::min(total_steps_, progress_.step);
   feeding_.rank = communicator_.rank();
   feeding_.ranks = communicator_.size();
   feeding_.batch = static_cast<std::size_t>(config_.batch_per_replica);
-  feeding_.steps = total_steps_;
+  feeding_.steps = steps_here;
   feeding_.threads = setup_.input_threads;
   feeding_.cpus = setup_.input_cpus;
   feeding_.allocate = [&device](std::size_t size) { return device.allocate_staging(size); };
-  clock_ = std::make_unique<PhaseClock>(total_steps_, device.compute_lane());
+  clock_ = std::make_unique<PhaseClock>(steps_here, device.compute_lane());
   if (setup_.note) {
     for (const std::string& note : notes) setup_.note(note);
     for (const std::string& line : program_->implementations()) setup_.note(line);
@@ -116,6 +119,36 @@ void Trainer::start_weights() {
   for (const std::string& note : notes) {
     if (setup_.tell) setup_.tell("weights: " + note);
   }
+}
+
+// Steps are counted as those of this world, where the one before had another size.
+void Trainer::resume() {
+  CheckpointKeeper::Run run;
+  run.communicator = &communicator_;
+  run.device = setup_.device.get();
+  run.program = program_.get();
+  run.plan = &plan_;
+  run.optimizer = config_.optimizer;
+  run.global_batch = stream_.global_batch;
+  run.cpus = setup_.checkpoint_cpus;
+  run.tell = setup_.tell;
+  keeper_ = std::make_unique<CheckpointKeeper>(*setup_.checkpoints, std::move(run));
+  if (keeper_->saves() && communicator_.rank() == 0) {
+    memory_.checkpoint = memory_.state();
+  }
+  const auto before = keeper_->resume();
+  if (!before) return;
+  progress_ = *before;
+  stream_.start = progress_.position;
+  stream_.start_in_epoch = progress_.position_in_epoch;
+  const SampleStream stream(stream_);
+  const std::size_t per_epoch = stream.steps_per_epoch();
+  progress_.step = static_cast<std::size_t>(progress_.epoch) * per_epoch + per_epoch -
+                   stream.steps_of_first_epoch();
+  epoch_totals_ = {progress_.sums[0], progress_.sums[1], progress_.sums[2]};
+  outcome_.epochs = progress_.epochs;
+  outcome_.resumed = true;
+  outcome_.resumed_after = progress_.step;
 }
 
 Batch Trainer::batch_of(const StagedBatch& staged) const {
@@ -155,7 +188,8 @@ void Trainer::backward_and_reduce() {
 }
 
 void Trainer::apply_updates() {
-  const UpdateRule rule = update_rule(config_.optimizer, rate_, config_.momentum, ++update_count_);
+  const UpdateRule rule =
+      update_rule(config_.optimizer, rate_, config_.momentum, ++progress_.updates);
   const auto& buckets = reducer_->buckets();
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     reducer_->finish(i);
@@ -165,8 +199,9 @@ void Trainer::apply_updates() {
   }
 }
 
-void Trainer::run_epoch(Feeder& feeder, int epoch, std::size_t steps) {
+bool Trainer::run_epoch(Feeder& feeder, std::size_t steps) {
   for (std::size_t i = 0; i < steps; ++i) {
+    const bool beside_checkpoint = keeper_ && keeper_->is_writing();
     clock_->begin_step();
     {
       const StreamWait wait(communicator_, "the steps before");
@@ -175,11 +210,47 @@ void Trainer::run_epoch(Feeder& feeder, int epoch, std::size_t steps) {
     communicator_.throw_if_ended();
     const StagedBatch& staged = feeder.next();
     step(batch_of(staged));
-    outcome_.samples += staged.global_samples;
-    ++outcome_.steps;
-    if (setup_.report) report_progress(epoch);
+    count_step(staged);
+    if (setup_.report) report_progress();
     clock_->end_step();
+    if (!keeper_) continue;
+    note_step_time(beside_checkpoint);
+    pending_ = keeper_->after_step(progress_.step);
+    if (i + 1 == steps || (!pending_.save && !pending_.stop)) continue;
+    save();
+    if (std::exchange(pending_, {}).stop) return false;
   }
+  return true;
+}
+
+void Trainer::count_step(const StagedBatch& staged) {
+  outcome_.samples += staged.global_samples;
+  ++outcome_.steps;
+  ++progress_.step;
+  progress_.position += staged.global_samples;
+  progress_.position_in_epoch += staged.global_samples;
+}
+
+// For how much slower steps are while a checkpoint is written beside them.
+void Trainer::note_step_time(bool beside_checkpoint) {
+  const double now = now_seconds();
+  if (last_step_end_ > 0) {
+    StepMean& mean = beside_checkpoint ? beside_checkpoints_ : alone_;
+    mean.seconds += now - last_step_end_;
+    ++mean.steps;
+  }
+  last_step_end_ = now;
+}
+
+void Trainer::save() {
+  drain();
+  const double start = now_seconds();
+  epoch_totals_ += program_->take_sums();
+  progress_.sums = {epoch_totals_.loss, epoch_totals_.correct, epoch_totals_.samples};
+  progress_.epochs = outcome_.epochs;
+  keeper_->save(progress_);
+  not_training_ += now_seconds() - start;
+  last_step_end_ = 0;
 }
 
 // What a GPU's streams have yet to do belongs to the time before.
@@ -191,8 +262,8 @@ void Trainer::drain() {
   communicator_.throw_if_ended();
 }
 
-void Trainer::report_progress(int epoch) {
-  const bool due = config_.log_every ? outcome_.steps % config_.log_every == 0
+void Trainer::report_progress() {
+  const bool due = config_.log_every ? progress_.step % config_.log_every == 0
                                      : now_seconds() - last_report_ > kReportSeconds;
   if (!due) return;
   drain();
@@ -200,15 +271,15 @@ void Trainer::report_progress(int epoch) {
   epoch_totals_ += sums;
   const double now = now_seconds();
   const auto samples =
-      static_cast<double>((outcome_.steps - last_report_step_) * stream_.global_batch);
-  setup_.report({outcome_.steps, total_steps_, epoch, sums.loss / std::max(1.0, sums.samples),
-                 samples / (now - last_report_)});
+      static_cast<double>((progress_.step - last_report_step_) * stream_.global_batch);
+  setup_.report({progress_.step, total_steps_, progress_.epoch + 1,
+                 sums.loss / std::max(1.0, sums.samples), samples / (now - last_report_)});
   last_report_ = now;
-  last_report_step_ = outcome_.steps;
+  last_report_step_ = progress_.step;
 }
 
 // Gathers the epoch's sums over ranks. Not in the timed part.
-void Trainer::finish_epoch(int epoch, double seconds) {
+void Trainer::finish_epoch(double seconds) {
   const LossSums sums = program_->take_sums();
   std::array<double, 3> totals = {epoch_totals_.loss + sums.loss,
                                   epoch_totals_.correct + sums.correct,
@@ -219,11 +290,24 @@ void Trainer::finish_epoch(int epoch, double seconds) {
   quality.train_loss = totals[0] / totals[2];
   quality.train_accuracy = totals[1] / totals[2];
   if (!std::isfinite(quality.train_loss)) {
-    throw Error(ErrorKind::usage, fmt::format("the loss is not finite after epoch {}", epoch),
+    throw Error(ErrorKind::usage,
+                fmt::format("the loss is not finite after epoch {}", progress_.epoch + 1),
                 fmt::format("learning rate {}", rate_), "lower the learning rate");
   }
   outcome_.epochs.push_back(quality);
   outcome_.epoch_seconds.push_back(seconds);
+  ++progress_.epoch;
+  progress_.position_in_epoch = 0;
+}
+
+// After evaluation, which a checkpoint at the end of an epoch includes.
+bool Trainer::stops_after_epoch() {
+  if (!keeper_ || !keeper_->saves()) return false;
+  const Wishes wishes = std::exchange(pending_, {});
+  const bool last = progress_.step >= total_steps_;
+  const bool due = wishes.save || wishes.stop || last || keeper_->after_epoch(progress_.epoch);
+  if (due && !keeper_->is_saved(progress_.step)) save();
+  return wishes.stop && !last;
 }
 
 void Trainer::evaluate_now() {
@@ -244,28 +328,15 @@ void Trainer::evaluate_now() {
 }
 
 TrainingOutcome Trainer::run() {
+  if (progress_.step >= total_steps_) return std::move(outcome_);  // it went on at its end
   Feeder feeder(setup_.data->train, stream_, feeding_);
   communicator_.barrier();
   const Probe probe = setup_.device->probe();
   outcome_.probe_flops_per_second = probe.flops_per_second;
   outcome_.probe_bytes_per_second = probe.bytes_per_second;
-  const std::size_t per_epoch = SampleStream(stream_).steps_per_epoch();
-  int epoch = 0;
-  while (outcome_.steps < total_steps_) {
-    ++epoch;
-    communicator_.barrier();
-    const double start = last_report_ = now_seconds();
-    last_report_step_ = outcome_.steps;
-    run_epoch(feeder, epoch, std::min(per_epoch, total_steps_ - outcome_.steps));
-    drain();
-    communicator_.barrier();
-    if (epoch == 1) first_epoch_ = feeder.counts();
-    finish_epoch(epoch, now_seconds() - start);
-    const bool last = outcome_.steps == total_steps_;
-    if (config_.evaluate == Evaluate::epoch || (config_.evaluate == Evaluate::end && last)) {
-      evaluate_now();
-    }
-  }
+  if (keeper_ && keeper_->saves() && !outcome_.resumed) save();  // the initial weights
+  train_epochs(feeder);
+  if (keeper_) finish_checkpoints();
   outcome_.ranks.resize(1);
   outcome_.ranks[0].input_ready =
       feeder.ready_batches() / static_cast<double>(std::max<std::size_t>(1, outcome_.steps));
@@ -273,6 +344,49 @@ TrainingOutcome Trainer::run() {
                                 {feeder.counts(), first_epoch_, evaluation_}, setup_.counts_caches);
   gather(outcome_);
   return std::move(outcome_);
+}
+
+void Trainer::train_epochs(Feeder& feeder) {
+  const SampleStream stream(stream_);
+  std::size_t of_epoch = stream.steps_of_first_epoch();
+  while (progress_.step < total_steps_ && !outcome_.stopped) {
+    communicator_.barrier();
+    const double start = last_report_ = now_seconds();
+    last_report_step_ = progress_.step;
+    not_training_ = 0;
+    const std::size_t steps = std::min(of_epoch, total_steps_ - progress_.step);
+    const bool complete = run_epoch(feeder, steps);
+    drain();
+    communicator_.barrier();
+    if (outcome_.epoch_seconds.empty()) first_epoch_ = feeder.counts();
+    const double seconds = now_seconds() - start - not_training_;
+    if (!complete) {
+      outcome_.epoch_seconds.push_back(seconds);
+      outcome_.stopped = true;
+      return;
+    }
+    // Whoever goes on from where a limit of steps cut the epoch goes on within it.
+    if (steps < of_epoch && keeper_ && keeper_->saves()) save();
+    finish_epoch(seconds);
+    progress_.position = stream.position_of_step(outcome_.steps);
+    of_epoch = stream.steps_per_epoch();
+    const bool last = progress_.step >= total_steps_;
+    if (config_.evaluate == Evaluate::epoch || (config_.evaluate == Evaluate::end && last)) {
+      evaluate_now();
+    }
+    outcome_.stopped = stops_after_epoch();
+  }
+}
+
+// A run that was stopped says so only once its checkpoint is complete and every rank knows.
+void Trainer::finish_checkpoints() {
+  keeper_->settle();
+  if (!outcome_.stopped) keeper_->save_model(progress_);
+  outcome_.checkpoints = keeper_->times();
+  constexpr std::size_t kFewest = 3;
+  if (alone_.steps >= kFewest && beside_checkpoints_.steps >= kFewest) {
+    outcome_.checkpoints.slowdown = beside_checkpoints_.mean() / alone_.mean();
+  }
 }
 
 void Trainer::gather(TrainingOutcome& outcome) {
@@ -320,7 +434,7 @@ void Trainer::check_equal_parameters(std::uint64_t mine) {
     if (all[r] != all[0]) {
       throw Error(ErrorKind::mismatch,
                   fmt::format("parameters of rank {} differ from those of rank 0 after {} steps", r,
-                              outcome_.steps),
+                              progress_.step),
                   "", "the backend's sums are not the same on all ranks: report it");
     }
   }

@@ -12,6 +12,7 @@
 #include "engine/input/dataset.h"
 #include "engine/input/feeder.h"
 #include "engine/plan/plan.h"
+#include "engine/train/checkpoint/keeper.h"
 #include "engine/train/config.h"
 #include "engine/train/memory_use.h"
 #include "engine/train/outcome.h"
@@ -35,8 +36,9 @@ class Trainer {
     Communicator* communicator;
     std::unique_ptr<Device> device;
     int input_threads = 0;
-    std::vector<int> input_cpus;
+    std::vector<int> input_cpus, checkpoint_cpus;  // empty: anywhere
     bool counts_caches = true;  // false where another replica does that shares them
+    const CheckpointSetup* checkpoints = nullptr;  // null: none is written or resumed
     std::function<void(const Progress&)> report;   // rank 0; may be empty
     std::function<void(const std::string&)> note;  // details for the log; may be empty
     std::function<void(const std::string&)> tell;  // what a user should see; may be empty
@@ -56,13 +58,21 @@ class Trainer {
  private:
   Communicator& reducing_communicator();
   void start_weights();
-  void run_epoch(Feeder& feeder, int epoch, std::size_t steps);
-  void finish_epoch(int epoch, double seconds);
+  void resume();
+  void train_epochs(Feeder& feeder);
+  void finish_checkpoints();
+  // Returns false where the run is to stop; it is saved then.
+  bool run_epoch(Feeder& feeder, std::size_t steps);
+  void count_step(const StagedBatch& staged);
+  void finish_epoch(double seconds);
+  bool stops_after_epoch();
+  void save();
+  void note_step_time(bool beside_checkpoint);
   void evaluate_now();
   void backward_and_reduce();
   void apply_updates();
   void drain();
-  void report_progress(int epoch);
+  void report_progress();
   void gather(TrainingOutcome& outcome);
   void check_equal_parameters(std::uint64_t mine);
   Batch batch_of(const StagedBatch& staged) const;
@@ -77,14 +87,24 @@ class Trainer {
   std::unique_ptr<Program> program_;
   std::unique_ptr<Reducer> reducer_;
   std::unique_ptr<PhaseClock> clock_;
+  std::unique_ptr<CheckpointKeeper> keeper_;
   StreamSpec stream_;
   Feeder::Setup feeding_;
-  std::size_t total_steps_ = 0;
+  std::size_t total_steps_ = 0;  // those done before the run went on included
+  TrainingProgress progress_;
+  Wishes pending_;                        // until the epoch's end, which is a step away
+  double not_training_ = 0;               // seconds of this epoch that went into checkpoints
   InputCounts first_epoch_, evaluation_;  // of this rank
   bool overlap_ = false;
-  long update_count_ = 0;
   double rate_ = 0;
   LossSums epoch_totals_;
+  struct StepMean {
+    double seconds = 0;
+    std::size_t steps = 0;
+    double mean() const { return seconds / static_cast<double>(steps); }
+  };
+  StepMean alone_, beside_checkpoints_;
+  double last_step_end_ = 0;
   double last_report_ = 0;
   std::size_t last_report_step_ = 0;
   TrainingOutcome outcome_;

@@ -32,23 +32,30 @@ std::string some_of(const std::vector<std::string>& names) {
   return text;
 }
 
-// Where the value at canonical position i stands in a file that has the outputs first:
+// Calls visit(canonical position, position in a file that has the outputs first) of each value:
 // (out, in, rows, columns) for (rows, columns, in, out), and (out, in) for (in, out).
-std::vector<float> from_torch(const NamedTensor& tensor, const std::vector<int>& canonical) {
-  if (canonical.size() == 1) return tensor.values;
+template <typename Visit>
+void for_each_value(const std::vector<int>& canonical, std::size_t values, Visit visit) {
   const auto extent = [&](std::size_t from_back) {
     return static_cast<std::size_t>(canonical[canonical.size() - 1 - from_back]);
   };
   const std::size_t outs = extent(0), ins = extent(1);
-  const std::size_t places = tensor.values.size() / std::max<std::size_t>(outs * ins, 1);
-  std::vector<float> values(tensor.values.size());
+  const std::size_t places = values / std::max<std::size_t>(outs * ins, 1);
   for (std::size_t out = 0; out < outs; ++out) {
     for (std::size_t in = 0; in < ins; ++in) {
       for (std::size_t place = 0; place < places; ++place) {
-        values[(place * ins + in) * outs + out] = tensor.values[(out * ins + in) * places + place];
+        visit((place * ins + in) * outs + out, (out * ins + in) * places + place);
       }
     }
   }
+}
+
+std::vector<float> from_torch(const NamedTensor& tensor, const std::vector<int>& canonical) {
+  if (canonical.size() < 2) return tensor.values;
+  std::vector<float> values(tensor.values.size());
+  for_each_value(canonical, values.size(), [&](std::size_t ours, std::size_t theirs) {
+    values[ours] = tensor.values[theirs];
+  });
   return values;
 }
 
@@ -56,6 +63,18 @@ std::vector<int> torch_shape(const std::vector<int>& shape) {
   if (shape.size() == 4) return {shape[3], shape[2], shape[0], shape[1]};
   if (shape.size() == 2) return {shape[1], shape[0]};
   return shape;
+}
+
+// "weight" of "kernel"; empty where there is none.
+std::string torch_variable(const std::string& variable) {
+  static const std::map<std::string, std::string> kVariables = {{"kernel", "weight"},
+                                                                {"bias", "bias"},
+                                                                {"gamma", "weight"},
+                                                                {"beta", "bias"},
+                                                                {"moving_mean", "running_mean"},
+                                                                {"moving_variance", "running_var"}};
+  const auto found = kVariables.find(variable);
+  return found == kVariables.end() ? "" : found->second;
 }
 
 class Mapping {
@@ -240,12 +259,6 @@ class Mapping {
 std::string torch_name(const std::string& canonical) {
   static const std::regex kBlock(R"(conv(\d)_block(\d+)_([0-3])_(conv|bn)/(\w+))");
   static const std::regex kStem(R"(conv1_(conv|bn)/(\w+))");
-  static const std::map<std::string, std::string> kVariables = {{"kernel", "weight"},
-                                                                {"bias", "bias"},
-                                                                {"gamma", "weight"},
-                                                                {"beta", "bias"},
-                                                                {"moving_mean", "running_mean"},
-                                                                {"moving_variance", "running_var"}};
   std::smatch match;
   std::string layer;
   if (std::regex_match(canonical, match, kStem)) {
@@ -256,8 +269,26 @@ std::string torch_name(const std::string& canonical) {
     layer += match[3] == "0" ? (conv ? "downsample.0" : "downsample.1")
                              : match[4].str() + match[3].str();
   }
-  const auto variable = kVariables.find(variable_of(canonical));
-  return layer.empty() || variable == kVariables.end() ? "" : layer + "." + variable->second;
+  const std::string variable = torch_variable(variable_of(canonical));
+  return layer.empty() || variable.empty() ? "" : layer + "." + variable;
+}
+
+NamedTensor in_torch_form(NamedTensor tensor) {
+  const std::string variable = torch_variable(variable_of(tensor.name));
+  const std::string name = torch_name(tensor.name);
+  if (!name.empty()) {
+    tensor.name = name;
+  } else if (!variable.empty()) {
+    tensor.name = layer_of(tensor.name) + "." + variable;
+  }
+  if (tensor.shape.size() < 2) return tensor;
+  std::vector<float> values(tensor.values.size());
+  for_each_value(tensor.shape, values.size(), [&](std::size_t ours, std::size_t theirs) {
+    values[theirs] = tensor.values[ours];
+  });
+  tensor.values = std::move(values);
+  tensor.shape = torch_shape(tensor.shape);
+  return tensor;
 }
 
 MappedWeights map_weights(std::vector<NamedTensor> tensors, const std::vector<WantedTensor>& wanted,

@@ -35,4 +35,8 @@ MappedWeights map_weights(std::vector<NamedTensor> tensors, const std::vector<Wa
 // torchvision's name of a canonical one; empty where it has none.
 std::string torch_name(const std::string& canonical);
 
+// A canonical tensor as torchvision has it: by that name, or "LAYER.weight" for a layer that it has
+// not, outputs first.
+NamedTensor in_torch_form(NamedTensor tensor);
+
 }  // namespace paceline

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/device/cuda/conv_shape.h"
@@ -276,17 +277,19 @@ void CudaProgram::finish_gradients(int from, int to) {
   });
 }
 
-void CudaProgram::set_rule(const UpdateRule& rule) {
-  if (!has_state_) {
-    const std::size_t bytes = plan_.arena_elements * sizeof(float);
-    const int arenas = state_arenas(rule.optimizer);
-    if (arenas > 0) first_moments_ = runtime_.device_memory(bytes);
-    if (arenas > 1) second_moments_ = runtime_.device_memory(bytes);
-    if (const double initial = initial_state(rule.optimizer); arenas > 0 && initial != 0) {
-      write(floats(first_moments_), std::vector<double>(plan_.arena_elements, initial));
-    }
-    has_state_ = true;
+void CudaProgram::prepare_state(Optimizer optimizer) {
+  if (std::exchange(has_state_, true)) return;
+  const std::size_t bytes = plan_.arena_elements * sizeof(float);
+  const int arenas = state_arenas(optimizer);
+  if (arenas > 0) first_moments_ = runtime_.device_memory(bytes);
+  if (arenas > 1) second_moments_ = runtime_.device_memory(bytes);
+  if (const double initial = initial_state(optimizer); arenas > 0 && initial != 0) {
+    write(floats(first_moments_), std::vector<double>(plan_.arena_elements, initial));
   }
+}
+
+void CudaProgram::set_rule(const UpdateRule& rule) {
+  prepare_state(rule.optimizer);
   if (rule_set_ == rule) return;
   rule_set_ = rule;
   // kRuleSlots steps are never queued at once: the slots of staging hold the host back before.
@@ -444,6 +447,36 @@ void CudaProgram::write_statistic(int index, std::span<const double> values) {
     throw Error(ErrorKind::internal, "wrong number of values", info.name);
   }
   write(statistic(index), values);
+}
+
+ProgramState CudaProgram::state(Optimizer optimizer) {
+  prepare_state(optimizer);
+  compute_.drain();
+  const auto first = [](const Memory& memory, std::size_t bytes) {
+    return std::span<std::byte>(memory.data(), memory.data() ? bytes : 0);
+  };
+  const std::size_t bytes = plan_.arena_elements * sizeof(float);
+  return {first(parameters_, bytes), first(first_moments_, bytes), first(second_moments_, bytes),
+          first(statistics_, plan_.statistics_elements * sizeof(float)),
+          first(loss_scale_, sizeof(LossScale))};
+}
+
+void CudaProgram::to_canonical(int index, std::span<const std::byte> own,
+                               std::byte* canonical) const {
+  const Operation* conv = conv_of_weight(index);
+  if (!conv) return Program::to_canonical(index, own, canonical);
+  const auto* from = reinterpret_cast<const float*>(own.data());
+  auto* to = reinterpret_cast<float*>(canonical);
+  for_each_weight(*conv, [&](std::size_t mine, std::size_t theirs) { to[theirs] = from[mine]; });
+}
+
+void CudaProgram::from_canonical(int index, std::span<const std::byte> canonical,
+                                 std::byte* own) const {
+  const Operation* conv = conv_of_weight(index);
+  if (!conv) return Program::from_canonical(index, canonical, own);
+  const auto* from = reinterpret_cast<const float*>(canonical.data());
+  auto* to = reinterpret_cast<float*>(own);
+  for_each_weight(*conv, [&](std::size_t mine, std::size_t theirs) { to[mine] = from[theirs]; });
 }
 
 std::size_t CudaProgram::scratch_bytes() const {

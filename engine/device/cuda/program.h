@@ -65,6 +65,11 @@ class CudaProgram final : public Program {
   void write_gradient(int index, std::span<const double> values) override;
   std::vector<double> read_statistic(int index) const override;
   void write_statistic(int index, std::span<const double> values) override;
+  ProgramState state(Optimizer optimizer) override;
+  void state_written() override { copies_stale_ = true; }
+  void to_canonical(int index, std::span<const std::byte> own, std::byte* canonical) const override;
+  void from_canonical(int index, std::span<const std::byte> canonical,
+                      std::byte* own) const override;
 
   std::size_t scratch_bytes() const override;
   std::vector<std::string> implementations() const override;
@@ -139,6 +144,7 @@ class CudaProgram final : public Program {
   template <typename T>
   Dropout<T> dropout_of(const Operation& op, T* y) const;
 
+  void prepare_state(Optimizer optimizer);
   void set_rule(const UpdateRule& rule);
   void update_range(std::size_t begin, std::size_t end);
   void refresh_copies();

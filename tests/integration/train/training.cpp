@@ -33,7 +33,10 @@ Trainer::Setup setup_of(const Run& run, const Network& network, const DatasetPai
   setup.communicator = &communicator;
   setup.device = run.make_device ? run.make_device() : find(device_table(), run.device)(options);
   setup.input_threads = run.input_threads;
-  if (communicator.rank() == 0) setup.report = run.report;
+  setup.checkpoints = run.checkpoints;
+  if (communicator.rank() != 0) return setup;
+  setup.report = run.report;
+  if (run.told) setup.tell = [&run](const std::string& line) { run.told->push_back(line); };
   return setup;
 }
 
@@ -48,6 +51,7 @@ DatasetPair mnist(std::size_t train, std::size_t test) {
 
 Result train(const Run& run, const DatasetPair& data) {
   const Workload workload = find(workload_table(), run.workload)();
+  const Network& network = run.network ? *run.network : workload.network;
   const auto backend = find(backend_table(), run.backend)();
   Membership membership;
   membership.replicas_here = run.config.replicas;
@@ -55,15 +59,20 @@ Result train(const Run& run, const DatasetPair& data) {
   const auto communicators = backend->connect(membership);
   Result result;
   result.parameters.resize(communicators.size());
+  result.statistics.resize(communicators.size());
   std::vector<std::exception_ptr> errors(communicators.size());
   const auto one = [&](std::size_t rank) {
     try {
-      Trainer trainer(setup_of(run, workload.network, data, *communicators[rank]));
+      Trainer trainer(setup_of(run, network, data, *communicators[rank]));
       TrainingOutcome outcome = trainer.run();
       if (rank == 0) result.outcome = std::move(outcome);
       for (std::size_t p = 0; p < trainer.plan().parameters.size(); ++p) {
         result.parameters[rank][trainer.plan().parameters[p].name] =
             trainer.program().read_parameter(static_cast<int>(p));
+      }
+      for (std::size_t s = 0; s < trainer.plan().statistics.size(); ++s) {
+        result.statistics[rank][trainer.plan().statistics[s].name] =
+            trainer.program().read_statistic(static_cast<int>(s));
       }
     } catch (...) {
       errors[rank] = std::current_exception();

@@ -21,11 +21,15 @@ struct Run {
   std::function<std::unique_ptr<Device>()> make_device;  // instead of `device`
   const ReplicaGpus* gpus = nullptr;                     // where gradients lie on some
   std::function<void(const Progress&)> report;           // of rank 0
+  const Network* network = nullptr;                      // instead of the workload's
+  const CheckpointSetup* checkpoints = nullptr;
+  std::vector<std::string>* told = nullptr;  // what rank 0 told the user
 };
 
 struct Result {
   TrainingOutcome outcome;                                             // of rank 0
   std::vector<std::map<std::string, std::vector<double>>> parameters;  // of each rank
+  std::vector<std::map<std::string, std::vector<double>>> statistics;  // running averages, too
 };
 
 // Throws what the first failing rank threw.

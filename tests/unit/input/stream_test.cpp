@@ -109,5 +109,69 @@ TEST(SampleStream, AnEpochWithoutStepsIsRefused) {
                [&] { SampleStream stream(spec); });
 }
 
+// What is left of a run in another world takes the samples that were not taken, each once.
+TEST(SampleStream, GoesOnWithinAnEpochAtAnotherGlobalBatch) {
+  const StreamSpec whole{.seed = 3, .samples = 100, .global_batch = 10};
+  SampleStream before(whole);
+  StreamSpec rest = whole;
+  rest.global_batch = 24;
+  rest.start = 100 + 3 * 10;  // three steps of the second epoch
+  rest.start_in_epoch = 30;
+  SampleStream after(rest);
+  EXPECT_EQ(after.steps_per_epoch(), 5U);
+  EXPECT_EQ(after.steps_of_first_epoch(), 3U);  // 70 samples: 24, 24, 22
+  EXPECT_EQ(after.samples_of_step(2), 22U);
+  EXPECT_EQ(after.pass_of_step(2), 1U);
+  EXPECT_EQ(after.pass_of_step(3), 2U);
+  EXPECT_EQ(after.position_of_step(3), 200U);
+  EXPECT_EQ(after.samples_of_step(3), 24U);
+  EXPECT_EQ(after.samples_of_step(7), 4U);
+  std::vector<std::uint32_t> expected, taken;
+  for (std::size_t step = 13; step < 20; ++step) {
+    for (const auto sample : step_samples(before, step, 1)) expected.push_back(sample);
+  }
+  for (std::size_t step = 0; step < 3; ++step) {
+    for (const auto sample : step_samples(after, step, 4)) taken.push_back(sample);
+  }
+  EXPECT_EQ(taken, expected);
+}
+
+TEST(SampleStream, GoesOnAsTheUninterruptedOneAtTheSameGlobalBatch) {
+  for (const bool drop : {false, true}) {
+    for (const std::size_t of_epoch : {std::size_t{0}, std::size_t{7}}) {
+      const StreamSpec whole{.seed = 5,
+                             .samples = 101,
+                             .global_batch = 16,
+                             .drop_last = drop,
+                             .steps_per_epoch = of_epoch};
+      SampleStream uninterrupted(whole);
+      const std::size_t per_epoch = uninterrupted.steps_per_epoch();
+      for (std::size_t stop = 1; stop < 3 * per_epoch; ++stop) {
+        StreamSpec rest = whole;
+        rest.start = uninterrupted.position_of_step(stop);
+        rest.start_in_epoch = stop % per_epoch * whole.global_batch;
+        SampleStream resumed(rest);
+        ASSERT_EQ(resumed.steps_of_first_epoch(), per_epoch - stop % per_epoch);
+        for (std::size_t step = 0; step < 2 * per_epoch; ++step) {
+          ASSERT_EQ(resumed.samples_of_step(step), uninterrupted.samples_of_step(stop + step));
+          ASSERT_EQ(resumed.pass_of_step(step), uninterrupted.pass_of_step(stop + step));
+          ASSERT_EQ(step_samples(resumed, step, 2), step_samples(uninterrupted, stop + step, 2));
+        }
+      }
+    }
+  }
+}
+
+TEST(SampleStream, AnEpochOfStepsGoesOnForItsShareAtAnotherGlobalBatch) {
+  StreamSpec rest{.seed = 1, .samples = 100, .global_batch = 20, .steps_per_epoch = 10};
+  rest.start =
+      460;  // 6 of 10 steps of 10 in the fourth epoch, whose batches are now twice as large
+  rest.start_in_epoch = 60;
+  SampleStream stream(rest);
+  EXPECT_EQ(stream.steps_of_first_epoch(), 7U);
+  EXPECT_EQ(stream.position_of_step(1), 480U);
+  EXPECT_EQ(stream.pass_of_step(0), 4U);
+}
+
 }  // namespace
 }  // namespace paceline

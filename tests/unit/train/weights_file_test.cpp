@@ -32,6 +32,7 @@ class FakeProgram : public Program {
   void write_statistic(int index, std::span<const double> values) override {
     averages[index].assign(values.begin(), values.end());
   }
+  ProgramState state(Optimizer) override { return {}; }
   std::vector<std::string> implementations() const override { return {}; }
 
   std::map<int, std::vector<double>> written, averages;

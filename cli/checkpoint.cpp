@@ -1,0 +1,158 @@
+// paceline checkpoint show|verify|export
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/verb.h"
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+#include "engine/train/checkpoint/folder.h"
+#include "engine/train/checkpoint/format.h"
+#include "engine/train/safetensors.h"
+#include "engine/train/weights_map.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  paceline checkpoint show runs/mnist-cnn                       # those of a run, or one
+  paceline checkpoint verify runs/mnist-cnn/checkpoints/mnist-cnn-0003
+  paceline checkpoint export runs/resnet50-cassava/model resnet.safetensors --names torch
+
+A checkpoint's parameters.safetensors opens in Python as it is:
+  from safetensors.numpy import load_file; load_file("model/parameters.safetensors"))";
+
+struct CheckpointOptions {
+  std::string path, out, names = "keras";
+  bool json = false;
+};
+
+// A checkpoint itself, or all of a run.
+std::vector<fs::path> checkpoints_at(const fs::path& path) {
+  if (fs::exists(path / kManifestFile)) return {path};
+  std::vector<fs::path> folders;
+  for (const FoundCheckpoint& one : find_checkpoints(path)) folders.push_back(one.folder);
+  if (!folders.empty()) return folders;
+  throw Error(ErrorKind::input, "there is no checkpoint", path.string(),
+              "name a checkpoint's folder, or a run's with checkpoints below it");
+}
+
+std::size_t bytes_of(const CheckpointManifest& manifest) {
+  std::size_t bytes = 0;
+  for (const CheckpointFile& file : manifest.files) bytes += file.bytes;
+  return bytes;
+}
+
+void print(const fs::path& folder, const CheckpointManifest& manifest) {
+  const TrainingProgress& progress = manifest.progress;
+  fmt::print("{}\n  {} after {} steps, {} epochs{}; {} ranks, global batch {}, {}, {}\n",
+             folder.string(), manifest.workload, progress.step, progress.epoch,
+             progress.position_in_epoch > 0
+                 ? fmt::format(" and {} samples", progress.position_in_epoch)
+                 : "",
+             manifest.ranks, manifest.global_batch, manifest.optimizer, manifest.real);
+  if (!progress.epochs.empty()) {
+    const EpochQuality& last = progress.epochs.back();
+    fmt::print("  training loss {:.4f}{}\n", last.train_loss,
+               last.test_accuracy < 0
+                   ? ""
+                   : fmt::format(", test accuracy {:.2f} %", 100 * last.test_accuracy));
+  }
+  for (const CheckpointFile& file : manifest.files) {
+    fmt::print("  {:<26} {:>10}  xxh3 {}\n", file.name,
+               format_bytes(static_cast<double>(file.bytes)), file.hash);
+  }
+  fmt::print("  written {} by build {}\n", manifest.created_at,
+             manifest.run.count("build") != 0 ? manifest.run.at("build") : "unknown");
+}
+
+int show(const CheckpointOptions& options) {
+  Json all = Json::array();
+  for (const fs::path& folder : checkpoints_at(options.path)) {
+    const CheckpointManifest manifest = read_manifest(folder);
+    if (!options.json) {
+      print(folder, manifest);
+      continue;
+    }
+    Json json = Json::parse(manifest.json());
+    json["folder"] = folder.string();
+    all.push_back(std::move(json));
+  }
+  if (options.json) fmt::print("{}\n", all.dump(2));
+  return 0;
+}
+
+// Every one is looked at; the exit code says whether all are whole.
+int verify(const CheckpointOptions& options) {
+  int code = 0;
+  Json all = Json::array();
+  for (const fs::path& folder : checkpoints_at(options.path)) {
+    std::string damage;
+    std::size_t bytes = 0;
+    try {
+      const CheckpointManifest manifest = read_manifest(folder);
+      verify_checkpoint(folder, manifest);
+      bytes = bytes_of(manifest);
+    } catch (const Error& error) {
+      damage = error.what();
+      code = 1;
+    }
+    if (options.json) {
+      all.push_back({{"folder", folder.string()}, {"whole", damage.empty()}, {"damage", damage}});
+    } else if (damage.empty()) {
+      fmt::print("whole    {} ({})\n", folder.string(), format_bytes(static_cast<double>(bytes)));
+    } else {
+      fmt::print("damaged  {}\n", damage);
+    }
+  }
+  if (options.json) fmt::print("{}\n", all.dump(2));
+  return code;
+}
+
+int export_model(const CheckpointOptions& options) {
+  const fs::path folder = options.path;
+  verify_checkpoint(folder, read_manifest(folder));
+  if (fs::exists(options.out)) {
+    throw Error(ErrorKind::input, "there is a file already", options.out, "give another name");
+  }
+  std::vector<NamedTensor> tensors = read_safetensors(folder / kParametersFile);
+  if (options.names == "torch") {
+    for (NamedTensor& tensor : tensors) tensor = in_torch_form(std::move(tensor));
+  }
+  write_safetensors(options.out, tensors);
+  fmt::print("{}: {} tensors, {}\n", options.out, tensors.size(),
+             format_bytes(static_cast<double>(fs::file_size(options.out))));
+  return 0;
+}
+
+}  // namespace
+
+void add_checkpoint(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("checkpoint", "Look at what runs wrote to go on from");
+  auto options = std::make_shared<CheckpointOptions>();
+  const auto add = [&](const char* name, const char* help,
+                       int (*act)(const CheckpointOptions&)) -> CLI::App* {
+    CLI::App* sub = verb->add_subcommand(name, help);
+    sub->add_option("path", options->path, "a checkpoint's folder, or a run's")->required();
+    sub->callback([options, act, &action] { action = [options, act] { return act(*options); }; });
+    return sub;
+  };
+  add("show", "How far, of what, by whom", show)->add_flag("--json", options->json, "as JSON");
+  add("verify", "Compare every file with its checksum (exit code 1: one is damaged)", verify)
+      ->add_flag("--json", options->json, "as JSON");
+  CLI::App* out = add("export", "The model alone, as one safetensors file", export_model);
+  out->add_option("file", options->out, "a new .safetensors file")->required();
+  out->add_option("--names", options->names, "keras (as they are here) or torch (torchvision's)")
+      ->check(CLI::IsMember({"keras", "torch"}));
+  verb->require_subcommand(1);
+  verb->footer(kFooter);
+}
+
+}  // namespace paceline

@@ -1,0 +1,146 @@
+#include "engine/train/checkpoint/folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/train/checkpoint/format.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char kCheckpoints[] = "checkpoints";
+constexpr char kLockFile[] = ".lock";
+
+bool is_hidden(const fs::path& path) {
+  return path.filename().string().starts_with(".");
+}
+
+std::vector<FoundCheckpoint> checkpoints_in(const fs::path& folder) {
+  std::vector<FoundCheckpoint> found;
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(folder, code)) {
+    if (!entry.is_directory(code) || is_hidden(entry.path())) continue;
+    FoundCheckpoint one{entry.path(), 0, ""};
+    try {
+      one.step = read_manifest(entry.path()).progress.step;
+    } catch (const Error& error) {
+      one.damage = error.what();
+    }
+    found.push_back(std::move(one));
+  }
+  std::sort(found.begin(), found.end(), [](const FoundCheckpoint& a, const FoundCheckpoint& b) {
+    return a.step != b.step ? a.step < b.step : a.folder < b.folder;
+  });
+  return found;
+}
+
+// The newest whose files are what they were.
+std::optional<fs::path> newest_whole(const fs::path& folder, std::vector<std::string>& skipped) {
+  const auto found = checkpoints_in(folder);
+  for (auto one = found.rbegin(); one != found.rend(); ++one) {
+    try {
+      verify_checkpoint(one->folder, read_manifest(one->folder));
+      return one->folder;
+    } catch (const Error& error) {
+      skipped.emplace_back(error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void no_whole_one(const fs::path& folder, const std::vector<std::string>& skipped) {
+  throw Error(ErrorKind::input,
+              skipped.empty() ? "there is no checkpoint" : "no checkpoint is whole: " + skipped[0],
+              folder.string(), "give --resume a checkpoint, or start afresh without it");
+}
+
+}  // namespace
+
+std::vector<FoundCheckpoint> find_checkpoints(const fs::path& run) {
+  return checkpoints_in(run / kCheckpoints);
+}
+
+fs::path find_resumed(const std::string& text, const fs::path& run,
+                      std::vector<std::string>& skipped) {
+  const fs::path given = text;
+  if (fs::exists(given / kManifestFile)) return given;
+  for (const fs::path& folder : {given / kCheckpoints, run.parent_path() / given / kCheckpoints}) {
+    if (!fs::is_directory(folder)) continue;
+    if (auto newest = newest_whole(folder, skipped)) return *newest;
+    no_whole_one(folder, skipped);
+  }
+  if (fs::is_directory(given)) {
+    if (auto newest = newest_whole(given, skipped)) return *newest;
+    no_whole_one(given, skipped);
+  }
+  throw Error(
+      ErrorKind::input, "there is no checkpoint to resume", text,
+      "give latest, a checkpoint's folder, a run's, or a job's number beside " + run.string());
+}
+
+std::optional<fs::path> find_latest(const fs::path& run, std::vector<std::string>& skipped) {
+  auto newest = newest_whole(run / kCheckpoints, skipped);
+  if (!newest && !skipped.empty()) no_whole_one(run / kCheckpoints, skipped);
+  return newest;
+}
+
+CheckpointFolder::CheckpointFolder(const fs::path& run, std::string workload)
+    : folder_(run / kCheckpoints), workload_(std::move(workload)) {
+  make_folder(folder_);
+  const fs::path lock = folder_ / kLockFile;
+  lock_ = open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+  if (lock_ < 0) {
+    throw Error(ErrorKind::input,
+                std::string("checkpoints cannot be written: ") + std::strerror(errno),
+                folder_.string(), "give another --run-dir");
+  }
+  // Where a file system has no locks, the user has to see to it.
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    close(lock_);
+    throw Error(ErrorKind::input, "another run writes its checkpoints here", folder_.string(),
+                "wait for it, or give another --run-dir");
+  }
+  std::error_code ignored;
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    if (is_hidden(entry.path()) && entry.is_directory(ignored)) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& leftover : leftovers) fs::remove_all(leftover, ignored);
+}
+
+CheckpointFolder::~CheckpointFolder() {
+  close(lock_);
+}
+
+fs::path CheckpointFolder::place_of(const TrainingProgress& progress) const {
+  const std::string epochs = fmt::format("{}-{:04}", workload_, progress.epoch);
+  if (progress.position_in_epoch == 0) return folder_ / epochs;
+  return folder_ / fmt::format("{}-step-{:08}", epochs, progress.step);
+}
+
+void CheckpointFolder::prune(int keep) const {
+  if (keep == 0) return;
+  std::vector<FoundCheckpoint> whole = checkpoints_in(folder_);
+  std::erase_if(whole, [](const FoundCheckpoint& one) { return !one.damage.empty(); });
+  if (whole.size() <= static_cast<std::size_t>(keep)) return;
+  for (std::size_t i = 0; i < whole.size() - static_cast<std::size_t>(keep); ++i) {
+    // Hidden first: a folder that is half removed is no checkpoint.
+    const fs::path hidden = folder_ / ("." + whole[i].folder.filename().string() + ".old");
+    std::error_code code;
+    fs::rename(whole[i].folder, hidden, code);
+    if (!code) fs::remove_all(hidden, code);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,172 @@
+#include "engine/train/checkpoint/manifest.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kFormat[] = "paceline checkpoint";
+constexpr std::size_t kMostEntries = 1 << 20;
+
+Error bad(const std::string& what, const std::string& where) {
+  return {ErrorKind::input, what, where, "this checkpoint cannot be used: resume an earlier one"};
+}
+
+// A value of the manifest with its path, checked on the way out.
+class Field {
+ public:
+  Field(const Json& json, std::string path, const std::string& where)
+      : json_(json), path_(std::move(path)), where_(where) {}
+
+  Field operator[](const char* key) const {
+    if (!json_.is_object() || !json_.contains(key)) throw bad("has no " + path_of(key), where_);
+    return {json_[key], path_of(key), where_};
+  }
+  std::size_t count() const {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 53;
+    if (!json_.is_number_unsigned() || json_.get<std::uint64_t>() > kMost) wrong("a count");
+    return json_.get<std::size_t>();
+  }
+  int small() const {
+    if (count() > kMostEntries) wrong("a small count");
+    return static_cast<int>(count());
+  }
+  double number() const {
+    if (!json_.is_number() || !std::isfinite(json_.get<double>())) wrong("a number");
+    return json_.get<double>();
+  }
+  std::string text() const {
+    if (!json_.is_string()) wrong("a text");
+    return json_.get<std::string>();
+  }
+  std::vector<Field> list() const {
+    if (!json_.is_array() || json_.size() > kMostEntries) wrong("a list");
+    return elements();
+  }
+  std::vector<Field> list_of(std::size_t size) const {
+    if (!json_.is_array() || json_.size() != size) wrong(fmt::format("a list of {}", size).c_str());
+    return elements();
+  }
+  std::map<std::string, std::string> texts() const {
+    if (!json_.is_object()) wrong("an object");
+    std::map<std::string, std::string> all;
+    for (const auto& [key, value] : json_.items()) {
+      all[key] = Field(value, path_of(key.c_str()), where_).text();
+    }
+    return all;
+  }
+
+ private:
+  std::vector<Field> elements() const {
+    std::vector<Field> fields;
+    for (const Json& one : json_) fields.emplace_back(one, path_ + "[]", where_);
+    return fields;
+  }
+  std::string path_of(const char* key) const { return path_.empty() ? key : path_ + "." + key; }
+  [[noreturn]] void wrong(const char* wanted) const {
+    throw bad(fmt::format("{} is not {}", path_.empty() ? "it" : path_, wanted), where_);
+  }
+
+  const Json& json_;
+  std::string path_;
+  const std::string& where_;
+};
+
+Json json_of(const TrainingProgress& progress) {
+  Json epochs = Json::array();
+  for (const EpochQuality& epoch : progress.epochs) {
+    epochs.push_back(
+        {epoch.train_loss, epoch.train_accuracy, epoch.test_loss, epoch.test_accuracy});
+  }
+  return {{"step", progress.step},
+          {"epoch", progress.epoch},
+          {"position", progress.position},
+          {"position_in_epoch", progress.position_in_epoch},
+          {"updates", progress.updates},
+          {"sums", progress.sums},
+          {"epochs", epochs}};
+}
+
+TrainingProgress progress_of(const Field& field) {
+  TrainingProgress progress;
+  progress.step = field["step"].count();
+  progress.epoch = field["epoch"].small();
+  progress.position = field["position"].count();
+  progress.position_in_epoch = field["position_in_epoch"].count();
+  progress.updates = static_cast<long>(field["updates"].count());
+  const auto sums = field["sums"].list_of(progress.sums.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) progress.sums[i] = sums[i].number();
+  for (const Field& row : field["epochs"].list()) {
+    const auto values = row.list_of(4);
+    progress.epochs.push_back(
+        {values[0].number(), values[1].number(), values[2].number(), values[3].number()});
+  }
+  return progress;
+}
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos;
+}
+
+}  // namespace
+
+std::string CheckpointManifest::json() const {
+  Json all_files = Json::array();
+  for (const CheckpointFile& file : files) {
+    all_files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3", file.hash}});
+  }
+  const Json json = {{"format", kFormat},
+                     {"version", kCheckpointVersion},
+                     {"workload", workload},
+                     {"network", network},
+                     {"progress", json_of(progress)},
+                     {"ranks", ranks},
+                     {"global_batch", global_batch},
+                     {"optimizer", optimizer},
+                     {"real", real},
+                     {"run", run},
+                     {"loss_scale", loss_scale},
+                     {"created_at", created_at},
+                     {"files", all_files}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+CheckpointManifest parse_manifest(std::string_view text, const std::string& where) {
+  const JsonDocument document(where, text);
+  const Field root(document.value(), "", where);
+  if (root["format"].text() != kFormat) throw bad("is no manifest of a checkpoint", where);
+  if (const int version = root["version"].small(); version > kCheckpointVersion) {
+    throw Error(
+        ErrorKind::input,
+        fmt::format("is of version {}, and this program knows {}", version, kCheckpointVersion),
+        where, "use a newer paceline");
+  }
+  CheckpointManifest manifest;
+  manifest.workload = root["workload"].text();
+  manifest.network = root["network"].text();
+  manifest.progress = progress_of(root["progress"]);
+  manifest.ranks = root["ranks"].small();
+  manifest.global_batch = root["global_batch"].count();
+  if (manifest.ranks < 1 || manifest.global_batch < 1) throw bad("is of no ranks", where);
+  manifest.optimizer = root["optimizer"].text();
+  manifest.real = root["real"].text();
+  manifest.run = root["run"].texts();
+  manifest.loss_scale = root["loss_scale"].text();
+  manifest.created_at = root["created_at"].text();
+  for (const Field& file : root["files"].list()) {
+    manifest.files.push_back({file["name"].text(), file["bytes"].count(), file["xxh3"].text()});
+    if (!is_plain_name(manifest.files.back().name)) {
+      throw bad("names a file outside its folder", where);
+    }
+  }
+  return manifest;
+}
+
+}  // namespace paceline
