@@ -1,0 +1,171 @@
+// Runs that are killed, stopped or asked to stop, and go on; `paceline checkpoint`.
+#include <nlohmann/json.hpp>
+
+#include "results/names.h"
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// 6400 samples of the real MNIST, an epoch of 50 steps.
+const std::string kTrain =
+    "train mnist-cnn --train-limit 6400 --evaluate none --log-every 1 --run-dir run ";
+const std::string kEvery = "--checkpoint-every 17steps ";
+
+// Replicas of each kind, on two cores.
+std::vector<std::string> layouts() {
+  std::vector<std::string> all = {"--gpus 2 --backend mirrored --cpus-per-task 2 "};
+  for (const char* name : {"gloo", "mpi"}) {
+    if (!find_name("backend", name).built) continue;
+    all.push_back(std::string("--gpus 2 --cpus-per-task 1 --backend ") + name + " ");
+  }
+  return all;
+}
+
+class CliCheckpoint : public testing::Cli {
+ protected:
+  json record(const std::string& name) const {
+    std::ifstream stream(folder() / name);
+    return json::parse(stream);
+  }
+  std::string checksum(const std::string& name) const {
+    return record(name)["quality"]["parameter_checksum"];
+  }
+  // Starts a run in the background, waits until `when` is in what it says, and sends it `signal`.
+  Ran interrupted(const std::string& arguments, const std::string& when,
+                  const std::string& signal) const {
+    return shell("'" PACELINE_BINARY "' " + arguments + " 2> said & pid=$!\n" +
+                 "for i in $(seq 300); do grep -q '" + when + "' said && break; sleep 0.1; done\n" +
+                 "kill -" + signal + " $pid; wait $pid; code=$?; cat said >&2; exit $code");
+  }
+  void clear() const {
+    for (const auto& entry : fs::directory_iterator(folder())) fs::remove_all(entry.path());
+  }
+};
+
+TEST_F(CliCheckpoint, AKilledRunGoesOnBitForBit) {
+  for (const std::string& layout : layouts()) {
+    SCOPED_TRACE(layout);
+    clear();
+    const std::string run = kTrain + layout + "--steps 40 ";
+    ASSERT_EQ(paceline(run + "--record whole.json").code, 0);
+    // The starter and all ranks, at once, some time after the first checkpoint within the epoch.
+    const Ran killed = shell("setsid '" PACELINE_BINARY "' " + run + kEvery +
+                             " 2> said & pid=$!\n"
+                             "for i in $(seq 300); do\n"
+                             "  [ -e run/checkpoints/mnist-cnn-0000-step-00000017 ] && break\n"
+                             "  sleep 0.05\ndone\n"
+                             "kill -9 -- -$pid; wait $pid; ls -A run/checkpoints");
+    EXPECT_TRUE(contains(killed.out, "step-00000017")) << killed.out << killed.err;
+    const Ran resumed = paceline(run + kEvery + "--resume latest --record resumed.json");
+    ASSERT_EQ(resumed.code, 0) << resumed.err;
+    if (!contains(resumed.err, "nothing is left to do")) {
+      EXPECT_EQ(checksum("resumed.json"), checksum("whole.json"));
+      EXPECT_TRUE(record("resumed.json")["flags"]["resumed"]);
+      EXPECT_GE(record("resumed.json")["checkpoints"]["resumed_after_steps"], 17);
+    }
+    for (const auto& entry : fs::directory_iterator(folder() / "run" / "checkpoints")) {
+      EXPECT_FALSE(entry.path().extension() == ".tmp") << entry.path();
+    }
+  }
+}
+
+TEST_F(CliCheckpoint, ASignalStopsAllRanksAfterACheckpoint) {
+  for (const std::string& layout : layouts()) {
+    const std::string run = kTrain + layout + "--epochs 3 ";
+    ASSERT_EQ(paceline(run + "--record whole.json").code, 0);
+    for (const std::string signal : {"TERM", "USR1"}) {
+      SCOPED_TRACE(layout + signal);
+      const Ran stopped =
+          interrupted(run + "--checkpoint-every 60minutes --record never.json", "step 20/", signal);
+      ASSERT_EQ(stopped.code, 75) << stopped.err;
+      EXPECT_TRUE(contains(stopped.err, "paceline: stopped on request after step")) << stopped.err;
+      EXPECT_TRUE(contains(stopped.err, "go on with --resume latest")) << stopped.err;
+      EXPECT_FALSE(fs::exists(folder() / "never.json"));
+      const Ran resumed = paceline(run + "--resume latest --record resumed.json");
+      ASSERT_EQ(resumed.code, 0) << resumed.err;
+      EXPECT_EQ(checksum("resumed.json"), checksum("whole.json"));
+      EXPECT_TRUE(fs::exists(folder() / "run" / "model" / "parameters.safetensors"));
+      shell("rm -r run resumed.*");
+    }
+    clear();
+  }
+}
+
+TEST_F(CliCheckpoint, ResumeOfAnotherJobAndOfNothing) {
+  const std::string run = "train mnist-mlp --cpus-per-task 1 --evaluate none ";
+  const std::string slurm = "SLURM_SUBMIT_DIR=$PWD SLURM_JOB_ID=";
+  const std::string paceline = " '" PACELINE_BINARY "' ";
+  const Ran first = shell(slurm + "4711" + paceline + run +
+                          "--steps 5 --checkpoint-every 5steps --resume latest");
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_TRUE(contains(first.err, "starting afresh")) << first.err;
+  EXPECT_TRUE(fs::exists(folder() / "4711" / "checkpoints" / "mnist-mlp-0000-step-00000005"));
+  const Ran second =
+      shell(slurm + "4712" + paceline + run + "--steps 9 --checkpoint-every 5steps --resume 4711");
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_TRUE(contains(second.err, "going on after step 5 of ")) << second.err;
+  EXPECT_TRUE(fs::exists(folder() / "4712" / "model"));
+  const Ran third = shell(slurm + "4712" + paceline + run +
+                          "--steps 9 --checkpoint-every 5steps --resume latest --record r.json");
+  EXPECT_EQ(third.code, 0) << third.err;
+  EXPECT_TRUE(contains(third.err, "nothing is left to do")) << third.err;
+  EXPECT_FALSE(fs::exists(folder() / "r.json"));
+}
+
+TEST_F(CliCheckpoint, WhatCannotBeDoneIsRefused) {
+  const std::string run = "train mnist-mlp --cpus-per-task 1 --steps 3 --quiet ";
+  expect_refused(run + "--checkpoint-every 5", 64,
+                 {"checkpoint_every cannot be \"5\"", "500steps"});
+  expect_refused(run + "--keep 3", 64, {"keep is for checkpoints", "--checkpoint-every"});
+  expect_refused(run + "--resume nowhere", 65, {"no checkpoint to resume", "nowhere"});
+  ASSERT_EQ(paceline(run + "--checkpoint-every 3steps --run-dir a").code, 0);
+  expect_refused(run + "--checkpoint-every 3steps --run-dir a", 64,
+                 {"an earlier run left checkpoints", "--resume latest"});
+  expect_refused(run + "--run-dir a --resume latest --seed 2", 64,
+                 {"seed is 2, and 1 in the checkpoint"});
+  expect_refused("train mnist-cnn --cpus-per-task 1 --quiet --run-dir a --resume latest", 64,
+                 {"of workload mnist-mlp", "not of mnist-cnn"});
+  shell("for f in a/checkpoints/*/optimizer.safetensors; do printf x >> $f; done");
+  expect_refused(run + "--run-dir a --resume latest", 65, {"no checkpoint is whole", "bytes of"});
+  std::ofstream(folder() / "file") << "x";
+  expect_refused(run + "--checkpoint-every 3steps --run-dir file/b", 65,
+                 {"cannot be made", "file"});
+}
+
+TEST_F(CliCheckpoint, ShowVerifyAndExport) {
+  ASSERT_EQ(paceline("train mnist-cnn --cpus-per-task 1 --steps 4 --checkpoint-every 2steps "
+                     "--run-dir a --quiet")
+                .code,
+            0);
+  const Ran shown = paceline("checkpoint show a");
+  EXPECT_EQ(shown.code, 0);
+  for (const char* part : {"mnist-cnn after 4 steps, 0 epochs", "optimizer.safetensors", "adam"}) {
+    EXPECT_TRUE(contains(shown.out, part)) << shown.out;
+  }
+  const json manifests = json::parse(paceline("checkpoint show a --json").out);
+  ASSERT_EQ(manifests.size(), 3U);
+  EXPECT_EQ(manifests[2]["progress"]["step"], 4);
+  EXPECT_EQ(paceline("checkpoint verify a").code, 0);
+  const Ran exported = paceline("checkpoint export a/model m.safetensors --names torch");
+  EXPECT_EQ(exported.code, 0) << exported.err;
+  EXPECT_TRUE(contains(exported.out, "tensors")) << exported.out;
+  expect_refused("checkpoint export a/model m.safetensors", 65, {"there is a file already"});
+  // The model's folder as weights: the parameters, of a fresh optimizer.
+  EXPECT_EQ(paceline("train mnist-cnn --cpus-per-task 1 --steps 1 --weights a/model --quiet").code,
+            0);
+  shell("printf x >> a/checkpoints/mnist-cnn-0000/parameters.safetensors");
+  const Ran verified = paceline("checkpoint verify a");
+  EXPECT_EQ(verified.code, 1);
+  EXPECT_TRUE(contains(verified.out, "damaged")) << verified.out;
+  expect_refused("checkpoint show nothing", 65, {"there is no checkpoint", "nothing"});
+  expect_refused("checkpoint", 64, {"--help"});
+}
+
+}  // namespace
+}  // namespace paceline
