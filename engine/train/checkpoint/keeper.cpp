@@ -79,7 +79,7 @@ void average(const std::byte* all, std::size_t count, int ranks, std::byte* mean
 CheckpointKeeper::CheckpointKeeper(const CheckpointSetup& setup, Run run)
     : setup_(setup),
       run_(std::move(run)),
-      agreement_(*run_.communicator),
+      ballot_(*run_.communicator),
       saved_at_(now_seconds()),
       background_(run_.cpus) {
   if (is_first() && saves()) {
@@ -184,12 +184,12 @@ Wishes CheckpointKeeper::after_step(std::size_t step) {
   Wishes wishes;
   if (!saves()) return wishes;
   wishes.save = setup_.schedule.after_step(step);
-  if (!agreement_.is_due(step)) return wishes;
+  if (!ballot_.is_due(step)) return wishes;
   Wishes mine;
   const int signal = setup_.stop_signal ? setup_.stop_signal() : 0;
   mine.stop = signal != 0;
   mine.save = is_first() && setup_.schedule.after_seconds(now_seconds() - saved_at_);
-  const Wishes heard = agreement_.ask(step, mine);
+  const Wishes heard = ballot_.ask(step, mine);
   wishes.stop = heard.stop;
   wishes.save = wishes.save || heard.save;
   return wishes;

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "engine/comm/communicator.h"
-#include "engine/train/checkpoint/agreement.h"
 #include "engine/train/checkpoint/background.h"
+#include "engine/train/checkpoint/ballot.h"
 #include "engine/train/checkpoint/folder.h"
 #include "engine/train/checkpoint/format.h"
 #include "engine/train/checkpoint/schedule.h"
@@ -89,7 +89,7 @@ class CheckpointKeeper {
 
   const CheckpointSetup& setup_;
   Run run_;
-  Agreement agreement_;
+  Ballot ballot_;
   std::unique_ptr<CheckpointFolder> folder_;  // rank 0, where it saves
   Snapshot snapshot_;
   std::string loss_scale_;

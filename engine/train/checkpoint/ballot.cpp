@@ -1,4 +1,4 @@
-#include "engine/train/checkpoint/agreement.h"
+#include "engine/train/checkpoint/ballot.h"
 
 #include <algorithm>
 #include <vector>
@@ -19,7 +19,7 @@ struct Answer {
 
 }  // namespace
 
-Wishes Agreement::ask(std::size_t step, Wishes mine) {
+Wishes Ballot::ask(std::size_t step, Wishes mine) {
   const double now = now_seconds();
   Answer answer;
   answer.stop = mine.stop;

@@ -1,4 +1,4 @@
-#include "engine/train/checkpoint/agreement.h"
+#include "engine/train/checkpoint/ballot.h"
 
 #include <gtest/gtest.h>
 
@@ -25,13 +25,13 @@ std::vector<Heard> run(const std::vector<std::size_t>& stops, std::size_t save_o
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < stops.size(); ++rank) {
     threads.emplace_back([&, rank] {
-      Agreement agreement(*communicators[rank]);
+      Ballot ballot(*communicators[rank]);
       for (std::size_t step = 1; step < 400 && heard[rank].stop == 0; ++step) {
         std::this_thread::sleep_for(std::chrono::milliseconds(rank + 1));
-        if (!agreement.is_due(step)) continue;
+        if (!ballot.is_due(step)) continue;
         ++heard[rank].asked;
         const Wishes all =
-            agreement.ask(step, {step >= stops[rank], rank == 0 && step >= save_of_first});
+            ballot.ask(step, {step >= stops[rank], rank == 0 && step >= save_of_first});
         if (all.save && heard[rank].save == 0) heard[rank].save = step;
         if (all.stop) heard[rank].stop = step;
       }
@@ -41,7 +41,7 @@ std::vector<Heard> run(const std::vector<std::size_t>& stops, std::size_t save_o
   return heard;
 }
 
-TEST(Agreement, AWishOfOneIsHeardByAllAtOneStep) {
+TEST(Ballot, AWishOfOneIsHeardByAllAtOneStep) {
   const auto heard = run({1000, 150, 1000}, 70);
   EXPECT_GE(heard[0].stop, 150U);
   EXPECT_GE(heard[0].save, 70U);

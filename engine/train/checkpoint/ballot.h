@@ -16,9 +16,9 @@ struct Wishes {
   bool stop = false, save = false;
 };
 
-class Agreement {
+class Ballot {
  public:
-  explicit Agreement(Communicator& communicator) : communicator_(communicator) {}
+  explicit Ballot(Communicator& communicator) : communicator_(communicator) {}
 
   // After `step` steps, in the same order on all ranks: whether this is a step to ask at.
   bool is_due(std::size_t step) const { return step >= next_; }
