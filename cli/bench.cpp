@@ -14,12 +14,10 @@
 #include "cli/run.h"
 #include "cli/start.h"
 #include "cli/verb.h"
-#include "cli/version.h"
 #include "engine/comm/allreduce_bench.h"
 #include "engine/core/available_memory.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
-#include "engine/core/hash.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
@@ -207,7 +205,7 @@ class Bench {
 
  private:
   void measure_in(World& world, const Quarters& quarters) {
-    const auto cards = call_roll(world.communicators(), quarters.replicas, fingerprint());
+    const auto cards = call_roll(world.communicators(), quarters.replicas, common_rows());
     facts_.oversubscribed = check_roll(cards, gathering_.oversubscribe);
     for (const RankCard& card : cards) {
       facts_.hosts.emplace_back(card.host.data());
@@ -224,13 +222,20 @@ class Bench {
     facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
   }
 
-  // Of all that decides which calls a rank makes: ranks that differ in it would wait in vain.
-  std::uint64_t fingerprint() const {
-    std::string text =
-        fmt::format("{} {} {} {} {} {}", build_id(), arguments_.dtype, arguments_.rounds,
-                    arguments_.iterations, arguments_.warmup, arguments_.no_rivals);
-    for (const BenchSize& size : sizes_) text += fmt::format(" {}", size.count);
-    return hash_value(text);
+  // All that decides which calls a rank makes: ranks that differ in it would wait in vain.
+  std::vector<Common> common_rows() const {
+    std::vector<std::string> counts;
+    for (const BenchSize& size : sizes_) counts.push_back(std::to_string(size.count));
+    std::vector<Common> rows = rows_of_build();
+    const std::vector<Common> parameters = rows_of(facts_.parameters);
+    rows.insert(rows.end(), parameters.begin(), parameters.end());
+    rows.push_back({"dtype", arguments_.dtype});
+    rows.push_back({"rounds", std::to_string(arguments_.rounds)});
+    rows.push_back({"iterations", std::to_string(arguments_.iterations)});
+    rows.push_back({"warmup", std::to_string(arguments_.warmup)});
+    rows.push_back({"rivals", arguments_.no_rivals ? "no" : "yes"});
+    rows.push_back({"elements", join(counts, ",")});
+    return rows;
   }
 
   void measure(Communicator& communicator, Communicator* library, bool keeps) {

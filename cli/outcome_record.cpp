@@ -85,6 +85,7 @@ Json timing_json(const TrainingOutcome& outcome) {
           {"epoch_seconds", epochs},
           {"evaluation_seconds", round_digits(outcome.evaluation_seconds)},
           {"checkpoint_seconds", round_digits(outcome.checkpoints.blocked_seconds)},
+          {"consistency_seconds", round_digits(outcome.consistency_seconds)},
           {"setup_seconds", round_digits(outcome.setup_seconds)},
           {"warmup_steps_excluded", warmup},
           {"step_seconds", quantiles}};

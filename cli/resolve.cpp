@@ -78,6 +78,18 @@ void check_cast(const Point& p) {
   }
 }
 
+bool lets_replicas_drift(const Point& p) {
+  return split_stack(*p.text("backend")).between == "null";
+}
+
+void check_consistency_check(const Point& p) {
+  if (p.integer("check_every").value_or(0) == 0 || !lets_replicas_drift(p)) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("check_every compares replicas, and backend {} lets them drift apart",
+                          *p.text("backend")),
+              "", "leave check_every out, or choose another backend");
+}
+
 void default_place(Point& p) {
   set_default(p, "gpus", std::int64_t{1});
   set_default(p, "nodes", std::int64_t{1});
@@ -90,6 +102,7 @@ void default_place(Point& p) {
   set_default(p, "precision", std::string(device == "reference" ? "fp64" : "fp32"));
   check_precision(p);
   check_cast(p);
+  check_consistency_check(p);
   if (!p.find("cpus_per_task") && !p.find("cpus_per_replica") && device != "reference") {
     const auto cores = static_cast<std::int64_t>(topology_of_machine().usable_cores());
     const std::int64_t here = gpus / *p.integer("nodes");
@@ -273,7 +286,8 @@ TrainConfig config_of(const Point& p, const Layout& layout) {
   config.overlap = std::get<bool>(*p.find("overlap"));
   config.update = std::get<bool>(*p.find("update"));
   config.log_every = static_cast<std::size_t>(p.integer("log_every").value_or(0));
-  config.check_replicas = p.text("backend") != "null";
+  config.check_replicas = !lets_replicas_drift(p);
+  config.check_every = static_cast<std::size_t>(p.integer("check_every").value_or(0));
   return config;
 }
 

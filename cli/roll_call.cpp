@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/start.h"
+#include "cli/version.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
@@ -15,12 +16,11 @@ namespace paceline {
 
 namespace {
 
-RankCard card_of(const CpuSet& cpus, std::uint64_t run) {
+RankCard card_of(const CpuSet& cpus) {
   RankCard card;
   gethostname(card.host.data(), card.host.size() - 1);
   const std::string text = format_cpus(cpus);
   std::copy_n(text.begin(), std::min(text.size(), card.cpus.size() - 1), card.cpus.begin());
-  card.run = run;
   return card;
 }
 
@@ -44,30 +44,36 @@ bool share_a_cpu(const RankCard& a, const RankCard& b) {
   });
 }
 
-void check_same_run(const std::vector<RankCard>& cards) {
-  for (std::size_t r = 1; r < cards.size(); ++r) {
-    if (cards[r].run == cards[0].run) continue;
-    throw Error(ErrorKind::mismatch,
-                fmt::format("rank {} on {} has another build, other parameters or other data than "
-                            "rank 0 on {}",
-                            r, cards[r].host.data(), cards[0].host.data()),
-                "", "start all ranks with the same program, command and data");
-  }
-}
-
 }  // namespace
 
+std::vector<Common> rows_of_build() {
+  const Build b = build();
+  return {{"build", build_id()},
+          {"compiler", b.compiler},
+          {"compiler flags", b.compiler_flags},
+          {"build type", b.build_type}};
+}
+
+std::vector<Common> rows_of(const Point& parameters) {
+  std::vector<Common> rows;
+  for (const auto& [name, value] : parameters.values()) {
+    if (name != "log_every") rows.push_back({name, to_text(value)});
+  }
+  return rows;
+}
+
 std::vector<RankCard> call_roll(std::vector<std::unique_ptr<Communicator>>& communicators,
-                                const std::vector<CpuSet>& cpus, std::uint64_t run) {
+                                const std::vector<CpuSet>& cpus, const std::vector<Common>& rows) {
   const auto size = static_cast<std::size_t>(communicators.front()->size());
   std::vector<RankCard> cards(size);
   if (communicators.size() == size) {
     std::transform(cpus.begin(), cpus.end(), cards.begin(),
-                   [run](const CpuSet& set) { return card_of(set, run); });
+                   [](const CpuSet& set) { return card_of(set); });
     return cards;
   }
   on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
-    const RankCard mine = card_of(cpus[i], run);
+    check_agreement(communicator, rows);
+    const RankCard mine = card_of(cpus[i]);
     std::vector<RankCard> all(size);
     communicator.all_gather(&mine, sizeof mine, all.data());
     if (i == 0) cards = std::move(all);
@@ -76,7 +82,6 @@ std::vector<RankCard> call_roll(std::vector<std::unique_ptr<Communicator>>& comm
 }
 
 bool check_roll(const std::vector<RankCard>& cards, bool oversubscribe) {
-  check_same_run(cards);
   for (std::size_t r = 1; r < cards.size(); ++r) {
     for (std::size_t other = 0; other < r; ++other) {
       if (!share_a_cpu(cards[r], cards[other])) continue;

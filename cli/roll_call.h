@@ -2,28 +2,34 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "engine/comm/agreement.h"
 #include "engine/comm/communicator.h"
 #include "engine/launch/topology.h"
+#include "results/parameters.h"
 
 namespace paceline {
 
 struct RankCard {
   std::array<char, 64> host{};
   std::array<char, 128> cpus{};  // "0-3": those that the replica is bound to
-  std::uint64_t run = 0;         // hash of build, parameters and data
 };
 
-// The cards of all ranks, in rank order. `cpus` are those of this process's replicas. Collective;
-// where one process holds them all nothing is sent.
-std::vector<RankCard> call_roll(std::vector<std::unique_ptr<Communicator>>& communicators,
-                                const std::vector<CpuSet>& cpus, std::uint64_t run);
+// What tells builds apart, and every parameter but `log_every`, which may rightly differ: rows for
+// call_roll().
+std::vector<Common> rows_of_build();
+std::vector<Common> rows_of(const Point& parameters);
 
-// Whether replicas share CPUs; throws usage for that unless `oversubscribe`, and mismatch where a
-// rank runs something else than rank 0.
+// The cards of all ranks, in rank order, once all have the same `rows`; else throws mismatch with
+// those that differ. `cpus` are those of this process's replicas. Collective; where one process
+// holds them all nothing is sent.
+std::vector<RankCard> call_roll(std::vector<std::unique_ptr<Communicator>>& communicators,
+                                const std::vector<CpuSet>& cpus, const std::vector<Common>& rows);
+
+// Whether replicas share CPUs; throws usage for that unless `oversubscribe`.
 bool check_roll(const std::vector<RankCard>& cards, bool oversubscribe);
 
 }  // namespace paceline

@@ -11,12 +11,10 @@
 #include "cli/outcome_record.h"
 #include "cli/roll_call.h"
 #include "cli/start.h"
-#include "cli/version.h"
 #include "cli/weights.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/hash.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
 #include "engine/device/table.h"
@@ -221,11 +219,24 @@ class Run {
     }
   }
 
+  // All that ranks must have in common; the plan is compared by the trainers, who make it.
+  std::vector<Common> common_rows(World& world) const {
+    std::vector<Common> rows = rows_of_build();
+    rows.push_back({"workload", request_.workload});
+    const std::vector<Common> parameters = rows_of(request_.parameters);
+    rows.insert(rows.end(), parameters.begin(), parameters.end());
+    rows.push_back({"data set", facts_.data_set});
+    rows.push_back({"data hash", data_.hash});
+    rows.push_back({"training samples", std::to_string(data_.train.samples)});
+    rows.push_back({"test samples", std::to_string(data_.test.samples)});
+    rows.push_back({"weights file", facts_.weights_hash});
+    rows.push_back({"communication library", world.backend().library()});
+    return rows;
+  }
+
   void call_roll(World& world) {
-    const std::uint64_t run =
-        hash_value(build_id() + identity_hash(request_.workload, request_.parameters) + data_.hash +
-                   facts_.weights_hash);
-    for (const RankCard& card : paceline::call_roll(world.communicators(), cpus_, run)) {
+    const std::vector<Common> rows = common_rows(world);
+    for (const RankCard& card : paceline::call_roll(world.communicators(), cpus_, rows)) {
       facts_.hosts.emplace_back(card.host.data());
       facts_.affinity.emplace_back(card.cpus.data());
       cards_.push_back(card);

@@ -68,6 +68,8 @@ const std::vector<Parameter>& parameters() {
       {"last_bucket_mb", real, "0..", "largest last bucket, MiB (it is never hidden)"},
       {"overlap", boolean, "", "reduce buckets while backward runs (false: after it)"},
       {"update", boolean, "", "run the optimizer (false only to measure its cost)"},
+      {"check_every", integer, "0..",
+       "compare all replicas' parameters every N steps (not in fit seconds); 0: only at the end"},
       {"log_every", integer, "0..", "steps between progress lines", false},
   };
   return table;

@@ -70,6 +70,9 @@ class Backend {
     std::vector<std::unique_ptr<Communicator>> communicators;
   };
   virtual Rival rival() { return {}; }
+  // The library that it calls, with its version, which must be the same on all ranks; empty: none,
+  // or it does not say. After connect().
+  virtual std::string library() const { return ""; }
   // What is really in use ("Open MPI v4.1.4, shared window in /dev/shm"), for the record; complete
   // once ranks have summed.
   virtual std::string description() const = 0;

@@ -95,6 +95,8 @@ class HierarchicalBackend final : public Backend {
 
   bool flatten() override { return between_->flatten(); }
 
+  std::string library() const override { return between_->library(); }
+
   std::string description() const override {
     return "threads inside a task; between tasks " + between_->description();
   }

@@ -105,6 +105,10 @@ class Program {
   virtual void write_parameter(int index, std::span<const double> values) = 0;
   virtual void write_gradient(int index, std::span<const double> values) = 0;
 
+  // The parameter arena where the host can read it and equal values are equal bytes on every rank;
+  // empty: it lies elsewhere. As it stands once the compute lane is drained.
+  virtual std::span<const std::byte> host_parameters() const { return {}; }
+
   // A running average of this replica's batch_norms by its index in Plan::statistics, as
   // read_parameter; the caller may change them between steps.
   virtual std::vector<double> read_statistic(int index) const = 0;
@@ -144,8 +148,9 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string_view name() const = 0;
-  virtual std::string description() const = 0;  // libraries and instruction set in use
-  virtual DType real() const = 0;               // see Plan
+  virtual std::string description() const = 0;          // libraries and instruction set in use
+  virtual std::string libraries() const { return ""; }  // those whose version all ranks must share
+  virtual DType real() const = 0;                       // see Plan
   virtual DType activation() const { return real(); }
   Precision precision() const { return {real(), activation()}; }
   virtual Support supports(const Operation& operation) const = 0;

@@ -29,6 +29,9 @@ class HostProgram : public Program {
   std::vector<double> read_gradient(int index) const override;
   void write_parameter(int index, std::span<const double> values) override;
   void write_gradient(int index, std::span<const double> values) override;
+  std::span<const std::byte> host_parameters() const override {
+    return {parameters_.data(), plan_.arena_elements * sizeof(T)};
+  }
   std::vector<double> read_statistic(int index) const override;
   void write_statistic(int index, std::span<const double> values) override;
   ProgramState state(Optimizer optimizer) override;

@@ -37,8 +37,9 @@ struct TrainConfig {
   double bucket_mb = 8, last_bucket_mb = 1;
   bool overlap = true;
   bool update = true;
-  std::size_t log_every = 0;   // steps; 0: by time
-  bool check_replicas = true;  // equal parameters on all ranks at the end
+  std::size_t log_every = 0;    // steps; 0: by time
+  bool check_replicas = true;   // equal parameters on all ranks at the end
+  std::size_t check_every = 0;  // and every so many steps, and before the first; 0: no
 };
 
 // learning_rate, times replicas (linear) or their square root.

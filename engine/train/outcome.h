@@ -48,6 +48,7 @@ struct CheckpointTimes {
 struct TrainingOutcome {
   double fit_seconds = 0;  // barrier to barrier, maximum over ranks, without evaluation
   double setup_seconds = 0, evaluation_seconds = 0;
+  double consistency_seconds = 0;  // comparing replicas, on this rank; not in fit_seconds
   std::vector<double> epoch_seconds;
   std::size_t steps = 0, samples = 0;  // of this call, where a run went on; samples of all replicas
   std::size_t resumed_after = 0;       // steps that were done before

@@ -9,6 +9,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/train/common_plan.h"
 #include "engine/train/evaluation.h"
 #include "engine/train/input_outcome.h"
 #include "engine/train/statistics.h"
@@ -60,6 +61,7 @@ Trainer::Trainer(Setup setup)
   plan_ = make_plan(
       *setup_.network, config_.batch_per_replica, device.precision(),
       [&](const Operation& op) { return device.supports(op); }, &notes);
+  check_common_plan(communicator_, plan_, device);
   const std::size_t bytes = plan_.arena_elements * size_of(plan_.real);
   Communicator& reducing = reducing_communicator();
   gradients_ = reducing.allocate(bytes);
@@ -72,6 +74,8 @@ Trainer::Trainer(Setup setup)
   stream_ = stream_of(config_, setup_.data->train);
   total_steps_ = steps_in_all(config_, stream_);
   if (setup_.checkpoints) resume();
+  replica_check_ =
+      std::make_unique<ReplicaCheck>(communicator_, *program_, plan_, config_.check_every);
   Lane& comm_lane = staged_ ? device.host_comm_lane() : device.comm_lane();
   reducer_ = std::make_unique<Reducer>(
       make_buckets(plan_, config_.bucket_mb, config_.last_bucket_mb), plan_.real, gradients_.data(),
@@ -213,6 +217,7 @@ bool Trainer::run_epoch(Feeder& feeder, std::size_t steps) {
     count_step(staged);
     if (setup_.report) report_progress();
     clock_->end_step();
+    check_replicas_if_due();
     if (!keeper_) continue;
     note_step_time(beside_checkpoint);
     pending_ = keeper_->after_step(progress_.step);
@@ -251,6 +256,15 @@ void Trainer::save() {
   keeper_->save(progress_);
   not_training_ += now_seconds() - start;
   last_step_end_ = 0;
+}
+
+// Its seconds are taken from the epoch's, not so the wait for what was queued before.
+void Trainer::check_replicas_if_due() {
+  if (!replica_check_->due(progress_.step)) return;
+  drain();
+  const double before = replica_check_->seconds();
+  replica_check_->check(progress_.step);
+  not_training_ += replica_check_->seconds() - before;
 }
 
 // What a GPU's streams have yet to do belongs to the time before.
@@ -334,6 +348,7 @@ TrainingOutcome Trainer::run() {
   const Probe probe = setup_.device->probe();
   outcome_.probe_flops_per_second = probe.flops_per_second;
   outcome_.probe_bytes_per_second = probe.bytes_per_second;
+  check_replicas_if_due();
   if (keeper_ && keeper_->saves() && !outcome_.resumed) save();  // the initial weights
   train_epochs(feeder);
   if (keeper_) finish_checkpoints();
@@ -413,7 +428,8 @@ void Trainer::gather(TrainingOutcome& outcome) {
   }
   for (const double seconds : outcome.epoch_seconds) outcome.fit_seconds += seconds;
   outcome.parameter_checksum = parameter_checksum(*program_, plan_);
-  if (config_.check_replicas) check_equal_parameters(outcome.parameter_checksum);
+  if (config_.check_replicas) replica_check_->check(progress_.step);
+  outcome.consistency_seconds = replica_check_->seconds();
   outcome.global_batch = stream_.global_batch;
   outcome.learning_rate = rate_;
   for (const Bucket& bucket : reducer_->buckets()) {
@@ -425,19 +441,6 @@ void Trainer::gather(TrainingOutcome& outcome) {
   outcome.overlapped = overlap_;
   outcome.implementations = program_->implementations();
   outcome.device_description = setup_.device->description();
-}
-
-void Trainer::check_equal_parameters(std::uint64_t mine) {
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator_.size()));
-  communicator_.all_gather(&mine, sizeof mine, all.data());
-  for (std::size_t r = 1; r < all.size(); ++r) {
-    if (all[r] != all[0]) {
-      throw Error(ErrorKind::mismatch,
-                  fmt::format("parameters of rank {} differ from those of rank 0 after {} steps", r,
-                              progress_.step),
-                  "", "the backend's sums are not the same on all ranks: report it");
-    }
-  }
 }
 
 }  // namespace paceline

@@ -17,6 +17,7 @@
 #include "engine/train/memory_use.h"
 #include "engine/train/outcome.h"
 #include "engine/train/reducer.h"
+#include "engine/train/replica_check.h"
 
 namespace paceline {
 
@@ -74,7 +75,7 @@ class Trainer {
   void drain();
   void report_progress();
   void gather(TrainingOutcome& outcome);
-  void check_equal_parameters(std::uint64_t mine);
+  void check_replicas_if_due();
   Batch batch_of(const StagedBatch& staged) const;
 
   Setup setup_;
@@ -86,14 +87,15 @@ class Trainer {
   Memory gradients_;
   std::unique_ptr<Program> program_;
   std::unique_ptr<Reducer> reducer_;
+  std::unique_ptr<ReplicaCheck> replica_check_;
   std::unique_ptr<PhaseClock> clock_;
   std::unique_ptr<CheckpointKeeper> keeper_;
   StreamSpec stream_;
   Feeder::Setup feeding_;
   std::size_t total_steps_ = 0;  // those done before the run went on included
   TrainingProgress progress_;
-  Wishes pending_;                        // until the epoch's end, which is a step away
-  double not_training_ = 0;               // seconds of this epoch that went into checkpoints
+  Wishes pending_;           // until the epoch's end, which is a step away
+  double not_training_ = 0;  // seconds of this epoch that went into checkpoints and comparisons
   InputCounts first_epoch_, evaluation_;  // of this rank
   bool overlap_ = false;
   double rate_ = 0;

@@ -38,6 +38,7 @@ class CastBackend final : public Backend {
   }
   // In fp32: what a program has that does not cast.
   Rival rival() override { return inner_->rival(); }
+  std::string library() const override { return inner_->library(); }
   std::string description() const override {
     return fmt::format("{}; fp32 travels as {}", inner_->description(),
                        paceline::name_of(travels_as_));

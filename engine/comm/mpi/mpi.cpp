@@ -62,6 +62,8 @@ class MpiBackend final : public Backend {
     return true;
   }
 
+  std::string library() const override { return mpi::library_version(); }
+
   std::string description() const override {
     if (!world_) return mpi::library_version();
     const std::string ranks =

@@ -101,6 +101,8 @@ class NcclBackend final : public Backend {
     return communicators;
   }
 
+  std::string library() const override { return library_ ? library_->version_text() : ""; }
+
   std::string description() const override {
     if (!library_) return "NCCL";
     const std::string what = fmt::format("{} ({})", library_->version_text(), library_->path);

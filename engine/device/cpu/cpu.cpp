@@ -41,6 +41,7 @@ class CpuDevice final : public Device {
     return fmt::format("{}, own loops for {}, {} threads", library_version(), kernels_.isa,
                        parallel_.threads());
   }
+  std::string libraries() const override { return library_version(); }
   DType real() const override { return DType::f32; }
   DType activation() const override { return activation_; }
 

@@ -33,6 +33,7 @@ class CudaDevice final : public Device {
         }) {}
 
   std::string_view name() const override { return "cuda"; }
+  std::string libraries() const override { return products_->description(); }
   std::string description() const override {
     return fmt::format("{}, {}", runtime_->description(), products_->description());
   }

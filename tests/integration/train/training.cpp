@@ -63,7 +63,20 @@ Result train(const Run& run, const DatasetPair& data) {
   std::vector<std::exception_ptr> errors(communicators.size());
   const auto one = [&](std::size_t rank) {
     try {
-      Trainer trainer(setup_of(run, network, data, *communicators[rank]));
+      Program* program = nullptr;
+      Trainer::Setup setup = setup_of(run, network, data, *communicators[rank]);
+      TrainConfig config;
+      if (run.config_of_rank) {
+        config = run.config_of_rank(static_cast<int>(rank));
+        setup.config = &config;
+      }
+      if (run.meddle) {
+        setup.report = [&](const Progress& progress) {
+          run.meddle(static_cast<int>(rank), *program, progress);
+        };
+      }
+      Trainer trainer(std::move(setup));
+      program = &trainer.program();
       TrainingOutcome outcome = trainer.run();
       if (rank == 0) result.outcome = std::move(outcome);
       for (std::size_t p = 0; p < trainer.plan().parameters.size(); ++p) {

@@ -1,0 +1,95 @@
+#include "engine/train/replica_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/comm/agreement.h"
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/hash.h"
+#include "engine/train/weights.h"
+
+namespace paceline {
+
+ReplicaCheck::ReplicaCheck(Communicator& communicator, const Program& program, const Plan& plan,
+                           std::size_t every)
+    : communicator_(communicator), program_(program), plan_(plan), every_(every) {}
+
+void ReplicaCheck::check(std::size_t step) {
+  if (communicator_.size() == 1) return;
+  const double start = now_seconds();
+  const std::vector<std::uint64_t> hashes = gather(hash());
+  const bool equal = std::all_of(hashes.begin(), hashes.end(),
+                                 [&](std::uint64_t other) { return other == hashes[0]; });
+  if (!equal) refuse(step, hashes);
+  equal_at_ = step;
+  seconds_ += now_seconds() - start;
+}
+
+std::uint64_t ReplicaCheck::hash() const {
+  const std::span<const std::byte> arena = program_.host_parameters();
+  if (arena.empty()) return parameter_checksum(program_, plan_);
+  return Hash().add(arena.data(), arena.size()).value();
+}
+
+std::vector<std::uint64_t> ReplicaCheck::gather(std::uint64_t mine) {
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator_.size()));
+  communicator_.all_gather(&mine, sizeof mine, all.data());
+  return all;
+}
+
+void ReplicaCheck::refuse(std::size_t step, const std::vector<std::uint64_t>& hashes) {
+  const std::string when =
+      equal_at_ ? fmt::format("after step {} (they were equal after step {})", step, *equal_at_)
+                : fmt::format("after step {}", step);
+  throw Error(ErrorKind::mismatch,
+              fmt::format("replicas have different parameters {}: {}", when, who_differs(hashes)),
+              "first in " + first_difference(),
+              equal_at_ && step > *equal_at_ + 1
+                  ? "find the step with a smaller --check-every; the sums or a machine are wrong"
+                  : "the sums of the backend or a machine are wrong: run paceline bench allreduce, "
+                    "and try other nodes");
+}
+
+// In the arena's order. Collective.
+std::string ReplicaCheck::first_difference() {
+  const std::size_t count = plan_.parameters.size();
+  std::vector<std::uint64_t> mine;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::vector<double> values = program_.read_parameter(static_cast<int>(i));
+    mine.push_back(Hash().add(values.data(), values.size() * sizeof(double)).value());
+  }
+  std::vector<std::uint64_t> all(count * static_cast<std::size_t>(communicator_.size()));
+  communicator_.all_gather(mine.data(), count * sizeof(std::uint64_t), all.data());
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t at = i; at < all.size(); at += count) {
+      if (all[at] != all[i]) return plan_.parameters[i].name;
+    }
+  }
+  return "what lies between parameters";
+}
+
+std::string who_differs(const std::vector<std::uint64_t>& hashes) {
+  const auto count_of = [&](std::uint64_t hash) {
+    return std::count(hashes.begin(), hashes.end(), hash);
+  };
+  const std::uint64_t most = *std::max_element(
+      hashes.begin(), hashes.end(),
+      [&](std::uint64_t a, std::uint64_t b) { return count_of(a) < count_of(b); });
+  std::vector<int> with, against;
+  for (std::size_t r = 0; r < hashes.size(); ++r) {
+    (hashes[r] == most ? with : against).push_back(static_cast<int>(r));
+  }
+  if (2 * with.size() > hashes.size()) {
+    return fmt::format("{} differ{} from {}", ranks_text(against), against.size() == 1 ? "s" : "",
+                       ranks_text(with));
+  }
+  if (hashes.size() == 2) return "ranks 0 and 1 differ";
+  std::vector<int> all(hashes.size());
+  std::iota(all.begin(), all.end(), 0);
+  return ranks_text(all) + " differ, none of them with a majority";
+}
+
+}  // namespace paceline

@@ -1,0 +1,92 @@
+// Ranks that somebody started with different parameters, data or sizes: all stop before the first
+// step with 73, and say what differs.
+#include "results/names.h"
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+namespace fs = std::filesystem;
+
+const fs::path kMnist = PACELINE_SOURCE_DIR "/data/mnist";
+
+class Consistency : public testing::Cli {
+ protected:
+  // Two ranks by hand, as torchrun's variables place them; each with arguments of its own.
+  Ran gloo(const std::string& of_0, const std::string& of_1) const {
+    const std::string run =
+        " paceline train mnist-mlp --gpus 2 --cpus-per-task 1 --oversubscribe --steps 5 --quiet "
+        "--backend gloo ";
+    return shell(
+        "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 PACELINE_PORTS=21100-21999 "
+        "PACELINE_TOKEN=consistency-$$\n"
+        "RANK=1 LOCAL_RANK=1" +
+        run + of_1 + " 2> of_1 &\nRANK=0 LOCAL_RANK=0" + run + of_0 +
+        "; code=$?; wait $!; echo $? > code_1; cat of_1 >&2; exit $code");
+  }
+
+  // Both with 73 and the same line.
+  void expect_mismatch(const Ran& ran, const std::vector<std::string>& parts) const {
+    EXPECT_EQ(ran.code, 73) << ran.err;
+    EXPECT_EQ(text_of(folder() / "code_1"), "73\n");
+    for (const std::string& part : parts) {
+      const auto first = ran.err.find(part);
+      ASSERT_NE(first, std::string::npos) << part << " is not in: " << ran.err;
+      EXPECT_NE(ran.err.find(part, first + 1), std::string::npos)
+          << "of one rank only: " << ran.err;
+    }
+  }
+
+  void SetUp() override {
+    if (!find_name("backend", "gloo").built) GTEST_SKIP() << "gloo is not built here";
+  }
+};
+
+TEST_F(Consistency, ParametersAreNamedWithTheirValues) {
+  const Ran ran = gloo("", "--learning-rate 0.01 --check-every 2 --log-every 1");
+  expect_mismatch(
+      ran, {"learning_rate: rank 0 0.001, rank 1 0.01", "check_every: rank 0 not there, rank 1 2"});
+  EXPECT_FALSE(contains(ran.err, "log_every")) << ran.err;  // may differ
+}
+
+TEST_F(Consistency, ProgressMayDiffer) {
+  const Ran ran = gloo("--log-every 2", "--log-every 3");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+}
+
+TEST_F(Consistency, DataOfOtherContentIsRefused) {
+  fs::create_directory(folder() / "other");
+  for (const auto& entry : fs::directory_iterator(kMnist)) {
+    fs::create_symlink(entry.path(), folder() / "other" / entry.path().filename());
+  }
+  ASSERT_EQ(shell("cd other && gunzip -c t10k-labels-idx1-ubyte.gz > t10k-labels-idx1-ubyte && "
+                  "rm t10k-labels-idx1-ubyte.gz && "
+                  "printf '\\003' | dd of=t10k-labels-idx1-ubyte bs=1 seek=8 conv=notrunc")
+                .code,
+            0);
+  expect_mismatch(gloo("--data '" + kMnist.string() + "'", "--data other"), {"data hash: rank 0 "});
+}
+
+TEST_F(Consistency, RanksUnderMpirunByHand) {
+  if (!find_name("backend", "mpi").built) GTEST_SKIP() << "mpi is not built here";
+  const std::string run = " '" PACELINE_BINARY
+                          "' train mnist-mlp --gpus 2 --cpus-per-task 1 --oversubscribe --steps 5 "
+                          "--quiet --backend mpi ";
+  const Ran ran = shell(
+      "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+      "OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none\n"
+      "timeout 60 mpirun -np 1" +
+      run + "--seed 1 : -np 1" + run + "--seed 2");
+  EXPECT_EQ(ran.code, 73) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "ranks do not run the same: seed: rank 0 1, rank 1 2;")) << ran.err;
+}
+
+TEST_F(Consistency, ACheckOfReplicasThatMayDriftIsRefused) {
+  expect_refused("train mnist-mlp --gpus 2 --backend null --check-every 1", 64,
+                 {"backend null lets them drift apart", "leave check_every out"});
+}
+
+}  // namespace
+}  // namespace paceline

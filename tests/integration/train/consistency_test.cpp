@@ -1,0 +1,96 @@
+// --check-every, and the comparison of plans: on replicas that are made to differ.
+#include <gtest/gtest.h>
+
+#include "engine/core/error.h"
+#include "tests/integration/train/training.h"
+
+namespace paceline {
+namespace {
+
+using TrainingRun = training::Run;
+
+const DatasetPair& data() {
+  static const DatasetPair pair = training::mnist(2000, 100);
+  return pair;
+}
+
+TrainingRun run_of(int replicas, std::size_t check_every) {
+  TrainingRun run;
+  run.config.replicas = replicas;
+  run.config.batch_per_replica = 16;
+  run.config.step_limit = 20;
+  run.config.evaluate = Evaluate::none;
+  run.config.log_every = 1;
+  run.config.check_every = check_every;
+  return run;
+}
+
+// One value a little, after `step` steps.
+auto change_at(std::size_t step, int of_rank) {
+  return [step, of_rank](int rank, Program& program, const Progress& progress) {
+    if (rank != of_rank || progress.step != step) return;
+    std::vector<double> values = program.read_parameter(1);
+    values.back() += 1e-4;
+    program.write_parameter(1, values);
+  };
+}
+
+std::string refusal_of(const TrainingRun& run) {
+  try {
+    training::train(run, data());
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "replicas that differ passed";
+  return "";
+}
+
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+}
+
+TEST(CheckEvery, NamesStepRankAndParameter) {
+  TrainingRun run = run_of(3, 5);
+  run.meddle = change_at(7, 1);
+  const std::string line = refusal_of(run);
+  expect_part(line, "different parameters after step 10 (they were equal after step 5)");
+  expect_part(line, "rank 1 differs from ranks 0, 2");
+  expect_part(line, "first in ");
+}
+
+TEST(CheckEvery, EveryStepNamesTheVeryStep) {
+  TrainingRun run = run_of(2, 1);
+  run.meddle = change_at(7, 1);
+  const std::string line = refusal_of(run);
+  expect_part(line, "after step 7 (they were equal after step 6)");
+  expect_part(line, "ranks 0 and 1 differ");
+}
+
+TEST(CheckEvery, WithoutItTheEndStillTells) {
+  TrainingRun run = run_of(3, 0);
+  run.meddle = change_at(20, 2);
+  expect_part(refusal_of(run), "after step 20: rank 2 differs from ranks 0-1");
+}
+
+TEST(CheckEvery, ChangesNoBitAndIsTimedApart) {
+  const auto without = training::train(run_of(2, 0), data());
+  const auto with = training::train(run_of(2, 1), data());
+  EXPECT_EQ(with.parameters, without.parameters);
+  EXPECT_GT(with.outcome.consistency_seconds, 0);
+  EXPECT_GT(with.outcome.fit_seconds, 0);
+}
+
+TEST(Plans, ThatDifferAreRefusedBeforeTheFirstStep) {
+  TrainingRun run = run_of(2, 0);
+  run.config_of_rank = [&run](int rank) {
+    TrainConfig config = run.config;
+    if (rank == 1) config.batch_per_replica = 8;
+    return config;
+  };
+  const std::string line = refusal_of(run);
+  expect_part(line, "samples of a step: rank 0 16, rank 1 8");
+}
+
+}  // namespace
+}  // namespace paceline
