@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -122,13 +123,14 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error to report, not a death
   try {
     return run(argc, argv);
   } catch (const paceline::Error& error) {
     std::fprintf(stderr, "paceline: %s\n", error.what());
     return paceline::exit_code(error.kind());
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "paceline: out of memory; use a smaller batch or more memory\n");
+    std::fprintf(stderr, "paceline: %s\n", paceline::kOutOfMemory);
     return paceline::exit_code(paceline::ErrorKind::internal);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "paceline: internal error: %s; please report it with the command\n",

@@ -393,6 +393,10 @@ void check_new_record(const std::filesystem::path& file) {
     throw Error(ErrorKind::input, "there is a record already", file.string(),
                 "records are never overwritten: give another name");
   }
+  if (const auto samples = samples_file(file); std::filesystem::exists(samples)) {
+    throw Error(ErrorKind::input, "there are step samples without their record", samples.string(),
+                "a run was killed here: remove them, or give another name");
+  }
   const auto folder = file.parent_path();
   if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
     throw Error(ErrorKind::input, "the record's folder cannot be written", file.string(),

@@ -227,11 +227,14 @@ fs::path Store::write(const std::string& point_folder, int repeat, Json json,
   }
 }
 
+fs::path samples_file(fs::path record) {
+  return record.replace_extension(".steps.gz");
+}
+
 void write_record_file(const fs::path& file, Json json, std::string_view compressed_samples) {
   if (!json.contains("repeat")) json["repeat"] = 1;
   if (!json.contains("attempt")) json["attempt"] = 1;
-  fs::path samples = file;
-  samples.replace_extension(".steps.gz");
+  const fs::path samples = samples_file(file);
   if (file.has_parent_path()) make_folder(file.parent_path());
   if (taken(file) || !write_pair(file, samples, json, compressed_samples)) {
     throw Error(ErrorKind::input, "exists already, and a record is never overwritten",

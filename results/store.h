@@ -43,6 +43,9 @@ class Store {
   std::filesystem::path folder_;
 };
 
+// The sidecar of a record of that name: "run.steps.gz" of "run.json".
+std::filesystem::path samples_file(std::filesystem::path record);
+
 // For `paceline train --record FILE`: the same, at a name of the user's choice. Throws input if
 // FILE exists already.
 void write_record_file(const std::filesystem::path& file, Json json,

@@ -19,6 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr char kDescriptors[] = "/proc/self/fd";  // by which a nameless file gets a name
+
 [[noreturn]] void fail(const fs::path& file, int code) {
   const char* fix = code == ENOSPC || code == EDQUOT ? "free some space or choose another folder"
                                                      : "check the path and its permissions";
@@ -35,19 +37,21 @@ void write_all(int descriptor, std::string_view content, const fs::path& file) {
   }
 }
 
-// `descriptor` becomes -1 once it is closed.
-void sync_and_close(int& descriptor, const fs::path& file) {
+void sync(int descriptor, const fs::path& file) {
   if (fsync(descriptor) != 0) fail(file, errno);
-  if (close(std::exchange(descriptor, -1)) != 0) fail(file, errno);
 }
 
-// Removes the temporary name unless it was given away.
+// A file that is there only as long as this object, or until it gets its final name. Where the file
+// system can, it has no name at all: what is killed leaves nothing behind.
 class Temporary {
  public:
-  explicit Temporary(const fs::path& final_name) {
-    static std::atomic<unsigned> counter{0};
-    path_ = final_name;
-    path_ += fmt::format(".{}.{}.tmp", getpid(), counter++);
+  explicit Temporary(const fs::path& final_name) : final_name_(final_name) {
+    const fs::path folder = final_name.has_parent_path() ? final_name.parent_path() : ".";
+    if (access(kDescriptors, X_OK) == 0) {
+      descriptor_ = open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0644);
+    }
+    if (descriptor_ >= 0) return;
+    path_ = temporary_name();
     descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (descriptor_ < 0) fail(final_name, errno);
   }
@@ -59,15 +63,41 @@ class Temporary {
   Temporary& operator=(const Temporary&) = delete;
 
   void write(std::string_view content) {
-    write_all(descriptor_, content, path_);
-    sync_and_close(descriptor_, path_);
+    write_all(descriptor_, content, final_name_);
+    sync(descriptor_, final_name_);
   }
 
-  const fs::path& path() const { return path_; }
-  void given_away() { path_.clear(); }
+  // False: the name is taken.
+  bool create() {
+    if (link_to(final_name_)) return true;
+    if (errno == EEXIST) return false;
+    fail(final_name_, errno);
+  }
+
+  void replace() {
+    if (path_.empty()) {
+      const fs::path name = temporary_name();
+      if (!link_to(name)) fail(final_name_, errno);
+      path_ = name;
+    }
+    if (rename(path_.c_str(), final_name_.c_str()) != 0) fail(final_name_, errno);
+    path_.clear();
+  }
 
  private:
-  fs::path path_;
+  fs::path temporary_name() const {
+    static std::atomic<unsigned> counter{0};
+    fs::path name = final_name_;
+    return name += fmt::format(".{}.{}.tmp", getpid(), counter++);
+  }
+
+  bool link_to(const fs::path& name) const {
+    if (!path_.empty()) return link(path_.c_str(), name.c_str()) == 0;
+    const std::string self = fmt::format("{}/{}", kDescriptors, descriptor_);
+    return linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  }
+
+  fs::path final_name_, path_;  // path_: where it has a temporary name
   int descriptor_ = -1;
 };
 
@@ -84,18 +114,14 @@ void sync_folder(const fs::path& folder) {
 void replace_file(const fs::path& file, std::string_view content) {
   Temporary temporary(file);
   temporary.write(content);
-  if (rename(temporary.path().c_str(), file.c_str()) != 0) fail(file, errno);
-  temporary.given_away();
+  temporary.replace();
   sync_folder(file.parent_path());
 }
 
 bool create_file(const fs::path& file, std::string_view content) {
   Temporary temporary(file);
   temporary.write(content);
-  if (link(temporary.path().c_str(), file.c_str()) != 0) {
-    if (errno == EEXIST) return false;
-    fail(file, errno);
-  }
+  if (!temporary.create()) return false;
   sync_folder(file.parent_path());
   return true;
 }
@@ -118,7 +144,8 @@ void NewFile::write(const void* data, std::size_t bytes) {
 }
 
 void NewFile::finish() {
-  sync_and_close(descriptor_, file_);
+  sync(descriptor_, file_);
+  if (close(std::exchange(descriptor_, -1)) != 0) fail(file_, errno);
 }
 
 void replace_folder(const fs::path& from, const fs::path& to) {

@@ -9,7 +9,8 @@
 
 namespace paceline {
 
-// Writes to a temporary name beside `file`, syncs, and renames over `file`.
+// Writes a file without a name (of a temporary one beside `file`, where the file system knows no
+// other), syncs, and renames over `file`. Killed on the way it leaves `file` as it was.
 void replace_file(const std::filesystem::path& file, std::string_view content);
 
 // As above, but gives the name by a link that fails if it exists. False: somebody was first, and

@@ -53,6 +53,7 @@ class LabelsCsv {
     if (rows_.empty()) throw bad("lists no images", "add lines");
   }
 
+  // Names are sorted.
   std::vector<std::string> classes() const {
     if (!numbers_) return {names_.begin(), names_.end()};
     std::vector<std::string> classes;
@@ -66,9 +67,9 @@ class LabelsCsv {
   std::vector<LabelledFile> files(const std::vector<std::string>& classes) const {
     std::vector<LabelledFile> files;
     for (const auto& [file, label] : rows_) {
-      const auto number = numbers_
-                              ? *to_integer(label)
-                              : std::find(classes.begin(), classes.end(), label) - classes.begin();
+      const auto number =
+          numbers_ ? *to_integer(label)
+                   : std::lower_bound(classes.begin(), classes.end(), label) - classes.begin();
       files.push_back({file, static_cast<std::int32_t>(number)});
     }
     return files;
@@ -108,6 +109,8 @@ class LabelsCsv {
       if (class_ < fields.size()) class_of_[*number] = fields[class_];
     }
     names_.insert(label);
+    if (names_.size() > static_cast<std::size_t>(kMostClasses))
+      throw bad("has too many classes", "check column label");
     rows_.emplace_back(folder_ / path, label);
   }
 

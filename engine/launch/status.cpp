@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
@@ -110,6 +111,8 @@ int run_rank(const Environment& environment, const Place& place, const std::func
     end(folder, status, RankState::done, code, "");
   } catch (const Error& error) {
     end(folder, status, RankState::failed, exit_code(error.kind()), error.what());
+  } catch (const std::bad_alloc&) {
+    end(folder, status, RankState::failed, exit_code(ErrorKind::internal), kOutOfMemory);
   } catch (const std::exception& error) {
     end(folder, status, RankState::failed, exit_code(ErrorKind::internal),
         fmt::format("internal error: {}; please report it with the command", error.what()));

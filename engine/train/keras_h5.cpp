@@ -2,7 +2,7 @@
 
 #include <hdf5.h>
 
-#include <limits>
+#include <cstdint>
 #include <string>
 
 #include "engine/core/error.h"
@@ -14,7 +14,20 @@ namespace {
 constexpr int kMostDepth = 16;
 constexpr std::size_t kMostObjects = 100'000;
 constexpr hsize_t kMostElements = hsize_t{1} << 30;  // of all tensors; the file may declare any
+constexpr std::uintmax_t kMostFileBytes = std::uintmax_t{4} << 30;
+constexpr std::size_t kLargestNumber = 16;  // bytes of one value
 constexpr int kMostDimensions = 8;
+
+std::string checked(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(file, error);
+  if (error || bytes > kMostFileBytes) {
+    throw Error(ErrorKind::input,
+                error ? "cannot be read: " + error.message() : "is too large for a weights file",
+                file.string(), "get the file again");
+  }
+  return file.string();
+}
 
 // HDF5 prints a stack of errors to the terminal unless told not to.
 class Quiet {
@@ -51,7 +64,7 @@ class Handle {
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& file)
-      : name_(file.string()), file_(H5Fopen(name_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose) {
+      : name_(checked(file)), file_(H5Fopen(name_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose) {
     if (!file_.valid()) throw bad("is damaged or cut short: HDF5 cannot open it");
   }
 
@@ -102,11 +115,31 @@ class Reader {
     if (type == H5I_DATASET) take(object.id(), path + name);
   }
 
+  // A file may declare any size, other files to read from, and code to load for its filters; HDF5
+  // 1.10 itself reads past the end of chunks that unpack to less than they should. Keras writes
+  // values as they are, in one piece.
+  void check_storage(hid_t dataset, const std::string& path, hsize_t bytes) const {
+    const Handle layout(H5Dget_create_plist(dataset), H5Pclose);
+    if (!layout.valid()) throw bad("is damaged at /" + path);
+    const H5D_layout_t kind = H5Pget_layout(layout.id());
+    if (kind != H5D_CONTIGUOUS && kind != H5D_COMPACT) {
+      throw Error(ErrorKind::input, "keeps values in chunks, which is not read here, at /" + path,
+                  name_, "save the weights with Keras, or as safetensors");
+    }
+    if (H5Pget_external_count(layout.id()) != 0) {
+      throw bad("keeps values in another file at /" + path);
+    }
+    if (bytes > H5Dget_storage_size(dataset)) {
+      throw bad("declares more values than it holds at /" + path);
+    }
+  }
+
   void take(hid_t dataset, const std::string& path) {
     const Handle type(H5Dget_type(dataset), H5Tclose);
     const Handle space(H5Dget_space(dataset), H5Sclose);
     if (!type.valid() || !space.valid()) throw bad("is damaged at /" + path);
     if (H5Tget_class(type.id()) != H5T_FLOAT) return;
+    if (H5Tget_size(type.id()) > kLargestNumber) throw bad("has no usable numbers at /" + path);
     const int rank = H5Sget_simple_extent_ndims(space.id());
     hsize_t extents[kMostDimensions] = {};
     if (rank < 0 || rank > kMostDimensions ||
@@ -122,6 +155,7 @@ class Reader {
       elements *= extents[d];
       tensor.shape.push_back(static_cast<int>(extents[d]));
     }
+    check_storage(dataset, path, elements * H5Tget_size(type.id()));
     elements_ += elements;
     if (elements_ > kMostElements) throw bad("has more values than a weights file");
     tensor.values.resize(elements);

@@ -176,6 +176,8 @@ TEST_F(CliTrain, RecordsThatCannotBeWritten) {
   EXPECT_EQ(text_of(folder() / "there.json"), "mine");
   expect_refused(kRun + "--record no/such/run.json", 65, {"no/such/run.json"});
   EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1) << "something was left behind";
+  std::ofstream(folder() / "run.steps.gz") << "of a run that was killed";
+  expect_refused(kRun + "--record run.json", 65, {"run.steps.gz", "without their record"});
 }
 
 TEST_F(CliTrain, JsonIsARecordAndNothingElse) {

@@ -23,6 +23,13 @@ Place place_of_rank(int rank) {
   return place;
 }
 
+TEST(RunRank, OutOfMemoryIsCalledSo) {
+  const RunFolder folder;
+  const Environment environment = {{kRunFolderVariable, folder.path().string()}};
+  EXPECT_EQ(run_rank(environment, place_of_rank(0), []() -> int { throw std::bad_alloc(); }), 70);
+  EXPECT_EQ(only_status(folder).message, kOutOfMemory);
+}
+
 TEST(RunRank, WritesDownHowItEnds) {
   const RunFolder folder;
   const Environment environment = {{kRunFolderVariable, folder.path().string()}};

@@ -45,6 +45,20 @@ class KerasH5 : public ::testing::Test {
     H5Pclose(links);
   }
 
+  // Of one dimension, without values.
+  template <typename Properties>
+  void declare(const char* name, hsize_t extent, Properties set_properties) const {
+    const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+    set_properties(properties);
+    const hid_t space = H5Screate_simple(1, &extent, nullptr);
+    const hid_t set =
+        H5Dcreate2(file_, name, H5T_IEEE_F32LE, space, H5P_DEFAULT, properties, H5P_DEFAULT);
+    ASSERT_GE(set, 0);
+    H5Dclose(set);
+    H5Sclose(space);
+    H5Pclose(properties);
+  }
+
   void expect_bad(const std::string& part) {
     close();
     expect_error(ErrorKind::input, {part, "w.h5"}, [&] { read_weights(path_); });
@@ -86,6 +100,25 @@ TEST_F(KerasH5, AbsurdSizesAreRefusedBeforeTheyAreAllocated) {
   H5Sclose(space);
   H5Pclose(properties);
   expect_bad("too large at /a");
+}
+
+TEST_F(KerasH5, SizesThatTheFileDoesNotHoldAreRefused) {
+  declare("a", 1 << 28, [](hid_t) {});
+  expect_bad("declares more values than it holds at /a");
+}
+
+TEST_F(KerasH5, ValuesInOtherFilesAreNotRead) {
+  declare("a", 4, [](hid_t p) { H5Pset_external(p, "/etc/passwd", 0, 16); });
+  expect_bad("keeps values in another file at /a");
+}
+
+TEST_F(KerasH5, ChunksAreRefused) {
+  declare("a", 4, [](hid_t p) {
+    const hsize_t chunk[] = {4};
+    H5Pset_chunk(p, 1, chunk);
+    H5Pset_deflate(p, 6);
+  });
+  expect_bad("keeps values in chunks, which is not read here, at /a");
 }
 
 TEST_F(KerasH5, LoopsAndLinksToOtherFiles) {
