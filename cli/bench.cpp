@@ -10,6 +10,7 @@
 
 #include "analysis/collective.h"
 #include "cli/bench_record.h"
+#include "cli/deadlines.h"
 #include "cli/roll_call.h"
 #include "cli/run.h"
 #include "cli/start.h"
@@ -50,6 +51,7 @@ struct BenchArguments {
   double bucket_mb = 8, last_bucket_mb = 1;
   std::int64_t step_factor = 4, iterations = 0, warmup = 3, rounds = 5;
   bool json = false, no_rivals = false, oversubscribe = false, quiet = false;
+  DeadlineTexts deadlines;
 };
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 50;  // more than a node has, far from overflow
@@ -171,10 +173,10 @@ void check_counts(const BenchArguments& arguments) {
 
 class Bench {
  public:
-  Bench(const BenchArguments& arguments, const Point& parameters,
+  Bench(const BenchArguments& arguments, const Point& parameters, const Gathering& gathering,
         const std::vector<BenchSize>& sizes, const std::vector<std::string>& command)
       : arguments_(arguments),
-        gathering_(gathering_of(parameters)),
+        gathering_(gathering),
         place_(find_place(environment_of_process())),
         sizes_(sizes) {
     facts_.parameters = parameters;
@@ -276,7 +278,7 @@ class Bench {
   }
 
   const BenchArguments& arguments_;
-  Gathering gathering_;
+  const Gathering& gathering_;
   Place place_;
   const std::vector<BenchSize>& sizes_;
   BenchFacts facts_;
@@ -289,14 +291,19 @@ int bench(const BenchArguments& arguments, const std::vector<std::string>& comma
   check_sums(*parameters.text("backend"));
   const DType type = dtype_of(arguments.dtype);
   const std::vector<BenchSize> sizes = sizes_of(arguments, type);
-  const Gathering gathering = gathering_of(parameters);
+  Gathering gathering = gathering_of(parameters);
+  gathering.deadlines = deadlines_of(arguments.deadlines, environment_of_process());
   check_memory(sizes, type, gathering.layout);
   const Environment environment = environment_of_process();
   const Place place = find_place(environment);
   if (place.rank == 0 && !arguments.record.empty()) check_new_record(arguments.record);
-  if (must_spawn(gathering, place)) return spawn(gathering, command);
+  if (must_spawn(gathering, place)) {
+    const Verdict verdict = spawn(gathering, command);
+    if (!verdict.line.empty()) fmt::print(stderr, "paceline: {}\n", verdict.line);
+    return verdict.exit_code;
+  }
   return run_rank(environment, place,
-                  [&] { return Bench(arguments, parameters, sizes, command).go(); });
+                  [&] { return Bench(arguments, parameters, gathering, sizes, command).go(); });
 }
 
 }  // namespace
@@ -342,6 +349,7 @@ void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& co
   verb->add_flag("--json", a->json, "print the record to standard output");
   verb->add_option("--record", a->record, "write the record to this new file");
   verb->add_flag("--quiet", a->quiet, "no progress");
+  add_deadlines(*verb, a->deadlines, false);
   verb->footer(kFooter);
   verb->callback([a, command, &action] { action = [a, command] { return bench(*a, command); }; });
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/diagnosis.h"
+#include "cli/post_mortem.h"
 #include "cli/verb.h"
 #include "engine/core/json.h"
 
@@ -67,12 +68,25 @@ int doctor(bool json) {
 void add_doctor(CLI::App& app, Action& action) {
   CLI::App* verb =
       app.add_subcommand("doctor", "What is here, what is missing, and what to do about it");
-  auto json = std::make_shared<bool>(false);
-  verb->add_flag("--json", *json, "machine-readable");
+  struct Options {
+    bool json = false;
+    std::string folder;
+  };
+  auto options = std::make_shared<Options>();
+  verb->add_flag("--json", options->json, "machine-readable");
+  verb->add_option("--post-mortem", options->folder,
+                   "why a run ended, from its status folder (RUN/status)");
   verb->footer(
-      "Exits with 1 if something that was built cannot be used here.\n"
-      "Examples:\n  paceline doctor\n  srun --mpi=pmix -n 2 paceline doctor");
-  verb->callback([json, &action] { action = [json] { return doctor(*json); }; });
+      "Exits with 1 if something that was built cannot be used here, and after a post-mortem with "
+      "the\nrun's own exit code, or 2 while it still runs.\n"
+      "Examples:\n  paceline doctor\n  srun --mpi=pmix -n 2 paceline doctor\n"
+      "  paceline doctor --post-mortem 4711/status");
+  verb->callback([options, &action] {
+    action = [options] {
+      return options->folder.empty() ? doctor(options->json)
+                                     : print_post_mortem(options->folder, options->json);
+    };
+  });
 }
 
 }  // namespace paceline

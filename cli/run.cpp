@@ -58,6 +58,8 @@ class Run {
         config_(config_of(request.parameters, layout_)),
         place_(find_place(environment_of_process())) {
     facts_.started_at = utc_time_stamp();
+    gathering_.deadlines = request.deadlines;
+    gathering_.recorded = true;
   }
 
   int go() {
@@ -65,7 +67,7 @@ class Run {
     check_target();
     set_up_log();
     if (keeps_checkpoints(request_.parameters)) {
-      stop_ = std::make_unique<StopRequests>(status_folder());
+      stop_ = std::make_unique<StopRequests>(request_file(environment_of_process()));
     }
     const Quarters quarters = find_quarters(gathering_, place_);
     cpus_ = quarters.replicas;
@@ -103,13 +105,6 @@ class Run {
     if (outcome.stopped) return outcome.resumed_after + outcome.steps;
     if (place_.rank == 0) finish(outcome);
     return 0;
-  }
-
-  // Where the starter of this rank looks for what it has to say.
-  static std::filesystem::path status_folder() {
-    const Environment environment = environment_of_process();
-    const auto folder = environment.find(kRunFolderVariable);
-    return folder == environment.end() ? "" : folder->second;
   }
 
   // A sweep's run starts afresh, whatever an attempt before it left.
@@ -297,8 +292,9 @@ class Run {
     if (!request_.quiet) {
       session.report = [this](const Progress& progress) { print_progress(progress); };
     }
-    session.failed = [this](const Error& error) {
+    session.failed = [this, &world](const Error& error) {
       write_down_end(environment_of_process(), place_, error);
+      world.expect_end(error);
     };
     setup_seconds_ = now_seconds() - started_;
     return run_session(session, world.communicators());

@@ -46,6 +46,7 @@ struct RecordTarget {
 struct RunRequest {
   std::string workload;
   Point parameters;  // resolved
+  Deadlines deadlines;
   InputPlaces places;
   StatePlaces state;
   RecordTarget target;

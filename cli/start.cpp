@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -13,6 +14,8 @@
 #include "engine/comm/bootstrap/client.h"
 #include "engine/comm/bootstrap/control.h"
 #include "engine/comm/bootstrap/server.h"
+#include "engine/comm/recorded/recorded_communicator.h"
+#include "engine/comm/sentry.h"
 #include "engine/comm/stack.h"
 #include "engine/comm/table.h"
 #include "engine/core/error.h"
@@ -29,6 +32,8 @@ namespace paceline {
 namespace {
 
 constexpr char kLoopback[] = "127.0.0.1";
+// "off": collectives are not recorded, to see what that costs. Failures then say less.
+constexpr char kFlightVariable[] = "PACELINE_FLIGHT";
 
 // A thread started within takes no signal: the main thread passes them on.
 class SignalsBlocked {
@@ -59,6 +64,14 @@ CpuSet all_of(const Quarters& quarters) {
   return all;
 }
 
+bool flight_is_on(const Environment& environment) {
+  const auto entry = environment.find(kFlightVariable);
+  if (entry == environment.end() || entry->second.empty() || entry->second == "on") return true;
+  if (entry->second == "off") return false;
+  throw Error(ErrorKind::usage, fmt::format("\"{}\" is neither on nor off", entry->second),
+              kFlightVariable, "unset it, or set it to off");
+}
+
 // MPI ranks meet by MPI; the store then only carries word of a loss.
 bool needs_store(const Gathering& gathering) {
   return !find_name("backend", gathering.backend).mpirun;
@@ -70,7 +83,7 @@ bool must_spawn(const Gathering& gathering, const Place& place) {
   return gathering.layout.ntasks > 1 && !place.launched;
 }
 
-int spawn(const Gathering& gathering, const std::vector<std::string>& command) {
+Verdict spawn(const Gathering& gathering, const std::vector<std::string>& command) {
   const Layout& layout = gathering.layout;
   check_mask(usable_cpus(), layout.gpus / layout.nodes, layout.cpus_per_replica,
              gathering.oversubscribe);
@@ -89,10 +102,9 @@ int spawn(const Gathering& gathering, const std::vector<std::string>& command) {
   request.environment[kStoreVariable] = server->address();
   request.environment[kTokenVariable] = where.token;
   const bool mpirun = find_name("backend", gathering.backend).mpirun;
-  const Verdict verdict = mpirun ? spawn_ranks(request) : spawn_direct(request);
+  Verdict verdict = mpirun ? spawn_ranks(request) : spawn_direct(request);
   if (!verdict.noise.empty()) fmt::print(stderr, "{}\n", verdict.noise);
-  if (!verdict.line.empty()) fmt::print(stderr, "paceline: {}\n", verdict.line);
-  return verdict.exit_code;
+  return verdict;
 }
 
 void check_tasks(const Gathering& gathering, const Place& place) {
@@ -125,6 +137,8 @@ struct World::Parts {
   std::unique_ptr<StoreServer> server;  // where this rank hosts it
   std::unique_ptr<StoreClient> client;
   std::unique_ptr<Control> control;
+  std::shared_ptr<Recording> recording;  // null: nothing is recorded
+  std::unique_ptr<Sentry> sentry;
   std::unique_ptr<Backend> backend;
   std::vector<std::unique_ptr<Communicator>> communicators;
   std::mutex mutex;  // of what follows, and of `communicators` against the control's thread
@@ -136,13 +150,45 @@ struct World::Parts {
     const BootstrapAddress where = find_bootstrap(place, environment);
     if (where.rank0_hosts && place.rank == 0) server = serve(where, place.size);
     const SignalsBlocked blocked;
-    client = std::make_unique<StoreClient>(where, place.rank, deadlines.abort_seconds);
-    control = std::make_unique<Control>(where, place.rank, deadlines.abort_seconds,
+    const double seconds = deadlines.limit_seconds();
+    client = std::make_unique<StoreClient>(where, place.rank, seconds);
+    control = std::make_unique<Control>(where, place.rank, seconds,
                                         [this](int, const std::string& why) { lose(why); });
+    sentry->ask(control.get());
     log::debug("bootstrap store at {}", client->server());
   }
 
+  // A flight ring for each replica here.
+  void open_rings(const Place& place, int replicas_here) {
+    const Environment environment = environment_of_process();
+    const auto folder = status_folder(environment);
+    recording = std::make_shared<Recording>();
+    recording->sentry = sentry.get();
+    for (int i = 0; i < replicas_here; ++i) {
+      const FlightRing::Identity identity{place.rank * replicas_here + i,
+                                          place.size * replicas_here, place.rank, host_name(),
+                                          attempt_of(environment)};
+      recording->rings.push_back(std::make_shared<FlightRing>(identity, folder));
+      if (folder && !recording->rings.back()->why().empty()) {
+        log::warning("a post-mortem will not know where rank {} was: {}", identity.rank,
+                     recording->rings.back()->why());
+      }
+    }
+    sentry->watch(recording->rings);
+  }
+
+  std::vector<std::unique_ptr<Communicator>> recorded(
+      std::vector<std::unique_ptr<Communicator>> plain) const {
+    if (!recording) return plain;
+    std::vector<std::unique_ptr<Communicator>> around;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      around.push_back(std::make_unique<RecordedCommunicator>(std::move(plain[i]), recording, i));
+    }
+    return around;
+  }
+
   void lose(const std::string& why) {
+    sentry->expect_end(Error(ErrorKind::peer_lost, why));
     std::lock_guard lock(mutex);
     lost = why;
     client->interrupt(why);
@@ -156,9 +202,20 @@ World::World(const Gathering& gathering, const Place& place, const Quarters& qua
   Membership membership;
   membership.place = place;
   membership.replicas_here = gathering.layout.gpus / gathering.layout.ntasks;
+  membership.deadlines = gathering.deadlines;
   membership.last_words = [place](const Error& error) {
     leave_last_words(environment_of_process(), place, error);
   };
+  parts_->sentry = std::make_unique<Sentry>(
+      Sentry::Setup{membership.deadlines, place.rank * membership.replicas_here,
+                    membership.replicas_here, membership.last_words});
+  membership.sentry = parts_->sentry.get();
+  if (gathering.recorded && flight_is_on(environment_of_process())) {
+    parts_->open_rings(place, membership.replicas_here);
+    const auto& recording = parts_->recording;
+    membership.deadlines.settled = {recording, &recording->settled};
+    parts_->sentry->settle_by(membership.deadlines.settled);
+  }
   parts_->gpus = ChosenGpus(gathering.device, gathering.backend, place, membership.replicas_here);
   membership.gpus = parts_->gpus.replicas();
   parts_->backend = make_backend(gathering.backend, backend_table(), wrapper_table(),
@@ -172,8 +229,14 @@ World::World(const Gathering& gathering, const Place& place, const Quarters& qua
     parts_->join_store(place, membership.deadlines);
     membership.store = parts_->client.get();
     membership.control = parts_->control.get();
+    if (parts_->recording) {
+      parts_->recording->control = parts_->control.get();
+      membership.progress_is_noted = true;
+      // The sentry warns: it hears from the store who is late.
+      membership.deadlines.warn_seconds = std::numeric_limits<double>::infinity();
+    }
   }
-  auto communicators = parts_->backend->connect(membership);
+  auto communicators = parts_->recorded(parts_->backend->connect(membership));
   std::lock_guard lock(parts_->mutex);
   parts_->communicators = std::move(communicators);
   if (parts_->lost) throw Error(ErrorKind::peer_lost, *parts_->lost);
@@ -181,8 +244,13 @@ World::World(const Gathering& gathering, const Place& place, const Quarters& qua
 
 World::~World() {
   if (std::uncaught_exceptions() > parts_->exceptions_at_start) abort("it ended with an error");
+  parts_->sentry->ask(nullptr);
   // The control's thread may be aborting them.
   parts_->control.reset();
+  const Sentry::Call leaving(parts_->sentry.get(), "leaving the other ranks",
+                             "see the other ranks' errors");
+  parts_->communicators.clear();
+  parts_->backend.reset();
 }
 
 std::vector<std::unique_ptr<Communicator>>& World::communicators() {
@@ -203,6 +271,10 @@ std::string World::description() const {
 
 void World::abort(const std::string& why) noexcept {
   if (parts_->control) parts_->control->abort(why);
+}
+
+void World::expect_end(const Error& why) noexcept {
+  parts_->sentry->expect_end(why);
 }
 
 namespace {

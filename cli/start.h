@@ -9,6 +9,7 @@
 #include "cli/gpus.h"
 #include "engine/comm/backend.h"
 #include "engine/launch/topology.h"
+#include "engine/launch/verdict.h"
 #include "results/layout.h"
 
 namespace paceline {
@@ -20,14 +21,16 @@ struct Gathering {
   Layout layout;
   bool oversubscribe = false;
   bool stops_between_steps = false;  // see SpawnRequest
+  Deadlines deadlines = {};
+  bool recorded = false;  // steps and collectives are kept in flight rings
 };
 
 // The ranks of a backend between processes are ours to start, unless a launcher did.
 bool must_spawn(const Gathering& gathering, const Place& place);
 
 // Starts `command` (of this program) as every rank, through mpirun or directly as the backend
-// wants it, hosts their bootstrap store, and prints the verdict's line. Returns the exit code.
-int spawn(const Gathering& gathering, const std::vector<std::string>& command);
+// wants it, and hosts their bootstrap store. The launcher's noise is printed, the line is not yet.
+Verdict spawn(const Gathering& gathering, const std::vector<std::string>& command);
 
 // Throws usage unless `place` has the tasks that the layout has.
 void check_tasks(const Gathering& gathering, const Place& place);
@@ -58,6 +61,8 @@ class World {
 
   // Tells the other ranks why this one ends.
   void abort(const std::string& why) noexcept;
+  // This process will end for this reason, by force if it does not by itself.
+  void expect_end(const Error& why) noexcept;
 
  private:
   struct Parts;

@@ -7,6 +7,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/deadlines.h"
+#include "cli/failed_record.h"
 #include "cli/run.h"
 #include "cli/verb.h"
 #include "engine/core/clock.h"
@@ -32,6 +34,7 @@ On the cpu device a replica (--gpus counts them) is a group of cores.)";
 struct TrainOptions {
   std::string workload, data, stage, cache_folder, record, log_folder, store, context, run, resume;
   std::map<std::string, std::string> parameters;  // by name, as typed
+  DeadlineTexts deadlines;
   bool json = false, quiet = false, verbose = false, log_ranks = false;
 };
 
@@ -69,6 +72,14 @@ void read_context(const TrainOptions& options, RecordTarget& target) {
   }
 }
 
+// The last line is the last that is printed.
+int start(const RunRequest& request, const Gathering& gathering) {
+  const Verdict verdict = spawn(gathering, request.command);
+  leave_failed_record(request, verdict.exit_code, verdict.line);
+  if (!verdict.line.empty()) fmt::print(stderr, "paceline: {}\n", verdict.line);
+  return verdict.exit_code;
+}
+
 int train(const TrainOptions& options, const std::vector<std::string>& command) {
   log::Setup logging;
   logging.level = options.verbose ? log::Level::debug : log::Level::info;
@@ -85,13 +96,19 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   request.verbose = options.verbose;
   request.log_ranks = options.log_ranks;
   request.log_folder = options.log_folder;
+  request.deadlines = deadlines_of(options.deadlines, environment_of_process());
   request.command = command;
   read_context(options, request.target);
   const Environment environment = environment_of_process();
   const Place place = find_place(environment);
   const Gathering gathering = gathering_of(request.parameters);
-  if (must_spawn(gathering, place)) return spawn(gathering, request.command);
-  return run_rank(environment, place, [&] { return run_training(request); });
+  if (must_spawn(gathering, place)) return start(request, gathering);
+  try {
+    return run_rank(environment, place, [&] { return run_training(request); });
+  } catch (const Error& error) {  // of ranks that a starter of ours did not start
+    if (place.rank == 0) leave_failed_record(request, exit_code(error.kind()), error.what());
+    throw;
+  }
 }
 
 }  // namespace
@@ -118,6 +135,7 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
   verb->add_option("--log-dir", options->log_folder, "a log file of each rank in this folder");
   verb->add_option("--store", options->store)->group("");
   verb->add_option("--context", options->context)->group("");
+  add_deadlines(*verb, options->deadlines, true);
   for (const Parameter& parameter : parameters()) {
     std::string help(parameter.help);
     if (!parameter.values.empty()) help += " [" + std::string(parameter.values) + "]";

@@ -2,7 +2,11 @@
 // calls in the same order. Every wait has a deadline and, past it, throws stall.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -13,9 +17,17 @@
 
 namespace paceline {
 
+// How long a rank waits for others before it says so, and before it ends. Until the first step has
+// ended start_seconds holds: algorithms are chosen, and ranks load their data at unlike speeds.
 struct Deadlines {
   double warn_seconds = 30;
   double abort_seconds = 120;
+  double start_seconds = 600;
+  std::shared_ptr<const std::atomic<bool>> settled = {};  // the first step has ended; null: it has
+
+  double limit_seconds() const {
+    return settled && !*settled ? std::max(abort_seconds, start_seconds) : abort_seconds;
+  }
 };
 
 class Communicator {
@@ -51,6 +63,9 @@ class Communicator {
   // StreamWait.
   virtual void begin_wait(std::string_view label) noexcept { static_cast<void>(label); }
   virtual void end_wait() noexcept {}
+
+  // The step that begins, from 1: for whoever keeps a record of what went on.
+  virtual void note_step(std::uint64_t step) noexcept { static_cast<void>(step); }
 
   // Ends every rank's waits, now or soon. From any thread, any time.
   virtual void abort(std::string_view why) noexcept = 0;

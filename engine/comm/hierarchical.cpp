@@ -113,6 +113,7 @@ Membership leader_of(Membership membership) {
   membership.replicas_here = 1;
   // The team of the task knows which replica did not come, the leaders only which task.
   membership.deadlines.abort_seconds += kLeaderSeconds;
+  membership.deadlines.start_seconds += kLeaderSeconds;
   return membership;
 }
 

@@ -43,7 +43,7 @@ struct Meeting {
   StoreClient& store;
   int rank, ranks_a_task;
   Deadlines deadlines;
-  Deadline end{deadlines.abort_seconds};
+  Deadline end{deadlines.limit_seconds()};
 
   Descriptor reach(int peer) const {
     const std::string where = store.get(key_of(peer), end.milliseconds_left() / 1000.0,
@@ -94,8 +94,8 @@ Descriptor accept_from(const Descriptor& listener) {
   for (const int peer : meeting.peers) names.push_back(std::to_string(peer * meeting.ranks_a_task));
   throw Error(
       ErrorKind::stall,
-      fmt::format("no connection from rank{} {} within {:.0f} s", names.size() == 1 ? "" : "s",
-                  join(names, ", "), meeting.deadlines.abort_seconds),
+      fmt::format("no connection from rank{} {} within {:g} s", names.size() == 1 ? "" : "s",
+                  join(names, ", "), meeting.deadlines.limit_seconds()),
       "control connections", "see those ranks' errors, and whether a firewall is between the nodes")
       .on_rank(meeting.rank * meeting.ranks_a_task);
 }

@@ -68,7 +68,7 @@ void SocketWire::wait_sent(std::size_t sends) {
 
 void SocketWire::pump_until_done(const Piece& awaited) {
   const bool came = awaited.left > 0 && links_.at(awaited.peer).came;
-  const Deadline end(deadlines_.abort_seconds + (came ? kSecondsToBlame : 0));
+  const Deadline end(deadlines_.limit_seconds() + (came ? kSecondsToBlame : 0));
   std::vector<pollfd> polled;
   while (awaited.left > 0) {
     polled.assign(1, {wake_up_.descriptor().number(), POLLIN, 0});
@@ -134,8 +134,8 @@ void SocketWire::throw_lost(int peer) const {
 void SocketWire::throw_late(int peer, bool came) const {
   throw Error(
       ErrorKind::stall,
-      fmt::format("rank {} {} within {:.0f} s", peer * ranks_a_task_,
-                  came ? "came but did not go on" : "did not come", deadlines_.abort_seconds),
+      fmt::format("rank {} {} within {:g} s", peer * ranks_a_task_,
+                  came ? "came but did not go on" : "did not come", deadlines_.limit_seconds()),
       std::string(label_), came ? "see which rank it waited for" : "see what it was doing")
       .on_rank(rank_ * ranks_a_task_);
 }

@@ -15,6 +15,7 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -84,10 +85,10 @@ void Team::barrier(std::string_view label, double extra_seconds) {
       }
     } while (now_seconds() < end);
   }
-  sleep_until_arrived(epoch, label, deadlines_.abort_seconds + extra_seconds);
+  sleep_until_arrived(epoch, label, extra_seconds);
 }
 
-void Team::sleep_until_arrived(std::uint32_t epoch, std::string_view label, double abort_seconds) {
+void Team::sleep_until_arrived(std::uint32_t epoch, std::string_view label, double extra_seconds) {
   const double start = now_seconds();
   bool warned = false;
   while (true) {
@@ -102,9 +103,11 @@ void Team::sleep_until_arrived(std::uint32_t epoch, std::string_view label, doub
     if (come || all_arrived(epoch)) return;
     throw_if_aborted(label);
     const double waited = now_seconds() - start;
-    if (waited > abort_seconds) throw_stall(epoch, label, abort_seconds);
+    const double limit = deadlines_.limit_seconds() + extra_seconds;
+    if (waited > limit) throw_stall(epoch, label, limit);
     if (waited > deadlines_.warn_seconds && !warned) {
-      log::warning("rank {} has waited {:.0f} s at {}", name_of_rank(rank_), waited, label);
+      log::warning("rank {} has waited {} at {} for rank {}", name_of_rank(rank_),
+                   format_seconds(waited), label, missing(epoch));
       warned = true;
     }
   }
@@ -124,16 +127,20 @@ void Team::throw_if_aborted(std::string_view label) const {
       .on_rank(name_of_rank(rank_));
 }
 
-void Team::throw_stall(std::uint32_t epoch, std::string_view label, double abort_seconds) const {
-  std::string missing;
+std::string Team::missing(std::uint32_t epoch) const {
+  std::string names;
   for (int r = 0; r < size_; ++r) {
     const std::uint32_t seen = control_.arrived[static_cast<std::size_t>(r)].epoch.load();
     if (static_cast<std::int32_t>(seen - epoch) < 0) {
-      missing += (missing.empty() ? "" : ", ") + std::to_string(name_of_rank(r));
+      names += (names.empty() ? "" : ", ") + std::to_string(name_of_rank(r));
     }
   }
+  return names;
+}
+
+void Team::throw_stall(std::uint32_t epoch, std::string_view label, double abort_seconds) const {
   throw Error(ErrorKind::stall,
-              fmt::format("rank {} did not come within {:.0f} s", missing, abort_seconds),
+              fmt::format("rank {} did not come within {:g} s", missing(epoch), abort_seconds),
               std::string(label), "see what that rank was doing")
       .on_rank(name_of_rank(rank_));
 }

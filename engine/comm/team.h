@@ -67,9 +67,10 @@ class Team {
   bool all_arrived(std::uint32_t epoch) const;
   void sum_slice(std::span<std::byte* const> parts, std::size_t written, std::size_t count,
                  DType type) const;
-  void sleep_until_arrived(std::uint32_t epoch, std::string_view label, double abort_seconds);
+  void sleep_until_arrived(std::uint32_t epoch, std::string_view label, double extra_seconds);
   void ring_bell();
   int name_of_rank(int rank) const;
+  std::string missing(std::uint32_t epoch) const;
   [[noreturn]] void throw_stall(std::uint32_t epoch, std::string_view label,
                                 double abort_seconds) const;
 

@@ -24,7 +24,7 @@ void Watchdog::watch() {
   const auto interval = std::chrono::duration<double>(deadlines_.abort_seconds / 20);
   std::unique_lock lock(mutex_);
   while (!stopped_.wait_for(lock, interval, [this] { return stop_; })) {
-    if (since_ == 0 || now_seconds() - since_ < deadlines_.abort_seconds) continue;
+    if (since_ == 0 || now_seconds() - since_ < deadlines_.limit_seconds()) continue;
     const std::string label(label_);
     lock.unlock();
     expired_(label);

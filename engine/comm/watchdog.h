@@ -15,7 +15,7 @@ namespace paceline {
 class Watchdog {
  public:
   // `expired` runs on the watchdog's thread, once, with the label of the call that outlasted
-  // deadlines.abort_seconds. It must not return to the call: there is nothing to return to.
+  // deadlines.limit_seconds(). It must not return to the call: there is nothing to return to.
   Watchdog(const Deadlines& deadlines, std::function<void(const std::string& label)> expired);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;

@@ -237,12 +237,14 @@ class Family {
   }
 
   // Those that still run have the grace to end.
-  void stop(int number) {
+  void stop(int number) { stop(number, limits_.grace); }
+
+  void stop(int number, double grace) {
     signal(number);
     for (std::size_t i = 0; i < ends_.size(); ++i) {
       if (!ended_[i]) ends_[i].told_to_stop = true;
     }
-    kill_at_ = std::min(kill_at_, now_seconds() + limits_.grace);
+    kill_at_ = std::min(kill_at_, now_seconds() + grace);
   }
 
   // True where the limit of the run has just passed.
@@ -251,7 +253,8 @@ class Family {
     const bool timed_out = now > limit_at_, survivors_late = now > survivors_at_;
     if (timed_out) limit_at_ = kNever;
     if (survivors_late) survivors_at_ = kNever;
-    if (timed_out || survivors_late) stop(SIGTERM);
+    if (survivors_late) stop(SIGTERM, limits_.survivors_grace);
+    if (timed_out) stop(SIGTERM);
     if (now > kill_at_) signal(SIGKILL);
     return timed_out;
   }

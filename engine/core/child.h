@@ -50,9 +50,10 @@ class Child {
 
 // How long children may take, in seconds.
 struct ChildLimits {
-  double grace = 15;     // to end after SIGTERM, before SIGKILL
-  double run = 0;        // before SIGTERM; 0: for ever
-  double survivors = 5;  // of several, once one has ended badly, before SIGTERM
+  double grace = 15;           // to end after SIGTERM, before SIGKILL
+  double run = 0;              // before SIGTERM; 0: for ever
+  double survivors = 5;        // of several, once one has ended badly, before SIGTERM
+  double survivors_grace = 5;  // then, before SIGKILL: they wait, or are stopped, for nothing
   // Told of the first SIGTERM or SIGUSR1 instead of the children, which end by themselves at a
   // moment that suits them; the next one is passed on. Empty: the first is, too.
   std::function<void(int signal)> ask_to_stop = {};

@@ -5,6 +5,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -53,6 +55,15 @@ void write(Level level, const std::string& line) {
   } else {
     spdlog::default_logger_raw()->log(level_of(level), "{}", line);
   }
+}
+
+void alert(const std::string& line) {
+  write(Level::warning, line);
+  const auto& sinks = spdlog::default_logger_raw()->sinks();
+  const bool shown = std::any_of(sinks.begin(), sinks.end(), [](const spdlog::sink_ptr& sink) {
+    return dynamic_cast<const spdlog::sinks::stderr_color_sink_mt*>(sink.get()) != nullptr;
+  });
+  if (!shown) fmt::print(stderr, "warning: {}\n", line);
 }
 
 }  // namespace paceline::log

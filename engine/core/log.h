@@ -33,4 +33,7 @@ void warning(fmt::format_string<Args...> format, Args&&... args) {
   write(Level::warning, fmt::format(format, std::forward<Args>(args)...));
 }
 
+// A warning that a user has to see: to standard error also where this rank prints nothing there.
+void alert(const std::string& line);
+
 }  // namespace paceline::log

@@ -44,8 +44,8 @@ std::vector<std::string> launch_command(const Launcher& launcher, int ranks,
   std::vector<std::string> words{launcher.program.string()};
   switch (launcher.make) {
     case LauncherMake::open_mpi:
-      for (const char* word :
-           {"--bind-to", "none", "--map-by", "slot:OVERSUBSCRIBE", "-x", kRunFolderVariable}) {
+      for (const char* word : {"--bind-to", "none", "--map-by", "slot:OVERSUBSCRIBE", "-x",
+                               kStatusFolderVariable, "-x", kStarterVariable}) {
         words.emplace_back(word);
       }
       break;

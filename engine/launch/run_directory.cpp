@@ -2,18 +2,31 @@
 
 #include <string>
 
+#include "engine/core/text.h"
+
 namespace paceline {
 
+namespace {
+
+std::string value_of(const Environment& environment, const char* name) {
+  const auto entry = environment.find(name);
+  return entry == environment.end() ? "" : entry->second;
+}
+
+std::string number_of(const Environment& environment, const char* name) {
+  const std::string text = value_of(environment, name);
+  return to_integer(text).value_or(-1) >= 0 ? text : "";
+}
+
+}  // namespace
+
 std::optional<std::filesystem::path> run_directory_of_job(const Environment& environment) {
-  const auto value = [&](const char* name) -> std::string {
-    const auto found = environment.find(name);
-    return found == environment.end() ? "" : found->second;
-  };
-  const std::string folder = value("SLURM_SUBMIT_DIR"), job = value("SLURM_JOB_ID");
-  if (folder.empty() || job.empty()) return std::nullopt;
-  const std::string array = value("SLURM_ARRAY_JOB_ID"), element = value("SLURM_ARRAY_TASK_ID");
-  const bool of_array = !array.empty() && !element.empty();
-  return std::filesystem::path(folder) / (of_array ? array + "_" + element : job);
+  const std::filesystem::path submitted = value_of(environment, "SLURM_SUBMIT_DIR");
+  const std::string job = number_of(environment, "SLURM_JOB_ID");
+  if (!submitted.is_absolute() || job.empty()) return std::nullopt;
+  const std::string array = number_of(environment, "SLURM_ARRAY_JOB_ID");
+  const std::string task = number_of(environment, "SLURM_ARRAY_TASK_ID");
+  return submitted / (array.empty() || task.empty() ? job : array + "_" + task);
 }
 
 }  // namespace paceline

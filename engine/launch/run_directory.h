@@ -1,15 +1,16 @@
-// Where a job's runs keep what they must find again.
+// The run's own directory, where a job has one: what belongs to the run lies below it.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 
-#include "engine/launch/place.h"
+#include "engine/core/environment.h"
 
 namespace paceline {
 
-// In a Slurm job: its number below the folder that it was submitted from, ARRAY_ELEMENT for an
-// element of an array; the same after a requeue. Nothing elsewhere.
+// Under Slurm $SLURM_SUBMIT_DIR/<SLURM_ARRAY_JOB_ID>_<SLURM_ARRAY_TASK_ID>, without an array
+// $SLURM_SUBMIT_DIR/<SLURM_JOB_ID>: the same again after a requeue. Nothing elsewhere, and where
+// the numbers are none. Not made.
 std::optional<std::filesystem::path> run_directory_of_job(const Environment& environment);
 
 }  // namespace paceline

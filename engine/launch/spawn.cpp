@@ -8,12 +8,14 @@
 #include <cstring>
 
 #include "engine/core/child.h"
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
 #include "engine/launch/launcher.h"
 #include "engine/launch/noise.h"
 #include "engine/launch/rank_lines.h"
+#include "engine/launch/remains.h"
 #include "engine/launch/stop_requests.h"
 
 namespace paceline {
@@ -67,7 +69,49 @@ void forget_launchers(Environment& environment) {
   }
 }
 
-ChildSetup rank_of(const SpawnRequest& request, int rank, const std::string& folder) {
+// Where the ranks of this start write to, and how they are told.
+class Quill {
+ public:
+  explicit Quill(const Environment& environment)
+      : folder_(environment), attempt_(new_session_id()) {}
+
+  void tell(Environment& environment) const {
+    environment[kStatusFolderVariable] = folder_.path().string();
+    environment[kStarterVariable] = attempt_;
+  }
+
+  ChildLimits limits(const SpawnRequest& request) const {
+    ChildLimits limits;
+    if (!request.stops_between_steps) return limits;
+    limits.ask_to_stop = [file = request_file(folder_.path(), attempt_)](int signal) {
+      try {
+        leave_request(file, signal);
+      } catch (const Error& error) {
+        log::warning("the ranks cannot be asked to stop: {}", error.what());
+      }
+    };
+    return limits;
+  }
+
+  Remains remains() const { return remains_of(folder_.path(), attempt_); }
+
+  // For a post-mortem, where the folder stays.
+  Verdict kept(Verdict verdict) const {
+    if (!folder_.stays()) return verdict;
+    try {
+      write_verdict(folder_.path(), attempt_, verdict);
+    } catch (const Error& error) {
+      log::warning("the verdict is not kept: {}", error.what());
+    }
+    return verdict;
+  }
+
+ private:
+  RunFolder folder_;
+  std::string attempt_;
+};
+
+ChildSetup rank_of(const SpawnRequest& request, int rank, const Quill& quill) {
   ChildSetup setup;
   setup.command = request.command;
   setup.environment = request.environment;
@@ -76,22 +120,8 @@ ChildSetup rank_of(const SpawnRequest& request, int rank, const std::string& fol
   for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) {
     setup.environment[name] = std::to_string(request.ranks);
   }
-  setup.environment[kRunFolderVariable] = folder;
+  quill.tell(setup.environment);
   return setup;
-}
-
-ChildLimits limits_of(const SpawnRequest& request, const std::filesystem::path& folder) {
-  ChildLimits limits;
-  if (request.stops_between_steps) {
-    limits.ask_to_stop = [folder](int signal) {
-      try {
-        leave_request(folder, signal);
-      } catch (const Error& error) {
-        log::warning("the ranks cannot be asked to stop: {}", error.what());
-      }
-    };
-  }
-  return limits;
 }
 
 // mpirun itself does not see it.
@@ -105,10 +135,10 @@ Verdict unwritten(int cause) {
 }  // namespace
 
 Verdict spawn_direct(const SpawnRequest& request) {
-  const RunFolder folder;
+  const Quill quill(request.environment);
   std::vector<ChildSetup> setups;
   for (int rank = 0; rank < request.ranks; ++rank) {
-    setups.push_back(rank_of(request, rank, folder.path().string()));
+    setups.push_back(rank_of(request, rank, quill));
   }
   log::debug("starting {} times {}", request.ranks, quoted(request.command));
   Outlet errors(STDERR_FILENO);
@@ -116,9 +146,10 @@ Verdict spawn_direct(const SpawnRequest& request) {
                   [&](std::string_view text) { errors.write(text); });
   const WatchOfMany watch = watch_children(
       setups, [&](std::size_t rank, std::string_view text) { lines.feed(rank, text); },
-      limits_of(request, folder.path()));
+      quill.limits(request));
   lines.finish();
-  return judge(read_statuses(folder.path()), watch, request.command.front());
+  const Remains remains = quill.remains();
+  return quill.kept(judge(remains.statuses, watch, request.command.front(), standing_of(remains)));
 }
 
 Verdict spawn_ranks(const SpawnRequest& request) {
@@ -128,11 +159,11 @@ Verdict spawn_ranks(const SpawnRequest& request) {
                 "install Open MPI (Debian: openmpi-bin; module load openmpi; spack install "
                 "openmpi; conda install -c conda-forge openmpi)");
   }
-  const RunFolder folder;
+  const Quill quill(request.environment);
   ChildSetup setup;
   setup.command = launch_command(*launcher, request.ranks, request.command);
   setup.environment = request.environment;
-  setup.environment[kRunFolderVariable] = folder.path().string();
+  quill.tell(setup.environment);
   setup.separate_output = true;
   prepare_environment(*launcher, setup.environment);
   log::debug("starting {}", quoted(setup.command));
@@ -142,16 +173,18 @@ Verdict spawn_ranks(const SpawnRequest& request) {
   std::string end_of_output;
   const WatchOfMany watch = watch_children(
       {setup}, [&](std::size_t, std::string_view text) { filter.feed(text); },
-      limits_of(request, folder.path()),
+      quill.limits(request),
       [&](std::size_t, std::string_view text) {
         output.write(text);
         keep_end(end_of_output, text);
       });
   filter.finish();
-  const Verdict verdict = judge(request.ranks, read_statuses(folder.path()),
-                                {watch.ends.front(), watch.stopped_by, watch.timed_out},
-                                {filter.noise(), end_of_output});
-  return verdict.exit_code == 0 && output.failure() != 0 ? unwritten(output.failure()) : verdict;
+  const Remains remains = quill.remains();
+  Verdict verdict = judge(request.ranks, remains.statuses,
+                          {watch.ends.front(), watch.stopped_by, watch.timed_out},
+                          {filter.noise(), end_of_output}, standing_of(remains));
+  if (verdict.exit_code == 0 && output.failure() != 0) verdict = unwritten(output.failure());
+  return quill.kept(verdict);
 }
 
 }  // namespace paceline

@@ -15,13 +15,16 @@
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "engine/core/log.h"
+#include "engine/launch/run_directory.h"
 
 namespace paceline {
 
 namespace {
 
+constexpr int kMostRanks = 10'000'000;
 constexpr std::array<const char*, 3> kStates = {"running", "done", "failed"};
 
 double unix_seconds() {
@@ -41,16 +44,53 @@ RankStatus status_from(const Json& json) {
   json.at("exit_code").get_to(status.exit_code);
   json.at("message").get_to(status.message);
   json.at("time").get_to(status.time);
+  status.attempt = json.value("attempt", "");
+  status.size = json.value("size", 0);
+  if (status.rank < 0 || status.rank > kMostRanks || status.size > kMostRanks) {
+    throw Error(ErrorKind::input, fmt::format("rank {} of {}", status.rank, status.size));
+  }
   return status;
 }
 
-void end(const std::filesystem::path& folder, RankStatus& status, RankState state, int code,
+std::string value_of(const Environment& environment, const char* name) {
+  const auto entry = environment.find(name);
+  return entry == environment.end() ? "" : entry->second;
+}
+
+RankStatus status_of(const Environment& environment, const Place& place) {
+  return {place.rank, host_name(), getpid(),       RankState::running,
+          0,          "",          unix_seconds(), attempt_of(environment),
+          place.size};
+}
+
+// False where it could not be written: no reason to end a run.
+bool try_to_write(const std::filesystem::path& folder, const RankStatus& status) noexcept {
+  try {
+    write_status(folder, status);
+    return true;
+  } catch (const std::exception& error) {
+    log::warning("a post-mortem will know nothing of rank {}: {}", status.rank, error.what());
+    return false;
+  }
+}
+
+bool end(const std::filesystem::path& folder, RankStatus& status, RankState state, int code,
          const std::string& message) {
   status.state = state;
   status.exit_code = code;
   status.message = message;
   status.time = unix_seconds();
-  write_status(folder, status);
+  return try_to_write(folder, status);
+}
+
+// Returns the exit code. Where a starter of ours would print the last line and cannot know it, it
+// is printed here.
+int end_with_error(const std::filesystem::path& folder, RankStatus& status, const Error& error,
+                   bool started_by_us) {
+  const int code = exit_code(error.kind());
+  const bool written = end(folder, status, RankState::failed, code, error.what());
+  if (started_by_us && !written) fmt::print(stderr, "paceline: {}\n", error.what());
+  return code;
 }
 
 }  // namespace
@@ -62,7 +102,9 @@ void write_status(const std::filesystem::path& folder, const RankStatus& status)
                      {"state", kStates[static_cast<std::size_t>(status.state)]},
                      {"exit_code", status.exit_code},
                      {"message", status.message},
-                     {"time", status.time}};
+                     {"time", status.time},
+                     {"attempt", status.attempt},
+                     {"size", status.size}};
   // A message may quote a broken file: bytes that are not UTF-8 must not hide the error itself.
   const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   replace_file(folder / fmt::format("{}.json", status.rank), text);
@@ -84,7 +126,32 @@ std::vector<RankStatus> read_statuses(const std::filesystem::path& folder) {
   return statuses;
 }
 
-RunFolder::RunFolder() {
+std::optional<std::filesystem::path> status_folder(const Environment& environment) {
+  const std::string given = value_of(environment, kStatusFolderVariable);
+  if (!given.empty()) return given;
+  const auto job = run_directory_of_job(environment);
+  return job ? std::optional(*job / "status") : std::nullopt;
+}
+
+std::string attempt_of(const Environment& environment) {
+  const std::string started = value_of(environment, kStarterVariable);
+  if (!started.empty()) return started.substr(0, 31);
+  std::string ids;
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURM_STEP_ID", "PMIX_NAMESPACE",
+                           "OMPI_MCA_ess_base_jobid", "PALS_APID", "PACELINE_TOKEN"}) {
+    ids += value_of(environment, name) + ";";
+  }
+  return hash_hex(ids);
+}
+
+RunFolder::RunFolder(const Environment& environment) {
+  const std::string given = value_of(environment, kStatusFolderVariable);
+  if (!given.empty()) {
+    make_folder(given);
+    path_ = std::filesystem::absolute(given);
+    stays_ = true;
+    return;
+  }
   std::error_code error;
   const auto base = std::filesystem::temp_directory_path(error);
   std::string name = ((error ? "/tmp" : base) / "paceline-XXXXXX").string();
@@ -96,36 +163,48 @@ RunFolder::RunFolder() {
 }
 
 RunFolder::~RunFolder() {
+  if (stays_) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }
 
 int run_rank(const Environment& environment, const Place& place, const std::function<int()>& work) {
-  const auto variable = environment.find(kRunFolderVariable);
-  if (variable == environment.end() || variable->second.empty()) return work();
-  const std::filesystem::path folder = variable->second;
-  RankStatus status{place.rank, host_name(), getpid(), RankState::running, 0, "", unix_seconds()};
-  write_status(folder, status);
+  const auto folder = status_folder(environment);
+  if (!folder) return work();
+  const bool started_by_us = !value_of(environment, kStarterVariable).empty();
+  std::error_code ignored;  // try_to_write() tells
+  std::filesystem::create_directories(*folder, ignored);
+  RankStatus status = status_of(environment, place);
+  try_to_write(*folder, status);
   try {
     const int code = work();
-    end(folder, status, RankState::done, code, "");
+    end(*folder, status, RankState::done, code, "");
   } catch (const Error& error) {
-    end(folder, status, RankState::failed, exit_code(error.kind()), error.what());
+    const int code = end_with_error(*folder, status, error, started_by_us);
+    if (!started_by_us) throw;
+    return code;
   } catch (const std::bad_alloc&) {
-    end(folder, status, RankState::failed, exit_code(ErrorKind::internal), kOutOfMemory);
+    const Error error(ErrorKind::internal, kOutOfMemory);
+    const int code = end_with_error(*folder, status, error, started_by_us);
+    if (!started_by_us) throw;
+    return code;
   } catch (const std::exception& error) {
-    end(folder, status, RankState::failed, exit_code(ErrorKind::internal),
-        fmt::format("internal error: {}; please report it with the command", error.what()));
+    const Error internal(ErrorKind::internal, fmt::format("internal error: {}", error.what()), "",
+                         "please report it with the command");
+    const int code = end_with_error(*folder, status, internal, started_by_us);
+    if (!started_by_us) throw;
+    return code;
   }
   return status.exit_code;
 }
 
 bool write_down_end(const Environment& environment, const Place& place, const Error& error) {
-  const auto variable = environment.find(kRunFolderVariable);
-  if (variable == environment.end() || variable->second.empty()) return false;
-  RankStatus status{place.rank, host_name(), getpid(), RankState::running, 0, "", 0};
-  end(variable->second, status, RankState::failed, exit_code(error.kind()), error.what());
-  return true;
+  const auto folder = status_folder(environment);
+  if (!folder) return false;
+  RankStatus status = status_of(environment, place);
+  const bool written =
+      end(*folder, status, RankState::failed, exit_code(error.kind()), error.what());
+  return written && !value_of(environment, kStarterVariable).empty();
 }
 
 void leave_last_words(const Environment& environment, const Place& place, const Error& error) {

@@ -12,23 +12,22 @@
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/launch/status.h"
 
 namespace paceline {
 
 namespace {
 
-constexpr char kRequestFile[] = "stop";
-
-int left_request(const std::filesystem::path& folder) {
-  if (folder.empty()) return 0;
+int left_request(const std::filesystem::path& file) {
+  if (file.empty()) return 0;
   int signal = 0;
-  std::ifstream(folder / kRequestFile) >> signal;
+  std::ifstream(file) >> signal;
   return signal;
 }
 
 }  // namespace
 
-StopRequests::StopRequests(std::filesystem::path folder) : folder_(std::move(folder)) {
+StopRequests::StopRequests(std::filesystem::path file) : file_(std::move(file)) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
@@ -55,12 +54,24 @@ int StopRequests::pending() {
   while (read(descriptor_, &info, sizeof info) == sizeof info) {
     if (signal_ == 0) signal_ = static_cast<int>(info.ssi_signo);
   }
-  if (signal_ == 0) signal_ = left_request(folder_);
+  if (signal_ == 0) signal_ = left_request(file_);
   return signal_;
 }
 
-void leave_request(const std::filesystem::path& folder, int signal) {
-  replace_file(folder / kRequestFile, std::to_string(signal));
+std::filesystem::path request_file(const std::filesystem::path& folder,
+                                   const std::string& attempt) {
+  return folder / ("stop-" + attempt);
+}
+
+std::filesystem::path request_file(const Environment& environment) {
+  const auto folder = status_folder(environment);
+  const auto attempt = environment.find(kStarterVariable);
+  if (!folder || attempt == environment.end()) return {};
+  return request_file(*folder, attempt->second);
+}
+
+void leave_request(const std::filesystem::path& file, int signal) {
+  replace_file(file, std::to_string(signal));
 }
 
 }  // namespace paceline

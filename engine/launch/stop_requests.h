@@ -5,15 +5,18 @@
 #include <csignal>
 #include <filesystem>
 #include <mutex>
+#include <string>
+
+#include "engine/core/environment.h"
 
 namespace paceline {
 
 class StopRequests {
  public:
   // From here on these signals no longer end this process. To be made before other threads are, on
-  // the main thread. `folder`: where the starter of this rank may leave the request
-  // (leave_request), as no launcher passes all signals on; empty: it has none.
-  explicit StopRequests(std::filesystem::path folder);
+  // the main thread. `file`: where the starter of this rank may leave the request, as no launcher
+  // passes all signals on; empty: it has none.
+  explicit StopRequests(std::filesystem::path file);
   ~StopRequests();
   StopRequests(const StopRequests&) = delete;
   StopRequests& operator=(const StopRequests&) = delete;
@@ -22,14 +25,17 @@ class StopRequests {
   int pending();
 
  private:
-  std::filesystem::path folder_;
+  std::filesystem::path file_;
   sigset_t before_;
   int descriptor_ = -1;
   std::mutex mutex_;
   int signal_ = 0;
 };
 
-// In the run folder of the ranks that this process started.
-void leave_request(const std::filesystem::path& folder, int signal);
+// For the ranks of one attempt (status.h), in their status folder.
+std::filesystem::path request_file(const std::filesystem::path& folder, const std::string& attempt);
+// The one of this rank; empty where no starter of ours started it.
+std::filesystem::path request_file(const Environment& environment);
+void leave_request(const std::filesystem::path& file, int signal);
 
 }  // namespace paceline

@@ -117,19 +117,44 @@ std::string host_of(int rank, const std::vector<RankStatus>& statuses) {
   return "";
 }
 
-std::string name_of(const Death& death, const std::vector<RankStatus>& statuses) {
-  const int first = death.ranks.front();
-  return death.ranks.size() == 1 ? fmt::format("rank {}{}", first, host_of(first, statuses))
-                                 : fmt::format("one of ranks {}", fmt::join(death.ranks, ", "));
+// A process by its number, with its replicas where these are numbered otherwise.
+std::string name_of_process(int task, const std::vector<RankStatus>& statuses,
+                            const Standing& standing) {
+  const std::vector<int> replicas = standing.replicas_of_task(task);
+  if (replicas.size() > 1) return standing.name_of(replicas);
+  return fmt::format("rank {}{}", task, host_of(task, statuses));
 }
 
-Verdict killed(const Death& death, const std::vector<RankStatus>& statuses) {
-  const Error error(ErrorKind::peer_lost,
-                    fmt::format("{} died of signal {} ({})", name_of(death, statuses), death.signal,
-                                strsignal(death.signal)),
+std::string place_of_process(int task, const Standing& standing) {
+  return standing.words_on(standing.replicas_of_task(task));
+}
+
+Verdict killed(const Death& death, const std::vector<RankStatus>& statuses,
+               const Standing& standing) {
+  const int first = death.ranks.front();
+  const bool known = death.ranks.size() == 1;
+  const Error error(
+      ErrorKind::peer_lost,
+      fmt::format("{} died of signal {} ({}){}",
+                  known ? name_of_process(first, statuses, standing)
+                        : fmt::format("one of ranks {}", fmt::join(death.ranks, ", ")),
+                  death.signal, strsignal(death.signal),
+                  known ? place_of_process(first, standing) : ""),
+      "",
+      death.signal == SIGKILL ? "see the kernel's log: most often memory ran out"
+                              : "please report it with the command");
+  return {exit_code(error.kind()), error.what(), ""};
+}
+
+// Who came last stopped; where the rings do not know, whoever waited does.
+Verdict stalled(const RankStatus& status, int ranks, const std::vector<RankStatus>& statuses,
+                const Standing& standing) {
+  const std::vector<int> late = standing.late();
+  if (late.empty()) return told_by(status, ranks, statuses);
+  const Error error(ErrorKind::stall,
+                    fmt::format("{} stopped{}", standing.name_of(late), standing.words_on(late)),
                     "",
-                    death.signal == SIGKILL ? "see the kernel's log: most often memory ran out"
-                                            : "please report it with the command");
+                    "see what it was doing: stopped, out of memory, in a file system that hangs");
   return {exit_code(error.kind()), error.what(), ""};
 }
 
@@ -158,6 +183,7 @@ struct Sight {
   std::vector<int> vanished;  // ended without a word, unasked
   Verdict of_vanished;        // said where `vanished` is not empty
   Verdict of_bad_end;         // said where all ranks wrote down that all is well
+  const Standing* standing = nullptr;
 };
 
 Verdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int stopped_by,
@@ -174,20 +200,23 @@ Verdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int stop
     return {128 + stopped_by,
             fmt::format("stopped by signal {} ({})", stopped_by, strsignal(stopped_by)), ""};
   }
-  if (sight.death) return killed(*sight.death, statuses);
-  if (const RankStatus* stalled = earliest_failure(statuses, is_stall)) {
-    return told_by(*stalled, ranks, statuses);
+  if (sight.death) return killed(*sight.death, statuses, *sight.standing);
+  if (const RankStatus* stall = earliest_failure(statuses, is_stall)) {
+    return stalled(*stall, ranks, statuses, *sight.standing);
   }
   if (!sight.vanished.empty()) return sight.of_vanished;
   if (failed != nullptr) return told_by(*failed, ranks, statuses);
   return stopped_by != 0 ? Verdict{} : sight.of_bad_end;
 }
 
-Verdict silent(const std::vector<int>& gone, const std::string& words) {
+Verdict silent(const std::vector<int>& gone, const std::vector<RankStatus>& statuses,
+               const Standing& standing, const std::string& see, const std::string& words) {
+  const std::string who = gone.size() == 1 ? name_of_process(gone[0], statuses, standing)
+                                           : fmt::format("ranks {}", fmt::join(gone, ", "));
   return verdict_of(Error(ErrorKind::peer_lost,
-                          fmt::format("rank{} {} vanished without a word",
-                                      gone.size() == 1 ? "" : "s", fmt::join(gone, ", ")),
-                          "", "see the launcher's words and the kernel's log"),
+                          fmt::format("{} vanished without a word{}", who,
+                                      gone.size() == 1 ? place_of_process(gone[0], standing) : ""),
+                          "", "see " + see),
                     words);
 }
 
@@ -242,13 +271,15 @@ Verdict of_badly_ended_child(const std::vector<ChildEnd>& ends) {
 }  // namespace
 
 Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
-              const LauncherWords& words) {
+              const LauncherWords& words, const Standing& standing) {
   Sight sight;
+  sight.standing = &standing;
   sight.death = death_in(ranks, words, statuses);
   sight.vanished = unheard(ranks, statuses);
   sight.of_vanished = statuses.empty()
                           ? launcher_failed(launcher, "before any rank began", words.errors)
-                          : silent(sight.vanished, words.errors);
+                          : silent(sight.vanished, statuses, standing,
+                                   "the launcher's words and the kernel's log", words.errors);
   if (launcher.end.exit_code != 0 || launcher.end.signal != 0) {
     sight.of_bad_end = launcher_failed(launcher, "after the ranks' work was done", words.errors);
   }
@@ -256,9 +287,10 @@ Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& l
 }
 
 Verdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
-              const std::string& program) {
+              const std::string& program, const Standing& standing) {
   const int ranks = static_cast<int>(watch.ends.size());
   Sight sight;
+  sight.standing = &standing;
   sight.death = death_of_child(watch.ends);
   for (const int rank : unheard(ranks, statuses)) {
     if (!watch.ends[static_cast<std::size_t>(rank)].told_to_stop) sight.vanished.push_back(rank);
@@ -266,6 +298,18 @@ Verdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
   sight.of_vanished = of_vanished_children(sight.vanished, statuses, watch.ends, program);
   sight.of_bad_end = of_badly_ended_child(watch.ends);
   return judge_ranks(ranks, statuses, watch.stopped_by, sight);
+}
+
+Verdict judge_remains(int ranks, const std::vector<RankStatus>& statuses,
+                      const Standing& standing) {
+  Sight sight;
+  sight.standing = &standing;
+  sight.vanished = unheard(ranks, statuses);
+  if (!sight.vanished.empty()) {
+    sight.of_vanished =
+        silent(sight.vanished, statuses, standing, "the scheduler's and the kernel's logs", "");
+  }
+  return judge_ranks(ranks, statuses, 0, sight);
 }
 
 }  // namespace paceline

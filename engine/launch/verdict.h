@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/core/child.h"
+#include "engine/launch/standing.h"
 #include "engine/launch/status.h"
 
 namespace paceline {
@@ -18,6 +19,7 @@ struct Verdict {
 // A cause wins over its consequences, in this order: a rank's own error (the earliest); an exit
 // code of ranks that ended well; a signal we were stopped by; a rank that was seen killed; a stall;
 // a rank that vanished without a word; ranks that lost a peer; a bad end after all work was done.
+// Where flight rings are left, the line says how far the rank was and what the others wait in.
 //
 // Under a launcher only its own end was watched, and what it said: its words on standard error, and
 // the end of all that came on standard output, where MPICH tells of a killed rank.
@@ -25,10 +27,13 @@ struct LauncherWords {
   std::string errors, output;
 };
 Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
-              const LauncherWords& words);
+              const LauncherWords& words, const Standing& standing = {});
 
 // Of ranks that are our own children: their ends are known, one a rank.
 Verdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
-              const std::string& program);
+              const std::string& program, const Standing& standing = {});
+
+// Of what ranks left behind alone, once none of them runs any more.
+Verdict judge_remains(int ranks, const std::vector<RankStatus>& statuses, const Standing& standing);
 
 }  // namespace paceline

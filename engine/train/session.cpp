@@ -64,6 +64,8 @@ void guarded(const SessionSetup& setup, Communicator& communicator, int index,
     communicator.abort(error.what());
     cause.add(std::current_exception(), consequence);
   } catch (const std::exception& error) {
+    const Error internal(ErrorKind::internal, error.what());
+    if (setup.failed) setup.failed(internal);
     communicator.abort(error.what());
     cause.add(std::current_exception(), false);
   }

@@ -206,6 +206,7 @@ void Trainer::apply_updates() {
 bool Trainer::run_epoch(Feeder& feeder, std::size_t steps) {
   for (std::size_t i = 0; i < steps; ++i) {
     const bool beside_checkpoint = keeper_ && keeper_->is_writing();
+    communicator_.note_step(progress_.step + 1);
     clock_->begin_step();
     {
       const StreamWait wait(communicator_, "the steps before");

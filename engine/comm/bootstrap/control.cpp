@@ -139,6 +139,7 @@ void Control::lost(int rank, const std::string& why) noexcept {
 }
 
 std::vector<int> Control::late_ranks() {
+  const std::lock_guard asking(asking_);
   std::unique_lock lock(late_mutex_);
   Message message{MessageType::ask_late, ++late_ticket_};
   late_.clear();

@@ -38,8 +38,8 @@ class Control {
   // How far this rank is, in any count that grows alike on all ranks: collectives, steps.
   void note_progress(std::uint64_t number) noexcept { progress_.store(number); }
   // The ranks whose number is smallest, and those that did not answer within a second, in order;
-  // all ranks where all are equally far. Ranks that left are not among them. Empty if the store
-  // itself does not answer within three seconds. Not from `on_lost`; one caller at a time.
+  // the latter alone where all that answered are equally far, and all ranks where all did and are. Ranks that left are not among them. Empty if the store
+  // itself does not answer within three seconds. Not from `on_lost`.
   std::vector<int> late_ranks();
 
  private:
@@ -60,6 +60,7 @@ class Control {
   std::mutex send_mutex_;
   bool ended_ = false;  // goodbye or abort was sent
 
+  std::mutex asking_;  // one caller at a time
   std::mutex late_mutex_;
   std::condition_variable late_changed_;
   std::uint64_t late_ticket_ = 0;

@@ -188,13 +188,24 @@ std::optional<double> Desk::next_tick() const {
   return first;
 }
 
+// Where all that answered are equally far, it is the silent ones whom they wait for.
 void Desk::answer_late(const Question& question, std::vector<Answer>& answers) const {
-  std::uint64_t smallest = std::numeric_limits<std::uint64_t>::max();
-  for (const auto& [rank, progress] : question.progress) smallest = std::min(smallest, progress);
+  std::uint64_t smallest = std::numeric_limits<std::uint64_t>::max(), largest = 0;
+  for (const auto& [rank, progress] : question.progress) {
+    smallest = std::min(smallest, progress);
+    largest = std::max(largest, progress);
+  }
+  const auto is_silent = [&](int rank) {
+    return question.progress.count(rank) == 0 && finished_.count(rank) == 0;
+  };
+  bool anyone_silent = false;
+  for (int rank = 0; rank < ranks_; ++rank) anyone_silent = anyone_silent || is_silent(rank);
+  const bool smallest_is_late = smallest < largest || !anyone_silent;
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto said = question.progress.find(rank);
-    const bool silent = said == question.progress.end() && finished_.count(rank) == 0;
-    if (!silent && (said == question.progress.end() || said->second != smallest)) continue;
+    const bool behind =
+        smallest_is_late && said != question.progress.end() && said->second == smallest;
+    if (!is_silent(rank) && !behind) continue;
     answers.push_back({question.connection, Message{MessageType::late, question.ticket,
                                                     static_cast<std::uint64_t>(rank)}});
   }

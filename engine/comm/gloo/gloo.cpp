@@ -67,7 +67,7 @@ class GlooBackend final : public Backend {
       throw Error(ErrorKind::internal, "backend gloo was given no bootstrap store");
     }
     const Place& place = membership.place;
-    const double seconds = membership.deadlines.abort_seconds;
+    const double seconds = membership.deadlines.limit_seconds();
     address_ = membership.store->local_address();
     size_ = place.size;
     const auto context = std::make_shared<gloo::rendezvous::Context>(place.rank, place.size);

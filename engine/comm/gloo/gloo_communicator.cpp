@@ -38,7 +38,7 @@ void FlatCommunicator::reduce(std::byte* data, std::size_t count, DType type,
     add_to(static_cast<std::byte*>(sum), static_cast<const std::byte*>(b), n, type);
   });
   options.setTimeout(
-      std::chrono::milliseconds(static_cast<std::int64_t>(deadlines_.abort_seconds * 1000)));
+      std::chrono::milliseconds(static_cast<std::int64_t>(deadlines_.limit_seconds() * 1000)));
   try {
     gloo::allreduce(options);
   } catch (const gloo::Exception& error) {

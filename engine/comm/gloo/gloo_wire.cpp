@@ -20,7 +20,7 @@ constexpr std::uint64_t kSlot = 1;  // collectives follow each other: order tell
 constexpr double kSecondsToBlame = 2;
 
 std::chrono::milliseconds patience(const Deadlines& deadlines, bool came) {
-  const double seconds = deadlines.abort_seconds + (came ? kSecondsToBlame : 0);
+  const double seconds = deadlines.limit_seconds() + (came ? kSecondsToBlame : 0);
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
@@ -36,7 +36,7 @@ void throw_translated(const std::exception& error, int rank, int peer, bool came
   }
   const std::string_view did = came ? "came but did not go on" : "did not come";
   throw Error(ErrorKind::stall,
-              fmt::format("rank {} {} within {:.0f} s", peer, did, deadlines.abort_seconds),
+              fmt::format("rank {} {} within {:g} s", peer, did, deadlines.limit_seconds()),
               std::string(label), came ? "see which rank it waited for" : "see what it was doing")
       .on_rank(rank);
 }

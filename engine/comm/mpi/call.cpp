@@ -10,6 +10,7 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
+#include "engine/core/text.h"
 
 namespace paceline::mpi {
 
@@ -29,8 +30,8 @@ std::string name_of(const Awaited& who) {
 
 [[noreturn]] void throw_stall(double seconds, std::string_view label, const Awaited& who) {
   const std::string what =
-      who.came ? fmt::format("{} came but did not go on within {:.0f} s", name_of(who), seconds)
-               : fmt::format("{} did not come within {:.0f} s", name_of(who), seconds);
+      who.came ? fmt::format("{} came but did not go on within {:g} s", name_of(who), seconds)
+               : fmt::format("{} did not come within {:g} s", name_of(who), seconds);
   throw Error(ErrorKind::stall, what, std::string(label),
               who.came ? "see which rank it waited for" : "see what it was doing");
 }
@@ -51,7 +52,6 @@ void check(int code, const char* call) {
 
 void wait_for(MPI_Request& request, const Patience& patience, std::string_view label, Awaited who) {
   const double start = now_seconds();
-  const double limit = patience.deadlines.abort_seconds + (who.came ? kSecondsToBlame : 0);
   bool warned = false;
   while (true) {
     int done = 0;
@@ -60,9 +60,10 @@ void wait_for(MPI_Request& request, const Patience& patience, std::string_view l
     const double waited = now_seconds() - start;
     if (waited < patience.spin_seconds) continue;
     if (patience.interrupt) patience.interrupt();
+    const double limit = patience.deadlines.limit_seconds() + (who.came ? kSecondsToBlame : 0);
     if (waited > limit) throw_stall(limit, label, who);
     if (waited > patience.deadlines.warn_seconds && !warned) {
-      log::warning("waited {:.0f} s for {} at {}", waited, name_of(who), label);
+      log::warning("waited {} for {} at {}", format_seconds(waited), name_of(who), label);
       warned = true;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(waited < 0.1 ? 20 : 500));

@@ -35,7 +35,7 @@ Kind kind_of(DType type, const HalfSums& half_sums) {
 [[noreturn]] void end_job(const World& world, const Deadlines& deadlines, const std::string& label,
                           const std::function<void(const Error&)>& last_words) {
   Error error(ErrorKind::stall,
-              fmt::format("MPI_Allreduce did not return within {:.0f} s", deadlines.abort_seconds),
+              fmt::format("MPI_Allreduce did not return within {:g} s", deadlines.limit_seconds()),
               label, "see what the other ranks were doing; without +flat the missing one is named");
   error.on_rank(world.name());
   if (last_words) last_words(error);

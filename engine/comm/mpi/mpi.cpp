@@ -6,11 +6,16 @@
 #include "engine/comm/backend.h"
 #include "engine/comm/mpi/flat_communicator.h"
 #include "engine/comm/mpi/mpi_communicator.h"
+#include "engine/comm/sentry.h"
 #include "engine/launch/shared_memory.h"
 
 namespace paceline {
 
 namespace {
+
+constexpr char kStartCure[] =
+    "see whether all ranks were started, and whether the launcher's PMI is this MPI's (srun "
+    "--mpi=list)";
 
 class MpiBackend final : public Backend {
  public:
@@ -35,7 +40,10 @@ class MpiBackend final : public Backend {
   }
 
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
-    world_ = std::make_unique<mpi::World>(membership.place, membership.ranks_a_task);
+    {
+      const Sentry::Call starting(membership.sentry, "MPI_Init", kStartCure);
+      world_ = std::make_unique<mpi::World>(membership.place, membership.ranks_a_task);
+    }
     deadlines_ = membership.deadlines;
     last_words_ = membership.last_words;
     std::vector<std::unique_ptr<Communicator>> communicators;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/comm/bootstrap/control.h"
+#include "engine/comm/sentry.h"
 #include "engine/core/clock.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
@@ -69,6 +70,8 @@ Clique::Clique(Setup setup)
     members_.back()->rank = membership_.place.rank * membership_.replicas_here + i;
   }
   try {
+    // Joining is watched by await_join(); a library that blocks in spite of that, by the sentry.
+    const Sentry::Call joining(membership_.sentry, "connecting the ranks by NCCL", kNetworkCure);
     join(setup);
     await_join(setup.check_others);
   } catch (...) {
@@ -116,10 +119,10 @@ void Clique::await_join(const std::function<void()>& check_others) {
         log::warning("rank {} has waited {} for NCCL to connect {} ranks; {}", member->rank,
                      format_seconds(waited), size_, kNetworkCure);
       }
-      if (waited > membership_.deadlines.abort_seconds) {
+      if (waited > membership_.deadlines.limit_seconds()) {
         throw Error(ErrorKind::stall,
-                    fmt::format("NCCL did not connect {} ranks within {:.0f} s", size_,
-                                membership_.deadlines.abort_seconds),
+                    fmt::format("NCCL did not connect {} ranks within {:g} s", size_,
+                                membership_.deadlines.limit_seconds()),
                     one_line(library_->last_error(member->comm)), kNetworkCure)
             .on_rank(member->rank);
       }
@@ -133,10 +136,10 @@ void Clique::settle(Member& member, ncclResult_t result, std::string_view label)
   const double start = now_seconds();
   while (result == ncclInProgress) {
     const double waited = now_seconds() - start;
-    if (waited > membership_.deadlines.abort_seconds) {
+    if (waited > membership_.deadlines.limit_seconds()) {
       end(Error(ErrorKind::stall,
-                fmt::format("NCCL did not take a call within {:.0f} s",
-                            membership_.deadlines.abort_seconds),
+                fmt::format("NCCL did not take a call within {:g} s",
+                            membership_.deadlines.limit_seconds()),
                 std::string(label), "see the other ranks' errors, or NCCL_DEBUG=INFO")
               .on_rank(member.rank));
       throw_why();
@@ -229,7 +232,7 @@ void Clique::end_wait(int replica) noexcept {
 // The task is as far as the last of its replicas.
 void Clique::note_progress(Member& member) noexcept {
   ++member.progress;
-  if (membership_.control == nullptr) return;
+  if (membership_.control == nullptr || membership_.progress_is_noted) return;
   std::uint64_t least = member.progress;
   for (const auto& other : members_) least = std::min(least, other->progress.load());
   membership_.control->note_progress(least);
@@ -301,12 +304,12 @@ void Clique::look_for_stalls() {
     if (warn) {
       log::warning("rank {} has waited {} at {}", member->rank, format_seconds(waited), label);
     }
-    if (waited <= deadlines.abort_seconds) continue;
+    if (waited <= deadlines.limit_seconds()) continue;
     const std::string late = late_ranks();
     end(Error(ErrorKind::stall,
-              fmt::format("{} within {:.0f} s",
+              fmt::format("{} within {:g} s",
                           late.empty() ? "sums on the GPUs did not end" : late + " did not come",
-                          deadlines.abort_seconds),
+                          deadlines.limit_seconds()),
               label, late.empty() ? "see NCCL_DEBUG=INFO" : "see what it was doing")
             .on_rank(member->rank));
   }

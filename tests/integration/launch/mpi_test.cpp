@@ -183,7 +183,7 @@ TEST(Mpi, WindowLargerThanSharedMemoryIsRefused) {
   for (const auto& [name, value] : environment) assignments += name + "=" + value + " ";
   const auto run = [&](const std::string& bytes) {
     const auto command = launch_command(*launcher, 2, {LAUNCH_RANKS, "window", bytes});
-    return run_shell(start + assignments + kRunFolderVariable + "= " + join(command, " ") + "'");
+    return run_shell(start + assignments + kStatusFolderVariable + "= " + join(command, " ") + "'");
   };
   const std::string refused = run("64000000");
   EXPECT_TRUE(contains(refused, "need a shared window of 128 MB")) << refused;

@@ -51,7 +51,8 @@ std::string folder_of(const std::string& path) {
 
 // "engine/comm/mpi" of a backend's, device's or workload's own folder; else empty.
 std::string inner_folder_of(const std::string& path) {
-  for (const char* shared : {"engine/comm/bootstrap/", "engine/comm/staged/"}) {
+  for (const char* shared :
+       {"engine/comm/bootstrap/", "engine/comm/recorded/", "engine/comm/staged/"}) {
     if (path.starts_with(shared)) return "";  // for all backends, around any of them
   }
   for (const char* parent : {"engine/comm/", "engine/device/", "workloads/"}) {

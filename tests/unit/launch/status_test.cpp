@@ -25,14 +25,16 @@ Place place_of_rank(int rank) {
 
 TEST(RunRank, OutOfMemoryIsCalledSo) {
   const RunFolder folder;
-  const Environment environment = {{kRunFolderVariable, folder.path().string()}};
+  const Environment environment = {{kStatusFolderVariable, folder.path().string()},
+                                   {kStarterVariable, "now"}};
   EXPECT_EQ(run_rank(environment, place_of_rank(0), []() -> int { throw std::bad_alloc(); }), 70);
   EXPECT_EQ(only_status(folder).message, kOutOfMemory);
 }
 
 TEST(RunRank, WritesDownHowItEnds) {
   const RunFolder folder;
-  const Environment environment = {{kRunFolderVariable, folder.path().string()}};
+  const Environment environment = {{kStatusFolderVariable, folder.path().string()},
+                                   {kStarterVariable, "now"}};
   RankState during = RankState::failed;
   EXPECT_EQ(run_rank(environment, place_of_rank(3),
                      [&] {

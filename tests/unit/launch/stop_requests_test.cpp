@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "engine/launch/run_directory.h"
+#include "engine/launch/status.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {
@@ -22,10 +23,17 @@ TEST(StopRequests, SignalsAreHeardAndEndNothing) {
 
 TEST(StopRequests, TheStarterMayLeaveOne) {
   const Scratch folder;
-  StopRequests requests(folder.path());
+  const Environment environment = {{kStatusFolderVariable, folder.path()},
+                                   {kStarterVariable, "a7"}};
+  StopRequests requests(request_file(environment));
+  leave_request(request_file(folder.path(), "a6"), SIGTERM);  // of an attempt before
   EXPECT_EQ(requests.pending(), 0);
-  leave_request(folder.path(), SIGUSR1);
+  leave_request(request_file(folder.path(), "a7"), SIGUSR1);
   EXPECT_EQ(requests.pending(), SIGUSR1);
+}
+
+TEST(StopRequests, RanksOfOtherLaunchersHaveNoStarter) {
+  EXPECT_EQ(request_file({{kStatusFolderVariable, "/somewhere"}}), "");
 }
 
 TEST(RunDirectory, IsTheJobsBelowWhereItWasSubmitted) {

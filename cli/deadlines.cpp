@@ -1,0 +1,58 @@
+#include "cli/deadlines.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double kMostSeconds = 30.0 * 24 * 3600;
+constexpr double kStartFactor = 5, kLeastStartSeconds = 600;
+
+std::optional<double> seconds_of(const std::string& option, const char* name,
+                                 const Environment& environment, const char* variable) {
+  const auto entry = environment.find(variable);
+  const bool by_option = !option.empty();
+  if (!by_option && (entry == environment.end() || entry->second.empty())) return std::nullopt;
+  const std::string& text = by_option ? option : entry->second;
+  const auto seconds = to_real(text);
+  if (seconds && *seconds > 0 && *seconds <= kMostSeconds) return seconds;
+  throw Error(ErrorKind::usage, fmt::format("\"{}\" is no time to wait", text),
+              by_option ? name : variable, "give seconds, more than 0 and at most 30 days");
+}
+
+}  // namespace
+
+void add_deadlines(CLI::App& verb, DeadlineTexts& texts, bool start) {
+  const auto add = [&](const char* name, std::string& text, const char* help) {
+    verb.add_option(name, text, help)->group("Deadlines");
+  };
+  add("--warn-seconds", texts.warn, "a rank that waits so long for others names them (30)");
+  add("--abort-seconds", texts.abort, "one that waits so long ends the run (120)");
+  if (!start) return;
+  add("--start-seconds", texts.start,
+      "the same until the first step has ended (5 times --abort-seconds, at least 600)");
+}
+
+Deadlines deadlines_of(const DeadlineTexts& texts, const Environment& environment) {
+  Deadlines deadlines;
+  deadlines.abort_seconds =
+      seconds_of(texts.abort, "--abort-seconds", environment, "PACELINE_ABORT_SECONDS")
+          .value_or(deadlines.abort_seconds);
+  deadlines.warn_seconds =
+      seconds_of(texts.warn, "--warn-seconds", environment, "PACELINE_WARN_SECONDS")
+          .value_or(std::min(deadlines.warn_seconds, deadlines.abort_seconds / 4));
+  deadlines.start_seconds =
+      seconds_of(texts.start, "--start-seconds", environment, "PACELINE_START_SECONDS")
+          .value_or(std::max(kLeastStartSeconds, kStartFactor * deadlines.abort_seconds));
+  return deadlines;
+}
+
+}  // namespace paceline

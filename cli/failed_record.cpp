@@ -1,0 +1,66 @@
+#include "cli/failed_record.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/record_parts.h"
+#include "engine/core/error.h"
+#include "engine/core/log.h"
+#include "results/record.h"
+#include "results/store.h"
+
+namespace paceline {
+
+namespace {
+
+Json record_of_failure(const RunRequest& request, const std::string& line) {
+  const RecordTarget& target = request.target;
+  const Layout layout = layout_of(request.parameters);
+  Json parameters = values_json(request.parameters);
+  parameters["workload"] = request.workload;
+  return {{"schema", kRecordSchema},
+          {"kind", "measured"},
+          {"study", target.study},
+          {"point", target.point},
+          {"repeat", target.repeat},
+          {"attempt", 1},
+          {"session", target.session},
+          {"round", target.round},
+          {"status", "failed"},
+          {"reason", line},
+          {"parameters", parameters},
+          {"identity", identity_hash(request.workload, request.parameters)},
+          {"layout", layout_json(layout, threads_of(request.parameters, layout))},
+          {"provenance", build_json(request.command)}};
+}
+
+}  // namespace
+
+std::filesystem::path failed_record_name(const std::filesystem::path& record) {
+  std::filesystem::path name = record;
+  name.replace_extension(".failed.json");
+  std::error_code ignored;
+  for (int attempt = 2; std::filesystem::exists(name, ignored); ++attempt) {
+    name = record;
+    name.replace_extension(fmt::format(".failed.{}.json", attempt));
+  }
+  return name;
+}
+
+void leave_failed_record(const RunRequest& request, int code, const std::string& line) noexcept {
+  const bool by_request = code == exit_code(ErrorKind::preempted) || code >= 128;
+  if (request.target.file.empty() || code == 0 || by_request ||
+      code == exit_code(ErrorKind::usage)) {
+    return;
+  }
+  try {
+    const std::filesystem::path file = failed_record_name(request.target.file);
+    write_record_file(file, record_of_failure(request, line), "");
+    if (!request.quiet) log::info("record of the failure: {}", file.string());
+  } catch (const std::exception& error) {
+    log::warning("the failure left no record: {}", error.what());
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,69 @@
+// A communicator that notes what goes through it in the replica's flight ring: a sequence number
+// for each collective, when it was asked for, began and ended, and in which step.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/comm/communicator.h"
+#include "engine/launch/flight_ring.h"
+
+namespace paceline {
+
+class Control;
+class Sentry;
+
+// What the recorded communicators of a process share. All of it outlives them.
+struct Recording {
+  std::vector<std::shared_ptr<FlightRing>> rings;  // one a replica
+  Control* control = nullptr;                      // is told how far this process is; may be null
+  Sentry* sentry = nullptr;                        // is told of an abort; may be null
+  std::atomic<bool> settled{false};                // the first step has ended: see Deadlines
+};
+
+class RecordedCommunicator final : public Communicator {
+ public:
+  // `replica`: of this process.
+  RecordedCommunicator(std::unique_ptr<Communicator> inner, std::shared_ptr<Recording> recording,
+                       std::size_t replica);
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  Memory allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
+  bool reduces(MemoryKind kind) const override { return inner_->reduces(kind); }
+  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                  std::string_view label) override;
+  void broadcast(void* data, std::size_t bytes, int root) override;
+  void all_gather(const void* mine, std::size_t bytes, void* all) override;
+  void barrier() override;
+  void throw_if_ended() override { inner_->throw_if_ended(); }
+  void begin_wait(std::string_view label) noexcept override;
+  void end_wait() noexcept override;
+  void note_step(std::uint64_t step) noexcept override;
+  void abort(std::string_view why) noexcept override;
+
+ private:
+  void enter(std::uint64_t sequence) noexcept;
+  void note_progress() noexcept;
+  void all_reduce_on_stream(void* data, std::size_t count, DType type, Lane& lane,
+                            std::string_view label, std::uint64_t sequence);
+  void note_ends(const Lane& lane) noexcept;
+
+  std::unique_ptr<Communicator> inner_;
+  std::shared_ptr<Recording> recording_;
+  FlightRing& ring_;
+
+  // Of a stream: collectives whose end has not been seen, the oldest first.
+  struct Pending {
+    std::uint64_t sequence;
+    Marker end;
+  };
+  static constexpr std::size_t kMostPending = 64;
+  std::array<Pending, kMostPending> pending_{};
+  std::size_t first_pending_ = 0, pendings_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,86 @@
+#include "engine/launch/standing.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+namespace paceline {
+
+namespace {
+
+bool is_among(const std::vector<int>& ranks, int rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+// "step 416, bucket 3", "barrier before the first step".
+std::string place_of(const Flight& flight) {
+  const Collective* last = flight.last_entered();
+  if (last == nullptr) return "the start";
+  return last->step == 0 ? fmt::format("{} before the first step", last->label)
+                         : fmt::format("step {}, {}", last->step, last->label);
+}
+
+}  // namespace
+
+Standing::Standing(std::vector<Flight> flights, double when) : flights_(std::move(flights)) {
+  for (Flight& flight : flights_) {
+    for (const Collective& collective : flight.recent) {
+      if (collective.started <= when) continue;
+      flight.entered = std::min(flight.entered, collective.sequence);
+    }
+  }
+}
+
+const Flight* Standing::of(int rank) const {
+  const auto found = std::find_if(flights_.begin(), flights_.end(),
+                                  [rank](const Flight& flight) { return flight.rank == rank; });
+  return found == flights_.end() ? nullptr : &*found;
+}
+
+std::vector<int> Standing::late() const {
+  if (flights_.size() < 2) return {};
+  const auto [least, most] =
+      std::minmax_element(flights_.begin(), flights_.end(),
+                          [](const Flight& a, const Flight& b) { return a.entered < b.entered; });
+  if (least->entered == most->entered) return {};
+  std::vector<int> ranks;
+  for (const Flight& flight : flights_) {
+    if (flight.entered == least->entered) ranks.push_back(flight.rank);
+  }
+  return ranks;
+}
+
+std::vector<int> Standing::replicas_of_task(int task) const {
+  std::vector<int> ranks;
+  for (const Flight& flight : flights_) {
+    if (flight.task == task) ranks.push_back(flight.rank);
+  }
+  return ranks;
+}
+
+std::string Standing::name_of(const std::vector<int>& ranks) const {
+  std::set<std::string> hosts;
+  for (const int rank : ranks) {
+    if (const Flight* flight = of(rank)) hosts.insert(flight->host);
+  }
+  return fmt::format("rank{} {}{}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "),
+                     hosts.empty() ? "" : fmt::format(" on {}", fmt::join(hosts, ", ")));
+}
+
+std::string Standing::words_on(const std::vector<int>& ranks) const {
+  const Flight *mine = nullptr, *furthest = nullptr;
+  for (const Flight& flight : flights_) {
+    const Flight*& one = is_among(ranks, flight.rank) ? mine : furthest;
+    if (one == nullptr || flight.entered > one->entered) one = &flight;
+  }
+  if (mine == nullptr) return "";
+  const std::string words = " at " + place_of(*mine);
+  if (furthest == nullptr) return words;
+  return furthest->entered == mine->entered
+             ? words + ", as the others"
+             : fmt::format("{}; the others wait at {}", words, place_of(*furthest));
+}
+
+}  // namespace paceline
