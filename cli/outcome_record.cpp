@@ -76,7 +76,7 @@ Json phases_json(const RankTimes& rank) {
 }
 
 Json timing_json(const TrainingOutcome& outcome) {
-  const std::size_t warmup = outcome.steps > 4 * kWarmupSteps ? kWarmupSteps : 0;
+  const std::size_t warmup = warmup_of(outcome);
   Json epochs = Json::array(), quantiles = Json::array();
   for (const double seconds : outcome.epoch_seconds) epochs.push_back(round_digits(seconds));
   for (const RankTimes& rank : outcome.ranks) quantiles.push_back(step_quantiles(rank, warmup));
@@ -89,6 +89,17 @@ Json timing_json(const TrainingOutcome& outcome) {
           {"setup_seconds", round_digits(outcome.setup_seconds)},
           {"warmup_steps_excluded", warmup},
           {"step_seconds", quantiles}};
+}
+
+Json straggler_json(const RunFacts& facts, const TrainingOutcome& outcome) {
+  if (!outcome.straggler) return nullptr;
+  const Straggler& straggler = *outcome.straggler;
+  const auto rank = static_cast<std::size_t>(straggler.rank);
+  return {{"rank", straggler.rank},
+          {"host", rank < facts.hosts.size() ? facts.hosts[rank] : ""},
+          {"phase", kPhaseNames[static_cast<std::size_t>(straggler.phase)]},
+          {"excess_seconds_per_step", round_digits(straggler.excess_seconds_per_step)},
+          {"share_of_step", round_digits(straggler.share_of_step)}};
 }
 
 Json quality_json(const TrainingOutcome& outcome) {
@@ -166,6 +177,7 @@ Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingO
             {"samples", outcome.samples},
             {"steps", outcome.steps}}},
           {"phases", phases},
+          {"straggler", straggler_json(facts, outcome)},
           {"input", input_json(facts, outcome)},
           {"checkpoints", checkpoints_json(outcome)},
           {"plan", plan_json(outcome)},

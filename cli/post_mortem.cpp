@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/json.h"
+#include "engine/launch/process.h"
 #include "engine/launch/remains.h"
 
 namespace paceline {
@@ -17,10 +18,15 @@ namespace {
 
 constexpr int kUndecided = 2;
 
+bool is_stopped_here(const RankStatus& status) {
+  return status.host == host_name() && state_of_process(status.pid) == ProcessState::stopped;
+}
+
 const char* state_of(const RankStatus& status, bool runs) {
   switch (status.state) {
     case RankState::running:
-      return runs ? "running" : "vanished";
+      if (!runs) return "vanished";
+      return is_stopped_here(status) ? "stopped" : "running";
     case RankState::done:
       return "done";
     case RankState::failed:

@@ -25,6 +25,7 @@
 #include "engine/launch/status.h"
 #include "engine/launch/stop_requests.h"
 #include "engine/train/session.h"
+#include "engine/train/straggler.h"
 #include "results/store.h"
 
 namespace paceline {
@@ -335,6 +336,8 @@ class Run {
       return;
     }
     outcome.setup_seconds = setup_seconds_;
+    outcome.straggler = find_straggler(outcome.ranks, warmup_of(outcome));
+    if (outcome.straggler) tell_straggler(*outcome.straggler);
     facts_.layout = layout_;
     facts_.threads = threads_;
     const Json record = record_of(request_, facts_, outcome);
@@ -350,6 +353,14 @@ class Run {
     }
     if (request_.json) fmt::print("{}\n", record.dump(2));
     print_summary(outcome, written);
+  }
+
+  void tell_straggler(const Straggler& straggler) const {
+    const auto rank = static_cast<std::size_t>(straggler.rank);
+    log::info("rank {} on {} held the others up: {} more of each step ({:.0f} %), mostly in {}",
+              straggler.rank, facts_.hosts[rank], format_seconds(straggler.excess_seconds_per_step),
+              100 * straggler.share_of_step,
+              kPhaseNames[static_cast<std::size_t>(straggler.phase)]);
   }
 
   void print_summary(const TrainingOutcome& outcome, const std::string& written) const {

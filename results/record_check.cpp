@@ -46,6 +46,7 @@ class Check {
       if (const Json* value = find(key)) check_not_negative(*value, key);
     }
     check_phases();
+    check_straggler();
     check_input();
     if (text("kind") == "collective") check_collective();
     check_results();
@@ -178,6 +179,17 @@ class Check {
     if (!phases->is_array()) fail("/phases", "should be a list, an object a rank");
     for (const Json& rank : *phases) {
       if (!rank.is_object()) fail("/phases", "should be a list, an object a rank");
+    }
+  }
+
+  void check_straggler() const {
+    const Json* straggler = find("/straggler");
+    if (!straggler) return;
+    if (!straggler->is_object()) fail("/straggler", "should be an object");
+    check_whole("/straggler/rank", 0, true);
+    for (const char* key : {"/straggler/host", "/straggler/phase"}) check_text(key);
+    for (const char* key : {"/straggler/excess_seconds_per_step", "/straggler/share_of_step"}) {
+      check_positive(key);
     }
   }
 

@@ -57,7 +57,9 @@ struct FlightHeader {
   std::atomic<std::int64_t> beat_ns;         // the process was alive
   std::atomic<std::int64_t> waits_since_ns;  // the host, for a GPU's stream; 0: it does not
   FlightLabel waits_at;
-  std::array<std::uint64_t, 5> reserved;
+  // The process last came to life after a while without a beat: when it fell silent.
+  std::atomic<std::int64_t> silent_from_ns, silent_to_ns;
+  std::array<std::uint64_t, 3> reserved;
 };
 static_assert(sizeof(FlightHeader) == 256);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

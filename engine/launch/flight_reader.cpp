@@ -72,6 +72,11 @@ const Collective* Flight::last_entered() const {
   return found == recent.end() ? nullptr : &*found;
 }
 
+double Flight::last_beat(double when) const {
+  if (beat <= when) return beat;
+  return silent_from <= when && when < silent_to ? silent_from : when;
+}
+
 Flight read_flight(const std::filesystem::path& file) {
   const std::string bytes = read_text(file, 2 * sizeof(FlightFile));
   if (bytes.size() != sizeof(FlightFile)) refuse(file, "has not the size of a flight ring");
@@ -88,6 +93,8 @@ Flight read_flight(const std::filesystem::path& file) {
   flight.attempt = text_of(header.attempt);
   flight.opened = seconds_of(header.opened_ns);
   flight.beat = seconds_of(header.beat_ns.load());
+  flight.silent_from = seconds_of(header.silent_from_ns.load());
+  flight.silent_to = seconds_of(header.silent_to_ns.load());
   flight.entered = header.entered.load();
   flight.step = header.step.load();
   if (header.waits_since_ns.load() != 0) flight.waits_at = header.waits_at.get();

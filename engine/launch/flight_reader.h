@@ -22,14 +22,17 @@ struct Collective {
 struct Flight {
   int rank = 0, size = 1, task = 0, pid = 0;
   std::string host, attempt;
-  double opened = 0, beat = 0;     // seconds since 1970
-  std::uint64_t entered = 0;       // collectives, ever
-  std::uint64_t step = 0;          // that it was at
-  std::string waits_at;            // what the host waited for, or empty
-  std::vector<Collective> recent;  // by sequence number; torn ones are left out
+  double opened = 0, beat = 0;            // seconds since 1970
+  double silent_from = 0, silent_to = 0;  // its last spell without a beat; 0: none
+  std::uint64_t entered = 0;              // collectives, ever
+  std::uint64_t step = 0;                 // that it was at
+  std::string waits_at;                   // what the host waited for, or empty
+  std::vector<Collective> recent;         // by sequence number; torn ones are left out
 
   // The last collective that it came to. Null: none that is known.
   const Collective* last_entered() const;
+  // Its last beat before `when`.
+  double last_beat(double when) const;
 };
 
 // Throws input for what is no flight ring, or one of another version.

@@ -16,6 +16,7 @@ namespace paceline {
 
 namespace {
 
+constexpr std::int64_t kSilenceNs = 1'500'000'000;
 constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr auto kRelease = std::memory_order_release;
 constexpr auto kAcquire = std::memory_order_acquire;
@@ -171,7 +172,13 @@ void FlightRing::end_wait() noexcept {
 }
 
 void FlightRing::beat() noexcept {
-  file_->header.beat_ns.store(now(), kRelease);
+  FlightHeader& header = file_->header;
+  const std::int64_t before = header.beat_ns.load(kRelaxed), here = now();
+  if (before != 0 && here - before > kSilenceNs) {
+    header.silent_from_ns.store(before, kRelaxed);
+    header.silent_to_ns.store(here, kRelease);
+  }
+  header.beat_ns.store(here, kRelease);
 }
 
 std::optional<FlightRing::Wait> FlightRing::wait() const {

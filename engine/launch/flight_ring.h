@@ -45,7 +45,7 @@ class FlightRing {
   void note_step(std::uint64_t step) noexcept;
   void begin_wait(std::string_view label) noexcept;
   void end_wait() noexcept;
-  void beat() noexcept;
+  void beat() noexcept;  // once a second or more often: the process is alive
 
   int rank() const noexcept { return file_->header.rank; }
   std::uint64_t entered() const noexcept { return file_->header.entered.load(); }

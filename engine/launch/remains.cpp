@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +12,7 @@
 #include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "engine/core/log.h"
+#include "engine/launch/process.h"
 
 namespace paceline {
 
@@ -43,7 +42,7 @@ std::optional<Verdict> verdict_left(const std::filesystem::path& folder,
 }
 
 bool lives(const RankStatus& status, const std::vector<Flight>& flights) {
-  if (status.host == host_name()) return kill(status.pid, 0) == 0 || errno == EPERM;
+  if (status.host == host_name()) return state_of_process(status.pid) != ProcessState::none;
   return std::any_of(flights.begin(), flights.end(), [&](const Flight& flight) {
     return flight.task == status.rank && unix_seconds() - flight.beat < kSilence;
   });

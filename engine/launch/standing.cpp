@@ -10,6 +10,8 @@ namespace paceline {
 
 namespace {
 
+constexpr double kSilence = 1.5;  // seconds; a ring beats at least once in one
+
 bool is_among(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
@@ -24,7 +26,8 @@ std::string place_of(const Flight& flight) {
 
 }  // namespace
 
-Standing::Standing(std::vector<Flight> flights, double when) : flights_(std::move(flights)) {
+Standing::Standing(std::vector<Flight> flights, double when)
+    : flights_(std::move(flights)), when_(when) {
   for (Flight& flight : flights_) {
     for (const Collective& collective : flight.recent) {
       if (collective.started <= when) continue;
@@ -44,10 +47,20 @@ std::vector<int> Standing::late() const {
   const auto [least, most] =
       std::minmax_element(flights_.begin(), flights_.end(),
                           [](const Flight& a, const Flight& b) { return a.entered < b.entered; });
-  if (least->entered == most->entered) return {};
+  if (least->entered == most->entered) return silent();
   std::vector<int> ranks;
   for (const Flight& flight : flights_) {
     if (flight.entered == least->entered) ranks.push_back(flight.rank);
+  }
+  return ranks;
+}
+
+std::vector<int> Standing::silent() const {
+  double newest = 0;
+  for (const Flight& flight : flights_) newest = std::max(newest, flight.last_beat(when_));
+  std::vector<int> ranks;
+  for (const Flight& flight : flights_) {
+    if (newest - flight.last_beat(when_) > kSilence) ranks.push_back(flight.rank);
   }
   return ranks;
 }
@@ -79,7 +92,7 @@ std::string Standing::words_on(const std::vector<int>& ranks) const {
   const std::string words = " at " + place_of(*mine);
   if (furthest == nullptr) return words;
   return furthest->entered == mine->entered
-             ? words + ", as the others"
+             ? words + "; the others wait there"
              : fmt::format("{}; the others wait at {}", words, place_of(*furthest));
 }
 

@@ -18,8 +18,8 @@ class Standing {
   explicit Standing(std::vector<Flight> flights,
                     double when = std::numeric_limits<double>::infinity());
 
-  // Replicas that came to fewer collectives than others. None where all came equally far, or fewer
-  // than two are known.
+  // Replicas that came to fewer collectives than others; where all came equally far, those that
+  // gave no sign of life for a while. Never all of them.
   std::vector<int> late() const;
   std::vector<int> replicas_of_task(int task) const;
 
@@ -34,7 +34,10 @@ class Standing {
  private:
   const Flight* of(int rank) const;
 
+  std::vector<int> silent() const;
+
   std::vector<Flight> flights_;
+  double when_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace paceline

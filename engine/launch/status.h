@@ -38,7 +38,7 @@ struct RankStatus {
   int exit_code = 0;
   std::string message;  // of the error, one line
   double time = 0;      // seconds since 1970, to tell causes from consequences
-  std::string attempt;
+  std::string attempt = {};
   int size = 0;  // of the world; 0: not said
 };
 

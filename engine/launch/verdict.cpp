@@ -209,15 +209,20 @@ Verdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int stop
   return stopped_by != 0 ? Verdict{} : sight.of_bad_end;
 }
 
+// A launcher ends the others as soon as one is gone: where several vanished, the first to do so is
+// who came last.
 Verdict silent(const std::vector<int>& gone, const std::vector<RankStatus>& statuses,
                const Standing& standing, const std::string& see, const std::string& words) {
-  const std::string who = gone.size() == 1 ? name_of_process(gone[0], statuses, standing)
-                                           : fmt::format("ranks {}", fmt::join(gone, ", "));
-  return verdict_of(Error(ErrorKind::peer_lost,
-                          fmt::format("{} vanished without a word{}", who,
-                                      gone.size() == 1 ? place_of_process(gone[0], standing) : ""),
-                          "", "see " + see),
-                    words);
+  const std::vector<int> first =
+      gone.size() == 1 ? standing.replicas_of_task(gone[0]) : standing.late();
+  std::string who = fmt::format("ranks {}", fmt::join(gone, ", "));
+  if (gone.size() == 1) who = name_of_process(gone[0], statuses, standing);
+  if (gone.size() > 1 && !first.empty()) who = standing.name_of(first);
+  return verdict_of(
+      Error(ErrorKind::peer_lost,
+            fmt::format("{} vanished without a word{}", who, standing.words_on(first)), "",
+            "see " + see),
+      words);
 }
 
 Verdict launcher_failed(const Watch& launcher, const std::string& when, const std::string& words) {

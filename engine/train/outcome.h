@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,13 @@ struct CheckpointTimes {
   double slowdown = 0;
 };
 
+// The rank that held the others up; see straggler.h.
+struct Straggler {
+  int rank = 0;
+  Phase phase = Phase::input;  // that makes most of the excess
+  double excess_seconds_per_step = 0, share_of_step = 0;
+};
+
 // Complete on rank 0, where the other ranks' times are gathered.
 struct TrainingOutcome {
   double fit_seconds = 0;  // barrier to barrier, maximum over ranks, without evaluation
@@ -60,6 +68,7 @@ struct TrainingOutcome {
   std::vector<EpochQuality> epochs;
   std::uint64_t parameter_checksum = 0;  // over canonical fp32 values
   std::vector<RankTimes> ranks;
+  std::optional<Straggler> straggler;
   InputOutcome input;
   std::vector<std::size_t> bucket_bytes;
   std::size_t parameter_count = 0;

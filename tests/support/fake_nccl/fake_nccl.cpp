@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -199,6 +200,9 @@ EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqu
                                            ncclConfig_t* config) {
   if (config->magic != 0xcafebeef) misuse("init: not a config");
   if (group_depth == 0) misuse("init outside of a group");
+  while (std::filesystem::exists(folder() + "/block")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
   const int file = open(id.internal, O_RDWR | O_CLOEXEC);
   if (file < 0) return ncclSystemError;
   void* shared = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "engine/comm/nccl/debug_log.h"
+#include "engine/comm/sentry.h"
 #include "engine/comm/stack.h"
 #include "engine/comm/table.h"
 #include "engine/core/error.h"
@@ -181,6 +183,32 @@ TEST_F(Nccl, JoiningEndsAtTheDeadlineWithTheCure) {
                [&] {
                  backend()->connect(replicas(2, {0.1, 0.4}));
                });
+}
+
+// As a library does that waits for a peer behind a firewall within its own call.
+TEST_F(Nccl, JoiningThatDoesNotReturnEndsTheProcessWithTheCure) {
+  const std::filesystem::path block = scratch_.path() / "block";
+  std::ofstream(block) << "";
+  std::string words;
+  int code = 0;
+  Sentry::Setup setup;
+  setup.deadlines = {0.1, 0.2};
+  setup.grace_seconds = 0.1;
+  setup.last_words = [&](const Error& error) { words = error.what(); };
+  setup.exit = [&](int with) {
+    code = with;
+    std::filesystem::remove(block);  // here the process goes on
+  };
+  {
+    Sentry sentry(setup);
+    Membership membership = replicas(2);
+    membership.sentry = &sentry;
+    backend()->connect(membership);
+  }
+  EXPECT_EQ(code, 72);
+  for (const char* part : {"connecting the ranks by NCCL", "NCCL_SOCKET_IFNAME", "firewall"}) {
+    EXPECT_NE(words.find(part), std::string::npos) << words;
+  }
 }
 
 TEST_F(Nccl, AnErrorThatNcclFindsEndsTheWaits) {

@@ -1,0 +1,210 @@
+// Real runs whose ranks are killed, stopped or slowed: what is said, how soon, and what is left.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <thread>
+
+#include "engine/launch/flight_reader.h"
+#include "engine/launch/place.h"
+#include "engine/launch/process.h"
+#include "engine/launch/status.h"
+#include "results/names.h"
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr char kRun[] =
+    "PACELINE_STATUS_DIR=$PWD/status paceline train mnist-mlp --input synthetic --train-limit 4096 "
+    "--evaluate none --oversubscribe --quiet ";
+
+class Failures : public Cli {
+ protected:
+  static void need(const std::string& backend) {
+    if (!find_name("backend", backend).built) GTEST_SKIP() << backend << " is not built";
+  }
+
+  std::filesystem::path status() const { return folder() / "status"; }
+
+  std::future<Ran> start(const std::string& line) const {
+    return std::async(std::launch::async, [this, line] { return shell(line); });
+  }
+
+  // The processes of `ranks`, once all replicas are beyond `step`. Empty if the run ended before.
+  std::vector<int> wait_for_step(std::future<Ran>& run, std::size_t ranks, std::size_t replicas,
+                                 std::uint64_t step) const {
+    while (run.wait_for(20ms) != std::future_status::ready) {
+      const auto flights = read_flights(status());
+      const auto statuses = read_statuses(status());
+      const bool there = flights.size() == replicas && statuses.size() == ranks &&
+                         std::all_of(flights.begin(), flights.end(),
+                                     [step](const Flight& flight) { return flight.step > step; });
+      if (!there) continue;
+      std::vector<int> pids;
+      for (const RankStatus& one : statuses) pids.push_back(one.pid);
+      return pids;
+    }
+    ADD_FAILURE() << "ended too early: " << run.get().err;
+    return {};
+  }
+
+  static void expect_gone(const std::vector<int>& pids) {
+    for (const int pid : pids) EXPECT_EQ(state_of_process(pid), ProcessState::none) << pid;
+  }
+
+  static std::string last_line(std::string text) {
+    text.erase(text.find_last_not_of('\n') + 1);
+    return text.substr(text.find_last_of('\n') + 1);
+  }
+
+  static void expect_match(const std::string& line, const std::string& pattern) {
+    EXPECT_TRUE(std::regex_search(line, std::regex(pattern))) << line;
+  }
+
+  nlohmann::json json_of(const std::string& name) const {
+    return nlohmann::json::parse(std::ifstream(folder() / name));
+  }
+};
+
+class Started : public Failures, public ::testing::WithParamInterface<const char*> {
+ protected:
+  std::string command(const std::string& more) const {
+    return kRun + std::string("--gpus 2 --cpus-per-task 1 --backend ") + GetParam() + " " + more;
+  }
+};
+
+TEST_P(Started, AKilledRankIsNamedWithItsStep) {
+  need(GetParam());
+  auto run = start(command("--epochs 100000 --record run.json"));
+  const auto pids = wait_for_step(run, 2, 2, 20);
+  ASSERT_EQ(pids.size(), 2U);
+  kill(pids[1], SIGKILL);
+  const Ran ran = run.get();
+  EXPECT_EQ(ran.code, 71);
+  const std::string line = last_line(ran.err);
+  expect_match(line, "^paceline: rank 1 on " + host_name() +
+                         " died of signal 9 \\(Killed\\) at step \\d+, bucket \\d+; the others "
+                         "wait (there|at step \\d+, bucket \\d+); see the kernel's log");
+  expect_gone(pids);
+  EXPECT_FALSE(std::filesystem::exists(folder() / "run.json"));
+  const auto record = json_of("run.failed.json");
+  EXPECT_EQ(record["status"], "failed");
+  EXPECT_EQ("paceline: " + record["reason"].get<std::string>(), line);
+
+  const Ran mortem = paceline("doctor --post-mortem status");
+  EXPECT_EQ(mortem.code, 71);
+  EXPECT_EQ("paceline: " + last_line(mortem.out), line);
+  const Ran json = paceline("doctor --post-mortem status --json");
+  const auto parsed = nlohmann::json::parse(json.out);
+  EXPECT_EQ("paceline: " + parsed["line"].get<std::string>(), line);
+  EXPECT_EQ(parsed["replicas"].size(), 2U);
+  EXPECT_EQ(parsed["replicas"][1]["collectives"].empty(), false);
+}
+
+TEST_P(Started, AStoppedRankIsWarnedOfAndNamed) {
+  need(GetParam());
+  auto run = start(command("--epochs 100000 --warn-seconds 0.5 --abort-seconds 2"));
+  const auto pids = wait_for_step(run, 2, 2, 20);
+  ASSERT_EQ(pids.size(), 2U);
+  kill(pids[1], SIGSTOP);
+  const Ran ran = run.get();
+  EXPECT_EQ(ran.code, 72);
+  expect_match(ran.err, "warning: rank 0 has waited .* at step \\d+, bucket \\d+ for rank 1\n");
+  const std::string line = last_line(ran.err);
+  expect_match(line, "^paceline: rank 1 on " + host_name() +
+                         " stopped at step \\d+, bucket \\d+; the others wait (there|at step "
+                         "\\d+, bucket \\d+); see what it was doing");
+  expect_gone(pids);
+  const Ran mortem = paceline("doctor --post-mortem status");
+  EXPECT_EQ(mortem.code, 72);
+  EXPECT_EQ("paceline: " + last_line(mortem.out), line);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Started, ::testing::Values("gloo", "mpi"),
+                         [](const auto& backend) { return std::string(backend.param); });
+
+// A duty cycle of signals makes one rank take twice as long as the other.
+TEST_F(Failures, ASlowRankIsInTheRecord) {
+  need("gloo");
+  auto run = start(std::string(kRun) +
+                   "--gpus 2 --cpus-per-task 1 --backend gloo --epochs 1000 --steps 1500 --record "
+                   "run.json");
+  const auto pids = wait_for_step(run, 2, 2, 1);
+  ASSERT_EQ(pids.size(), 2U);
+  while (run.wait_for(20ms) != std::future_status::ready) {
+    kill(pids[1], SIGSTOP);
+    std::this_thread::sleep_for(20ms);
+    kill(pids[1], SIGCONT);
+  }
+  const Ran ran = run.get();
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto straggler = json_of("run.json")["straggler"];
+  ASSERT_TRUE(straggler.is_object());
+  EXPECT_EQ(straggler["rank"], 1);
+  EXPECT_EQ(straggler["host"], host_name());
+  EXPECT_GT(straggler["share_of_step"].get<double>(), 0.03);
+}
+
+// Nobody of ours is there to tell: replicas that are threads, killed together.
+TEST_F(Failures, APostMortemNamesReplicasThatVanished) {
+  auto run =
+      start(std::string(kRun) + "--gpus 2 --cpus-per-task 2 --backend mirrored --epochs 100000");
+  const auto pids = wait_for_step(run, 1, 2, 20);
+  ASSERT_EQ(pids.size(), 1U);
+  kill(pids[0], SIGKILL);
+  run.get();
+  const Ran mortem = paceline("doctor --post-mortem status");
+  EXPECT_EQ(mortem.code, 71);
+  expect_match(last_line(mortem.out), "^ranks 0, 1 on " + host_name() +
+                                          " vanished without a word at step \\d+, bucket \\d+");
+}
+
+// Under a launcher of the user's, with replicas inside of each task.
+TEST_F(Failures, APostMortemNamesATaskUnderMpirun) {
+  need("mirrored/mpi");
+  auto run = start(
+      "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+      "OMPI_MCA_rmaps_base_oversubscribe=1 PACELINE_STATUS_DIR=$PWD/status\n"
+      "mpirun -n 2 '" PACELINE_BINARY
+      "' train mnist-mlp --input synthetic --train-limit 4096 --evaluate none --oversubscribe "
+      "--quiet --gpus 4 --nodes 2 --cpus-per-task 2 --backend mirrored/mpi --epochs 100000 "
+      "--abort-seconds 3");
+  const auto pids = wait_for_step(run, 2, 4, 20);
+  ASSERT_EQ(pids.size(), 2U);
+  kill(pids[1], SIGKILL);
+  EXPECT_NE(run.get().code, 0);
+  expect_gone(pids);
+  const Ran mortem = paceline("doctor --post-mortem status");
+  EXPECT_EQ(mortem.code, 71);
+  // The launcher ended task 0 too: which was first can be told where it waited for task 1.
+  expect_match(last_line(mortem.out),
+               "^ranks (2, 3 on " + host_name() + "|0, 1) vanished without a word");
+}
+
+TEST_F(Failures, DeadlinesAreTimes) {
+  expect_refused("train mnist-mlp --abort-seconds soon", 64,
+                 {"\"soon\" is no time to wait (--abort-seconds)"});
+  expect_refused("train mnist-mlp --warn-seconds 0", 64, {"--warn-seconds", "more than 0"});
+  expect_refused("bench allreduce --abort-seconds -1", 64, {"--abort-seconds"});
+  const Ran ran = shell("PACELINE_START_SECONDS=1e99 paceline train mnist-mlp --steps 1");
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_TRUE(contains(ran.err, "(PACELINE_START_SECONDS)")) << ran.err;
+  const Ran flight = shell("PACELINE_FLIGHT=maybe paceline train mnist-mlp --input synthetic");
+  EXPECT_EQ(flight.code, 64);
+  EXPECT_TRUE(contains(flight.err, "neither on nor off")) << flight.err;
+}
+
+TEST_F(Failures, APostMortemOfNothingIsRefused) {
+  expect_refused("doctor --post-mortem nowhere", 65, {"is no folder (nowhere)"});
+  expect_refused("doctor --post-mortem .", 65, {"no rank of a run left anything"});
+}
+
+}  // namespace
+}  // namespace paceline::testing
