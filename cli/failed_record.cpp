@@ -49,15 +49,13 @@ std::filesystem::path failed_record_name(const std::filesystem::path& record) {
 }
 
 void leave_failed_record(const RunRequest& request, int code, const std::string& line) noexcept {
+  const std::filesystem::path& record = request.target.file;
   const bool by_request = code == exit_code(ErrorKind::preempted) || code >= 128;
-  if (request.target.file.empty() || code == 0 || by_request ||
-      code == exit_code(ErrorKind::usage)) {
-    return;
-  }
+  if (record.empty() || code == 0 || by_request || code == exit_code(ErrorKind::usage)) return;
   try {
-    const std::filesystem::path file = failed_record_name(request.target.file);
-    write_record_file(file, record_of_failure(request, line), "");
-    if (!request.quiet) log::info("record of the failure: {}", file.string());
+    const auto folder = record.has_parent_path() ? record.parent_path() : ".";
+    if (std::filesystem::exists(record) || !std::filesystem::is_directory(folder)) return;
+    write_record_file(failed_record_name(record), record_of_failure(request, line), "");
   } catch (const std::exception& error) {
     log::warning("the failure left no record: {}", error.what());
   }
