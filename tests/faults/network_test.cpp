@@ -1,0 +1,40 @@
+// A host that is gone: two network namespaces with a wire between them, which is cut. No packet
+// tells of the end, so only the deadline can.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "engine/launch/program.h"
+#include "results/names.h"
+#include "tests/faults/victim.h"
+
+namespace paceline::faults {
+namespace {
+
+constexpr char kTwoHosts[] = PACELINE_SOURCE_DIR "/tests/faults/two_hosts.sh";
+
+std::string quoted(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += "'" + word + "' ";
+  return line;
+}
+
+TEST(PeerHost, ThatIsGoneIsNoticedWithinTheDeadline) {
+  if (!find_name("backend", "gloo").built) GTEST_SKIP() << "gloo is not built here";
+  if (!has_option("--abort-seconds")) GTEST_SKIP() << "deadlines cannot be set in this build";
+  const std::string can =
+      output_of({"unshare", "-Urn", "ip", "link", "add", "a", "type", "veth", "peer", "b"});
+  if (!can.empty()) GTEST_SKIP() << "no right to make network namespaces: " << can;
+  const auto command = training("gloo", Starter::us, {"--abort-seconds", "3"});
+  Victim run({"unshare", "-Urn", kTwoHosts, quoted(command)});
+  ASSERT_TRUE(run.trains()) << run.errors();
+  std::ofstream(run.folder() / "cut");
+  const End end = run.wait(60);
+  EXPECT_TRUE(end.in_time);
+  EXPECT_TRUE(end.code == 71 || end.code == 72) << end.code << end.err;
+  EXPECT_TRUE(contains(end.err, "rank 1")) << end.err;
+  EXPECT_EQ(run.left(), std::vector<std::string>{});
+}
+
+}  // namespace
+}  // namespace paceline::faults

@@ -1,0 +1,110 @@
+// soak ROUNDS SEED: at a random moment a random rank, or the process that was started, gets a
+// random signal. Each round must end in time, with a code that is not 0 and a line that says
+// something, and leave no process, no temporary file, no broken record. Prints what it did; the
+// seed repeats it.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "engine/core/text.h"
+#include "results/names.h"
+#include "tests/faults/victim.h"
+
+namespace paceline::faults {
+namespace {
+
+struct Round {
+  std::string backend;
+  Starter starter;
+  int victim;  // -1: what was started
+  int signal_number;
+  int milliseconds;  // from the start
+
+  std::string text() const {
+    const std::string who = victim < 0 ? "the starter" : fmt::format("task {}", victim);
+    return fmt::format("{}{}: signal {} to {} after {} ms", backend,
+                       starter == Starter::us ? "" : " by mpirun", signal_number, who,
+                       milliseconds);
+  }
+};
+
+std::vector<std::pair<std::string, Starter>> ways() {
+  std::vector<std::pair<std::string, Starter>> ways{{"mirrored", Starter::us}};
+  if (find_name("backend", "gloo").built) ways.emplace_back("gloo", Starter::us);
+  if (!find_name("backend", "mpi").built) return ways;
+  ways.emplace_back("mpi", Starter::us);
+  ways.emplace_back("mpi", Starter::mpirun);
+  ways.emplace_back("mirrored/mpi", Starter::mpirun);
+  return ways;
+}
+
+Round round_of(std::mt19937& random, bool deadlines) {
+  const auto all = ways();
+  const auto below = [&](std::size_t n) { return static_cast<int>(random() % n); };
+  const auto& [backend, starter] = all[static_cast<std::size_t>(below(all.size()))];
+  std::vector<int> signals{SIGKILL, SIGTERM};
+  if (deadlines) signals.push_back(SIGSTOP);
+  Round round{backend, starter, backend == "mirrored" ? -1 : below(2),
+              signals[static_cast<std::size_t>(below(signals.size()))], below(5000)};
+  // Nobody could end what is stopped as a whole; a launcher killed by SIGKILL is not ours to judge.
+  if (round.signal_number == SIGTERM && below(3) == 0) round.victim = -1;
+  if (round.signal_number == SIGSTOP && backend == "mirrored") round.signal_number = SIGKILL;
+  return round;
+}
+
+// Empty: all is as it should be.
+std::string fault_in(const Round& round, bool deadlines) {
+  std::vector<std::string> command =
+      training(round.backend, round.starter, {"--record", "run.json"});
+  if (deadlines) command.insert(command.end(), {"--abort-seconds", "5"});
+  const Scratch temporary;
+  Victim run(command, {{"TMPDIR", temporary.path().string()}});
+  std::this_thread::sleep_for(std::chrono::milliseconds(round.milliseconds));
+  const auto target = round.victim < 0 ? run.started() : run.rank(round.victim, 20);
+  if (!target) return "no such rank came: " + run.errors();
+  run.send(*target, round.signal_number);
+  const End end = run.wait(90);
+  if (!end.in_time) return "did not end: " + end.err;
+  if (end.code == 0) return "ended well: " + end.err;
+  const bool ours = round.starter == Starter::us && round.backend != "mirrored";
+  if (ours && !end.last_line.starts_with("paceline: ")) return "no last line: " + end.err;
+  if (ours && round.victim >= 0 && !contains(end.last_line, "rank")) {
+    return "the last line names no rank: " + end.last_line;
+  }
+  if (const auto left = run.left(); !left.empty()) return "still there: " + join(left, "; ");
+  if (const std::string disorder = run.disorder(); !disorder.empty()) return disorder;
+  if (ours && temporary.files() > 0) return "files left in TMPDIR";
+  return "";
+}
+
+int soak(int rounds, unsigned seed) {
+  std::mt19937 random(seed);
+  const bool deadlines = has_option("--abort-seconds");
+  int failures = 0;
+  for (int i = 0; i < rounds; ++i) {
+    const Round round = round_of(random, deadlines);
+    const std::string fault = fault_in(round, deadlines);
+    fmt::print("{}: {}: {}\n", i + 1, round.text(), fault.empty() ? "well" : "FAULT: " + fault);
+    std::fflush(stdout);
+    failures += fault.empty() ? 0 : 1;
+  }
+  fmt::print("{} rounds of seed {}, {} with a fault\n", rounds, seed, failures);
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace paceline::faults
+
+int main(int argc, char** argv) {
+  const auto number = [&](int i) {
+    return i < argc ? paceline::to_integer(argv[i]) : std::nullopt;
+  };
+  const auto rounds = number(1), seed = number(2);
+  if (!rounds || !seed || *rounds < 1) {
+    fmt::print(stderr, "soak ROUNDS SEED\n");
+    return 64;
+  }
+  return paceline::faults::soak(static_cast<int>(*rounds), static_cast<unsigned>(*seed));
+}
