@@ -21,11 +21,11 @@ std::string quoted(const std::vector<std::string>& words) {
 
 TEST(PeerHost, ThatIsGoneIsNoticedWithinTheDeadline) {
   if (!find_name("backend", "gloo").built) GTEST_SKIP() << "gloo is not built here";
-  if (!has_option("--abort-seconds")) GTEST_SKIP() << "deadlines cannot be set in this build";
+  if (deadline(3).empty()) GTEST_SKIP() << "deadlines cannot be set in this build";
   const std::string can =
       output_of({"unshare", "-Urn", "ip", "link", "add", "a", "type", "veth", "peer", "b"});
   if (!can.empty()) GTEST_SKIP() << "no right to make network namespaces: " << can;
-  const auto command = training("gloo", Starter::us, {"--abort-seconds", "3"});
+  const auto command = training("gloo", Starter::us, deadline(3));
   Victim run({"unshare", "-Urn", kTwoHosts, quoted(command)});
   ASSERT_TRUE(run.trains()) << run.errors();
   std::ofstream(run.folder() / "cut");

@@ -55,10 +55,10 @@ Round round_of(std::mt19937& random, bool deadlines) {
 }
 
 // Empty: all is as it should be.
-std::string fault_in(const Round& round, bool deadlines) {
-  std::vector<std::string> command =
-      training(round.backend, round.starter, {"--record", "run.json"});
-  if (deadlines) command.insert(command.end(), {"--abort-seconds", "5"});
+std::string fault_in(const Round& round) {
+  std::vector<std::string> more = deadline(5);
+  more.insert(more.end(), {"--record", "run.json"});
+  const auto command = training(round.backend, round.starter, more);
   const Scratch temporary;
   Victim run(command, {{"TMPDIR", temporary.path().string()}});
   std::this_thread::sleep_for(std::chrono::milliseconds(round.milliseconds));
@@ -81,11 +81,11 @@ std::string fault_in(const Round& round, bool deadlines) {
 
 int soak(int rounds, unsigned seed) {
   std::mt19937 random(seed);
-  const bool deadlines = has_option("--abort-seconds");
+  const bool deadlines = !deadline(5).empty();
   int failures = 0;
   for (int i = 0; i < rounds; ++i) {
     const Round round = round_of(random, deadlines);
-    const std::string fault = fault_in(round, deadlines);
+    const std::string fault = fault_in(round);
     fmt::print("{}: {}: {}\n", i + 1, round.text(), fault.empty() ? "well" : "FAULT: " + fault);
     std::fflush(stdout);
     failures += fault.empty() ? 0 : 1;

@@ -86,7 +86,8 @@ class Victim {
 
 bool contains(const std::string& text, const std::string& part);
 
-// Whether `paceline train` knows the option.
-bool has_option(const std::string& option);
+// Options that make ranks wait for `seconds` at most, and for twice that before the first step;
+// empty where deadlines cannot be set.
+std::vector<std::string> deadline(int seconds);
 
 }  // namespace paceline::faults
