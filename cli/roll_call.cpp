@@ -57,7 +57,7 @@ std::vector<Common> rows_of_build() {
 std::vector<Common> rows_of(const Point& parameters) {
   std::vector<Common> rows;
   for (const auto& [name, value] : parameters.values()) {
-    if (name != "log_every") rows.push_back({name, to_text(value)});
+    if (name != "log_every" && name != "weights") rows.push_back({name, to_text(value)});
   }
   return rows;
 }

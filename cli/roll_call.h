@@ -18,8 +18,8 @@ struct RankCard {
   std::array<char, 128> cpus{};  // "0-3": those that the replica is bound to
 };
 
-// What tells builds apart, and every parameter but `log_every`, which may rightly differ: rows for
-// call_roll().
+// What tells builds apart, and every parameter but what may rightly differ: `log_every`, and the
+// place of the weights, whose content is compared. Rows for call_roll().
 std::vector<Common> rows_of_build();
 std::vector<Common> rows_of(const Point& parameters);
 

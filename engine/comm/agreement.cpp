@@ -62,6 +62,7 @@ std::string value_in(const std::vector<Common>& rows, const std::string& name) {
   const auto found =
       std::find_if(rows.begin(), rows.end(), [&](const Common& row) { return row.name == name; });
   if (found == rows.end()) return "not there";
+  if (found->value.empty()) return "none";
   return found->value.size() > kLongestValue ? hash_hex(found->value) : found->value;
 }
 

@@ -19,7 +19,8 @@ struct Common {
 void check_agreement(Communicator& communicator, const std::vector<Common>& mine);
 
 // "learning_rate: ranks 0-2 0.001, rank 3 0.01; data: ranks 0, 1 ..."; long values as hashes; the
-// first few rows only. Empty where all ranks have the same. A row that a rank lacks is "not there".
+// first few rows only. Empty where all ranks have the same. A row that a rank lacks is "not there",
+// an empty value "none".
 std::string differences(const std::vector<std::vector<Common>>& of_ranks);
 
 // "rank 3", "ranks 0-2, 5".

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "engine/launch/launcher.h"
+#include "engine/launch/program.h"
 #include "results/names.h"
 #include "tests/faults/victim.h"
 
@@ -19,13 +20,18 @@ struct Way {
 std::string name_of(const testing::TestParamInfo<Way>& info) {
   std::string name = info.param.backend;
   if (const auto slash = name.find('/'); slash != name.npos) name.replace(slash, 1, "_");
-  return name + (info.param.starter == Starter::us ? "" : "_by_mpirun");
+  const char* const starters[] = {"", "_by_mpirun", "_by_srun"};
+  return name + starters[static_cast<int>(info.param.starter)];
 }
 
 // MPICH cannot always tell who died from those that it killed itself.
 bool is_hydra() {
   static const auto launcher = find_launcher(environment_of_process());
   return launcher && launcher->make == LauncherMake::hydra;
+}
+
+bool slurm_runs() {
+  return contains(output_of({"sinfo", "--noheader", "--format=%a"}), "up");
 }
 
 class Rank : public testing::TestWithParam<Way> {
@@ -36,6 +42,7 @@ class Rank : public testing::TestWithParam<Way> {
     if (GetParam().starter == Starter::mpirun && !find_name("backend", "mpi").built) {
       GTEST_SKIP() << "there is no mpirun";
     }
+    if (GetParam().starter == Starter::srun && !slurm_runs()) GTEST_SKIP() << "no Slurm runs here";
   }
 
   static void expect_named(const End& end, const std::string& what) {
@@ -68,13 +75,14 @@ TEST_P(Killed, IsNamedAndNothingIsLeft) {
   } else {
     EXPECT_NE(end.code, 0);
   }
-  expect_named(end, "signal 9");
+  expect_named(end, GetParam().starter == Starter::srun ? "rank 1" : "signal 9");
   expect_order(run);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Killed,
                          testing::Values(Way{"mpi", Starter::us}, Way{"gloo", Starter::us},
-                                         Way{"mirrored/mpi", Starter::mpirun}),
+                                         Way{"mirrored/mpi", Starter::mpirun},
+                                         Way{"gloo", Starter::srun}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(DISABLED_AlsoOf, Killed,
                          testing::Values(Way{"mpi", Starter::mpirun}, Way{"gloo", Starter::mpirun},

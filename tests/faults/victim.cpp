@@ -62,7 +62,7 @@ bool is_zombie(const fs::path& process) {
 }
 
 int rank_in(const std::string& environment) {
-  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     if (const auto value = variable(environment, name)) {
       return static_cast<int>(to_integer(*value).value_or(-1));
     }
@@ -98,6 +98,7 @@ std::vector<std::string> training(const std::string& backend, Starter starter,
   const bool two_nodes = contains(backend, "/");
   std::vector<std::string> words;
   if (starter == Starter::mpirun) words = {"mpirun", "-np", "2"};
+  if (starter == Starter::srun) words = {"srun", "-n", "2"};
   for (const std::string& word : std::vector<std::string>{PACELINE_BINARY,
                                                           "train",
                                                           "mnist-mlp",

@@ -15,8 +15,8 @@
 
 namespace paceline::faults {
 
-// How ranks come about: `paceline train` starts them; mpirun, by hand.
-enum class Starter { us, mpirun };
+// How ranks come about: `paceline train` starts them; mpirun or srun, by hand.
+enum class Starter { us, mpirun, srun };
 
 // `paceline train` of two tasks (of mirrored: one task of two replicas) that does not end by
 // itself, of as few cores as there are; a progress line every few steps.

@@ -29,6 +29,8 @@ TEST(Agreement, OnlyRowsThatDifferAreListed) {
 TEST(Agreement, ARowThatARankLacksIsNamed) {
   EXPECT_EQ(differences({{{"seed", "1"}}, {{"seed", "1"}, {"momentum", "0.9"}}}),
             "momentum: rank 0 not there, rank 1 0.9");
+  EXPECT_EQ(differences({{{"weights file", ""}}, {{"weights file", "3f2a"}}}),
+            "weights file: rank 0 none, rank 1 3f2a");
 }
 
 TEST(Agreement, LongValuesAreHashedAndRowsCounted) {
