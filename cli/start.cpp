@@ -97,6 +97,9 @@ Verdict spawn(const Gathering& gathering, const std::vector<std::string>& comman
   request.ranks = layout.ntasks;
   request.stops_between_steps = gathering.stops_between_steps;
   request.environment = environment_of_process();
+  request.silence_seconds =
+      std::max(gathering.deadlines.start_seconds, gathering.deadlines.abort_seconds) +
+      2 * Sentry::kGraceSeconds;
   const BootstrapAddress where = starter_bootstrap(kLoopback, request.environment);
   const auto server = serve(where, request.ranks);
   request.environment[kStoreVariable] = server->address();

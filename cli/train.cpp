@@ -101,7 +101,8 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   read_context(options, request.target);
   const Environment environment = environment_of_process();
   const Place place = find_place(environment);
-  const Gathering gathering = gathering_of(request.parameters);
+  Gathering gathering = gathering_of(request.parameters);
+  gathering.deadlines = request.deadlines;
   if (must_spawn(gathering, place)) return start(request, gathering);
   try {
     return run_rank(environment, place, [&] { return run_training(request); });

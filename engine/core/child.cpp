@@ -253,6 +253,10 @@ class Family {
     const bool timed_out = now > limit_at_, survivors_late = now > survivors_at_;
     if (timed_out) limit_at_ = kNever;
     if (survivors_late) survivors_at_ = kNever;
+    if (!hopeless_ && limits_.hopeless && limits_.hopeless()) {
+      hopeless_ = true;
+      stop(SIGTERM, limits_.survivors_grace);
+    }
     if (survivors_late) stop(SIGTERM, limits_.survivors_grace);
     if (timed_out) stop(SIGTERM);
     if (now > kill_at_) signal(SIGKILL);
@@ -260,6 +264,7 @@ class Family {
   }
 
   const std::vector<ChildEnd>& ends() const { return ends_; }
+  bool hopeless() const { return hopeless_; }
 
  private:
   struct Voice {
@@ -283,6 +288,7 @@ class Family {
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   double limit_at_ = kNever, survivors_at_ = kNever;  // SIGTERM
   double kill_at_ = kNever;
+  bool hopeless_ = false;
 };
 
 }  // namespace
@@ -313,6 +319,7 @@ WatchOfMany watch_children(const std::vector<ChildSetup>& setups, const HearChil
   }
   family.last_words();
   watch.ends = family.ends();
+  watch.hopeless = family.hopeless();
   return watch;
 }
 

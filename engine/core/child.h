@@ -50,9 +50,11 @@ class Child {
 
 // How long children may take, in seconds.
 struct ChildLimits {
-  double grace = 15;           // to end after SIGTERM, before SIGKILL
-  double run = 0;              // before SIGTERM; 0: for ever
-  double survivors = 5;        // of several, once one has ended badly, before SIGTERM
+  double grace = 15;     // to end after SIGTERM, before SIGKILL
+  double run = 0;        // before SIGTERM; 0: for ever
+  double survivors = 5;  // of several, once one has ended badly, before SIGTERM
+  // Asked now and then; true: nothing is to be hoped for, SIGTERM. Must not throw.
+  std::function<bool()> hopeless = {};
   double survivors_grace = 5;  // then, before SIGKILL: they wait, or are stopped, for nothing
   // Told of the first SIGTERM or SIGUSR1 instead of the children, which end by themselves at a
   // moment that suits them; the next one is passed on. Empty: the first is, too.
@@ -69,6 +71,7 @@ struct WatchOfMany {
   std::vector<ChildEnd> ends;
   int stopped_by = 0;
   bool timed_out = false;
+  bool hopeless = false;  // as the limits say
 };
 
 using HearChild = std::function<void(std::size_t child, std::string_view text)>;

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -93,6 +94,7 @@ class Quill {
     return limits;
   }
 
+  const std::filesystem::path& folder() const { return folder_.path(); }
   Remains remains() const { return remains_of(folder_.path(), attempt_); }
 
   // For a post-mortem, where the folder stays.
@@ -110,6 +112,55 @@ class Quill {
   RunFolder folder_;
   std::string attempt_;
 };
+
+// Looks for signs of life. By our own steady clock: one that a suspended machine does not advance.
+class Vigil {
+ public:
+  Vigil(const Quill& quill, double silence_seconds)
+      : quill_(quill), silence_(silence_seconds), looked_(now_seconds()), heard_(looked_) {}
+
+  bool is_over() {
+    const double now = now_seconds();
+    if (silence_ <= 0 || now - looked_ < silence_ / kLooks) return false;
+    looked_ = now;
+    double newest = 0;
+    for (const Flight& flight : read_flights(quill_.folder())) {
+      newest = std::max(newest, flight.beat);
+    }
+    if (newest == 0 || newest != beat_) heard_ = now;
+    beat_ = newest;
+    return now - heard_ > silence_;
+  }
+
+ private:
+  static constexpr double kLooks = 20;
+
+  const Quill& quill_;
+  double silence_, looked_, heard_, beat_ = 0;
+};
+
+ChildLimits with_hope(ChildLimits limits, Vigil& vigil) {
+  limits.hopeless = [&vigil] {
+    try {
+      return vigil.is_over();
+    } catch (const std::exception&) {
+      return false;  // what cannot be read now may be at the next look
+    }
+  };
+  return limits;
+}
+
+// Where some rank said why it ended, that is why.
+Verdict with_silence(Verdict judged, const Remains& remains, double seconds) {
+  const bool told =
+      std::any_of(remains.statuses.begin(), remains.statuses.end(),
+                  [](const RankStatus& status) { return status.state == RankState::failed; });
+  if (told) return judged;
+  const Error error(ErrorKind::stall,
+                    fmt::format("no rank gave a sign of life for {:g} s", seconds), "",
+                    "see who stopped them all");
+  return {exit_code(error.kind()), error.what(), ""};
+}
 
 ChildSetup rank_of(const SpawnRequest& request, int rank, const Quill& quill) {
   ChildSetup setup;
@@ -144,12 +195,15 @@ Verdict spawn_direct(const SpawnRequest& request) {
   Outlet errors(STDERR_FILENO);
   RankLines lines(static_cast<std::size_t>(request.ranks),
                   [&](std::string_view text) { errors.write(text); });
+  Vigil vigil(quill, request.silence_seconds);
   const WatchOfMany watch = watch_children(
       setups, [&](std::size_t rank, std::string_view text) { lines.feed(rank, text); },
-      quill.limits(request));
+      with_hope(quill.limits(request), vigil));
   lines.finish();
   const Remains remains = quill.remains();
-  return quill.kept(judge(remains.statuses, watch, request.command.front(), standing_of(remains)));
+  Verdict verdict = judge(remains.statuses, watch, request.command.front(), standing_of(remains));
+  if (watch.hopeless) verdict = with_silence(verdict, remains, request.silence_seconds);
+  return quill.kept(verdict);
 }
 
 Verdict spawn_ranks(const SpawnRequest& request) {
@@ -171,9 +225,10 @@ Verdict spawn_ranks(const SpawnRequest& request) {
   Outlet errors(STDERR_FILENO), output(STDOUT_FILENO);
   NoiseFilter filter([&](std::string_view text) { errors.write(text); });
   std::string end_of_output;
+  Vigil vigil(quill, request.silence_seconds);
   const WatchOfMany watch = watch_children(
       {setup}, [&](std::size_t, std::string_view text) { filter.feed(text); },
-      quill.limits(request),
+      with_hope(quill.limits(request), vigil),
       [&](std::size_t, std::string_view text) {
         output.write(text);
         keep_end(end_of_output, text);
@@ -183,6 +238,7 @@ Verdict spawn_ranks(const SpawnRequest& request) {
   Verdict verdict = judge(request.ranks, remains.statuses,
                           {watch.ends.front(), watch.stopped_by, watch.timed_out},
                           {filter.noise(), end_of_output}, standing_of(remains));
+  if (watch.hopeless) verdict = with_silence(verdict, remains, request.silence_seconds);
   if (verdict.exit_code == 0 && output.failure() != 0) verdict = unwritten(output.failure());
   return quill.kept(verdict);
 }

@@ -15,6 +15,9 @@ struct SpawnRequest {
   Environment environment;  // of the ranks; environment_of_process(), mostly
   // The ranks look for requests (stop_requests.h): SIGTERM and SIGUSR1 are left to them as such.
   bool stops_between_steps = false;
+  // Ranks none of which gives a sign of life for so long (their flight rings tell) are ended: they
+  // are all stopped, and nobody is there to miss the others. 0: never.
+  double silence_seconds = 0;
 };
 
 // Runs to the end. Standard output of the ranks goes where ours goes; their standard error too,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/core/error.h"
+#include "engine/launch/flight_ring.h"
 #include "engine/launch/status.h"
 
 namespace paceline {
@@ -19,6 +20,12 @@ int work(const Place& place, const std::string& how) {
   if (how == "hangs") {
     if (place.rank == 0) throw Error(ErrorKind::stall, "rank 0: rank 1 did not come");
     sleep(60);
+  }
+  if (how == "silent") {
+    const FlightRing ring(
+        {place.rank, place.size, place.rank, host_name(), attempt_of(environment_of_process())},
+        status_folder(environment_of_process()));
+    raise(SIGSTOP);
   }
   if (how == "code") return place.rank == 1 ? 3 : 0;
   if (place.rank == 1 && how == "killed") raise(SIGKILL);

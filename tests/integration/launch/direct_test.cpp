@@ -54,6 +54,14 @@ TEST(Direct, AHangingSurvivorIsStoppedAndTheStallTold) {
   EXPECT_LT(now_seconds() - start, 50);  // the other would sleep for 60 s
 }
 
+TEST(Direct, RanksThatAreAllStoppedAreEnded) {
+  SpawnRequest request{{DIRECT_RANKS, "silent"}, 2, environment_of_process()};
+  request.silence_seconds = 1;
+  const Verdict verdict = spawn_direct(request);
+  EXPECT_EQ(verdict.exit_code, 72);
+  EXPECT_EQ(verdict.line, "no rank gave a sign of life for 1 s; see who stopped them all");
+}
+
 TEST(Direct, ErrorsAndCodesPass) {
   const Verdict thrown = spawn(2, "throws");
   EXPECT_EQ(thrown.exit_code, 65);
