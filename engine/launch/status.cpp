@@ -65,11 +65,14 @@ RankStatus status_of(const Environment& environment, const Place& place) {
 
 // False where it could not be written: no reason to end a run.
 bool try_to_write(const std::filesystem::path& folder, const RankStatus& status) noexcept {
+  const bool told_before = status.state != RankState::running;
   try {
     write_status(folder, status);
     return true;
   } catch (const std::exception& error) {
-    log::warning("a post-mortem will know nothing of rank {}: {}", status.rank, error.what());
+    if (!told_before) {
+      log::warning("a post-mortem will know nothing of rank {}: {}", status.rank, error.what());
+    }
     return false;
   }
 }

@@ -10,6 +10,7 @@
 #include "engine/comm/threads.h"
 #include "engine/launch/flight_reader.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/fake_stream.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {
@@ -157,6 +158,60 @@ TEST(Recorded, KnowsWhoCameAndWhoDidNot) {
   EXPECT_EQ(flights[1].last_entered()->label, "barrier");
   EXPECT_EQ(flights[1].last_entered()->step, 2U);
   EXPECT_EQ(flights[0].recent[0].bytes, 400U);
+}
+
+// Sums that take until they are let go.
+class Slow final : public Communicator {
+ public:
+  explicit Slow(std::atomic<bool>& free) : free_(free) {}
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  Memory allocate(std::size_t) override { return {}; }
+  void all_reduce(void*, std::size_t, DType, Lane& lane, std::string_view) override {
+    lane.submit([free = &free_] {
+      while (!*free) std::this_thread::sleep_for(1ms);
+    });
+  }
+  void broadcast(void*, std::size_t, int) override {}
+  void all_gather(const void*, std::size_t, void*) override {}
+  void barrier() override {}
+  void abort(std::string_view) noexcept override {}
+
+ private:
+  std::atomic<bool>& free_;
+};
+
+TEST(Recorded, AStreamsSumsEndWhereTheStreamIsSeenToHaveReachedThem) {
+  const Scratch scratch;
+  std::atomic<bool> free{false};
+  const auto recording = std::make_shared<Recording>();
+  recording->rings.push_back(
+      std::make_shared<FlightRing>(FlightRing::Identity{0, 2, 0, "n", "a"}, scratch.path()));
+  RecordedCommunicator all(std::make_unique<Slow>(free), recording, 0);
+  StreamLane stream;
+  const auto sum = [&](const char* label) {
+    all.all_reduce(nullptr, 1, DType::f32, stream, label);
+  };
+  const auto states = [&] {
+    std::vector<FlightState> found;
+    for (const Collective& one : read_flights(scratch.path())[0].recent) found.push_back(one.state);
+    return found;
+  };
+  sum("bucket 0");
+  sum("bucket 1");
+  EXPECT_EQ(states(), (std::vector<FlightState>(2, FlightState::started)));
+  EXPECT_FALSE(recording->rings[0]->wait());
+  {
+    const StreamWait wait(all, "the steps before");
+    EXPECT_EQ(recording->rings[0]->wait()->label, "the steps before");
+    free = true;
+    stream.drain();
+  }
+  sum("bucket 0");
+  EXPECT_EQ(states(), (std::vector<FlightState>{FlightState::ended, FlightState::ended,
+                                                FlightState::started}));
+  EXPECT_EQ(recording->rings[0]->entered(), 3U);
+  stream.drain();
 }
 
 }  // namespace
