@@ -26,6 +26,7 @@
 #include "engine/launch/stop_requests.h"
 #include "engine/train/session.h"
 #include "engine/train/straggler.h"
+#include "engine/train/weights_file.h"
 #include "results/store.h"
 
 namespace paceline {
@@ -142,7 +143,9 @@ class Run {
 
   void find_weights() {
     config_.weights = weights_file(request_.parameters.text("weights").value_or("none"));
-    if (!config_.weights.empty()) facts_.weights_hash = hash_of_file(config_.weights);
+    if (config_.weights.empty()) return;
+    try_weights(config_.weights);
+    facts_.weights_hash = hash_of_file(config_.weights);
   }
 
   void load_data() {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/core/error.h"
+#include "engine/core/trial.h"
 #include "engine/train/keras_h5.h"
 
 namespace paceline {
@@ -45,6 +46,12 @@ std::string first_bytes(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+void try_weights(const std::filesystem::path& file) {
+  constexpr double kSeconds = 300;  // a large file on a slow file system
+  if (!first_bytes(file).starts_with(kHdf5)) return;
+  try_in_child([&] { read_keras_h5(file); }, kSeconds, "HDF5", file.string());
+}
 
 std::vector<NamedTensor> read_weights(const std::filesystem::path& file) {
   const std::string begin = first_bytes(file);

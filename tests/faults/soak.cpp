@@ -63,13 +63,14 @@ std::string fault_in(const Round& round) {
   Victim run(command, {{"TMPDIR", temporary.path().string()}});
   std::this_thread::sleep_for(std::chrono::milliseconds(round.milliseconds));
   const auto target = round.victim < 0 ? run.started() : run.rank(round.victim, 20);
-  if (!target) return "no such rank came: " + run.errors();
+  if (!target) return "no such rank came: " + run.wait(0).last_line;
   run.send(*target, round.signal_number);
   const End end = run.wait(90);
-  if (!end.in_time) return "did not end: " + end.err;
-  if (end.code == 0) return "ended well: " + end.err;
+  if (!end.in_time) return "did not end: " + end.last_line;
+  if (end.code == 0) return "ended well: " + end.last_line;
   const bool ours = round.starter == Starter::us && round.backend != "mirrored";
-  if (ours && !end.last_line.starts_with("paceline: ")) return "no last line: " + end.err;
+  if (ours && !end.last_line.starts_with("paceline: "))
+    return "no last line of ours: " + end.last_line;
   if (ours && round.victim >= 0 && !contains(end.last_line, "rank")) {
     return "the last line names no rank: " + end.last_line;
   }

@@ -185,7 +185,7 @@ std::vector<Victim::Process> Victim::processes() const {
     std::string command = text_of(entry.path() / "cmdline");
     std::replace(command.begin(), command.end(), '\0', ' ');
     const fs::path program = fs::read_symlink(entry.path() / "exe", error);
-    const bool ours = program == fs::path(PACELINE_BINARY);
+    const bool ours = program.string().starts_with(PACELINE_BINARY);  // "(deleted)": built anew
     found.push_back({static_cast<pid_t>(*id), ours ? rank_in(environment) : -1,
                      fmt::format("{} {}", *id, command)});
   }

@@ -74,6 +74,7 @@ TEST_F(KerasH5, NotopLayout) {
   put("conv1_conv/conv1_conv/bias:0", {3}, H5T_IEEE_F64BE, {7, 8, 9});
   put("top_level_model_weights/count", {1}, H5T_STD_I32LE, {1});
   close();
+  try_weights(path_);
   const auto tensors = read_weights(path_);
   ASSERT_EQ(tensors.size(), 2U) << "integers are no weights";
   EXPECT_EQ(tensors[0].name, "conv1_conv/conv1_conv/bias:0");
@@ -140,6 +141,12 @@ TEST_F(KerasH5, EveryCutIsAnErrorOrTheWholeFile) {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << whole.substr(0, size);
     EXPECT_THROW(read_weights(path_), Error) << size;
   }
+}
+
+// Structure that is damaged makes HDF5 1.10.8 itself read at address 0.
+TEST(KerasH5Trial, AFileThatBreaksHdf5IsRefusedInOneLine) {
+  const std::string file = PACELINE_SOURCE_DIR "/tests/data/breaks-hdf5-1.10.h5";
+  expect_error(ErrorKind::input, {"is damaged", file}, [&] { try_weights(file); });
 }
 
 TEST(KerasH5Samples, FilesThatKerasWrote) {

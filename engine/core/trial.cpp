@@ -1,0 +1,108 @@
+#include "engine/core/trial.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <new>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kFix[] = "get the file again, or in another format";
+
+// What the child says: an ErrorKind as a letter from 'A', and the line. Silence: all is well.
+std::string words_of(const std::function<void()>& work) {
+  const auto spoken = [](ErrorKind kind, const char* line) {
+    return static_cast<char>('A' + static_cast<int>(kind)) + std::string(line);
+  };
+  try {
+    work();
+    return "";
+  } catch (const Error& error) {
+    return spoken(error.kind(), error.what());
+  } catch (const std::bad_alloc&) {
+    return spoken(ErrorKind::internal, kOutOfMemory);
+  } catch (const std::exception& error) {
+    return spoken(ErrorKind::internal, error.what());
+  }
+}
+
+[[noreturn]] void be_child(const std::function<void()>& work, int pipe) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  const std::string words = words_of(work);
+  std::size_t at = 0;
+  while (at < words.size()) {
+    const ssize_t written = write(pipe, words.data() + at, words.size() - at);
+    if (written <= 0) break;
+    at += static_cast<std::size_t>(written);
+  }
+  _exit(0);
+}
+
+// False: not within the time.
+bool hear(int pipe, double seconds, std::string& words) {
+  const double end = now_seconds() + seconds;
+  for (double left = seconds; left > 0; left = end - now_seconds()) {
+    pollfd entry{pipe, POLLIN, 0};
+    if (poll(&entry, 1, static_cast<int>(std::min(left, 60.0) * 1000) + 1) <= 0) continue;
+    std::array<char, 4096> part;
+    const ssize_t got = read(pipe, part.data(), part.size());
+    if (got == 0) return true;
+    if (got > 0) words.append(part.data(), static_cast<std::size_t>(got));
+  }
+  return false;
+}
+
+}  // namespace
+
+void try_in_child(const std::function<void()>& work, double seconds, const std::string& what,
+                  const std::string& where) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(ErrorKind::internal, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  }
+  const pid_t child = fork();
+  if (child == 0) be_child(work, ends[1]);
+  close(ends[1]);
+  if (child < 0) {
+    close(ends[0]);
+    throw Error(ErrorKind::internal,
+                fmt::format("cannot start a process: {}", std::strerror(errno)));
+  }
+  std::string words;
+  const bool in_time = hear(ends[0], seconds, words);
+  close(ends[0]);
+  if (!in_time) kill(child, SIGKILL);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!in_time) {
+    throw Error(
+        ErrorKind::input,
+        fmt::format("is damaged: {} does not come to an end of it in {:.0f} s", what, seconds),
+        where, kFix);
+  }
+  if (!words.empty()) throw Error(static_cast<ErrorKind>(words[0] - 'A'), words.substr(1));
+  if (status != 0) {
+    throw Error(ErrorKind::input, fmt::format("is damaged, and {} breaks on it", what), where,
+                kFix);
+  }
+}
+
+}  // namespace paceline
