@@ -122,6 +122,13 @@ std::string differences(const std::vector<std::vector<Common>>& of_ranks) {
   return join(rows, "; ");
 }
 
+void wait_until_all_know(Communicator& communicator) noexcept {
+  try {
+    communicator.barrier();
+  } catch (const std::exception&) {  // somebody has ended: so it knew
+  }
+}
+
 void check_agreement(Communicator& communicator, const std::vector<Common>& mine) {
   const std::string text = encoded(mine);
   const Digest digest{hash_value(text), text.size()};
@@ -131,9 +138,10 @@ void check_agreement(Communicator& communicator, const std::vector<Common>& mine
     return other.hash == digests[0].hash;
   });
   if (agree) return;
-  throw Error(ErrorKind::mismatch,
-              "ranks do not run the same: " + differences(gather_rows(communicator, text, digests)),
-              "", "start all ranks with the same program, command and data");
+  const std::string rows = differences(gather_rows(communicator, text, digests));
+  wait_until_all_know(communicator);
+  throw Error(ErrorKind::mismatch, "ranks do not run the same: " + rows, "",
+              "start all ranks with the same program, command and data");
 }
 
 }  // namespace paceline

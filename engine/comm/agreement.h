@@ -18,6 +18,10 @@ struct Common {
 // differ. Collective: one all_gather of 16 bytes, and the rows themselves only where they differ.
 void check_agreement(Communicator& communicator, const std::vector<Common>& mine);
 
+// Before all ranks throw the same: the first that ends takes the others with it, so each waits
+// until all have read what they are going to say. Collective.
+void wait_until_all_know(Communicator& communicator) noexcept;
+
 // "learning_rate: ranks 0-2 0.001, rank 3 0.01; data: ranks 0, 1 ..."; long values as hashes; the
 // first few rows only. Empty where all ranks have the same. A row that a rank lacks is "not there",
 // an empty value "none".
