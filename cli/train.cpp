@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -72,6 +74,15 @@ void read_context(const TrainOptions& options, RecordTarget& target) {
   }
 }
 
+// Below a run folder that the user named, unless the status folder is named too. In the
+// environment, where this process's ranks look for it, and those that it starts; no thread was
+// started yet.
+void place_status(const std::string& run) {
+  if (run.empty()) return;
+  const auto status = std::filesystem::absolute(run) / "status";
+  setenv(kStatusFolderVariable, status.c_str(), 0);
+}
+
 // The last line is the last that is printed.
 int start(const RunRequest& request, const Gathering& gathering) {
   const Verdict verdict = spawn(gathering, request.command);
@@ -99,6 +110,7 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   request.deadlines = deadlines_of(options.deadlines, environment_of_process());
   request.command = command;
   read_context(options, request.target);
+  place_status(options.run);
   const Environment environment = environment_of_process();
   const Place place = find_place(environment);
   Gathering gathering = gathering_of(request.parameters);

@@ -188,6 +188,16 @@ TEST_F(Failures, APostMortemNamesATaskUnderMpirun) {
                "^ranks (2, 3 on " + host_name() + "|0, 1) vanished without a word");
 }
 
+TEST_F(Failures, ARunsFolderHoldsItsStatus) {
+  const Ran ran = paceline(
+      "train mnist-mlp --input synthetic --train-limit 640 --epochs 1 --evaluate none --quiet "
+      "--cpus-per-task 1 --run-dir run");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Ran mortem = paceline("doctor --post-mortem run/status");
+  EXPECT_EQ(mortem.code, 0);
+  EXPECT_EQ(last_line(mortem.out), "all ranks ended well");
+}
+
 TEST_F(Failures, DeadlinesAreTimes) {
   expect_refused("train mnist-mlp --abort-seconds soon", 64,
                  {"\"soon\" is no time to wait (--abort-seconds)"});
