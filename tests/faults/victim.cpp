@@ -105,7 +105,9 @@ std::vector<std::string> training(const std::string& backend, Starter starter,
                                                           "--backend",
                                                           backend,
                                                           "--gpus",
-                                                          two_nodes ? "4" : "2",
+                                                          two_nodes           ? "4"
+                                                          : backend == "self" ? "1"
+                                                                              : "2",
                                                           "--nodes",
                                                           two_nodes ? "2" : "1",
                                                           "--cpus-per-task",
