@@ -125,36 +125,6 @@ void Trainer::start_weights() {
   }
 }
 
-// Steps are counted as those of this world, where the one before had another size.
-void Trainer::resume() {
-  CheckpointKeeper::Run run;
-  run.communicator = &communicator_;
-  run.device = setup_.device.get();
-  run.program = program_.get();
-  run.plan = &plan_;
-  run.optimizer = config_.optimizer;
-  run.global_batch = stream_.global_batch;
-  run.cpus = setup_.checkpoint_cpus;
-  run.tell = setup_.tell;
-  keeper_ = std::make_unique<CheckpointKeeper>(*setup_.checkpoints, std::move(run));
-  if (keeper_->saves() && communicator_.rank() == 0) {
-    memory_.checkpoint = memory_.state();
-  }
-  const auto before = keeper_->resume();
-  if (!before) return;
-  progress_ = *before;
-  stream_.start = progress_.position;
-  stream_.start_in_epoch = progress_.position_in_epoch;
-  const SampleStream stream(stream_);
-  const std::size_t per_epoch = stream.steps_per_epoch();
-  progress_.step = static_cast<std::size_t>(progress_.epoch) * per_epoch + per_epoch -
-                   stream.steps_of_first_epoch();
-  epoch_totals_ = {progress_.sums[0], progress_.sums[1], progress_.sums[2]};
-  outcome_.epochs = progress_.epochs;
-  outcome_.resumed = true;
-  outcome_.resumed_after = progress_.step;
-}
-
 Batch Trainer::batch_of(const StagedBatch& staged) const {
   Batch batch;
   batch.images = staged.images.data();
@@ -237,28 +207,6 @@ void Trainer::count_step(const StagedBatch& staged) {
   progress_.position_in_epoch += staged.global_samples;
 }
 
-// For how much slower steps are while a checkpoint is written beside them.
-void Trainer::note_step_time(bool beside_checkpoint) {
-  const double now = now_seconds();
-  if (last_step_end_ > 0) {
-    StepMean& mean = beside_checkpoint ? beside_checkpoints_ : alone_;
-    mean.seconds += now - last_step_end_;
-    ++mean.steps;
-  }
-  last_step_end_ = now;
-}
-
-void Trainer::save() {
-  drain();
-  const double start = now_seconds();
-  epoch_totals_ += program_->take_sums();
-  progress_.sums = {epoch_totals_.loss, epoch_totals_.correct, epoch_totals_.samples};
-  progress_.epochs = outcome_.epochs;
-  keeper_->save(progress_);
-  not_training_ += now_seconds() - start;
-  last_step_end_ = 0;
-}
-
 // Its seconds are taken from the epoch's, not so the wait for what was queued before.
 void Trainer::check_replicas_if_due() {
   if (!replica_check_->due(progress_.step)) return;
@@ -313,16 +261,6 @@ void Trainer::finish_epoch(double seconds) {
   outcome_.epoch_seconds.push_back(seconds);
   ++progress_.epoch;
   progress_.position_in_epoch = 0;
-}
-
-// After evaluation, which a checkpoint at the end of an epoch includes.
-bool Trainer::stops_after_epoch() {
-  if (!keeper_ || !keeper_->saves()) return false;
-  const Wishes wishes = std::exchange(pending_, {});
-  const bool last = progress_.step >= total_steps_;
-  const bool due = wishes.save || wishes.stop || last || keeper_->after_epoch(progress_.epoch);
-  if (due && !keeper_->is_saved(progress_.step)) save();
-  return wishes.stop && !last;
 }
 
 void Trainer::evaluate_now() {
@@ -391,17 +329,6 @@ void Trainer::train_epochs(Feeder& feeder) {
       evaluate_now();
     }
     outcome_.stopped = stops_after_epoch();
-  }
-}
-
-// A run that was stopped says so only once its checkpoint is complete and every rank knows.
-void Trainer::finish_checkpoints() {
-  keeper_->settle();
-  if (!outcome_.stopped) keeper_->save_model(progress_);
-  outcome_.checkpoints = keeper_->times();
-  constexpr std::size_t kFewest = 3;
-  if (alone_.steps >= kFewest && beside_checkpoints_.steps >= kFewest) {
-    outcome_.checkpoints.slowdown = beside_checkpoints_.mean() / alone_.mean();
   }
 }
 

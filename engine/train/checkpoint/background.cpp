@@ -1,5 +1,6 @@
 #include "engine/train/checkpoint/background.h"
 
+#include <chrono>
 #include <utility>
 
 #include "engine/core/binding.h"
@@ -22,6 +23,11 @@ void Background::wait() {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
+bool Background::is_done_within(double seconds) {
+  std::unique_lock lock(mutex_);
+  return done_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return !busy_; });
+}
+
 void Background::start(std::function<void()> job) {
   wait();
   busy_ = true;
@@ -34,7 +40,11 @@ void Background::start(std::function<void()> job) {
       error_ = std::current_exception();
     }
     last_seconds_ = now_seconds() - start;
-    busy_ = false;
+    {
+      std::lock_guard lock(mutex_);
+      busy_ = false;
+    }
+    done_.notify_all();
   });
 }
 

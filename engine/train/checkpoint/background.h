@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -20,6 +22,8 @@ class Background {
   // Waits for the job before and throws what it threw.
   void start(std::function<void()> job);
   void wait();
+  // Whether it is done, after `seconds` at the latest.
+  bool is_done_within(double seconds);
   bool busy() const { return busy_.load(); }
   double seconds() const { return seconds_; }  // of all jobs that were waited for
 
@@ -29,6 +33,8 @@ class Background {
   std::vector<int> cpus_;
   std::thread thread_;
   std::atomic<bool> busy_{false};
+  std::mutex mutex_;
+  std::condition_variable done_;
   double seconds_ = 0, last_seconds_ = 0;
   std::exception_ptr error_;
 };

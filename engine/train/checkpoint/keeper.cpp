@@ -17,6 +17,7 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{16} << 20;
+constexpr double kPatience = 0.5;  // seconds; well below the shortest deadline that makes sense
 
 // Where these differ the run would not go on as it began; other differences are told.
 constexpr const char* kMustMatch[] = {"workload",   "variant",    "data_hash",      "seed",
@@ -239,7 +240,7 @@ CheckpointManifest CheckpointKeeper::manifest_of(const TrainingProgress& progres
 
 void CheckpointKeeper::save(TrainingProgress progress) {
   const double start = now_seconds();
-  background_.wait();  // it reads the snapshot
+  wait_for_writer();  // it reads the snapshot
   take_down(progress);
   saved_step_ = progress.step;
   saved_at_ = now_seconds();
@@ -269,8 +270,18 @@ void CheckpointKeeper::write(CheckpointManifest manifest) {
   });
 }
 
-void CheckpointKeeper::settle() {
+// However slow the disk is, no rank may take the others' patience for a stall: rank 0 says in time
+// that it still writes.
+void CheckpointKeeper::wait_for_writer() {
+  for (std::uint8_t done = 0; done == 0;) {
+    if (is_first()) done = background_.is_done_within(kPatience) ? 1 : 0;
+    run_.communicator->broadcast(&done, sizeof done, 0);
+  }
   background_.wait();
+}
+
+void CheckpointKeeper::settle() {
+  wait_for_writer();
   {
     std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);

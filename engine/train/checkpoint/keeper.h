@@ -76,6 +76,7 @@ class CheckpointKeeper {
 
  private:
   CheckpointManifest manifest_of(const TrainingProgress& progress) const;
+  void wait_for_writer();
   void take_down(TrainingProgress& progress);
   void write(CheckpointManifest manifest);
   void check_goes_on(const CheckpointManifest& manifest) const;
