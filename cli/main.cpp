@@ -90,13 +90,32 @@ int with_output_written(const paceline::Action& act) {
   throw failure;
 }
 
+// "--checkpoint-every 17 steps", as people write it, is one value.
+std::vector<std::string> with_units_joined(std::vector<std::string> words) {
+  const auto is_number = [](const std::string& word) {
+    return !word.empty() && word.find_first_not_of("0123456789.") == std::string::npos;
+  };
+  const auto is_unit = [](std::string word) {
+    if (word.ends_with("s")) word.pop_back();
+    return word == "step" || word == "epoch" || word == "minute";
+  };
+  for (std::size_t i = 0; i + 2 < words.size(); ++i) {
+    if (words[i] != "--checkpoint-every" || !is_number(words[i + 1]) || !is_unit(words[i + 2])) {
+      continue;
+    }
+    words[i + 1] += words[i + 2];
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+  }
+  return words;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"What speed-up did N times the GPUs give, and where did the rest go?", "paceline"};
   app.set_version_flag("--version", paceline::version_line());
   app.footer(kFooter);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  const std::vector<std::string> command(argv, argv + argc);
+  const std::vector<std::string> command = with_units_joined({argv, argv + argc});
   paceline::Action action;
   paceline::add_list(app, action);
   paceline::add_describe(app, action);
@@ -109,7 +128,8 @@ int run(int argc, char** argv) {
   paceline::add_doctor(app, action);
   paceline::add_completion(app, action);
   try {
-    app.parse(argc, argv);
+    // CLI11 takes them from the back.
+    app.parse(std::vector<std::string>(command.rbegin(), command.rend() - 1));
   } catch (const CLI::Success& done) {
     return with_output_written([&] { return app.exit(done); });
   } catch (const CLI::ParseError& error) {

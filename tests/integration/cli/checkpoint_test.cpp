@@ -124,7 +124,7 @@ TEST_F(CliCheckpoint, WhatCannotBeDoneIsRefused) {
                  {"checkpoint_every cannot be \"5\"", "500steps"});
   expect_refused(run + "--keep 3", 64, {"keep is for checkpoints", "--checkpoint-every"});
   expect_refused(run + "--resume nowhere", 65, {"no checkpoint to resume", "nowhere"});
-  ASSERT_EQ(paceline(run + "--checkpoint-every 3steps --run-dir a").code, 0);
+  ASSERT_EQ(paceline(run + "--checkpoint-every 3 steps --run-dir a").code, 0);
   expect_refused(run + "--checkpoint-every 3steps --run-dir a", 64,
                  {"an earlier run left checkpoints", "--resume latest"});
   expect_refused(run + "--run-dir a --resume latest --seed 2", 64,
