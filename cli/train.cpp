@@ -15,6 +15,7 @@
 #include "cli/verb.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/log.h"
 #include "engine/launch/status.h"
 #include "results/names.h"
@@ -79,6 +80,7 @@ void read_context(const TrainOptions& options, RecordTarget& target) {
 // started yet.
 void place_status(const std::string& run) {
   if (run.empty()) return;
+  make_folder(run);
   const auto status = std::filesystem::absolute(run) / "status";
   setenv(kStatusFolderVariable, status.c_str(), 0);
 }
