@@ -55,6 +55,15 @@ std::vector<int> Standing::late() const {
   return ranks;
 }
 
+std::vector<int> Standing::late_processes() const {
+  std::set<int> ranks;
+  for (const int rank : late()) {
+    const std::vector<int> with = replicas_of_task(of(rank)->task);
+    ranks.insert(with.begin(), with.end());
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
 std::vector<int> Standing::silent() const {
   double newest = 0;
   for (const Flight& flight : flights_) newest = std::max(newest, flight.last_beat(when_));

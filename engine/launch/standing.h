@@ -21,6 +21,8 @@ class Standing {
   // Replicas that came to fewer collectives than others; where all came equally far, those that
   // gave no sign of life for a while. Never all of them.
   std::vector<int> late() const;
+  // All replicas of their processes, for those that went with one of these.
+  std::vector<int> late_processes() const;
   std::vector<int> replicas_of_task(int task) const;
 
   // "rank 5 on n2", "ranks 2, 3 on n1"; without a host where none is known.

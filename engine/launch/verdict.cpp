@@ -214,7 +214,7 @@ Verdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int stop
 Verdict silent(const std::vector<int>& gone, const std::vector<RankStatus>& statuses,
                const Standing& standing, const std::string& see, const std::string& words) {
   const std::vector<int> first =
-      gone.size() == 1 ? standing.replicas_of_task(gone[0]) : standing.late();
+      gone.size() == 1 ? standing.replicas_of_task(gone[0]) : standing.late_processes();
   std::string who = fmt::format("ranks {}", fmt::join(gone, ", "));
   if (gone.size() == 1) who = name_of_process(gone[0], statuses, standing);
   if (gone.size() > 1 && !first.empty()) who = standing.name_of(first);

@@ -191,6 +191,9 @@ TEST(Standing, ReplicasOfATask) {
   const Standing standing(flights);
   EXPECT_EQ(standing.replicas_of_task(1), (std::vector<int>{2, 3}));
   EXPECT_EQ(standing.late(), (std::vector<int>{2, 3}));
+  flights[3].entered = 3;
+  EXPECT_EQ(Standing(flights).late(), std::vector<int>{3});
+  EXPECT_EQ(Standing(flights).late_processes(), (std::vector<int>{2, 3}));
   EXPECT_EQ(standing.name_of({2, 3}), "ranks 2, 3 on n1");
   EXPECT_EQ(Standing().words_on({0}), "");
 }
