@@ -1,5 +1,5 @@
-// A replica's flight ring, from a folder that others can write to: the post-mortem comes to an end, in
-// one line, whatever the bytes are.
+// A replica's flight ring, from a folder that others can write to: the post-mortem comes to an end,
+// in one line, whatever the bytes are.
 #include <cstdlib>
 
 #include "engine/launch/remains.h"
