@@ -10,6 +10,7 @@
 #include "cli/gpu_record.h"
 #include "cli/outcome_record.h"
 #include "cli/roll_call.h"
+#include "cli/run_data.h"
 #include "cli/start.h"
 #include "cli/weights.h"
 #include "engine/core/clock.h"
@@ -18,9 +19,6 @@
 #include "engine/core/log.h"
 #include "engine/core/text.h"
 #include "engine/device/table.h"
-#include "engine/input/page_cache.h"
-#include "engine/input/stage.h"
-#include "engine/input/synthetic_mark.h"
 #include "engine/launch/affinity.h"
 #include "engine/launch/status.h"
 #include "engine/launch/stop_requests.h"
@@ -75,7 +73,7 @@ class Run {
     cpus_ = quarters.replicas;
     facts_.cpu_model = quarters.cpu_model;
     find_weights();
-    load_data();
+    data_ = load_run_data(request_, workload_, network_, threads_, place_, facts_);
     find_state();
     const std::size_t stopped_after = train_in_world(quarters);
     if (stopped_after == 0) return 0;
@@ -146,64 +144,6 @@ class Run {
     if (config_.weights.empty()) return;
     try_weights(config_.weights);
     facts_.weights_hash = hash_of_file(config_.weights);
-  }
-
-  void load_data() {
-    const bool synthetic = request_.parameters.text("input") == "synthetic";
-    facts_.synthetic = synthetic;
-    const auto limit = [&](std::string_view name) {
-      return static_cast<std::size_t>(request_.parameters.integer(name).value_or(0));
-    };
-    if (synthetic) {
-      const Shape shape = network_.sample();
-      data_ = synthetic_images(shape.height, shape.width, shape.channels, network_.classes(),
-                               workload_.train_samples, workload_.test_samples, config_.seed);
-    } else {
-      load_files();
-    }
-    limit_samples(data_.train, limit("train_limit"));
-    limit_samples(data_.test, limit("test_limit"));
-    facts_.data_set = synthetic ? "synthetic" : workload_.data_set;
-    facts_.data_hash = data_.hash;
-  }
-
-  void load_files() {
-    const InputPlaces& places = request_.places;
-    std::filesystem::path folder = find_data_folder(workload_.data_set, places.data);
-    facts_.resident_share = resident_share(folder);
-    facts_.synthetic = has_synthetic_mark(folder);
-    if (!places.stage.empty()) folder = stage(folder);
-    facts_.input = input_options(request_.parameters, places, layout_, threads_);
-    data_ = workload_.load(folder, facts_.input);
-    facts_.decodes = data_.train.store != nullptr;
-    if (facts_.decodes) {
-      tell_lost_records();
-    } else {
-      check_samples_in_memory(request_.parameters, places);
-    }
-  }
-
-  void tell_lost_records() {
-    std::vector<std::string> texts;
-    for (const Dataset* set : {&data_.train, &data_.test}) {
-      for (const LostRecords& lost : set->store->lost()) {
-        facts_.lost.push_back(lost);
-        texts.push_back(lost.text());
-      }
-    }
-    if (!texts.empty()) log::warning("going on without what is damaged: {}", join(texts, "; "));
-  }
-
-  std::filesystem::path stage(const std::filesystem::path& folder) {
-    const double start = now_seconds();
-    const StagedData staged = stage_data(folder, request_.places.stage, place_.local_rank == 0);
-    facts_.stage_seconds = now_seconds() - start;
-    facts_.staged_bytes = staged.bytes;
-    facts_.staged_before = !staged.copied;
-    log::info("{} {} in {}, in {}", format_bytes(static_cast<double>(staged.bytes)),
-              staged.copied ? "staged" : "were staged before, and checked", staged.folder.string(),
-              format_seconds(facts_.stage_seconds));
-    return staged.folder;
   }
 
   void note_gpus(const Json& report) {

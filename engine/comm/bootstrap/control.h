@@ -38,8 +38,9 @@ class Control {
   // How far this rank is, in any count that grows alike on all ranks: collectives, steps.
   void note_progress(std::uint64_t number) noexcept { progress_.store(number); }
   // The ranks whose number is smallest, and those that did not answer within a second, in order;
-  // the latter alone where all that answered are equally far, and all ranks where all did and are. Ranks that left are not among them. Empty if the store
-  // itself does not answer within three seconds. Not from `on_lost`.
+  // the latter alone where all that answered are equally far, and all ranks where all did and are.
+  // Ranks that left are not among them. Empty if the store itself does not answer within three
+  // seconds. Not from `on_lost`.
   std::vector<int> late_ranks();
 
  private:
