@@ -43,6 +43,7 @@ void add_inner(Verb& verb, const Verb& inner) {
 std::vector<Verb> verbs_of(const CLI::App& app) {
   std::vector<Verb> verbs;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (sub->get_group().empty()) continue;  // for scripts, not for people
     Verb verb{sub->get_name(), sub->get_description(), {}, {}};
     for (const CLI::Option* option : sub->get_options()) {
       if (option->get_group().empty()) continue;

@@ -17,6 +17,7 @@ constexpr char kFooter[] = R"(Examples:
   paceline train mnist-cnn --gpus 2 --backend mpi
   paceline sweep sweeps/quick.json --results results/local
   paceline report results/local/quick
+  paceline submit sweeps/quick.json --site slurm/sites/generic.json --dry-run
   paceline data make cassava --images 256 --out cassava-256
   paceline doctor
 
@@ -123,6 +124,11 @@ int run(int argc, char** argv) {
   paceline::add_bench(app, action, command);
   paceline::add_checkpoint(app, action);
   paceline::add_sweep(app, action);
+  paceline::add_submit(app, action);
+  paceline::add_status(app, action);
+  paceline::add_cancel(app, action);
+  paceline::add_collect(app, action);
+  paceline::add_element(app, action);
   paceline::add_data(app, action);
   paceline::add_report(app, action);
   paceline::add_doctor(app, action);

@@ -33,6 +33,33 @@ Json layout_json(const Layout& layout, const ThreadPlan& threads) {
           {"comm_threads", threads.comm}};
 }
 
+Json allocation_json(const Environment& environment) {
+  constexpr std::size_t kMostText = 2000;  // of a module list; a record is small
+  static const std::vector<std::pair<const char*, const char*>> kFacts = {
+      {"job", "SLURM_JOB_ID"},
+      {"array_job", "SLURM_ARRAY_JOB_ID"},
+      {"array_element", "SLURM_ARRAY_TASK_ID"},
+      {"restarts", "SLURM_RESTART_COUNT"},
+      {"cluster", "SLURM_CLUSTER_NAME"},
+      {"partition", "SLURM_JOB_PARTITION"},
+      {"nodes", "SLURM_JOB_NODELIST"},
+      {"node", "SLURMD_NODENAME"},  // of the rank that writes
+      {"tasks_per_node", "SLURM_TASKS_PER_NODE"},
+      {"cpus_per_node", "SLURM_JOB_CPUS_PER_NODE"},
+      {"cpus_per_task", "SLURM_CPUS_PER_TASK"},
+      {"memory_mb_per_node", "SLURM_MEM_PER_NODE"},
+      {"memory_mb_per_cpu", "SLURM_MEM_PER_CPU"},
+      {"gpus", "SLURM_JOB_GPUS"},
+      {"modules", "LOADEDMODULES"}};
+  if (environment.count("SLURM_JOB_ID") == 0) return nullptr;
+  Json json = Json::object();
+  for (const auto& [key, variable] : kFacts) {
+    const auto found = environment.find(variable);
+    if (found != environment.end()) json[key] = found->second.substr(0, kMostText);
+  }
+  return json;
+}
+
 Json build_json(const std::vector<std::string>& command) {
   const Build b = build();
   std::vector<std::string> words;
@@ -42,7 +69,8 @@ Json build_json(const std::vector<std::string>& command) {
           {"dirty", b.dirty},
           {"compiler", b.compiler},
           {"compiler_flags", b.compiler_flags},
-          {"command", join(words, " ")}};
+          {"command", join(words, " ")},
+          {"allocation", allocation_json(environment_of_process())}};
 }
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/environment.h"
 #include "engine/core/json.h"
 #include "engine/launch/threads.h"
 #include "results/layout.h"
@@ -14,7 +15,9 @@ namespace paceline {
 double round_digits(double value);  // to 7 significant ones: more would be noise
 Json values_json(const Point& parameters);
 Json layout_json(const Layout& layout, const ThreadPlan& threads);
-// Version, commit, compiler and command.
+// What Slurm really gave, and the modules loaded; null outside of a job.
+Json allocation_json(const Environment& environment);
+// Version, commit, compiler, command and allocation.
 Json build_json(const std::vector<std::string>& command);
 
 }  // namespace paceline

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/report.h"
-#include "cli/resolve.h"
+#include "cli/plan_study.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/terminal.h"
@@ -43,11 +43,6 @@ struct SweepOptions {
   double timeout = 0;
   bool dry_run = false, json = false, new_build = false, no_report = false;
 };
-
-bool engine_is_here() {
-  const auto& backends = known_names().backends;
-  return std::any_of(backends.begin(), backends.end(), [](const Name& n) { return n.built; });
-}
 
 // What is named on the command line has to be here; what a spec names may be left out.
 void refuse_unbuilt_overrides(const SweepOptions& options) {
@@ -81,35 +76,6 @@ StudyPlan plan_of(const SweepOptions& options) {
                           engine_is_here() ? Unbuilt::leave_out : Unbuilt::keep);
   plan.study = fs::path(options.results) / plan.spec.name;
   return plan;
-}
-
-std::vector<Resolved> resolve_points(const StudyPlan& plan, bool dry_run) {
-  std::vector<Resolved> resolved;
-  const auto warn = [](const Error& error) { fmt::print(stderr, "not here: {}\n", error.what()); };
-  RunResolver resolver(plan.spec.workload, dry_run ? warn : std::function<void(const Error&)>());
-  for (const PlannedPoint& planned : plan.expansion.points) {
-    try {
-      const ResolvedRun run = resolver.resolve(planned.parameters);
-      resolved.push_back({run.parameters, run.identity, run.data_hash, run.build});
-    } catch (const Error& error) {
-      throw Error(error.kind(),
-                  fmt::format("point {} cannot be run: {}", planned.point.text(), error.what()),
-                  plan.spec.where);
-    }
-  }
-  return resolved;
-}
-
-void look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolved, bool new_build) {
-  const Spec& spec = plan.spec;
-  std::error_code ignored;
-  StoreContent store;
-  if (fs::exists(plan.study, ignored)) store = load_store(plan.study);
-  plan.runs = take_inventory(
-      plan.expansion.points,
-      schedule(plan.expansion.points.size(), spec.repeats, spec.interleaved, spec.seed), store,
-      resolved, new_build);
-  plan.rejected = std::move(store.rejected);
 }
 
 // Lines to standard error; on a terminal the current state is one line that is written over.
@@ -190,7 +156,8 @@ int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved
 int sweep(const SweepOptions& options) {
   if (!options.data.empty()) setenv("PACELINE_DATA", options.data.c_str(), 1);
   StudyPlan plan = plan_of(options);
-  const std::vector<Resolved> resolved = resolve_points(plan, options.dry_run);
+  const auto resolved =
+      resolve_points(plan, options.dry_run ? AbsentData::unlike_any : AbsentData::refused);
   if (!options.dry_run) return run(options, plan, resolved);
   look_at_store(plan, resolved, options.new_build);
   if (options.json) {

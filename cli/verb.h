@@ -23,6 +23,12 @@ void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& co
 void add_bench_input(CLI::App& bench, Action& action);
 void add_checkpoint(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
+void add_submit(CLI::App& app, Action& action);
+void add_status(CLI::App& app, Action& action);
+void add_cancel(CLI::App& app, Action& action);
+void add_collect(CLI::App& app, Action& action);
+// For the scripts that submit writes; not in the help.
+void add_element(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "engine/core/text.h"
@@ -43,6 +44,20 @@ double seconds_of(const Record& record) {
   return seconds;
 }
 
+bool same_parameters(const Record& record, const Resolved& resolved) {
+  if (!resolved.identity.empty()) return record.identity() == resolved.identity;
+  const Point before = record.parameters();
+  return std::all_of(resolved.parameters.values().begin(), resolved.parameters.values().end(),
+                     [&](const auto& given) {
+                       return !find_parameter(given.first)->identity ||
+                              before.text(given.first) == to_text(given.second);
+                     });
+}
+
+bool same_data(const Record& record, const Resolved& resolved) {
+  return resolved.data_hash.empty() || record.data_hash() == resolved.data_hash;
+}
+
 // "epochs was 2, is 3", for the first few that differ; those that only one of them has come last.
 std::string differences(const Point& before, const Point& now) {
   constexpr std::size_t kShown = 3;
@@ -66,7 +81,7 @@ std::string differences(const Point& before, const Point& now) {
 }
 
 std::string why_changed(const Record& record, const Resolved& resolved) {
-  if (record.identity() == resolved.identity) return "its record is of other data";
+  if (same_parameters(record, resolved)) return "its record is of other data";
   const std::string what = differences(record.parameters(), resolved.parameters);
   return what.empty() ? "its record is of other parameters" : "other parameters: " + what;
 }
@@ -74,8 +89,7 @@ std::string why_changed(const Record& record, const Resolved& resolved) {
 void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool new_build) {
   if (known.rejected) status.why = "its record cannot be used";
   for (const Record* record : known.records) {
-    const bool same =
-        record->identity() == resolved.identity && record->data_hash() == resolved.data_hash;
+    const bool same = same_parameters(*record, resolved) && same_data(*record, resolved);
     if (!record->completed()) {
       status.state = RunState::failed;
       status.why =

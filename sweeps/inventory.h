@@ -13,9 +13,9 @@ namespace paceline {
 
 // What a run would be, with all defaults filled in; the caller knows the workloads.
 struct Resolved {
-  Point parameters;      // every one
-  std::string identity;  // of workload and parameters
-  std::string data_hash;
+  Point parameters;       // every one
+  std::string identity;   // of workload and parameters; empty: not known, those given are compared
+  std::string data_hash;  // empty: not known, any will do
   std::string build;
 };
 

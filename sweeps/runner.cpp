@@ -18,6 +18,7 @@
 #include "sweeps/eta.h"
 #include "sweeps/held_signals.h"
 #include "sweeps/run_log.h"
+#include "sweeps/unfinished.h"
 
 namespace paceline {
 
@@ -58,15 +59,6 @@ std::string reason_of(const Watch& watch, const RunLog& log, double limit) {
   }
   if (said.empty()) return fmt::format("ended with exit code {}", watch.end.exit_code);
   return fmt::format("{} (exit code {})", said, watch.end.exit_code);
-}
-
-Json layout_json(const Layout& layout) {
-  return {{"nodes", layout.nodes},
-          {"ntasks", layout.ntasks},
-          {"cpus_per_task", layout.cpus_per_task},
-          {"gpus", layout.gpus},
-          {"cpus_per_replica", layout.cpus_per_replica},
-          {"replicas_are", layout.replicas_are_cores ? "cores" : "gpus"}};
 }
 
 class StudyRunner {
@@ -126,14 +118,11 @@ class StudyRunner {
   }
 
   ChildSetup child_of(const ScheduledRun& run) const {
-    const Point& point = point_of(run).point;
-    const Json context = {
-        {"study", setup_.spec->name}, {"point", point.text()}, {"point_folder", point.folder()},
-        {"repeat", run.repeat},       {"session", session_},   {"round", run.repeat}};
     ChildSetup child;
-    child.command = run_command(setup_, point_of(run));
-    child.command.insert(child.command.end(),
-                         {"--quiet", "--store=" + study_.string(), "--context=" + context.dump()});
+    child.command = setup_.program;
+    for (std::string& word : run_words(*setup_.spec, point_of(run), run, study_, session_)) {
+      child.command.push_back(std::move(word));
+    }
     child.environment = environment_of_process();
     child.capture_output = true;
     return child;
@@ -199,24 +188,9 @@ class StudyRunner {
                             status == "timeout" ? "timed out" : status, reason, log.file().string(),
                             left()));
     const PlannedPoint& point = point_of(run);
-    Json parameters = {{"workload", setup_.spec->workload}};
-    for (const auto& [name, value] : point.parameters.values()) {
-      parameters[name] = std::visit([](const auto& v) { return Json(v); }, value);
-    }
-    const Json record = {{"schema", kRecordSchema},
-                         {"kind", "measured"},
-                         {"study", setup_.spec->name},
-                         {"point", point.point.text()},
-                         {"repeat", run.repeat},
-                         {"attempt", 1},
-                         {"session", session_},
-                         {"round", run.repeat},
-                         {"status", status},
-                         {"reason", reason},
-                         {"parameters", parameters},
-                         {"identity", ""},
-                         {"layout", layout_json(point.layout)}};
-    Store(study_).write(point.point.folder(), run.repeat, record, "");
+    write_unfinished(
+        study_, {setup_.spec->name, setup_.spec->workload, point.point.text(), point.point.folder(),
+                 point.parameters, run.repeat, session_, status, reason});
   }
 
   const RunnerSetup& setup_;
@@ -232,13 +206,19 @@ class StudyRunner {
 
 }  // namespace
 
-std::vector<std::string> run_command(const RunnerSetup& setup, const PlannedPoint& point) {
-  std::vector<std::string> command = setup.program;
-  command.insert(command.end(), {"train", setup.spec->workload});
+std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
+                                   const ScheduledRun& run, const fs::path& study,
+                                   const std::string& session) {
+  std::vector<std::string> words = {"train", spec.workload};
   for (const auto& [name, value] : point.parameters.values()) {
-    command.push_back(flag_of(name) + "=" + to_text(value));
+    words.push_back(flag_of(name) + "=" + to_text(value));
   }
-  return command;
+  const Json context = {
+      {"study", spec.name},   {"point", point.point.text()}, {"point_folder", point.point.folder()},
+      {"repeat", run.repeat}, {"session", session},          {"round", run.repeat}};
+  words.insert(words.end(),
+               {"--quiet", "--store=" + study.string(), "--context=" + context.dump()});
+  return words;
 }
 
 RunnerResult run_study(const RunnerSetup& setup, const StudyLock& lock,

@@ -1,6 +1,7 @@
 // Runs what is missing of a study on this machine: one fresh process a run.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -35,7 +36,9 @@ struct RunnerResult {
 RunnerResult run_study(const RunnerSetup& setup, const StudyLock& lock,
                        const std::vector<RunStatus>& runs);
 
-// PROGRAM train WORKLOAD --axis=value...
-std::vector<std::string> run_command(const RunnerSetup& setup, const PlannedPoint& point);
+// What the program is told: train WORKLOAD --axis=value... --quiet --store=STUDY --context=JSON
+std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
+                                   const ScheduledRun& run, const std::filesystem::path& study,
+                                   const std::string& session);
 
 }  // namespace paceline

@@ -8,7 +8,7 @@ source=$(readlink -f "$2")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-ln -s "$source/sweeps" "$source/results" .
+ln -s "$source/sweeps" "$source/results" "$source/slurm" .
 export PATH=$bin:$PATH
 count=0
 while IFS= read -r line; do

@@ -20,8 +20,8 @@ struct Source {
   std::string text;
 };
 
-const std::vector<std::string> kRoots = {"analysis", "cli",    "engine",
-                                         "results",  "sweeps", "workloads"};
+const std::vector<std::string> kRoots = {"analysis", "cli",    "engine",   "results",
+                                         "slurm",    "sweeps", "workloads"};
 
 // A folder may include itself, these, and what these may include is not implied.
 const std::map<std::string, std::vector<std::string>> kMayUse = {
@@ -37,10 +37,11 @@ const std::map<std::string, std::vector<std::string>> kMayUse = {
     {"results", {"engine/core"}},
     {"workloads", {"engine/core", "engine/input", "engine/plan", "results"}},
     {"sweeps", {"engine/core", "results"}},
+    {"slurm", {"engine/core", "results", "sweeps"}},
     {"analysis", {"engine/core", "results"}},
     {"cli",
      {"engine/core", "engine/launch", "engine/input", "engine/plan", "engine/device", "engine/comm",
-      "engine/train", "results", "workloads", "sweeps", "analysis"}},
+      "engine/train", "results", "workloads", "sweeps", "slurm", "analysis"}},
 };
 
 std::string folder_of(const std::string& path) {

@@ -204,13 +204,16 @@ TEST_F(Runner, ASignalBetweenRunsStopsBeforeTheNextOne) {
   EXPECT_EQ(states(), Texts(4, "no record"));
 }
 
-TEST_F(Runner, TheCommandOfARun) {
-  RunnerSetup setup;
-  setup.spec = &spec_;
-  setup.program = {"/bin/paceline"};
-  EXPECT_EQ(run_command(setup, points_[1]),
-            (Texts{"/bin/paceline", "train", "mnist-mlp", "--gpus=2", "--cpus-per-task=3",
-                   "--backend=null"}));
+TEST_F(Runner, TheWordsOfARun) {
+  spec_.name = "s";
+  Texts words = run_words(spec_, points_[1], {1, 2}, "/r/s", "session");
+  const std::string context = words.back();
+  words.pop_back();
+  EXPECT_EQ(words, (Texts{"train", "mnist-mlp", "--gpus=2", "--cpus-per-task=3", "--backend=null",
+                          "--quiet", "--store=/r/s"}));
+  EXPECT_EQ(context,
+            "--context={\"study\":\"s\",\"point\":\"gpus=2\",\"point_folder\":\"gpus=2\","
+            "\"repeat\":2,\"session\":\"session\",\"round\":2}");
 }
 
 TEST_F(Runner, AProgramThatCannotBeStarted) {

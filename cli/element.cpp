@@ -1,0 +1,191 @@
+// paceline element begin|end: what a job of a study does around its run. For scripts.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/diagnosis.h"
+#include "cli/verb.h"
+#include "engine/core/backend_stack.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+#include "engine/launch/affinity.h"
+#include "results/layout.h"
+#include "results/store.h"
+#include "slurm/job_check.h"
+#include "sweeps/unfinished.h"
+
+namespace paceline {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The run of a line of a points file.
+struct Run {
+  UnfinishedRun what;  // as a record would tell it
+  fs::path store;
+};
+
+[[noreturn]] void refuse_words(const std::string& what) {
+  throw Error(ErrorKind::usage, what, "paceline element",
+              "give it the words of a line of a points file, after --");
+}
+
+void read_context(const std::string& text, UnfinishedRun& run) {
+  const JsonDocument document("--context", text);
+  const Json& context = document.value();
+  try {
+    run.study = context.at("study");
+    run.point = context.at("point");
+    run.point_folder = context.at("point_folder");
+    run.session = context.at("session");
+    run.repeat = context.at("repeat");
+  } catch (const nlohmann::json::exception& error) {
+    refuse_words(std::string("--context is incomplete: ") + error.what());
+  }
+}
+
+void read_word(const std::string& word, Run& run) {
+  const auto equals = word.find('=');
+  if (!word.starts_with("--")) refuse_words(fmt::format("unknown word \"{}\"", word));
+  std::string name = word.substr(2, equals - 2);
+  const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+  std::replace(name.begin(), name.end(), '-', '_');
+  if (name == "store") {
+    run.store = value;
+  } else if (name == "context") {
+    read_context(value, run.what);
+  } else if (find_parameter(name)) {
+    run.what.parameters.set(name, parsed_value(name, value, word));
+  }
+}
+
+Run read_run(const std::vector<std::string>& words) {
+  if (words.size() < 2 || words[0] != "train") refuse_words("these are not the words of a run");
+  Run run;
+  run.what.workload = words[1];
+  for (std::size_t i = 2; i < words.size(); ++i) read_word(words[i], run);
+  if (run.store.empty() || run.what.point_folder.empty()) {
+    refuse_words("--store and --context are missing");
+  }
+  return run;
+}
+
+// By this submission: a job that was put back into the queue may have ended its run before.
+bool is_done(const Run& run) {
+  const fs::path folder = run.store / run.what.point_folder;
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored)) return false;
+  const StoreContent content = load_store(folder);
+  return std::any_of(content.records.begin(), content.records.end(), [&](const Record& record) {
+    return record.completed() && record.repeat() == run.what.repeat &&
+           record.session() == run.what.session;
+  });
+}
+
+void check_folder(const Run& run) {
+  const fs::path folder = run.store / run.what.point_folder;
+  make_folder(folder);
+  if (access(folder.c_str(), W_OK) == 0) return;
+  throw Error(ErrorKind::input, "this node cannot write the study's folder", folder.string(),
+              "choose one that all nodes can write, by --results");
+}
+
+// The device and backends of the run, asked on this node.
+void check_services(const Run& run, const Environment& environment) {
+  const auto device = run.what.parameters.text("device").value_or("cpu");
+  const BackendStack stack = split_stack(run.what.parameters.text("backend").value_or("self"));
+  for (const Service& service : services(find_place(environment))) {
+    const bool is_device = service.kind == "device" && service.name == device;
+    const bool is_backend = service.kind == "backend" && service.name == stack.between;
+    if (service.serves || !(is_device || is_backend)) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("{} {} does not serve on this node: {}", service.kind, service.name,
+                            service.description),
+                "", "check the profile's modules, or paceline doctor in a job there");
+  }
+}
+
+int begin_run(const std::vector<std::string>& words) {
+  const Run run = read_run(words);
+  const Environment environment = environment_of_process();
+  if (is_done(run)) {
+    fmt::print(stderr, "the record of this run is there already\n");
+    fmt::print("done\n");
+    return 0;
+  }
+  check_folder(run);
+  const JobGrant grant = grant_of(environment, static_cast<int>(usable_cpus().size()));
+  fmt::print(stderr, "{}: {} repeat {}\n", grant.text(), run.what.point, run.what.repeat);
+  check_grant(grant, run.what.parameters);
+  check_services(run, environment);
+  fmt::print("run\n");
+  return 0;
+}
+
+// The last line of ours in the log, without our name; else the last error of the launcher.
+std::string last_words(const std::string& log) {
+  constexpr std::string_view kOwnName = "paceline: ";
+  constexpr std::size_t kTail = 16384, kMaxLine = 500;
+  std::ifstream stream(log, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<std::size_t>(std::max<std::streamoff>(0, stream.tellg()));
+  stream.seekg(static_cast<std::streamoff>(size - std::min(size, kTail)));
+  std::string line, ours, error;
+  while (std::getline(stream, line)) {
+    if (line.starts_with(kOwnName)) ours = line.substr(kOwnName.size(), kMaxLine);
+    if (line.find("error: ") != std::string::npos) error = line.substr(0, kMaxLine);
+  }
+  return ours.empty() ? error : ours;
+}
+
+// A launcher that kills the other ranks after a failure ends with 128 and its signal: what the
+// first one said counts more.
+std::string reason_of(int code, const std::string& said) {
+  if (code == 0) return "exit code 0, but it left no record";
+  if (!said.empty()) return fmt::format("{} (exit code {})", said, code);
+  if (code <= 128 || code >= 128 + NSIG) return fmt::format("ended with exit code {}", code);
+  const char* name = sigabbrev_np(code - 128);
+  return fmt::format("killed by {}{}", name ? "SIG" : "signal ",
+                     name ? name : std::to_string(code - 128));
+}
+
+int end_run(int code, const std::string& log, const std::vector<std::string>& words) {
+  Run run = read_run(words);
+  if (is_done(run)) return 0;
+  run.what.status = code == 75 ? "preempted" : "failed";
+  run.what.reason = reason_of(code, last_words(log));
+  write_unfinished(run.store, run.what);
+  return code == 0 ? exit_code(ErrorKind::internal) : code;
+}
+
+}  // namespace
+
+void add_element(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("element", "What a job does around its run, for scripts");
+  verb->require_subcommand(1);
+  verb->group("");
+  auto words = std::make_shared<std::vector<std::string>>();
+  auto code = std::make_shared<int>(0);
+  auto log = std::make_shared<std::string>();
+  CLI::App* first = verb->add_subcommand("begin", "Check this job; print \"run\" or \"done\"");
+  first->add_option("words", *words, "of a line of a points file")->required();
+  first->callback([words, &action] { action = [words] { return begin_run(*words); }; });
+  CLI::App* last = verb->add_subcommand("end", "Write down why a run left no record");
+  last->add_option("--exit-code", *code, "of the run")->required();
+  last->add_option("--log", *log, "of this job");
+  last->add_option("words", *words, "of a line of a points file")->required();
+  last->callback([words, code, log, &action] {
+    action = [words, code, log] { return end_run(*code, *log, *words); };
+  });
+  verb->footer("Example:\n  paceline element begin -- train mnist-mlp --gpus=1 --store=S ...");
+}
+
+}  // namespace paceline

@@ -1,0 +1,60 @@
+#include "cli/plan_study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/resolve.h"
+#include "engine/core/error.h"
+#include "results/names.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+bool engine_is_here() {
+  const auto& backends = known_names().backends;
+  return std::any_of(backends.begin(), backends.end(), [](const Name& n) { return n.built; });
+}
+
+std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent) {
+  std::vector<Resolved> resolved;
+  bool data_is_here = true;
+  const auto warn = [&](const Error& error) {
+    data_is_here = false;
+    fmt::print(stderr, "not here: {}\n", error.what());
+  };
+  RunResolver resolver(plan.spec.workload,
+                       absent == AbsentData::refused ? std::function<void(const Error&)>() : warn);
+  for (const PlannedPoint& planned : plan.expansion.points) {
+    try {
+      const ResolvedRun run = resolver.resolve(planned.parameters);
+      resolved.push_back({run.parameters, run.identity, run.data_hash, run.build});
+    } catch (const Error& error) {
+      throw Error(error.kind(),
+                  fmt::format("point {} cannot be run: {}", planned.point.text(), error.what()),
+                  plan.spec.where);
+    }
+  }
+  if (absent != AbsentData::like_any) return resolved;
+  for (Resolved& each : resolved) {
+    if (!data_is_here) each.data_hash.clear();
+    if (!engine_is_here()) each.identity.clear();  // who knows no workloads knows no defaults
+  }
+  return resolved;
+}
+
+StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolved, bool new_build) {
+  const Spec& spec = plan.spec;
+  std::error_code ignored;
+  StoreContent store;
+  if (fs::exists(plan.study, ignored)) store = load_store(plan.study);
+  plan.runs = take_inventory(
+      plan.expansion.points,
+      schedule(plan.expansion.points.size(), spec.repeats, spec.interleaved, spec.seed), store,
+      resolved, new_build);
+  plan.rejected = store.rejected;
+  return store;
+}
+
+}  // namespace paceline

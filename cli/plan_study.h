@@ -1,0 +1,22 @@
+// What the verbs on a whole study share: its points resolved, and its records looked at.
+#pragma once
+
+#include <vector>
+
+#include "sweeps/study_plan.h"
+
+namespace paceline {
+
+bool engine_is_here();
+
+// What to do where the data set is not on this machine: refuse, take its records for those of other
+// data, or take them for its own (a login node need not see what the compute nodes read).
+enum class AbsentData { refused, unlike_any, like_any };
+
+// One a point. Throws usage or input naming the point that cannot be run.
+std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent);
+
+// Fills in the plan's runs and the records that cannot be used. Returns those that can.
+StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolved, bool new_build);
+
+}  // namespace paceline

@@ -1,0 +1,76 @@
+// paceline status STUDY
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/verb.h"
+#include "engine/core/clock.h"
+#include "slurm/study_status.h"
+
+namespace paceline {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFewestSeconds = 10;  // a scheduler serves everybody
+
+struct StatusOptions {
+  std::string study;
+  bool watch = false, json = false;
+  int every = 60;
+};
+
+void print(const StatusOptions& options, const std::vector<RunView>& runs) {
+  if (options.json) {
+    fmt::print("{}\n", status_json(runs).dump(2));
+  } else {
+    fmt::print("{}: {} at {}\n{}", options.study, phases_text(runs), utc_time_stamp(),
+               status_text(runs));
+  }
+  std::fflush(stdout);
+}
+
+bool is_going_on(const std::vector<RunView>& runs) {
+  return runs_in_phase(runs, RunPhase::running) + runs_in_phase(runs, RunPhase::pending) > 0;
+}
+
+int status(const StatusOptions& options) {
+  const fs::path study = fs::absolute(options.study).lexically_normal();
+  const SlurmCommands slurm(environment_of_process());
+  while (true) {
+    const Journal journal(study);
+    need_submissions(journal, study);
+    const std::vector<RunView> runs = look_at_study(study, journal, slurm).runs;
+    print(options, runs);
+    const bool done = runs_in_phase(runs, RunPhase::done) == runs.size();
+    if (!options.watch || !is_going_on(runs)) return done || is_going_on(runs) ? 0 : 1;
+    const timespec pause{options.every, 0};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("status", "Where a submitted study stands");
+  auto options = std::make_shared<StatusOptions>();
+  verb->add_option("study", options->study, "a study's folder (results/local/NAME)")->required();
+  verb->add_flag("--watch", options->watch, "again and again, until nothing is in the queue");
+  verb->add_flag("--json", options->json, "machine-readable");
+  verb->add_option("--every", options->every, "seconds between two looks of --watch")
+      ->capture_default_str()
+      ->check(CLI::Range(kFewestSeconds, 86400));
+  verb->footer(
+      "In bars, a mark a repeat: # done, > running, . pending, x failed, - not sent.\n"
+      "Exits with 1 if nothing is in the queue and some runs failed or were never sent.\n"
+      "Examples:\n  paceline status results/local/quick\n"
+      "  paceline status results/local/quick --watch --every 300");
+  verb->callback([options, &action] { action = [options] { return status(*options); }; });
+}
+
+}  // namespace paceline

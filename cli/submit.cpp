@@ -1,0 +1,241 @@
+// paceline submit SPEC --site SITE
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "cli/plan_study.h"
+#include "cli/verb.h"
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/terminal.h"
+#include "engine/core/text.h"
+#include "engine/launch/program.h"
+#include "engine/launch/topology.h"
+#include "slurm/submission.h"
+#include "sweeps/study_lock.h"
+
+namespace paceline {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSlurmsOwnMaxArraySize = 1001;
+
+constexpr char kFooter[] = R"(Examples:
+  paceline submit sweeps/nyu-cassava.json --site slurm/sites/generic-gpu.json --dry-run
+  paceline submit study.json --site my-site.json --smoke --yes     # same scripts, CPUs, few steps
+  paceline submit study.json --site my-site.json --max-gpu-hours 200
+
+Called again it sends only what is missing or failed and in no queue, and says why. --dry-run prints
+every script and array and sends nothing. Exit codes: 0 all is sent or done, 1 not confirmed,
+64 or 65 a bad spec, profile or request, or Slurm's refusal.)";
+
+struct SubmitOptions {
+  std::string spec, site, results = "results/local", data;
+  std::vector<std::string> set;
+  int repeats = 0;
+  double max_gpu_hours = -1;
+  bool dry_run = false, smoke = false, yes = false, new_build = false, no_container = false;
+  bool no_collect = false;
+};
+
+// The same points and scripts, as small as they can be.
+void make_small(Spec& spec, Site& site) {
+  spec.name += ".smoke";
+  spec.repeats = 1;
+  for (const char* assignment : {"device=cpu", "precision=fp32", "input=synthetic", "steps=2",
+                                 "evaluate=none", "weights=none"}) {
+    override_axis(spec, assignment);
+  }
+  site.minutes = 10;
+}
+
+bool names_device(const Spec& spec) {
+  const auto is_device = [](const auto& axis) { return axis.name == "device"; };
+  return spec.fixed.find("device") || std::any_of(spec.axes.begin(), spec.axes.end(), is_device) ||
+         std::any_of(spec.derived.begin(), spec.derived.end(), is_device) ||
+         std::any_of(spec.zips.begin(), spec.zips.end(), [&](const Zip& zip) {
+           return std::any_of(zip.begin(), zip.end(), is_device);
+         });
+}
+
+Site site_of(const SubmitOptions& options) {
+  Site site = read_site(options.site);
+  if (!options.data.empty()) site.data = fs::absolute(options.data).string();
+  if (options.no_container) site.container.on = false;
+  return site;
+}
+
+// Where another program than this one runs, it may have what this one was built without.
+bool is_run_by_this_program(const Site& site) {
+  return !site.container.on && site.program.empty();
+}
+
+StudyPlan plan_of(const SubmitOptions& options, Site& site) {
+  StudyPlan plan;
+  plan.spec = read_spec(options.spec);
+  if (!site.device.empty() && !names_device(plan.spec)) {
+    plan.spec.fixed.set("device", site.device);
+  }
+  for (const std::string& assignment : options.set) override_axis(plan.spec, assignment);
+  if (options.repeats > 0) plan.spec.repeats = options.repeats;
+  if (options.smoke) make_small(plan.spec, site);
+  if (is_run_by_this_program(site) && !engine_is_here() && !options.dry_run) {
+    throw Error(ErrorKind::usage, "this build has no engine, so its jobs could not train",
+                site.where,
+                "name the program of the compute nodes (\"program\"), or add --dry-run");
+  }
+  const int cores =
+      site.cores_per_node > 0 ? site.cores_per_node : topology_of_machine().usable_cores();
+  plan.expansion =
+      expand(plan.spec, cores,
+             is_run_by_this_program(site) && engine_is_here() ? Unbuilt::leave_out : Unbuilt::keep);
+  plan.study = fs::absolute(fs::path(options.results) / plan.spec.name).lexically_normal();
+  return plan;
+}
+
+int max_array_size(const Site& site, const SlurmCommands& slurm) {
+  if (site.max_array_size > 0) return site.max_array_size;
+  const auto configured = to_integer(slurm.configured("MaxArraySize"));
+  return configured && *configured > 1 && *configured < 10'000'000 ? static_cast<int>(*configured)
+                                                                   : kSlurmsOwnMaxArraySize;
+}
+
+class Submitter {
+ public:
+  Submitter(const SubmitOptions& options, Site& site, StudyPlan& plan)
+      : options_(options),
+        site_(site),
+        plan_(plan),
+        slurm_(environment_of_process()),
+        resolved_(resolve_points(plan, AbsentData::like_any)) {
+    setup_.study = plan.spec.name;
+    setup_.folder = plan.study;
+    setup_.session = options.dry_run ? "DRY-RUN" : new_session_id();
+    setup_.program = this_program();
+    const Value* device = plan.expansion.points.front().parameters.find("device");
+    setup_.device = device ? to_text(*device) : "cpu";
+  }
+
+  int dry_run() {
+    const Journal journal(plan_.study);
+    prepare(journal);
+    for (const JobArray& array : submission_.arrays) {
+      fmt::print("==> {}\n{}", file_of_array(setup_.session, array.name, ".sbatch").string(),
+                 script_text(site_, array, setup_));
+      fmt::print("==> {}\n", file_of_array(setup_.session, array.name, ".points").string());
+      for (const ScheduledRun& run : array.runs) {
+        fmt::print("{}\n", points_line(plan_, run, setup_));
+      }
+      fmt::print("\n");
+    }
+    print_plan();
+    return 0;
+  }
+
+  int submit() {
+    const StudyLock lock(plan_.study);
+    Journal journal(plan_.study);
+    find_cut_off(journal, setup_, slurm_);
+    prepare(journal);
+    print_plan();
+    if (submission_.arrays.empty()) return 0;
+    if (!is_affordable()) return 1;
+    // In a container there are no commands of Slurm for the collector.
+    const bool collect = !options_.no_collect && !site_.container.on;
+    send_submission(submission_, site_, plan_, resolved_, journal, slurm_, collect,
+                    [](const std::string& line) { fmt::print("{}\n", line); });
+    fmt::print("watch it: paceline status {} --watch\n", shell_quote(plan_.study.string()));
+    return 0;
+  }
+
+ private:
+  void prepare(const Journal& journal) {
+    const StoreContent store = look_at_store(plan_, resolved_, options_.new_build);
+    const StudyNow now = look_at_study(plan_.study, journal, slurm_);
+    SubmissionInput input;
+    input.site = &site_;
+    input.plan = &plan_;
+    input.store = &store;
+    input.submitted = &now.runs;
+    input.setup = setup_;
+    input.max_array_size = max_array_size(site_, slurm_);
+    submission_ = prepare_submission(input);
+  }
+
+  void print_plan() const {
+    for (const std::string& note : plan_.expansion.notes) fmt::print("note: {}\n", note);
+    for (const Rejected& rejected : plan_.rejected) {
+      fmt::print("warning: a record is ignored: {}\n", rejected.reason);
+    }
+    fmt::print("{}", submission_text(submission_, plan_));
+  }
+
+  // Throws usage over the budget; false where the user says no.
+  bool is_affordable() const {
+    const double cost = submission_.gpu_hours();
+    if (options_.max_gpu_hours >= 0 && cost > options_.max_gpu_hours) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("{:.1f} GPU-hours are more than --max-gpu-hours {:g}", cost,
+                              options_.max_gpu_hours),
+                  "", "raise it, choose fewer points by --set, or lower the profile's times");
+    }
+    if (options_.yes) return true;
+    if (!is_terminal(STDIN_FILENO)) {
+      throw Error(ErrorKind::usage, "nobody is here to confirm the cost", "", "add --yes");
+    }
+    fmt::print("submit? [y/N] ");
+    std::fflush(stdout);
+    std::string answer;
+    std::getline(std::cin, answer);
+    return answer == "y" || answer == "yes";
+  }
+
+  const SubmitOptions& options_;
+  Site& site_;
+  StudyPlan& plan_;
+  SlurmCommands slurm_;
+  std::vector<Resolved> resolved_;
+  ScriptSetup setup_;
+  Submission submission_;
+};
+
+int submit(const SubmitOptions& options) {
+  if (!options.data.empty()) setenv("PACELINE_DATA", options.data.c_str(), 1);
+  Site site = site_of(options);
+  StudyPlan plan = plan_of(options, site);
+  Submitter submitter(options, site, plan);
+  return options.dry_run ? submitter.dry_run() : submitter.submit();
+}
+
+}  // namespace
+
+void add_submit(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("submit", "Send a study to Slurm, or what is missing of it");
+  auto options = std::make_shared<SubmitOptions>();
+  verb->add_option("spec", options->spec, "a sweep spec (sweeps/*.json)")->required();
+  verb->add_option("--site", options->site, "a site profile (slurm/sites/*.json)")->required();
+  verb->add_option("--results", options->results, "where studies lie, seen by all nodes")
+      ->capture_default_str();
+  verb->add_option("--data", options->data, "folder with the data sets' folders");
+  verb->add_option("--set", options->set, "axis=value or axis=v1,v2: instead of what the spec says")
+      ->expected(1)
+      ->take_all();
+  verb->add_option("--repeats", options->repeats, "runs of each point")->check(CLI::Range(1, 1000));
+  verb->add_option("--max-gpu-hours", options->max_gpu_hours, "refuse what may cost more")
+      ->check(CLI::NonNegativeNumber);
+  verb->add_flag("--dry-run", options->dry_run, "print scripts, arrays and cost, send nothing");
+  verb->add_flag("--smoke", options->smoke, "on CPUs, two steps, once: is everything in place?");
+  verb->add_flag("--yes", options->yes, "do not ask whether the cost is fine");
+  verb->add_flag("--new-build", options->new_build, "run again what another build recorded");
+  verb->add_flag("--no-container", options->no_container, "without the profile's container");
+  verb->add_flag("--no-collect", options->no_collect, "without the job that collects the study");
+  verb->footer(kFooter);
+  verb->callback([options, &action] { action = [options] { return submit(*options); }; });
+}
+
+}  // namespace paceline

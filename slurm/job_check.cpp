@@ -1,0 +1,115 @@
+#include "slurm/job_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "results/layout.h"
+
+namespace paceline {
+
+namespace {
+
+std::string text_of(const Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : found->second;
+}
+
+// 0 where it is not set, or no count.
+int count_of(const Environment& environment, const char* name) {
+  const auto value = to_integer(text_of(environment, name));
+  return value && *value > 0 && *value < 10'000'000 ? static_cast<int>(*value) : 0;
+}
+
+int visible_gpus_of(const Environment& environment) {
+  const auto found = environment.find("CUDA_VISIBLE_DEVICES");
+  if (found == environment.end()) return -1;
+  const std::string list(trim(found->second));
+  if (list.empty() || list == "NoDevFiles" || list == "-1") return 0;
+  return static_cast<int>(split(list, ',').size());
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where,
+                         const std::string& fix) {
+  throw Error(ErrorKind::usage, what, where, fix);
+}
+
+void check_cpus(const JobGrant& grant, const Layout& layout, bool oversubscribe) {
+  const int tasks_here = (layout.ntasks + layout.nodes - 1) / layout.nodes;
+  const int needed = tasks_here * layout.cpus_per_task;
+  const std::string need = fmt::format("{} tasks of {} CPUs", tasks_here, layout.cpus_per_task);
+  if (grant.cpus_on_node > 0 && grant.cpus_on_node < needed && layout.nodes == 1) {
+    refuse(fmt::format("the job has {} CPUs here, its run needs {} ({})", grant.cpus_on_node,
+                       needed, need),
+           grant.node, "check --ntasks and --cpus-per-task of the script");
+  }
+  if (grant.cpus_in_mask < needed && !oversubscribe) {
+    refuse(fmt::format("the mask of this job has {} CPUs, its run needs {} ({})",
+                       grant.cpus_in_mask, needed, need),
+           grant.node,
+           "the node binds jobs to fewer CPUs than they asked for: check \"hint\", "
+           "\"cores_per_node\" and hyper-threads of the partition");
+  }
+}
+
+void check_gpus(const JobGrant& grant, const Layout& layout) {
+  if (layout.replicas_are_cores) return;
+  const int needed = (layout.gpus + layout.nodes - 1) / layout.nodes;
+  if (grant.visible_gpus == 0 || (grant.visible_gpus < 0 && grant.gpus_on_node == 0)) {
+    refuse("the job sees no GPU", grant.node,
+           "check the form of \"gpus\" in the site profile, and the partition");
+  }
+  const int here = std::max(grant.visible_gpus, grant.gpus_on_node);
+  if (here < needed) {
+    refuse(fmt::format("the job sees {} GPUs here, its run needs {}", here, needed), grant.node,
+           "check the form of \"gpus\" in the site profile");
+  }
+}
+
+}  // namespace
+
+std::string JobGrant::text() const {
+  if (job.empty()) return "not in a job of Slurm";
+  return fmt::format(
+      "job {} on {} (here {}): {} nodes, {} tasks, {} CPUs here ({} in the mask), {} GPUs here{}",
+      job, nodes, node, node_count, tasks, cpus_on_node, cpus_in_mask, gpus_on_node,
+      restarts > 0 ? fmt::format(", restart {}", restarts) : "");
+}
+
+JobGrant grant_of(const Environment& environment, int cpus_in_mask) {
+  JobGrant grant;
+  const std::string array = text_of(environment, "SLURM_ARRAY_JOB_ID");
+  grant.job = array.empty() ? text_of(environment, "SLURM_JOB_ID")
+                            : array + "_" + text_of(environment, "SLURM_ARRAY_TASK_ID");
+  grant.nodes = text_of(environment, "SLURM_JOB_NODELIST");
+  grant.node = text_of(environment, "SLURMD_NODENAME");
+  grant.node_count = count_of(environment, "SLURM_JOB_NUM_NODES");
+  grant.tasks = count_of(environment, "SLURM_NTASKS");
+  grant.cpus_on_node = count_of(environment, "SLURM_CPUS_ON_NODE");
+  grant.cpus_per_task = count_of(environment, "SLURM_CPUS_PER_TASK");
+  grant.gpus_on_node = count_of(environment, "SLURM_GPUS_ON_NODE");
+  grant.visible_gpus = visible_gpus_of(environment);
+  grant.cpus_in_mask = cpus_in_mask;
+  grant.restarts = count_of(environment, "SLURM_RESTART_COUNT");
+  return grant;
+}
+
+void check_grant(const JobGrant& grant, const Point& parameters) {
+  if (grant.job.empty()) return;
+  const Layout layout = layout_of(parameters);
+  if (grant.node_count > 0 && grant.node_count != layout.nodes) {
+    refuse(fmt::format("the job has {} nodes, its run needs {}", grant.node_count, layout.nodes),
+           grant.job, "check --nodes of the script");
+  }
+  if (grant.tasks > 0 && grant.tasks != layout.ntasks) {
+    refuse(fmt::format("the job has {} tasks, its run needs {}", grant.tasks, layout.ntasks),
+           grant.job, "check --ntasks of the script");
+  }
+  const Value* oversubscribe = parameters.find("oversubscribe");
+  check_cpus(grant, layout, oversubscribe && std::get<bool>(*oversubscribe));
+  check_gpus(grant, layout);
+}
+
+}  // namespace paceline

@@ -1,0 +1,180 @@
+#include "slurm/job_states.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+#include "slurm/array_id.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kMaxCompletions = std::size_t{256} << 20;
+
+// "CANCELLED by 1000", "CANCELLED+" -> "CANCELLED"
+std::string plain_state(std::string_view text) {
+  text = trim(text);
+  std::size_t length = 0;
+  while (length < text.size() &&
+         (text[length] == '_' || (text[length] >= 'A' && text[length] <= 'Z'))) {
+    ++length;
+  }
+  return std::string(text.substr(0, length));
+}
+
+void put(ElementStates& states, const ArrayId& id, const ElementState& state) {
+  for (const int element : id.elements) states[{id.job, element}] = state;
+}
+
+std::vector<std::string> columns_of(const std::string& line, std::size_t count) {
+  std::vector<std::string> columns = split(line, '|');
+  columns.resize(std::max(columns.size(), count));
+  return columns;
+}
+
+std::string ending_of(const std::string& exit_code, const std::string& nodes) {
+  std::vector<std::string> parts;
+  if (!exit_code.empty() && exit_code != "0:0") parts.push_back("exit code " + exit_code);
+  if (!nodes.empty() && nodes != "(null)" && nodes != "None assigned") {
+    parts.push_back("on " + nodes);
+  }
+  return join(parts, ", ");
+}
+
+// KEY=value KEY=value; a value ends at a space.
+std::map<std::string, std::string> pairs_of(const std::string& line) {
+  std::map<std::string, std::string> pairs;
+  for (const std::string& word : split(line, ' ')) {
+    const auto equals = word.find('=');
+    if (equals != std::string::npos) pairs.emplace(word.substr(0, equals), word.substr(equals + 1));
+  }
+  return pairs;
+}
+
+std::string list_of(const std::vector<std::int64_t>& jobs) {
+  std::vector<std::string> texts;
+  texts.reserve(jobs.size());
+  for (const std::int64_t job : jobs) texts.push_back(std::to_string(job));
+  return join(texts, ",");
+}
+
+void keep_only(ElementStates& states, const std::vector<std::int64_t>& jobs) {
+  std::erase_if(states, [&](const auto& entry) {
+    return std::find(jobs.begin(), jobs.end(), entry.first.job) == jobs.end();
+  });
+}
+
+// Most sites let only the controller read it.
+ElementStates completed_jobs(const SlurmCommands& slurm) {
+  if (slurm.configured("JobCompType") != "jobcomp/filetxt") return {};
+  try {
+    return parse_job_lines(read_text(slurm.configured("JobCompLoc"), kMaxCompletions));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Accounting hears of an end somewhat later than the queue forgets the job.
+bool is_settled(const ElementStates& states, std::int64_t job) {
+  bool known = false;
+  for (auto it = states.lower_bound({job, 0}); it != states.end() && it->first.job == job; ++it) {
+    if (it->second.in_queue()) return false;
+    known = true;
+  }
+  return known;
+}
+
+}  // namespace
+
+std::string ElementKey::text() const {
+  return fmt::format("{}_{}", job, element);
+}
+
+bool ElementState::pending() const {
+  return state == "PENDING" || state == "REQUEUED" || state == "REQUEUE_HOLD" ||
+         state == "REQUEUE_FED" || state == "SPECIAL_EXIT" || state == "RESV_DEL_HOLD";
+}
+
+bool ElementState::in_queue() const {
+  return pending() || state == "RUNNING" || state == "CONFIGURING" || state == "COMPLETING" ||
+         state == "SUSPENDED" || state == "STOPPED" || state == "SIGNALING" ||
+         state == "STAGE_OUT" || state == "RESIZING";
+}
+
+ElementStates parse_squeue(std::string_view text) {
+  ElementStates states;
+  for (const std::string& line : split(text, '\n')) {
+    const auto columns = columns_of(line, 3);
+    const auto id = parse_array_id(columns[0]);
+    const std::string state = plain_state(columns[1]);
+    if (id && !state.empty()) put(states, *id, {state, std::string(trim(columns[2]))});
+  }
+  return states;
+}
+
+ElementStates parse_sacct(std::string_view text) {
+  ElementStates states;
+  for (const std::string& line : split(text, '\n')) {
+    const auto columns = columns_of(line, 4);
+    const auto id = parse_array_id(columns[0]);
+    const std::string state = plain_state(columns[1]);
+    if (id && !state.empty()) put(states, *id, {state, ending_of(columns[2], columns[3])});
+  }
+  return states;
+}
+
+ElementStates parse_job_lines(std::string_view text) {
+  ElementStates states;
+  for (const std::string& line : split(text, '\n')) {
+    const auto pairs = pairs_of(line);
+    const auto value = [&](const char* key) {
+      const auto found = pairs.find(key);
+      return found == pairs.end() ? std::string() : found->second;
+    };
+    const auto job = to_integer(value("ArrayJobId"));
+    ArrayId id{job.value_or(0), {}, 0, false};
+    const std::string state = plain_state(value("JobState"));
+    if (!job || *job < 1 || state.empty() || !parse_elements(value("ArrayTaskId"), id)) continue;
+    const bool waits = ElementState{state, ""}.pending();
+    put(states, id,
+        {state, waits ? value("Reason") : ending_of(value("ExitCode"), value("NodeList"))});
+  }
+  return states;
+}
+
+ElementStates ask_queue(const SlurmCommands& slurm, const std::vector<std::int64_t>& jobs) {
+  if (jobs.empty()) return {};
+  // Not by -j: it fails as soon as one of the jobs has left the queue's memory.
+  const CommandResult result = slurm.run(
+      {"squeue", "-h", "-r", "-a", "-t", "all", "-u", std::to_string(geteuid()), "-o", "%i|%T|%r"});
+  if (!result.ok()) {
+    throw Error(ErrorKind::usage, "squeue failed: " + result.complaint(), "",
+                result.code == 127 ? "log in to a node where Slurm's commands are in PATH"
+                                   : "try again when Slurm answers");
+  }
+  ElementStates states = parse_squeue(result.out);
+  keep_only(states, jobs);
+  std::erase_if(states, [](const auto& entry) { return !entry.second.in_queue(); });
+  return states;
+}
+
+ElementStates ask_history(const SlurmCommands& slurm, const std::vector<std::int64_t>& jobs) {
+  if (jobs.empty()) return {};
+  const CommandResult result = slurm.run(
+      {"sacct", "-n", "-P", "-X", "-j", list_of(jobs), "-o", "JobID,State,ExitCode,NodeList"});
+  ElementStates states = result.ok() ? parse_sacct(result.out) : completed_jobs(slurm);
+  for (const std::int64_t job : jobs) {
+    if (is_settled(states, job)) continue;
+    const CommandResult shown = slurm.run({"scontrol", "-o", "show", "job", std::to_string(job)});
+    for (const auto& [key, state] : parse_job_lines(shown.out)) states[key] = state;
+  }
+  keep_only(states, jobs);
+  return states;
+}
+
+}  // namespace paceline

@@ -1,0 +1,213 @@
+#include "slurm/journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+#include "slurm/script.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kArraySchema = 1;
+
+[[noreturn]] void fail(const fs::path& file, int code) {
+  throw Error(ErrorKind::input, std::string("cannot be written: ") + std::strerror(code),
+              file.string(), "make room, or check its permissions");
+}
+
+class Appender {
+ public:
+  explicit Appender(const fs::path& file)
+      : file_(file),
+        descriptor_(open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+    if (descriptor_ < 0) fail(file, errno);
+  }
+  ~Appender() { close(descriptor_); }
+  Appender(const Appender&) = delete;
+  Appender& operator=(const Appender&) = delete;
+
+  // A line that was cut off is closed first, so that it spoils none but itself.
+  void line(const std::string& text) {
+    const std::string whole = (ends_within_a_line() ? "\n" : "") + text + "\n";
+    const ssize_t written = write(descriptor_, whole.data(), whole.size());
+    if (written != static_cast<ssize_t>(whole.size())) fail(file_, written < 0 ? errno : ENOSPC);
+    if (fsync(descriptor_) != 0) fail(file_, errno);
+  }
+
+ private:
+  bool ends_within_a_line() const {
+    const off_t size = lseek(descriptor_, 0, SEEK_END);
+    char last = '\n';
+    return size > 0 && pread(descriptor_, &last, 1, size - 1) == 1 && last != '\n';
+  }
+
+  const fs::path& file_;
+  int descriptor_;
+};
+
+Json parameters_json(const Point& point) {
+  Json json = Json::object();
+  for (const auto& [name, value] : point.values()) {
+    json[name] = std::visit([](const auto& v) { return Json(v); }, value);
+  }
+  return json;
+}
+
+Value value_of(const Json& json) {
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_integer()) return json.get<std::int64_t>();
+  if (json.is_number()) return json.get<double>();
+  return json.get<std::string>();
+}
+
+Element read_element(const Json& row, const Json& array, const std::string& where) {
+  Element element{
+      array.at("study"), array.at("workload"), row.at("point"),    row.at("point_folder"), {},
+      row.at("repeat"),  row.at("identity"),   row.at("data_hash")};
+  for (const auto& [name, value] : row.at("parameters").items()) {
+    element.parameters.set(name, checked_value(name, value_of(value), where));
+  }
+  return element;
+}
+
+std::vector<Element> read_elements(const fs::path& file) {
+  const JsonDocument document = read_json(file);
+  std::vector<Element> elements;
+  try {
+    const Json& array = document.value();
+    for (const Json& row : array.at("elements")) {
+      elements.push_back(read_element(row, array, file.string()));
+    }
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorKind::input, "not the description of an array", file.string(),
+                "restore it, or move the study's slurm folder away");
+  }
+  return elements;
+}
+
+}  // namespace
+
+Journal::Journal(fs::path study)
+    : study_(std::move(study)), file_(study_ / "slurm" / "journal.jsonl") {
+  std::error_code ignored;
+  if (!fs::exists(file_, ignored)) return;
+  const std::string text = read_text(file_);
+  std::size_t number = 0;
+  for (const std::string& line : split(text, '\n')) {
+    ++number;
+    if (trim(line).empty()) continue;
+    const Json event = Json::parse(line, nullptr, false);
+    if (event.is_discarded()) continue;  // cut off
+    try {
+      apply(event);
+    } catch (const nlohmann::json::exception&) {
+      throw Error(ErrorKind::input, "no event of a journal",
+                  fmt::format("{}:{}", file_.string(), number), "remove the line");
+    }
+  }
+}
+
+std::vector<std::int64_t> Journal::jobs() const {
+  std::vector<std::int64_t> jobs;
+  for (const SentArray& array : arrays_) {
+    if (array.job > 0) jobs.push_back(array.job);
+  }
+  return jobs;
+}
+
+SentArray* Journal::find(const std::string& session, const std::string& array) {
+  for (SentArray& known : arrays_) {
+    if (known.session == session && known.name == array) return &known;
+  }
+  return nullptr;
+}
+
+void Journal::apply(const Json& event) {
+  const std::string kind = event.at("event");
+  if (kind != "sending" && kind != "sent" && kind != "refused") return;
+  const std::string session = event.at("session"), name = event.at("array");
+  if (kind == "sending") {
+    SentArray array{session, name, event.at("shape"), 0, event.at("minutes"), false, {}};
+    array.elements = read_elements(study_ / file_of_array(session, name, ".json"));
+    arrays_.push_back(std::move(array));
+  } else if (SentArray* array = find(session, name)) {
+    if (kind == "sent") array->job = event.at("job");
+    if (kind == "refused") array->refused = true;
+  }
+}
+
+void Journal::append(const Json& event) {
+  Json stamped = {{"time", utc_time_stamp()}};
+  stamped.update(event);
+  make_folder(file_.parent_path());
+  Appender(file_).line(stamped.dump(-1, ' ', false, Json::error_handler_t::replace));
+  apply(stamped);
+}
+
+void Journal::begin(const std::string& session, const std::string& spec, const std::string& site) {
+  append({{"event", "submission"}, {"session", session}, {"spec", spec}, {"site", site}});
+}
+
+void Journal::sending(const std::string& session, const JobArray& array,
+                      const std::vector<Element>& elements) {
+  Json rows = Json::array();
+  for (const Element& element : elements) {
+    rows.push_back({{"point", element.point},
+                    {"point_folder", element.point_folder},
+                    {"parameters", parameters_json(element.parameters)},
+                    {"repeat", element.repeat},
+                    {"identity", element.identity},
+                    {"data_hash", element.data_hash}});
+  }
+  const fs::path file = study_ / file_of_array(session, array.name, ".json");
+  make_folder(file.parent_path());
+  const Json description = {{"schema", kArraySchema},
+                            {"study", elements.front().study},
+                            {"workload", elements.front().workload},
+                            {"shape", array.shape.text()},
+                            {"elements", rows}};
+  replace_file(file, description.dump(1) + "\n");
+  append({{"event", "sending"},
+          {"session", session},
+          {"array", array.name},
+          {"shape", array.shape.text()},
+          {"minutes", array.need.minutes}});
+}
+
+void Journal::sent(const std::string& session, const std::string& array, std::int64_t job) {
+  append({{"event", "sent"}, {"session", session}, {"array", array}, {"job", job}});
+}
+
+void Journal::refused(const std::string& session, const std::string& array,
+                      const std::string& why) {
+  append({{"event", "refused"}, {"session", session}, {"array", array}, {"why", why}});
+}
+
+void Journal::cancelled(const std::vector<std::int64_t>& jobs) {
+  append({{"event", "cancelled"}, {"jobs", jobs}});
+}
+
+void need_submissions(const Journal& journal, const fs::path& study) {
+  std::error_code ignored;
+  if (!fs::is_directory(study, ignored)) {
+    throw Error(ErrorKind::input, "no such study", study.string(), "check the path");
+  }
+  if (journal.empty()) {
+    throw Error(ErrorKind::input, "nothing was submitted of this study", study.string(),
+                "submit it: paceline submit SPEC --site SITE");
+  }
+}
+
+}  // namespace paceline

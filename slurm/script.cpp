@@ -1,0 +1,240 @@
+#include "slurm/script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+#include "slurm/directives.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char kTemplate[] =
+#include "job.sbatch.inc"
+    ;
+
+using Marks = std::map<std::string, std::string>;
+
+// In one pass: a value that looks like a mark stays what it is. A line that holds nothing but an
+// empty value goes away with it.
+std::string filled(std::string_view text, const Marks& marks) {
+  std::string result;
+  for (auto at = text.find("{{"); at != std::string_view::npos; at = text.find("{{")) {
+    const auto end = text.find("}}", at);
+    const std::string& value = marks.at(std::string(text.substr(at + 2, end - at - 2)));
+    const bool whole_line = at > 0 && text[at - 1] == '\n' && text[end + 2] == '\n';
+    result += text.substr(0, at);
+    result += value;
+    text.remove_prefix(end + 2 + (value.empty() && whole_line ? 1 : 0));
+  }
+  return result.append(text);
+}
+
+std::string quoted(const std::vector<std::string>& words) {
+  std::vector<std::string> texts;
+  texts.reserve(words.size());
+  for (const std::string& word : words) texts.push_back(shell_quote(word));
+  return join(texts, " ");
+}
+
+std::string modules_of(const Site& site) {
+  std::vector<std::string> lines;
+  if (site.module_purge) lines.emplace_back("module purge");
+  if (!site.modules.empty()) {
+    lines.push_back(fmt::format(
+        "module load {} || refuse \"$(hostname) cannot load the modules of the site profile\" 64",
+        quoted(site.modules)));
+  }
+  if (!lines.empty()) lines.emplace_back("module list");
+  return join(lines, "\n");
+}
+
+std::string environment_of(const Site& site) {
+  std::vector<std::string> lines;
+  if (!site.unset.empty()) lines.push_back("unset " + join(site.unset, " "));
+  for (const auto& [name, value] : site.environment) {
+    lines.push_back(fmt::format("export {}={}", name, script_word(value)));
+  }
+  if (!site.data.empty()) lines.push_back("export PACELINE_DATA=" + script_word(site.data));
+  if (site.container.on && !site.container.cache.empty()) {
+    for (const char* name : {"APPTAINER_CACHEDIR", "SINGULARITY_CACHEDIR"}) {
+      lines.push_back(fmt::format("export {}={}", name, script_word(site.container.cache)));
+    }
+  }
+  return join(lines, "\n");
+}
+
+void check_bind(const std::string& path) {
+  if (path.find(',') == std::string::npos) return;
+  throw Error(ErrorKind::usage, "a container cannot be given a path with a comma", path,
+              "choose another folder");
+}
+
+// What runs read and write, beside what the profile names: the folder of studies, as reference runs
+// are a study of their own.
+std::string binds_of(const Site& site, const ScriptSetup& setup) {
+  std::vector<std::string> paths = {setup.folder.parent_path().string()};
+  for (const std::string& path : {site.data, site.stage}) {
+    if (!path.empty()) paths.push_back(path);
+  }
+  std::string text;
+  for (const std::string& path : paths) {
+    check_bind(path);
+    text += " --bind " + script_word(path);
+  }
+  for (const std::string& bind : site.container.binds) text += " --bind " + script_word(bind);
+  return text;
+}
+
+std::string program_of(const Site& site, const ScriptSetup& setup, bool gpus) {
+  const SiteContainer& container = site.container;
+  if (!container.on) {
+    return site.program.empty() ? shell_quote(setup.program.string()) : script_word(site.program);
+  }
+  std::string text = script_word(container.command) + " exec";
+  if (container.nv && gpus) text += " --nv";
+  for (const std::string& overlay : container.overlays)
+    text += " --overlay " + script_word(overlay);
+  text += binds_of(site, setup) + " " + script_word(container.image) + " ";
+  return text + (site.program.empty() ? "paceline" : script_word(site.program));
+}
+
+// Newer Slurm does not pass the job's --cpus-per-task on to its steps. A rank that dies while MPI
+// starts would leave the others waiting until the time limit; those that end well, all do within
+// the wait. Killing at the first bad end (--kill-on-bad-exit) would hit ranks that end with 75.
+std::string launch_of(const Site& site, const JobShape& shape) {
+  std::vector<std::string> words;
+  if (site.launcher == JobLauncher::srun) {
+    words = {"srun", fmt::format("--nodes={}", shape.nodes),
+             fmt::format("--ntasks={}", shape.ntasks),
+             fmt::format("--cpus-per-task={}", shape.cpus_per_task), "--wait=120"};
+  } else {
+    words = {"mpirun",
+             "-np",
+             std::to_string(shape.ntasks),
+             "--map-by",
+             fmt::format("ppr:{}:node", shape.tasks_per_node()),
+             "--bind-to",
+             "none"};
+  }
+  words.insert(words.end(), site.launcher_options.begin(), site.launcher_options.end());
+  return quoted(words);
+}
+
+// The same work in each job, so that unlike nodes and drift between jobs show.
+std::string reference_of(const Site& site, const ScriptSetup& setup) {
+  if (!site.reference) return "";
+  const std::string study = setup.study + ".reference";
+  const Json context = {{"study", study}, {"point", "gpus=1"},        {"point_folder", "gpus=1"},
+                        {"repeat", 1},    {"session", setup.session}, {"round", 1}};
+  const std::vector<std::string> words = {"train",
+                                          "mnist-mlp",
+                                          "--gpus=1",
+                                          "--cpus-per-task=1",
+                                          "--backend=self",
+                                          "--device=" + setup.device,
+                                          "--input=synthetic",
+                                          "--steps=100",
+                                          "--evaluate=none",
+                                          "--quiet",
+                                          "--store=" + setup.folder.string() + ".reference",
+                                          "--context=" + context.dump()};
+  return "# A small run that is the same in all jobs: unlike nodes show in it.\n"
+         "status=${TMPDIR:-/tmp}/paceline-reference.$SLURM_JOB_ID\n"
+         "PACELINE_STATUS_DIR=$status \"${paceline[@]}\" " +
+         quoted(words) +
+         " ||\n  echo \"paceline: note: the reference run failed\" >&2\nrm -rf \"$status\"\n";
+}
+
+std::string requeue_of(const Site& site) {
+  if (!site.requeue) return "";
+  return "# 75: saved before its end. It goes on there in this job's next turn.\n"
+         "if [ \"$code\" = 75 ]; then\n"
+         "  scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$index\" && exit 75\n"
+         "fi";
+}
+
+void check_folder(const fs::path& folder) {
+  const std::string text = folder.string();
+  const bool plain =
+      std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 32 || c == 127; });
+  if (plain && folder.is_absolute()) return;
+  throw Error(ErrorKind::usage, "a study's folder cannot have control characters in its name",
+              shell_quote(text), "choose another by --results");
+}
+
+}  // namespace
+
+std::string script_word(const std::string& text) {
+  if (!text.starts_with('$')) return shell_quote(text);
+  const bool braced = text.size() > 1 && text[1] == '{';
+  const std::size_t begin = braced ? 2 : 1;
+  std::size_t end = begin;
+  while (end < text.size() &&
+         (text[end] == '_' || (static_cast<unsigned char>(text[end]) < 128 &&
+                               std::isalnum(static_cast<unsigned char>(text[end]))))) {
+    ++end;
+  }
+  const bool closed = !braced || (end < text.size() && text[end] == '}');
+  const bool named = end > begin && !std::isdigit(static_cast<unsigned char>(text[begin]));
+  if (!named || !closed) return shell_quote(text);
+  const std::string rest = text.substr(end + (braced ? 1 : 0));
+  return fmt::format("\"${{{}:?is not set on this node}}\"{}", text.substr(begin, end - begin),
+                     rest.empty() ? "" : shell_quote(rest));
+}
+
+std::string job_name(const std::string& array, const ScriptSetup& setup) {
+  return fmt::format("{}.{}.{}", array, setup.study, setup.session);
+}
+
+fs::path file_of_array(const std::string& session, const std::string& array,
+                       std::string_view ending) {
+  return fs::path("slurm") / session / (array + std::string(ending));
+}
+
+std::string script_text(const Site& site, const JobArray& array, const ScriptSetup& setup) {
+  check_folder(setup.folder);
+  const std::size_t count = array.runs.size();
+  return filled(kTemplate,
+                {{"directives", join(array_directives(site, array, setup), "\n")},
+                 {"study", setup.study},
+                 {"count", fmt::format("{} run{}", count, count == 1 ? "" : "s")},
+                 {"shape", array.shape.text()},
+                 {"site", site.name},
+                 {"script", file_of_array(setup.session, array.name, ".sbatch").string()},
+                 {"session", setup.session},
+                 {"array", array.name},
+                 {"study_folder", shell_quote(setup.folder.string())},
+                 {"modules", modules_of(site)},
+                 {"environment", environment_of(site)},
+                 {"setup", join(site.setup, "\n")},
+                 {"store", array.shape.nodes > 1 ? "$SLURMD_NODENAME" : "127.0.0.1"},
+                 {"program", program_of(site, setup, array.shape.gpus > 0)},
+                 {"launch", launch_of(site, array.shape)},
+                 {"reference", reference_of(site, setup)},
+                 {"requeue", requeue_of(site)}});
+}
+
+std::string collect_script_text(const Site& site, const ScriptSetup& setup) {
+  check_folder(setup.folder);
+  std::vector<std::string> parts = {"#!/bin/bash\n# Collects study " + setup.study +
+                                    " once its arrays have ended."};
+  parts.push_back(join(collect_directives(site, setup), "\n"));
+  for (const std::string& part : {modules_of(site), environment_of(site), join(site.setup, "\n")}) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  parts.push_back(fmt::format("paceline=({})\n\"${{paceline[@]}}\" collect {}",
+                              program_of(site, setup, false), shell_quote(setup.folder.string())));
+  return "" + join(parts, "\n") + "\n";
+}
+
+}  // namespace paceline

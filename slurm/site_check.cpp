@@ -1,0 +1,148 @@
+#include "slurm/site_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (const std::string& line : split(text, '\n')) {
+    const std::string plain(trim(line));
+    if (!plain.empty() && std::find(lines.begin(), lines.end(), plain) == lines.end()) {
+      lines.push_back(plain);
+    }
+  }
+  return lines;
+}
+
+class Checker {
+ public:
+  Checker(const Site& site, const SlurmCommands& slurm) : site_(site), slurm_(slurm) {}
+
+  SiteReport run() {
+    fact("profile", fmt::format("{} ({})", site_.name, site_.where));
+    const CommandResult version = slurm_.run({"sbatch", "--version"});
+    fact("Slurm", version.ok() ? std::string(trim(version.out)) : version.complaint());
+    if (version.code == 127) {
+      finding("sbatch is not in PATH", "log in to a node where Slurm's commands are", true);
+      return std::move(report_);
+    }
+    check_sizes();
+    check_partition();
+    check_launcher();
+    check_files();
+    return std::move(report_);
+  }
+
+ private:
+  void fact(const std::string& name, const std::string& text) {
+    report_.facts.emplace_back(name, text);
+  }
+
+  void finding(const std::string& what, const std::string& cure, bool blocks) {
+    report_.findings.push_back({what, cure, blocks});
+  }
+
+  void check_sizes() {
+    const std::string configured = slurm_.configured("MaxArraySize");
+    if (configured.empty()) return finding("slurmctld does not answer", "try again later", true);
+    fact("MaxArraySize", configured);
+    const auto size = to_integer(configured);
+    if (site_.max_array_size > 0 && size && site_.max_array_size > *size) {
+      finding(
+          fmt::format("array.max_size is {}, Slurm's MaxArraySize {}", site_.max_array_size, *size),
+          "lower it, or leave it out: then Slurm is asked", true);
+    }
+  }
+
+  // "name|gres" of each partition that this user sees.
+  void check_partition() {
+    const auto rows = lines_of(slurm_.run({"sinfo", "-h", "-o", "%R|%G"}).out);
+    std::vector<std::string> names;
+    std::string gres;
+    for (const std::string& row : rows) {
+      const auto bar = row.find('|');
+      const std::string name = row.substr(0, bar);
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (bar == std::string::npos || (!site_.partition.empty() && name != site_.partition))
+        continue;
+      gres += (gres.empty() ? "" : ", ") + row.substr(bar + 1);
+    }
+    fact("partitions", join(names, ", "));
+    // Several may be named; Slurm takes the first that can start.
+    for (const std::string& name : split(site_.partition, ',')) {
+      if (site_.partition.empty() || std::find(names.begin(), names.end(), name) != names.end()) {
+        continue;
+      }
+      finding(fmt::format("there is no partition {}", name), suggestion(name, names), true);
+    }
+    const bool found = std::none_of(report_.findings.begin(), report_.findings.end(),
+                                    [](const SiteFinding& finding) { return finding.blocks; });
+    if (site_.gpu_form == GpuForm::none || !found) return;
+    fact("GPUs", gres);
+    if (gres.find("gpu") == std::string::npos) {
+      finding("the partition has no GPUs that Slurm knows of", "choose another partition", true);
+    } else if (!site_.gpu_type.empty() && gres.find("gpu:" + site_.gpu_type) == std::string::npos) {
+      finding(fmt::format("no GPUs of type {} there: {}", site_.gpu_type, gres),
+              "choose a type that is listed, or none", true);
+    }
+  }
+
+  void check_launcher() {
+    const bool srun = site_.launcher == JobLauncher::srun;
+    if (!slurm_.has(srun ? "srun" : "mpirun")) {
+      finding(fmt::format("{} is not in PATH here", srun ? "srun" : "mpirun"),
+              "it must be in the jobs: check \"modules\"", false);
+      return;
+    }
+    if (!srun) return;
+    const CommandResult result = slurm_.run({"srun", "--mpi=list"});
+    const std::string kinds = join(lines_of(result.out + result.err), " ");
+    fact("kinds of MPI", kinds);
+    for (const std::string& option : site_.launcher_options) {
+      if (!option.starts_with("--mpi=")) continue;
+      const std::string kind = option.substr(6);
+      if (kinds.find(kind) == std::string::npos) {
+        finding(fmt::format("srun has no MPI of kind {}", kind),
+                "choose one that is listed in \"launcher_options\", or \"launcher\": \"mpirun\"",
+                true);
+      }
+    }
+  }
+
+  void check_files() {
+    const auto look = [&](const char* key, const std::string& path) {
+      std::error_code ignored;
+      if (!path.starts_with('/') || std::filesystem::exists(path, ignored)) return;
+      finding(fmt::format("{} {} is not there, as seen from here", key, path),
+              "check it, if the compute nodes see the same", false);
+    };
+    look("data", site_.data);
+    look("program", site_.program);
+    if (!site_.container.on) return;
+    look("image", site_.container.image);
+    const std::string& command = site_.container.command;
+    if (command.find('/') == std::string::npos && !slurm_.has(command)) {
+      finding(command + " is not in PATH here", "it must be in the jobs: check \"modules\"", false);
+    }
+  }
+
+  const Site& site_;
+  const SlurmCommands& slurm_;
+  SiteReport report_;
+};
+
+}  // namespace
+
+SiteReport check_site(const Site& site, const SlurmCommands& slurm) {
+  return Checker(site, slurm).run();
+}
+
+}  // namespace paceline

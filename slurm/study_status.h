@@ -1,0 +1,22 @@
+// Where a submitted study stands, for people and for programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/core/json.h"
+#include "slurm/study_view.h"
+
+namespace paceline {
+
+// "12 of 18 runs done, 2 running, 3 pending, 1 failed"
+std::string phases_text(const std::vector<RunView>& runs);
+
+// A line a shape with its jobs; below it a bar a point, a character a repeat, and why each run that
+// failed did.
+std::string status_text(const std::vector<RunView>& runs);
+
+// "runs" with point, repeat, state, why, job; "done", "running", "pending", "failed", "unsent".
+Json status_json(const std::vector<RunView>& runs);
+
+}  // namespace paceline

@@ -1,0 +1,150 @@
+#include "slurm/study_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace paceline {
+
+namespace {
+
+using RunKey = std::pair<std::string, int>;  // point folder, repeat
+using Records = std::map<RunKey, std::vector<const Record*>>;
+
+Records index_of(const StoreContent& store) {
+  Records records;
+  for (const Record& record : store.records) {
+    const std::filesystem::path file = record.where();
+    records[{file.parent_path().filename().string(), record.repeat()}].push_back(&record);
+  }
+  return records;
+}
+
+bool makes_done(const Record& record, const Element& element) {
+  return record.completed() &&
+         (element.identity.empty() || record.identity() == element.identity) &&
+         (element.data_hash.empty() || record.data_hash() == element.data_hash);
+}
+
+std::string with_detail(const ElementState& state) {
+  return state.detail.empty() ? state.state : fmt::format("{}, {}", state.state, state.detail);
+}
+
+// Slurm's word on an element that has ended. Of one cancelled while it waited no trace is kept.
+void judge_by_slurm(RunView& run, const ElementStates& history) {
+  const auto found = history.find(run.slurm);
+  if (found == history.end()) {
+    run.why = fmt::format(
+        "{} left no record, and Slurm knows nothing of it: cancelled before it began, or forgotten",
+        run.slurm.text());
+    return;
+  }
+  const ElementState& state = found->second;
+  run.timed_out = state.state == "TIMEOUT";
+  if (run.timed_out) {
+    run.why = fmt::format("TIMEOUT after {} min ({})", run.minutes, run.slurm.text());
+  } else if (state.state == "COMPLETED") {
+    run.why =
+        fmt::format("Slurm says that {} is completed, but it left no record", run.slurm.text());
+  } else {
+    run.why = fmt::format("{} ({})", with_detail(state), run.slurm.text());
+  }
+}
+
+class Viewer {
+ public:
+  Viewer(const StoreContent& store, const ElementStates& queue, const ElementStates& history)
+      : records_(index_of(store)), queue_(queue), history_(history) {}
+
+  // Later submissions of a run stand in for earlier ones, but not for one that is in the queue.
+  void add(const SentArray& array, int index) {
+    const Element& element = array.elements[static_cast<std::size_t>(index)];
+    const auto [place, first] =
+        places_.emplace(RunKey{element.point_folder, element.repeat}, runs_.size());
+    if (first) runs_.emplace_back();
+    RunView& run = runs_[place->second];
+    if (queue_.count(run.slurm) != 0) return;
+    run.element = element;
+    run.slurm = {array.refused ? 0 : array.job, index};
+    run.session = array.session;
+    run.shape = array.shape;
+    run.minutes = array.minutes;
+    run.why = array.refused ? "Slurm refused its array" : "";
+  }
+
+  std::vector<RunView> judged() {
+    for (RunView& run : runs_) judge(run);
+    return std::move(runs_);
+  }
+
+ private:
+  void judge(RunView& run) const {
+    const Record* last = nullptr;
+    if (const auto found = records_.find({run.element.point_folder, run.element.repeat});
+        found != records_.end()) {
+      for (const Record* record : found->second) {
+        if (makes_done(*record, run.element)) {
+          run.phase = RunPhase::done;
+          run.has_record = true;
+          return;
+        }
+        if (record->session() == run.session) last = record;
+      }
+    }
+    if (run.slurm.job == 0) {
+      if (run.why.empty()) run.why = "it is not known whether Slurm got it";
+      return;
+    }
+    if (const auto found = queue_.find(run.slurm); found != queue_.end()) {
+      run.phase = found->second.pending() ? RunPhase::pending : RunPhase::running;
+      if (run.phase == RunPhase::pending) run.why = found->second.detail;
+      return;
+    }
+    run.phase = RunPhase::failed;
+    judge_by_slurm(run, history_);
+    if (!last) return;
+    run.has_record = true;
+    run.timed_out = run.timed_out || last->status() == "timeout";
+    run.why = last->reason().empty() ? last->status() : last->reason();
+  }
+
+  Records records_;
+  const ElementStates& queue_;
+  const ElementStates& history_;
+  std::map<RunKey, std::size_t> places_;
+  std::vector<RunView> runs_;
+};
+
+}  // namespace
+
+std::vector<RunView> view_study(const Journal& journal, const StoreContent& store,
+                                const ElementStates& queue, const ElementStates& history) {
+  Viewer viewer(store, queue, history);
+  for (const SentArray& array : journal.arrays()) {
+    for (std::size_t i = 0; i < array.elements.size(); ++i) {
+      viewer.add(array, static_cast<int>(i));
+    }
+  }
+  return viewer.judged();
+}
+
+StudyNow look_at_study(const std::filesystem::path& study, const Journal& journal,
+                       const SlurmCommands& slurm) {
+  const std::vector<std::int64_t> jobs = journal.jobs();
+  // The queue before the records: what leaves it in between has its record by then.
+  const ElementStates queue = ask_queue(slurm, jobs);
+  const ElementStates history = ask_history(slurm, jobs);
+  StudyNow now;
+  std::error_code ignored;
+  if (std::filesystem::exists(study, ignored)) now.store = load_store(study);
+  now.runs = view_study(journal, now.store, queue, history);
+  return now;
+}
+
+std::size_t runs_in_phase(const std::vector<RunView>& runs, RunPhase phase) {
+  return static_cast<std::size_t>(std::count_if(
+      runs.begin(), runs.end(), [&](const RunView& run) { return run.phase == phase; }));
+}
+
+}  // namespace paceline

@@ -1,0 +1,229 @@
+#include "slurm/submission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+#include "slurm/directives.h"
+#include "sweeps/runner.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using RunKey = std::pair<std::string, int>;  // point folder, repeat
+
+std::map<RunKey, const RunView*> index_of(const std::vector<RunView>& runs) {
+  std::map<RunKey, const RunView*> index;
+  for (const RunView& run : runs) {
+    index[{run.element.point_folder, run.element.repeat}] = &run;
+  }
+  return index;
+}
+
+bool is_in_queue(const RunView& view) {
+  return view.phase == RunPhase::pending || view.phase == RunPhase::running;
+}
+
+// Slurm knows what a run without a record came to.
+std::string why_again(const RunStatus& status, const RunView* view) {
+  const bool told = view && view->phase == RunPhase::failed && !view->why.empty();
+  return status.state == RunState::missing && told ? view->why : status.why;
+}
+
+double total(const std::vector<JobArray>& arrays, double (JobArray::*hours)() const) {
+  double sum = 0;
+  for (const JobArray& array : arrays) sum += (array.*hours)();
+  return sum;
+}
+
+std::string whole_file(const StudyPlan& plan, const JobArray& array, const ScriptSetup& setup) {
+  std::string text;
+  for (const ScheduledRun& run : array.runs) text += points_line(plan, run, setup) + "\n";
+  return text;
+}
+
+std::string advice(const Site& site) {
+  return fmt::format("check account, partition, qos and the requests in {}",
+                     site.where.empty() ? "the site profile" : site.where);
+}
+
+void send_collector(const Submission& submission, const Site& site,
+                    const std::vector<std::int64_t>& jobs, const SlurmCommands& slurm,
+                    const std::function<void(const std::string&)>& tell) {
+  const ScriptSetup& setup = submission.setup;
+  const fs::path script = setup.folder / file_of_array(setup.session, "collect", ".sbatch");
+  replace_file(script, collect_script_text(site, setup));
+  std::vector<std::string> ids;
+  ids.reserve(jobs.size());
+  for (const std::int64_t job : jobs) ids.push_back(std::to_string(job));
+  const std::int64_t job =
+      slurm.submit(script, setup.folder, {"--dependency=afterany:" + join(ids, ":")}, advice(site));
+  tell(fmt::format("job {} collects the study after them", job));
+}
+
+}  // namespace
+
+double Submission::gpu_hours() const {
+  return total(arrays, &JobArray::gpu_hours);
+}
+
+double Submission::cpu_hours() const {
+  return total(arrays, &JobArray::cpu_hours);
+}
+
+Submission prepare_submission(const SubmissionInput& input) {
+  const StudyPlan& plan = *input.plan;
+  const Site& site = *input.site;
+  Submission submission;
+  submission.setup = input.setup;
+  Needs needs(site, plan.expansion.points, *input.store);
+  const auto views = index_of(*input.submitted);
+  for (const RunStatus& status : plan.runs) {
+    const std::string folder = plan.expansion.points[status.run.point].point.folder();
+    const auto found = views.find({folder, status.run.repeat});
+    const RunView* view = found == views.end() ? nullptr : found->second;
+    if (view && is_in_queue(*view)) {
+      ++submission.in_queue;
+    } else if (status.state == RunState::done) {
+      ++submission.done;
+    } else {
+      if (view && view->timed_out) needs.timed_out(status.run.point, view->minutes);
+      submission.runs.push_back({status.run, why_again(status, view)});
+    }
+  }
+  std::vector<ScheduledRun> runs;
+  runs.reserve(submission.runs.size());
+  for (const RunToSend& each : submission.runs) runs.push_back(each.run);
+  if (site.max_submit > 0) {
+    const auto limit = static_cast<std::size_t>(site.max_submit);
+    const std::size_t room = limit - std::min(limit, submission.in_queue);
+    if (runs.size() > room) runs.resize(room);
+  }
+  submission.left_for_later = submission.runs.size() - runs.size();
+  std::vector<Need> each;
+  each.reserve(runs.size());
+  for (const ScheduledRun& run : runs) each.push_back(needs.of(run.point));
+  submission.arrays = group_runs(plan.expansion.points, runs, each, input.max_array_size);
+  return submission;
+}
+
+std::string points_line(const StudyPlan& plan, const ScheduledRun& run, const ScriptSetup& setup) {
+  const PlannedPoint& planned = plan.expansion.points[run.point];
+  std::vector<std::string> words = run_words(plan.spec, planned, run, setup.folder, setup.session);
+  if (planned.parameters.find("checkpoint_every")) {
+    const fs::path kept =
+        setup.folder / "slurm" / "runs" / planned.point.folder() / std::to_string(run.repeat);
+    words.insert(words.end(), {"--run-dir=" + kept.string(), "--resume=latest"});
+  }
+  for (std::string& word : words) word = shell_quote(word);
+  return join(words, " ");
+}
+
+std::vector<Element> elements_of(const StudyPlan& plan, const std::vector<Resolved>& resolved,
+                                 const JobArray& array) {
+  std::vector<Element> elements;
+  for (const ScheduledRun& run : array.runs) {
+    const PlannedPoint& planned = plan.expansion.points[run.point];
+    elements.push_back({plan.spec.name, plan.spec.workload, planned.point.text(),
+                        planned.point.folder(), planned.parameters, run.repeat,
+                        resolved[run.point].identity, resolved[run.point].data_hash});
+  }
+  return elements;
+}
+
+void send_submission(const Submission& submission, const Site& site, const StudyPlan& plan,
+                     const std::vector<Resolved>& resolved, Journal& journal,
+                     const SlurmCommands& slurm, bool collect,
+                     const std::function<void(const std::string&)>& tell) {
+  const ScriptSetup& setup = submission.setup;
+  make_folder(setup.folder / "slurm" / setup.session);
+  std::vector<std::string> scripts;  // all of them first: what cannot be asked for stops it here
+  for (const JobArray& array : submission.arrays) {
+    scripts.push_back(script_text(site, array, setup));
+  }
+  journal.begin(setup.session, plan.spec.where, site.where);
+  std::vector<std::int64_t> jobs;
+  for (std::size_t i = 0; i < submission.arrays.size(); ++i) {
+    const JobArray& array = submission.arrays[i];
+    const fs::path script = setup.folder / file_of_array(setup.session, array.name, ".sbatch");
+    replace_file(setup.folder / file_of_array(setup.session, array.name, ".points"),
+                 whole_file(plan, array, setup));
+    replace_file(script, scripts[i]);
+    journal.sending(setup.session, array, elements_of(plan, resolved, array));
+    try {
+      jobs.push_back(slurm.submit(script, setup.folder, {}, advice(site)));
+    } catch (const Error& error) {
+      journal.refused(setup.session, array.name, error.what());
+      throw;
+    }
+    journal.sent(setup.session, array.name, jobs.back());
+    tell(fmt::format("job {}: {} ({}), {} elements", jobs.back(), array.name, array.shape.text(),
+                     array.runs.size()));
+  }
+  if (collect && !jobs.empty()) send_collector(submission, site, jobs, slurm, tell);
+}
+
+void find_cut_off(Journal& journal, const ScriptSetup& setup, const SlurmCommands& slurm) {
+  std::vector<SentArray> open;
+  for (const SentArray& array : journal.arrays()) {
+    if (array.job == 0 && !array.refused) open.push_back(array);
+  }
+  for (const SentArray& array : open) {
+    ScriptSetup then = setup;
+    then.session = array.session;
+    const CommandResult result =
+        slurm.run({"squeue", "-h", "-a", "--name=" + job_name(array.name, then), "-o", "%F"});
+    if (!result.ok()) {
+      throw Error(ErrorKind::usage, "squeue failed: " + result.complaint(), "",
+                  "try again when Slurm answers");
+    }
+    const std::string first = split(result.out, '\n').front();
+    if (const auto job = to_integer(trim(first))) journal.sent(array.session, array.name, *job);
+  }
+}
+
+std::string submission_text(const Submission& submission, const StudyPlan& plan) {
+  std::string text;
+  for (const RunToSend& each : submission.runs) {
+    if (each.why == kNoRecord) continue;
+    text +=
+        fmt::format("again: {} repeat {}: {}\n", plan.expansion.points[each.run.point].point.text(),
+                    each.run.repeat, each.why);
+  }
+  std::size_t width = 5;
+  for (const JobArray& array : submission.arrays) width = std::max(width, array.name.size());
+  if (!submission.arrays.empty()) {
+    text += fmt::format("{:<{}} {:>8} {:>5} {:>6} {:>13} {:>4} {:>10} {:>9} {:>9}  {}\n", "array",
+                        width, "elements", "nodes", "ntasks", "cpus-per-task", "gpus", "time",
+                        "GPU-hours", "CPU-hours", "time is");
+  }
+  for (const JobArray& array : submission.arrays) {
+    const JobShape& shape = array.shape;
+    text += fmt::format("{:<{}} {:>8} {:>5} {:>6} {:>13} {:>4} {:>10} {:>9.1f} {:>9.1f}  {}\n",
+                        array.name, width, array.runs.size(), shape.nodes, shape.ntasks,
+                        shape.cpus_per_task, shape.gpus, time_text(array.need.minutes),
+                        array.gpu_hours(), array.cpu_hours(),
+                        array.need.time_is_known ? "measured" : "the profile's");
+  }
+  std::size_t elements = 0;
+  for (const JobArray& array : submission.arrays) elements += array.runs.size();
+  text += fmt::format(
+      "{}: {} arrays, {} elements: at most {:.1f} GPU-hours, {:.1f} CPU-hours; {} runs are done, "
+      "{} in the queue\n",
+      plan.spec.name, submission.arrays.size(), elements, submission.gpu_hours(),
+      submission.cpu_hours(), submission.done, submission.in_queue);
+  if (submission.left_for_later > 0) {
+    text += fmt::format("{} runs are left for a later call: the site takes no more at a time\n",
+                        submission.left_for_later);
+  }
+  return text;
+}
+
+}  // namespace paceline

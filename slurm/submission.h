@@ -1,0 +1,71 @@
+// From what is missing of a study to job arrays in Slurm's queue.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "slurm/commands.h"
+#include "slurm/job_array.h"
+#include "slurm/journal.h"
+#include "slurm/script.h"
+#include "slurm/site.h"
+#include "slurm/study_view.h"
+#include "sweeps/study_plan.h"
+
+namespace paceline {
+
+// A run to send, and why.
+struct RunToSend {
+  ScheduledRun run;
+  std::string why;  // "no record", "failed: rank 1 was killed", "TIMEOUT after 5 min (12_3)"
+};
+
+struct Submission {
+  ScriptSetup setup;
+  std::vector<RunToSend> runs;   // all that is missing or failed and in no queue
+  std::vector<JobArray> arrays;  // of as many of these as the site lets us submit
+  std::size_t done = 0, in_queue = 0;
+  std::size_t left_for_later = 0;  // over the site's limit on submitted elements
+
+  double gpu_hours() const;
+  double cpu_hours() const;
+};
+
+struct SubmissionInput {
+  const Site* site = nullptr;
+  const StudyPlan* plan = nullptr;                  // with its runs judged by the records
+  const StoreContent* store = nullptr;              // for times and memory
+  const std::vector<RunView>* submitted = nullptr;  // what was sent before
+  ScriptSetup setup;
+  int max_array_size = 1001;
+};
+
+// Runs that are done or in the queue are left out. Each array has at most max_array_size elements:
+// its indices begin at 0 and stay below it.
+Submission prepare_submission(const SubmissionInput& input);
+
+// The shell words of one element: a line of a points file. A run that writes checkpoints goes on
+// from its newest, in a folder of its own, in whatever job.
+std::string points_line(const StudyPlan& plan, const ScheduledRun& run, const ScriptSetup& setup);
+
+// What each run is, as elements of an array know it.
+std::vector<Element> elements_of(const StudyPlan& plan, const std::vector<Resolved>& resolved,
+                                 const JobArray& array);
+
+// Writes each array's files, and sends it; the journal knows of it before Slurm does. `tell` hears
+// of each that was taken. With `collect`, a job that collects the study follows the last. Throws as
+// SlurmCommands::submit where one is refused: those before it stay in the queue.
+void send_submission(const Submission& submission, const Site& site, const StudyPlan& plan,
+                     const std::vector<Resolved>& resolved, Journal& journal,
+                     const SlurmCommands& slurm, bool collect,
+                     const std::function<void(const std::string&)>& tell);
+
+// Arrays that were being sent when a submission was cut off: finds them in the queue by their name.
+void find_cut_off(Journal& journal, const ScriptSetup& setup, const SlurmCommands& slurm);
+
+// A table of the arrays with time, memory and cost, and what is not sent.
+std::string submission_text(const Submission& submission, const StudyPlan& plan);
+
+}  // namespace paceline

@@ -1,0 +1,176 @@
+// submit, status, cancel, collect and element where nothing of Slurm is real: bad input, dry runs.
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+
+const std::string kGeneric = "'" PACELINE_SOURCE_DIR "/slurm/sites/generic.json'";
+const std::string kGpu = "'" PACELINE_SOURCE_DIR "/slurm/sites/generic-gpu.json'";
+const std::string kCassava = "'" PACELINE_SOURCE_DIR "/sweeps/nyu-cassava.json'";
+
+class CliSlurm : public testing::Cli {
+ protected:
+  void SetUp() override {
+    write("s.json", R"({"name": "s", "workload": "mnist-mlp", "repeats": 2,
+      "fixed": {"device": "cpu", "cpus_per_task": 1}, "axes": {"gpus": [1], "backend": ["self"]}})");
+    // A program of the compute nodes: a build without the engine submits, too.
+    write("site.json", R"({"name": "x", "program": "/opt/paceline", "array": {"max_size": 100}})");
+  }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder() / name) << text;
+  }
+
+  // Programs of Slurm that answer with a line of the shell.
+  std::string with(const std::string& programs) const {
+    return "mkdir -p bin; play() { printf '#!/bin/sh\\n%s\\n' \"$2\" > bin/$1; chmod +x bin/$1; "
+           "}\n" +
+           programs + "\nexport PATH=$PWD/bin:$PATH\n";
+  }
+};
+
+TEST_F(CliSlurm, ADryRunShowsEveryScriptAndTheCostAndSendsNothing) {
+  const Ran ran = shell(with("play sbatch 'touch sent; echo 1'") + "paceline submit " + kCassava +
+                        " --site " + kGpu + " --repeats 3 --dry-run");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "==> slurm/DRY-RUN/1n4t8c4g.sbatch\n#!/bin/bash")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "#SBATCH --gres=gpu:4\n"));
+  EXPECT_TRUE(contains(ran.out, "train resnet50-cassava --gpus=4 --nodes=1 --cpus-per-task=8"));
+  EXPECT_TRUE(contains(ran.out, "GPU-hours"));
+  EXPECT_FALSE(std::filesystem::exists(folder() / "sent"));
+  EXPECT_FALSE(std::filesystem::exists(folder() / "results"));
+  const Ran again =
+      shell("paceline submit " + kCassava + " --site " + kGpu + " --repeats 3 --dry-run");
+  EXPECT_EQ(again.out, ran.out) << "the same bytes each time";
+}
+
+TEST_F(CliSlurm, SmokeNeedsNoGpuAndFewSteps) {
+  const Ran ran = paceline("submit " + kCassava + " --site " + kGpu + " --smoke --dry-run");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_FALSE(contains(ran.out, "#SBATCH --g")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "--steps=2"));
+  EXPECT_TRUE(contains(ran.out, "nyu-cassava.smoke: "));
+  EXPECT_TRUE(contains(ran.out, "at most 0.0 GPU-hours"));
+}
+
+TEST_F(CliSlurm, BadInputIsOneLine) {
+  expect_refused("submit s.json", 64, {"--site", "see paceline submit --help"});
+  expect_refused("submit s.json --site none.json", 65, {"none.json"});
+  expect_refused("submit none.json --site site.json", 65, {"none.json"});
+  write("bad.json", "{\"name\": \"b\",\n\"acount\": \"a\"}");
+  expect_refused("submit s.json --site bad.json", 65,
+                 {"unknown key \"acount\" (bad.json:2)", "did you mean \"account\"?"});
+  write("cut.json", "{\"name\": \"b\",\n");
+  expect_refused("submit s.json --site cut.json", 65, {"cut.json"});
+  expect_refused("submit s.json --site site.json --max-gpu-hours x", 64, {"--max-gpu-hours"});
+  expect_refused("submit s.json --site site.json --results \"$(printf 'a\\nb')\" --dry-run", 64,
+                 {"control characters"});
+  for (const char* verb : {"status", "cancel", "collect"}) {
+    expect_refused(std::string(verb) + " no/such", 65, {"no such study", "no/such"});
+    shell("mkdir -p empty");
+    expect_refused(std::string(verb) + " empty", 65, {"nothing was submitted", "paceline submit"});
+  }
+  expect_refused("status empty --every 1", 64, {"--every"});
+  expect_refused("element begin -- nonsense", 64, {"not the words of a run", "points file"});
+  expect_refused("element end --exit-code 3 -- train mnist-mlp --store=s --context={}", 64,
+                 {"--context is incomplete"});
+}
+
+TEST_F(CliSlurm, DoctorComparesAProfileWithTheCluster) {
+  write("nope.json", R"({"name": "x", "partition": "gpus", "launcher_options": []})");
+  const Ran ran = shell(with("play sbatch 'echo slurm 1.0'; play sinfo 'echo \"gpu|(null)\"'; "
+                             "play scontrol 'echo MaxArraySize = 5'; play srun :") +
+                        "paceline doctor --site nope.json");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(contains(ran.out, "MaxArraySize       5\n")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "failed: there is no partition gpus; did you mean \"gpu\"?"))
+      << ran.out;
+  expect_refused("doctor --site none.json", 65, {"none.json"});
+}
+
+TEST_F(CliSlurm, WhatIsForScriptsIsNotShownToPeople) {
+  EXPECT_FALSE(contains(paceline("--help").out, "element"));
+  EXPECT_FALSE(contains(paceline("completion bash").out, "element"));
+  EXPECT_TRUE(contains(paceline("completion bash").out, "submit"));
+}
+
+TEST_F(CliSlurm, WithoutSlurmNothingIsHalfDone) {
+  const std::string without = "ln -s /usr/bin/timeout /usr/bin/bash .; PATH=$PWD\n";
+  const Ran ran = shell(without + "paceline submit s.json --site site.json --yes");
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_TRUE(contains(ran.err, "sbatch is not in PATH; log in to a node")) << ran.err;
+  const Ran again = shell(with("play sbatch 'echo 7'; play squeue :") +
+                          "paceline submit s.json --site site.json --yes --no-collect");
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(contains(again.out, "1 arrays, 2 elements")) << again.out;
+}
+
+TEST_F(CliSlurm, TheBudgetAndTheConfirmation) {
+  const Ran over = paceline("submit " + kCassava + " --site " + kGpu +
+                            " --set device=cuda --max-gpu-hours 1 --yes");
+  if (!contains(over.err, "this build has no engine")) {
+    EXPECT_EQ(over.code, 64);
+    EXPECT_TRUE(contains(over.err, "GPU-hours are more than --max-gpu-hours 1")) << over.err;
+  }
+  const Ran nobody = paceline("submit s.json --site site.json");
+  EXPECT_EQ(nobody.code, 64);
+  EXPECT_TRUE(contains(nobody.err, "nobody is here to confirm the cost; add --yes")) << nobody.err;
+}
+
+TEST_F(CliSlurm, SubmittedAgainOnlyWhatIsInNoQueue) {
+  const std::string programs = with(
+      "play sbatch 'echo x >> calls; echo 5'; play squeue \"cat '$PWD/queue' 2>/dev/null; exit "
+      "0\"; "
+      "play sacct \"cat '$PWD/history' 2>/dev/null; exit 0\"; play scontrol 'exit 1'; "
+      "play scancel \"echo \\\"\\$*\\\" > '$PWD/cancelled'\"");
+  const std::string submit = "paceline submit s.json --site site.json --yes --no-collect\n";
+  ASSERT_EQ(shell(programs + submit).code, 0);
+  write("queue", "5_[0-1%2]|PENDING|Resources\n");
+  const Ran waiting = shell(programs + submit);
+  EXPECT_TRUE(contains(waiting.out, "0 arrays, 0 elements")) << waiting.out;
+  EXPECT_TRUE(contains(waiting.out, "2 in the queue")) << waiting.out;
+  Ran status = shell(programs + "paceline status results/local/s");
+  EXPECT_EQ(status.code, 0);
+  EXPECT_TRUE(contains(status.out, "gpus=1,backend=self  [..] 0 of 2 done")) << status.out;
+  EXPECT_EQ(shell(programs + "paceline cancel results/local/s").code, 0);
+  EXPECT_EQ(text_of(folder() / "cancelled"), "5\n");
+  write("queue", "");
+  write("history", "5_0|TIMEOUT|0:0|n1\n5_1|CANCELLED by 0|0:15|n1\n");
+  status = shell(programs + "paceline status results/local/s");
+  EXPECT_EQ(status.code, 1);
+  EXPECT_TRUE(contains(status.out, "TIMEOUT after 60 min")) << status.out;
+  const Ran again = shell(programs + submit);
+  EXPECT_TRUE(contains(again.out, "again: gpus=1,backend=self repeat 1: TIMEOUT")) << again.out;
+  EXPECT_TRUE(contains(again.out, "2:00:00")) << "twice the time\n" << again.out;
+  EXPECT_EQ(text_of(folder() / "calls"), "x\nx\n");
+}
+
+TEST_F(CliSlurm, AnElementAroundItsRun) {
+  write("line", "train mnist-mlp --gpus=1 --backend=self --device=cpu --quiet --store=" +
+                    (folder() / "study").string() +
+                    R"( '--context={"study": "s", "point": "gpus=1", "point_folder": "gpus=1",
+"repeat": 1, "session": "S", "round": 1}')");
+  const std::string words = "eval \"set -- $(tr -d '\\n' < line)\"\n";
+  const Ran begun = shell(words + "paceline element begin -- \"$@\"");
+  EXPECT_EQ(begun.code, 0) << begun.err;
+  EXPECT_EQ(begun.out, "run\n");
+  write("log", "something\npaceline: rank 1 was killed (here); do this\nsrun: error: n1: task 1\n");
+  const Ran ended = shell(words + "paceline element end --exit-code 71 --log log -- \"$@\"");
+  EXPECT_EQ(ended.code, 71);
+  const std::string record = text_of(folder() / "study" / "gpus=1" / "1.1.json");
+  EXPECT_TRUE(contains(record, "rank 1 was killed (here); do this (exit code 71)")) << record;
+  EXPECT_TRUE(contains(record, "\"status\": \"failed\"")) << record;
+  // Its job has two nodes and a mask of one CPU: refused before anything runs.
+  const Ran refused = shell(words +
+                            "SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURMD_NODENAME=n1 "
+                            "paceline element begin -- \"$@\"");
+  EXPECT_EQ(refused.code, 64);
+  EXPECT_TRUE(contains(refused.err, "the job has 2 nodes, its run needs 1 (7)")) << refused.err;
+  EXPECT_EQ(refused.out, "");
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,76 @@
+// On a cluster with slurmdbd and MaxArraySize 5: sacct's word, accounts, arrays that are split.
+#include "tests/slurm/cluster.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+
+class SlurmAccounting : public testing::OnCluster {
+ protected:
+  static void SetUpTestSuite() {
+    cluster_ = std::make_unique<testing::Cluster>("accounting", "CLUSTER_MAX_ARRAY=5");
+  }
+};
+
+TEST_F(SlurmAccounting, MaxArraySizeSplitsWithoutLoss) {
+  write_site("site.json", R"("account": "science", "reference": false)");
+  write("split.json", R"({"name": "split", "workload": "mnist-mlp", "repeats": 7,
+    "fixed": {"device": "cpu", "cpus_per_task": 1, "input": "synthetic", "steps": 2,
+              "evaluate": "none"},
+    "axes": {"gpus": [1], "backend": ["self"]}})");
+  const std::string submit =
+      "paceline submit split.json --site site.json --results results --yes --no-collect";
+  ASSERT_EQ(shell("scontrol update nodename=n[1-4] state=drain reason=wait").code, 0);
+  const Ran sent = shell(submit);
+  ASSERT_EQ(sent.code, 0) << sent.out;
+  EXPECT_TRUE(contains(sent.out, "2 arrays, 7 elements")) << sent.out;
+  // One is taken away while all of them wait.
+  ASSERT_EQ(shell("scancel $(squeue -h -r -o %i | head -n 1)").code, 0);
+  const Ran waiting = shell("paceline status results/split");
+  EXPECT_TRUE(contains(waiting.out, "6 pending, 1 failed")) << waiting.out;
+  ASSERT_EQ(shell("scontrol update nodename=n[1-4] state=resume").code, 0);
+  wait_for_the_queue();
+  EXPECT_EQ(completed(study("split")).size(), 6U);
+  const Ran status = shell("paceline status results/split --json");
+  EXPECT_EQ(status.code, 1);
+  EXPECT_TRUE(contains(status.out, "\"done\": 6")) << status.out;
+  EXPECT_TRUE(contains(status.out, "cancelled before it began")) << status.out;
+  EXPECT_EQ(shell(submit).code, 0);
+  wait_for_the_queue();
+  expect_all_once(study("split"), 7);
+}
+
+TEST_F(SlurmAccounting, SacctSaysWhatBecameOfARun) {
+  write_site("site.json", R"("account": "science", "reference": false)");
+  write("long.json", R"({"name": "long", "workload": "mnist-mlp",
+    "fixed": {"device": "cpu", "cpus_per_task": 1, "input": "synthetic", "steps": 1000000,
+              "evaluate": "none"},
+    "axes": {"gpus": [1], "backend": ["self"]}})");
+  ASSERT_EQ(
+      shell("paceline submit long.json --site site.json --results results --yes --no-collect").code,
+      0);
+  ASSERT_TRUE(soon([&] { return !shell("squeue -h -t R").out.empty(); }, 60));
+  ASSERT_EQ(shell("scancel $(squeue -h -r -o %i)").code, 0);
+  wait_for_the_queue();
+  const Ran at_once = shell("paceline status results/long");
+  EXPECT_TRUE(contains(at_once.out, "failed: CANCELLED")) << at_once.out;
+  EXPECT_TRUE(
+      soon([&] { return contains(shell("sacct -n -P -X -o State").out, "CANCELLED"); }, 30));
+  const Ran status = shell("paceline status results/long");
+  EXPECT_EQ(status.code, 1);
+  EXPECT_TRUE(contains(status.out, "failed: CANCELLED")) << status.out;
+}
+
+TEST_F(SlurmAccounting, AWrongAccountIsRefusedInSlurmsWordsAndOurs) {
+  write_site("wrong.json", R"("account": "nobodys")");
+  write("tiny.json", R"({"name": "tiny", "workload": "mnist-mlp", "axes": {"gpus": [1]}})");
+  const Ran refused = shell("paceline submit tiny.json --site wrong.json --results results --yes");
+  EXPECT_EQ(refused.code, 64) << refused.out;
+  EXPECT_TRUE(contains(refused.out, "nvalid account")) << refused.out;
+  EXPECT_TRUE(contains(refused.out, "check account, partition, qos")) << refused.out;
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,146 @@
+// A real Slurm cluster for the tests of a suite, and a folder for the studies of each.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "results/store.h"
+#include "tests/support/scratch.h"
+
+namespace paceline::testing {
+
+struct Ran {
+  int code = -1;
+  std::string out;  // and errors
+};
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class Cluster {
+ public:
+  // `options` of "cluster start"; `environment`: assignments before it.
+  explicit Cluster(const std::string& options = "", const std::string& environment = "") {
+    const Ran started = run(environment + " '" + kScript + "' start '" + folder() + "' " + options);
+    is_up_ = started.code == 0;
+    why_ = started.out;
+  }
+  ~Cluster() { run(std::string("'") + kScript + "' stop '" + folder() + "'"); }
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  bool is_up() const { return is_up_; }
+  const std::string& why() const { return why_; }
+  bool has_several_hosts() const {
+    std::string kind;
+    std::ifstream(folder() + "/kind") >> kind;
+    return kind == "namespaces";
+  }
+
+  // A line for the shell where Slurm's commands work; `paceline` is the program under test.
+  Ran shell(const std::string& line) const {
+    std::ofstream(folder() + "/script")
+        << "paceline() { timeout 120 '" PACELINE_BINARY "' \"$@\"; }\ncd '" << work() << "'\n"
+        << line << "\n";
+    return run(std::string("'") + kScript + "' enter '" + folder() + "' bash '" + folder() +
+               "/script'");
+  }
+
+  std::string work() const { return work_.path().string(); }
+  std::string folder() const { return cluster_.path().string(); }
+
+ private:
+  static constexpr char kScript[] = PACELINE_SOURCE_DIR "/tests/slurm/cluster";
+
+  Ran run(const std::string& line) const {
+    const std::string out = folder() + "/out";
+    const int status = std::system(("{ " + line + "\n} > '" + out + "' 2>&1 < /dev/null").c_str());
+    std::ostringstream text;
+    text << std::ifstream(out).rdbuf();
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text.str()};
+  }
+
+  Scratch cluster_, work_;
+  bool is_up_ = false;
+  std::string why_;
+};
+
+// A suite with one cluster: derive, and start it in SetUpTestSuite.
+class OnCluster : public ::testing::Test {
+ protected:
+  static void TearDownTestSuite() { cluster_.reset(); }
+
+  void SetUp() override {
+    if (!cluster_->is_up()) GTEST_SKIP() << cluster_->why();
+  }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(cluster_->work() + "/" + name) << text;
+  }
+
+  // A profile for these nodes; a key in `keys` stands in for one here. Open MPI otherwise takes
+  // whatever interface it likes.
+  void write_site(const std::string& name, const std::string& keys = "") const {
+    const std::string interface = cluster_->has_several_hosts() ? "eth0" : "lo";
+    write(name, R"({"name": "virtual", "device": "cpu", "cores_per_node": 2, )" +
+                    std::string(contains(keys, "\"time\"") ? "" : R"("time": {"minutes": 5}, )") +
+                    R"("environment": {"OMPI_ALLOW_RUN_AS_ROOT": "1",
+      "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl_tcp_if_include": ")" +
+                    interface + R"(", "OMPI_MCA_oob_tcp_if_include": ")" + interface + "\"}" +
+                    (keys.empty() ? "" : ", " + keys) + "}");
+  }
+
+  static bool soon(const std::function<bool()>& condition, int seconds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    }
+    return true;
+  }
+
+  Ran shell(const std::string& line) const { return cluster_->shell(line); }
+
+  void wait_for_the_queue() const {
+    const bool empty = soon([&] { return shell("squeue -h").out.empty(); }, 240);
+    EXPECT_TRUE(empty) << shell("squeue; tail -n 5 results/*/slurm/*/*.log").out;
+  }
+
+  std::filesystem::path study(const std::string& name, const std::string& in = "results") const {
+    return std::filesystem::path(cluster_->work()) / in / name;
+  }
+
+  // Completed records by point and repeat: how many each has.
+  std::map<std::string, int> completed(const std::filesystem::path& study) const {
+    std::map<std::string, int> counts;
+    for (const Record& record : load_store(study).records) {
+      if (record.completed()) ++counts[record.point() + " " + std::to_string(record.repeat())];
+    }
+    return counts;
+  }
+
+  void expect_all_once(const std::filesystem::path& study, std::size_t runs) const {
+    const auto counts = completed(study);
+    EXPECT_EQ(counts.size(), runs) << shell("tail -n 5 results/*/slurm/*/*.log").out;
+    for (const auto& [run, count] : counts) EXPECT_EQ(count, 1) << run;
+  }
+
+  static std::unique_ptr<Cluster> cluster_;
+};
+
+inline std::unique_ptr<Cluster> OnCluster::cluster_;
+
+}  // namespace paceline::testing

@@ -1,0 +1,174 @@
+// What befalls jobs on a cluster, and takes minutes to happen: time limits, lost nodes and links.
+#include <nlohmann/json.hpp>
+
+#include "tests/slurm/cluster.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+
+class SlurmFaults : public testing::OnCluster {
+ protected:
+  static void SetUpTestSuite() { cluster_ = std::make_unique<testing::Cluster>(); }
+
+  // A study of one shape on synthetic data; `fixed` and `axes` are keys of its spec.
+  void write_spec(const std::string& name, const std::string& fixed, const std::string& axes,
+                  int repeats = 1) const {
+    write(name + ".json",
+          R"({"name": ")" + name + R"(", "workload": "mnist-mlp", "repeats": )" +
+              std::to_string(repeats) +
+              R"(, "fixed": {"device": "cpu", "cpus_per_task": 1, "input": "synthetic",
+              "evaluate": "none", )" +
+              fixed + "}, \"axes\": {" + axes + "}}");
+  }
+
+  Ran submit(const std::string& name, const std::string& more = "--yes") const {
+    return shell("paceline submit " + name + ".json --site " + name +
+                 ".site --results results --no-collect " + more);
+  }
+
+  bool ranks_run(const std::string& name) const {
+    return soon(
+        [&] {
+          return !shell("pgrep -f '^" PACELINE_BINARY " train .*results/" + name + "'").out.empty();
+        },
+        60);
+  }
+
+  std::string cluster(const std::string& words) const {
+    const std::string verb = words.substr(0, words.find(' '));
+    return shell("'" PACELINE_SOURCE_DIR "/tests/slurm/cluster' " + verb + " '" +
+                 cluster_->folder() + "'" + words.substr(verb.size()))
+        .out;
+  }
+};
+
+TEST_F(SlurmFaults, ATimeLimitIsNamedAndDoubled) {
+  write_site("limit.site", R"("reference": false, "time": {"minutes": 1})");
+  write_spec("limit", R"("steps": 1000000)", R"("gpus": [1], "backend": ["self"])");
+  ASSERT_EQ(submit("limit").code, 0);
+  wait_for_the_queue();
+  const Ran status = shell("paceline status results/limit");
+  EXPECT_TRUE(contains(status.out, "TIMEOUT after 1 min")) << status.out;
+  const Ran again = submit("limit", "--dry-run");
+  EXPECT_TRUE(contains(again.out, "#SBATCH --time=0:02:00")) << again.out;
+  // What Slurm forgets, a record keeps.
+  EXPECT_EQ(shell("paceline collect results/limit").code, 1);
+  const Record record = load_store(study("limit")).records.front();
+  EXPECT_EQ(record.status(), "timeout");
+}
+
+TEST_F(SlurmFaults, TheSignalBeforeTheLimitReachesTheRun) {
+  write_site("signal.site", R"("reference": false)");
+  write_spec("signal", R"("steps": 1000000)", R"("gpus": [2], "backend": ["mpi"])");
+  ASSERT_EQ(submit("signal").code, 0);
+  ASSERT_TRUE(ranks_run("signal"));
+  shell("sleep 3; scancel --batch --signal=USR1 $(squeue -h -r -o %A)");
+  wait_for_the_queue();
+  const auto records = load_store(study("signal")).records;
+  ASSERT_EQ(records.size(), 1U) << "the script lived on to write it";
+  EXPECT_FALSE(records.front().completed());
+}
+
+TEST_F(SlurmFaults, ARunThatSavedItselfGoesOnInItsJobsNextTurn) {
+  write_site("saved.site", R"("reference": false, "requeue": true)");
+  write_spec("saved", R"("steps": 8000, "checkpoint_every": "2000steps")",
+             R"("gpus": [2], "backend": ["mpi"])");
+  ASSERT_EQ(submit("saved").code, 0);
+  ASSERT_TRUE(ranks_run("saved"));
+  shell("sleep 3; scancel --batch --signal=USR1 $(squeue -h -r -o %A)");
+  wait_for_the_queue();
+  EXPECT_TRUE(contains(shell("cat results/saved/slurm/*/*.log").out, "stopped on request"));
+  expect_all_once(study("saved"), 1);
+  for (const Record& record : load_store(study("saved")).records) {
+    if (record.completed()) {
+      EXPECT_TRUE(record.flag("resumed"));
+    }
+  }
+}
+
+TEST_F(SlurmFaults, ANodeThatDiesPutsItsRunBackIntoTheQueue) {
+  write_site("node.site", R"("reference": false, "requeue": true)");
+  write_spec("node", R"("steps": 20000)", R"("gpus": [2], "backend": ["mpi"])");
+  ASSERT_EQ(submit("node").code, 0);
+  ASSERT_TRUE(ranks_run("node"));
+  std::string node = shell("squeue -h -t R -o %N | tr -d '\\n'").out;
+  cluster("kill " + node);
+  EXPECT_TRUE(
+      soon([&] { return contains(shell("sinfo -h -N -o %N:%T").out, node + ":down"); }, 90));
+  cluster("revive " + node);
+  wait_for_the_queue();
+  if (completed(study("node")).empty()) {
+    EXPECT_EQ(submit("node").code, 0);
+    wait_for_the_queue();
+  }
+  expect_all_once(study("node"), 1);
+}
+
+TEST_F(SlurmFaults, ACutLink) {
+  if (!cluster_->has_several_hosts()) GTEST_SKIP() << "no network namespaces here";
+  write_site("link.site", R"("reference": false, "requeue": true)");
+  write_spec("link", R"("steps": 5000, "nodes": 2)", R"("gpus": [2], "backend": ["gloo"])");
+  ASSERT_EQ(submit("link").code, 0);
+  ASSERT_TRUE(ranks_run("link"));
+  const std::string node =
+      shell("scontrol show hostnames $(squeue -h -t R -o %N) | tail -n 1 | tr -d '\\n'").out;
+  cluster("link " + node + " down");
+  EXPECT_TRUE(
+      soon([&] { return contains(shell("sinfo -h -N -o %N:%T").out, node + ":down"); }, 90));
+  cluster("link " + node + " up");
+  wait_for_the_queue();
+  if (completed(study("link")).empty()) {
+    const Ran again = submit("link");
+    EXPECT_EQ(again.code, 0) << again.out;
+    wait_for_the_queue();
+  }
+  expect_all_once(study("link"), 1);
+}
+
+// A ring of n ranks sends 2 (n - 1) / n of the gradients over each link.
+TEST_F(SlurmFaults, ExposedCommunicationFollowsTheLinks) {
+  if (!cluster_->has_several_hosts()) GTEST_SKIP() << "no network namespaces here";
+  write_spec("rate", R"("steps": 6, "nodes": 2, "overlap": false)",
+             R"("gpus": [2], "backend": ["gloo"])");
+  for (const double megabits : {100.0, 25.0}) {
+    const std::string name = "rate" + std::to_string(static_cast<int>(megabits));
+    for (const char* node : {"n1", "n2", "n3", "n4"}) {
+      cluster("link " + std::string(node) + " " + std::to_string(static_cast<int>(megabits)) +
+              "mbit");
+    }
+    write_site("rate.site", R"("reference": false)");
+    ASSERT_EQ(shell("paceline submit rate.json --site rate.site --results " + name +
+                    " --yes --no-collect")
+                  .code,
+              0);
+    wait_for_the_queue();
+    const auto records = load_store(study("rate", name)).records;
+    ASSERT_EQ(records.size(), 1U);
+    ASSERT_TRUE(records[0].completed()) << records[0].reason();
+    const double bytes = 4 * records[0].number("/plan/parameter_count").value_or(0);
+    const double steps = records[0].number("/throughput/steps").value_or(1);
+    const double seconds = records[0].number("/phases/0/communication").value_or(0) / steps;
+    const double bound = bytes / (megabits * 1e6 / 8);
+    EXPECT_GT(seconds, 0.8 * bound) << megabits;
+    EXPECT_LT(seconds, 2.5 * bound) << megabits;
+  }
+}
+
+TEST_F(SlurmFaults, TwoHundredTrivialElements) {
+  write_site("many.site", R"("reference": false)");
+  write_spec("many", R"("steps": 1, "train_limit": 128, "batch_per_replica": 64)",
+             R"("gpus": [1], "backend": ["self"])", 200);
+  const Ran sent = submit("many");
+  ASSERT_EQ(sent.code, 0) << sent.out;
+  EXPECT_TRUE(contains(sent.out, "1 arrays, 200 elements")) << sent.out;
+  wait_for_the_queue();
+  wait_for_the_queue();
+  expect_all_once(study("many"), 200);
+  EXPECT_EQ(shell("paceline collect results/many").code, 0);
+}
+
+}  // namespace
+}  // namespace paceline

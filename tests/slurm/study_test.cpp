@@ -1,0 +1,175 @@
+// Studies of mnist-mlp on a real Slurm cluster: to a table, interrupted, over several nodes.
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/slurm/cluster.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+
+class SlurmStudy : public testing::OnCluster {
+ protected:
+  static void SetUpTestSuite() { cluster_ = std::make_unique<testing::Cluster>(); }
+};
+
+constexpr char kData[] = " --data '" PACELINE_SOURCE_DIR "/data' ";
+
+TEST_F(SlurmStudy, TwoShapesThreeRepeatsTwoBackendsToATable) {
+  write_site("site.json");
+  write("two.json", R"({"name": "two", "workload": "mnist-mlp", "repeats": 3,
+    "fixed": {"device": "cpu", "cpus_per_task": 1, "epochs": 1, "train_limit": 2000,
+              "test_limit": 200},
+    "axes": {"gpus": [1, 2], "backend": ["mpi", "gloo"]}})");
+  const std::string submit =
+      std::string("paceline submit two.json --site site.json --results results") + kData;
+  const Ran dry = shell(submit + "--dry-run");
+  EXPECT_EQ(dry.code, 0) << dry.out;
+  EXPECT_TRUE(contains(dry.out, "2 arrays, 12 elements")) << dry.out;
+  EXPECT_EQ(shell("squeue -h").out, "") << "a dry run sends nothing";
+  EXPECT_FALSE(std::filesystem::exists(study("two")));
+
+  const Ran unconfirmed = shell(submit);
+  EXPECT_EQ(unconfirmed.code, 64) << unconfirmed.out;
+  EXPECT_TRUE(contains(unconfirmed.out, "add --yes")) << unconfirmed.out;
+
+  const Ran sent = shell(submit + "--yes");
+  ASSERT_EQ(sent.code, 0) << sent.out;
+  const Ran at_once = shell(submit + "--yes");
+  EXPECT_EQ(at_once.code, 0);
+  EXPECT_TRUE(contains(at_once.out, "0 arrays, 0 elements")) << "all are in the queue or done\n"
+                                                             << at_once.out;
+  wait_for_the_queue();
+  expect_all_once(study("two"), 12);
+  const Ran status = shell("paceline status results/two");
+  EXPECT_EQ(status.code, 0) << status.out;
+  EXPECT_TRUE(contains(status.out, "12 of 12 runs done")) << status.out;
+  EXPECT_TRUE(contains(status.out, "1 node, 2 tasks of 1 CPU")) << status.out;
+  EXPECT_TRUE(contains(status.out, "gpus=2,backend=gloo  [###] 3 of 3 done")) << status.out;
+
+  // The job that follows the arrays has made the table, and looked at the reference runs.
+  const std::string collected = shell("cat results/two/slurm/*/collect.*.log").out;
+  EXPECT_TRUE(contains(collected, "speed-up")) << collected;
+  EXPECT_TRUE(contains(collected, "reference runs: 12 on ")) << collected;
+  EXPECT_TRUE(contains(collected, "12 of 12 runs done")) << collected;
+  EXPECT_TRUE(std::filesystem::exists(study("two") / "report" / "report.md"));
+  const Record record = load_store(study("two")).records.front();
+  const Json& allocation = record.json().at("provenance").at("allocation");
+  EXPECT_EQ(allocation.at("partition"), "main");
+  EXPECT_TRUE(allocation.contains("array_element"));
+}
+
+TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
+  write_site(
+      "requeue.json",
+      R"("requeue": true, "reference": false, "launcher_options": ["--mpi=pmix", "--wait=5"])");
+  write("cut.json", R"({"name": "cut", "workload": "mnist-mlp",
+    "fixed": {"device": "cpu", "gpus": 2, "cpus_per_task": 1, "input": "synthetic",
+              "steps": 4000, "evaluate": "none"},
+    "axes": {"backend": ["mpi", "gloo"], "seed": [1, 2]}, "order": "sequential"})");
+  const std::string submit =
+      "paceline submit cut.json --site requeue.json --results results --yes --no-collect";
+  ASSERT_EQ(shell(submit).code, 0);
+  const auto job_is_running = [&](int element) {
+    return contains(shell("squeue -h -r -t R -o %K:").out, std::to_string(element) + ":");
+  };
+  const auto ranks = [&](const std::string& axes) {
+    return shell("pgrep -f '^" PACELINE_BINARY " train .*" + axes + ".*results/cut'").out;
+  };
+  const std::string job = "$(squeue -h -r -o %F | head -n 1)";
+
+  // In the order of the points file: mpi 1, mpi 2, gloo 1, gloo 2.
+  ASSERT_TRUE(soon([&] { return job_is_running(0); }, 60));
+  EXPECT_EQ(shell("scancel " + job + "_0").code, 0);
+  ASSERT_TRUE(soon([&] { return !ranks("--backend=mpi .*--seed=2").empty(); }, 60));
+  EXPECT_EQ(shell("kill -9 $(pgrep -f '^" PACELINE_BINARY
+                  " train .*--backend=mpi .*--seed=2.*results/cut' | tail -n 1)")
+                .code,
+            0);
+  ASSERT_TRUE(soon([&] { return !ranks("--backend=gloo .*--seed=1").empty(); }, 60));
+  EXPECT_EQ(shell("scancel --signal=KILL $(squeue -s -h -o %i | grep _2 | grep -v batch)").code, 0);
+  ASSERT_TRUE(soon([&] { return !ranks("--backend=gloo .*--seed=2").empty(); }, 60));
+  EXPECT_EQ(shell("scontrol requeue " + job + "_3 && sleep 1 && scontrol update jobid=" + job +
+                  "_3 starttime=now")
+                .code,
+            0);
+  wait_for_the_queue();
+
+  const Ran status = shell("paceline status results/cut");
+  EXPECT_EQ(status.code, 1) << status.out;
+  EXPECT_TRUE(contains(status.out, "1 of 4 runs done, 3 failed")) << status.out;
+  EXPECT_TRUE(contains(status.out, "CANCELLED")) << status.out;
+  EXPECT_EQ(shell("ls -d [0-9]*_[0-9]* 2> /dev/null").out, "")
+      << "statuses of ranks belong into the study";
+  const Ran collect = shell("paceline collect results/cut");
+  EXPECT_EQ(collect.code, 1) << collect.out;
+  EXPECT_TRUE(contains(collect.out, "ended without a record")) << collect.out;
+
+  const Ran again = shell(submit);
+  EXPECT_EQ(again.code, 0) << again.out;
+  EXPECT_TRUE(contains(again.out, "1 arrays, 3 elements")) << again.out;
+  EXPECT_TRUE(contains(again.out, "again: backend=mpi,seed=1 repeat 1: ")) << again.out;
+  wait_for_the_queue();
+  expect_all_once(study("cut"), 4);
+  EXPECT_TRUE(contains(shell("paceline status results/cut").out, "4 of 4 runs done"));
+}
+
+TEST_F(SlurmStudy, SeveralNodesBySrunAndByMpirun) {
+  if (!cluster_->has_several_hosts()) {
+    GTEST_SKIP() << "network namespaces cannot be made here: all nodes are one host";
+  }
+  write("nodes.json", R"({"name": "nodes", "workload": "mnist-mlp",
+    "fixed": {"device": "cpu", "nodes": 2, "cpus_per_task": 1, "input": "synthetic", "steps": 20,
+              "evaluate": "none"},
+    "axes": {"gpus": [2, 4], "backend": ["mpi", "gloo"]}})");
+  for (const std::string launcher : {"srun", "mpirun"}) {
+    SCOPED_TRACE(launcher);
+    write_site(launcher + ".json", "\"reference\": false, \"launcher\": \"" + launcher + "\"");
+    const Ran sent = shell("paceline submit nodes.json --site " + launcher + ".json --results " +
+                           launcher + " --yes --no-collect");
+    ASSERT_EQ(sent.code, 0) << sent.out;
+    wait_for_the_queue();
+    expect_all_once(study("nodes", launcher), 4);
+    for (const Record& record : load_store(study("nodes", launcher)).records) {
+      const Json& hosts = record.json().at("provenance").at("hosts");
+      EXPECT_EQ(std::set<Json>(hosts.begin(), hosts.end()).size(), 2U) << hosts.dump();
+    }
+  }
+}
+
+TEST_F(SlurmStudy, CancelTakesAStudyOutOfTheQueue) {
+  write("slow.json", R"({"name": "slow", "workload": "mnist-mlp", "repeats": 2,
+    "fixed": {"device": "cpu", "cpus_per_task": 1, "input": "synthetic", "steps": 1000000,
+              "evaluate": "none"},
+    "axes": {"gpus": [1], "backend": ["self"]}})");
+  write_site("one.json", R"("reference": false, "array": {"throttle": 1})");
+  ASSERT_EQ(shell("paceline submit slow.json --site one.json --results results --yes").code, 0);
+  ASSERT_TRUE(soon([&] { return contains(shell("squeue -h -t R -o %j").out, "slow"); }, 60));
+  const Ran cancelled = shell("paceline cancel results/slow");
+  EXPECT_EQ(cancelled.code, 0) << cancelled.out;
+  EXPECT_TRUE(contains(cancelled.out, "cancelled 1 running and 1 pending runs")) << cancelled.out;
+  shell("scancel -u $(id -un)");  // the collector, too
+  wait_for_the_queue();
+  EXPECT_TRUE(contains(shell("paceline cancel results/slow").out, "nothing of this study"));
+  EXPECT_TRUE(contains(shell("paceline status results/slow").out, "0 of 2 runs done, 2 failed"));
+}
+
+TEST_F(SlurmStudy, ARefusalHasSlurmsWordsAndOurs) {
+  write_site("nope.json", R"("partition": "nope")");
+  write("tiny.json", R"({"name": "tiny", "workload": "mnist-mlp", "axes": {"gpus": [1]}})");
+  const Ran refused = shell("paceline submit tiny.json --site nope.json --results results --yes");
+  EXPECT_EQ(refused.code, 64) << refused.out;
+  EXPECT_TRUE(contains(refused.out, "nvalid partition")) << refused.out;
+  EXPECT_TRUE(contains(refused.out, "check account, partition, qos")) << refused.out;
+  write_site("impossible.json", R"("extra": ["#SBATCH --gres=gpu:9"])");
+  const Ran impossible =
+      shell("paceline submit tiny.json --site impossible.json --results results --yes");
+  EXPECT_EQ(impossible.code, 64) << impossible.out;
+  EXPECT_TRUE(contains(impossible.out, "not available")) << impossible.out;
+  EXPECT_EQ(shell("squeue -h").out, "");
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,78 @@
+#include "slurm/journal.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch.h"
+#include "tests/unit/slurm/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::plan_of;
+
+class JournalTest : public ::testing::Test {
+ protected:
+  StudyPlan plan_ = plan_of(parse_spec("s", testing::kFourPoints));
+  std::vector<JobArray> arrays_ = testing::submission_of(plan_, testing::site_with("")).arrays;
+
+  std::filesystem::path study() const { return scratch_.path() / "s"; }
+  std::filesystem::path file() const { return study() / "slurm" / "journal.jsonl"; }
+
+  void send_two() {
+    Journal journal(study());
+    journal.begin("S", "spec.json", "site.json");
+    for (int i = 0; i < 2; ++i) {
+      const JobArray& array = arrays_[static_cast<std::size_t>(i)];
+      journal.sending("S", array, elements_of(plan_, testing::resolved_of(plan_), array));
+      if (i == 0) journal.sent("S", array.name, 17);
+    }
+  }
+
+  Scratch scratch_;
+};
+
+TEST_F(JournalTest, WhatWasSentIsReadAgain) {
+  EXPECT_TRUE(Journal(study()).empty());
+  send_two();
+  const Journal journal(study());
+  ASSERT_EQ(journal.arrays().size(), 2U);
+  const SentArray& first = journal.arrays()[0];
+  EXPECT_EQ(first.job, 17);
+  EXPECT_EQ(first.shape, "1 node, 1 task of 2 CPUs");
+  ASSERT_EQ(first.elements.size(), 6U);
+  const Element& element = first.elements[0];
+  const PlannedPoint& planned = plan_.expansion.points[arrays_[0].runs[0].point];
+  EXPECT_EQ(element.point, planned.point.text());
+  EXPECT_EQ(element.parameters, planned.parameters);
+  EXPECT_EQ(element.study + element.workload, "smnist-mlp");
+  EXPECT_EQ(element.identity, "id-" + planned.point.text());
+  EXPECT_EQ(journal.arrays()[1].job, 0) << "cut off before Slurm answered";
+  EXPECT_EQ(journal.jobs(), std::vector<std::int64_t>{17});
+}
+
+TEST_F(JournalTest, ALineThatWasCutOffSpoilsNoOther) {
+  send_two();
+  std::ofstream(file(), std::ios::app) << R"({"time": "x", "event": "sent", "ses)";
+  EXPECT_EQ(Journal(study()).arrays().size(), 2U);
+  Journal(study()).sent("S", arrays_[1].name, 18);
+  EXPECT_EQ(Journal(study()).jobs(), (std::vector<std::int64_t>{17, 18}));
+}
+
+TEST_F(JournalTest, AForeignLineIsNamed) {
+  send_two();
+  std::ofstream(file(), std::ios::app) << "{\"event\": 7}\n";
+  expect_error(ErrorKind::input, {"no event", "journal.jsonl:5"},
+               [&] { Journal journal(study()); });
+}
+
+TEST_F(JournalTest, AStudyOfWhichNothingWasSubmitted) {
+  expect_error(ErrorKind::input, {"no such study"},
+               [&] { need_submissions(Journal(study()), study()); });
+  std::filesystem::create_directories(study());
+  expect_error(ErrorKind::input, {"nothing was submitted", "paceline submit"},
+               [&] { need_submissions(Journal(study()), study()); });
+}
+
+}  // namespace
+}  // namespace paceline

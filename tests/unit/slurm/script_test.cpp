@@ -1,0 +1,217 @@
+#include "slurm/script.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+
+#include "slurm/directives.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch.h"
+#include "tests/unit/slurm/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::site_with;
+using Lines = std::vector<std::string>;
+
+JobShape shape(int nodes, int ntasks, int cpus, int gpus) {
+  return {nodes, gpus, ntasks, cpus};
+}
+
+JobArray array_of(const JobShape& shape) {
+  return {shape.name(), shape, {{0, 1}, {0, 2}}, {90, 8000, false}};
+}
+
+ScriptSetup setup() {
+  return {"study", "/r/study", "S", "/bin/paceline", "cpu"};
+}
+
+Lines gpus(const std::string& form, const JobShape& shape, const std::string& type = "") {
+  const std::string typed = type.empty() ? "" : ", \"type\": \"" + type + "\"";
+  return gpu_options(site_with("\"gpus\": {\"form\": \"" + form + "\"" + typed + "}"), shape);
+}
+
+TEST(Script, EachFormOfGpus) {
+  const JobShape four = shape(2, 4, 4, 4), one_task = shape(1, 1, 16, 4);
+  EXPECT_EQ(gpus("gres", four), Lines{"--gres=gpu:2"});
+  EXPECT_EQ(gpus("gres", one_task, "v100"), Lines{"--gres=gpu:v100:4"});
+  EXPECT_EQ(gpus("gpus", four), Lines{"--gpus=4"});
+  EXPECT_EQ(gpus("gpus", four, "a100"), Lines{"--gpus=a100:4"});
+  EXPECT_EQ(gpus("gpus-per-task", four), Lines{"--gpus-per-task=1"});
+  EXPECT_EQ(gpus("gpus-per-task", one_task), Lines{"--gpus-per-task=4"});
+  EXPECT_EQ(gpus("gpus-per-node", four), (Lines{"--gpus-per-node=2", "--gpu-bind=none"}));
+  for (const char* form : {"none", "gres", "gpus-per-task"}) {
+    EXPECT_EQ(gpus(form, shape(1, 2, 4, 0)), Lines{}) << "replicas are cores";
+  }
+  expect_error(ErrorKind::usage, {"needs GPUs", "no form", "site.json"},
+               [&] { gpus("none", four); });
+}
+
+TEST(Script, EachFormOfMemory) {
+  const auto memory = [](const std::string& form, const JobShape& shape) {
+    return memory_options(site_with("\"memory\": {\"form\": \"" + form + "\"}"), shape, 8000);
+  };
+  EXPECT_EQ(memory("mem", shape(1, 2, 4, 2)), Lines{"--mem=8000M"});
+  EXPECT_EQ(memory("mem-per-cpu", shape(1, 2, 4, 2)), Lines{"--mem-per-cpu=1000M"});
+  EXPECT_EQ(memory("mem-per-cpu", shape(2, 2, 3, 2)), Lines{"--mem-per-cpu=2667M"});
+  EXPECT_EQ(memory("mem-per-gpu", shape(1, 2, 4, 2)), Lines{"--mem-per-gpu=4000M"});
+  EXPECT_EQ(memory("mem-per-gpu", shape(1, 2, 4, 0)), Lines{"--mem=8000M"});
+  EXPECT_EQ(memory("none", shape(1, 2, 4, 2)), Lines{});
+}
+
+TEST(Script, TheRequestOfAnArray) {
+  const Site site =
+      site_with(R"("account": "abc", "partition": "gpu", "qos": "q", "constraint": "x&y",
+    "hint": "nomultithread", "exclusive": true, "array": {"throttle": 3}, "requeue": true,
+    "extra": ["#SBATCH --mail-type=FAIL"], "burst_buffer": ["#DW jobdw capacity=1GB"])");
+  const std::string text = script_text(site, array_of(shape(2, 4, 8, 0)), setup());
+  for (const char* line :
+       {"#SBATCH --job-name=2n4t8c.study.S", "#SBATCH --array=0-1%3",
+        "#SBATCH --output=slurm/S/2n4t8c.%A_%a.log", "#SBATCH --account=abc",
+        "#SBATCH --partition=gpu", "#SBATCH --qos=q", "#SBATCH --constraint=x&y",
+        "#SBATCH --nodes=2", "#SBATCH --ntasks=4", "#SBATCH --ntasks-per-node=2",
+        "#SBATCH --cpus-per-task=8", "#SBATCH --hint=nomultithread", "#SBATCH --exclusive",
+        "#SBATCH --time=1:30:00", "#SBATCH --signal=B:USR1@120", "#SBATCH --requeue",
+        "#SBATCH --mail-type=FAIL", "#DW jobdw capacity=1GB",
+        "launch=(srun --nodes=2 --ntasks=4 --cpus-per-task=8 --wait=120 --mpi=pmix)"}) {
+    EXPECT_TRUE(contains(text, std::string(line) + "\n")) << line << "\n" << text;
+  }
+  EXPECT_TRUE(contains(text, "scontrol requeue"));
+  EXPECT_FALSE(contains(text, "{{"));
+}
+
+TEST(Script, WhatAJobLoadsAndSets) {
+  const Site site = site_with(R"x("modules": {"purge": true, "load": ["gcc/12", "my module"]},
+    "environment": {"A": "$SCRATCH/a b", "B": "x$(id)"}, "unset": ["http_proxy"],
+    "setup": ["ulimit -c 0"], "data": "${DATA}", "launcher": "mpirun", "reference": false,
+    "program": "$HOME/paceline")x");
+  const std::string text = script_text(site, array_of(shape(1, 2, 1, 0)), setup());
+  for (const char* line :
+       {"module purge", "unset http_proxy",
+        "export A=\"${SCRATCH:?is not set on this node}\"'/a b'", "export B='x$(id)'",
+        "export PACELINE_DATA=\"${DATA:?is not set on this node}\"", "ulimit -c 0",
+        "paceline=(\"${HOME:?is not set on this node}\"/paceline)",
+        "launch=(mpirun -np 2 --map-by ppr:2:node --bind-to none)"}) {
+    EXPECT_TRUE(contains(text, std::string(line) + "\n")) << line << "\n" << text;
+  }
+  EXPECT_TRUE(contains(text, "module load gcc/12 'my module' ||"));
+  EXPECT_FALSE(contains(text, ".reference"));
+}
+
+TEST(Script, AContainerSeesTheFoldersInUse) {
+  const std::string keys = R"("gpus": {"form": "gres"}, "data": "/d a", "stage": "$TMPDIR",
+    "container": {"on": true, "image": "i.sif", "overlays": ["o.ext3:ro"], "binds": ["/etc/x"],
+                  "cache": "/c"})";
+  const std::string text = script_text(site_with(keys), array_of(shape(1, 1, 4, 1)), setup());
+  EXPECT_TRUE(
+      contains(text,
+               "paceline=(apptainer exec --nv --overlay o.ext3:ro --bind /r --bind '/d a' "
+               "--bind \"${TMPDIR:?is not set on this node}\" --bind /etc/x i.sif paceline)"))
+      << text;
+  EXPECT_TRUE(contains(text, "export APPTAINER_CACHEDIR=/c"));
+  Site off = site_with(keys);
+  off.container.on = false;
+  EXPECT_TRUE(
+      contains(script_text(off, array_of(shape(1, 1, 4, 1)), setup()), "paceline=(/bin/paceline)"));
+  expect_error(ErrorKind::usage, {"comma", "/a,b"}, [&] {
+    ScriptSetup odd = setup();
+    odd.folder = "/a,b/study";
+    script_text(site_with(keys), array_of(shape(1, 1, 4, 1)), odd);
+  });
+}
+
+TEST(Script, TimeAsSlurmReadsIt) {
+  EXPECT_EQ(time_text(5), "0:05:00");
+  EXPECT_EQ(time_text(65), "1:05:00");
+  EXPECT_EQ(time_text(24 * 60), "1-00:00:00");
+  EXPECT_EQ(time_text(3000), "2-02:00:00");
+}
+
+// The script, run by bash up to its own calls: values must come through as they are, and no word of
+// them may be a command.
+class Injection : public ::testing::Test {
+ protected:
+  int run(const std::string& script) {
+    std::ofstream(scratch_.path() / "script") << script;
+    const std::string command =
+        "cd '" + scratch_.path().string() +
+        "' && SLURM_ARRAY_TASK_ID=0 SLURM_ARRAY_JOB_ID=1 bash script > out 2>&1";
+    const int status = std::system(command.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  Scratch scratch_;
+};
+
+TEST_F(Injection, NothingOfAStudyOrProfileIsRun) {
+  const std::filesystem::path mark = scratch_.path() / "mark";
+  for (const std::string& word :
+       {"$(touch " + mark.string() + ")", "`touch " + mark.string() + "`",
+        "'; touch " + mark.string() + "; '", "\"; touch " + mark.string() + "; \"",
+        "x\\'; touch " + mark.string() + " #", "a && touch " + mark.string(),
+        std::string("a b  c*"), std::string("{{setup}}"), std::string("a${PATH}x"),
+        std::string("!history"), std::string("-n")}) {
+    SCOPED_TRACE(word);
+    // A slash in a folder's name would make two of it.
+    std::string name = word;
+    std::replace(name.begin(), name.end(), '/', '_');
+    const std::filesystem::path study = scratch_.path() / name / "s";
+    std::filesystem::create_directories(study / "slurm" / "S");
+    Spec spec = parse_spec("s", testing::kFourPoints);
+    spec.fixed.set("weights", word);
+    StudyPlan plan = testing::plan_of(std::move(spec), study);
+    const ScriptSetup setup = testing::setup_of(plan);
+    Site site = site_with("\"reference\": false");
+    site.name = word;
+    site.modules = {word};
+    site.environment["VALUE"] = word;
+    site.data = word;
+    site.launcher_options = {word};
+    // A program that writes its arguments down, and says "run" at the start.
+    site.program = (scratch_.path() / "program").string();
+    std::ofstream(site.program) << "#!/bin/bash\n[ \"$2\" = begin ] && { echo run; exit; }\n"
+                                << "[ \"$2\" = end ] && exit 0\n"
+                                << "printf '%s\\n' \"$@\" > " << scratch_.path() / "words"
+                                << "\n"
+                                << "printf '%s\\n' \"$VALUE\" > " << scratch_.path() / "value"
+                                << "\n";
+    std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
+    const Submission submission = testing::submission_of(plan, site);
+    const JobArray& array = submission.arrays.front();
+    std::ofstream(study / file_of_array("S", array.name, ".points"))
+        << points_line(plan, array.runs.front(), setup) << "\n";
+    // srun and module: the first passes over its options, of which the last is the profile's.
+    const std::string script = "module() { [ $# -ge 1 ]; }\nsrun() { shift 5; \"$@\"; }\n" +
+                               script_text(site, array, setup);
+    EXPECT_EQ(run(script), 0) << testing::text_of(scratch_.path() / "out");
+    EXPECT_FALSE(std::filesystem::exists(mark));
+    EXPECT_TRUE(contains(testing::text_of(scratch_.path() / "words"), "--weights=" + word + "\n"));
+    EXPECT_EQ(testing::text_of(scratch_.path() / "value"), word + "\n");
+    std::filesystem::remove(scratch_.path() / "words");
+  }
+}
+
+TEST(Script, AFolderWithALineBreakIsRefused) {
+  ScriptSetup odd = setup();
+  odd.folder = "/a\nb";
+  expect_error(ErrorKind::usage, {"control characters", "--results"},
+               [&] { script_text(site_with(""), array_of(shape(1, 1, 1, 0)), odd); });
+}
+
+TEST(Script, EveryProfileThatWeShipMakesScripts) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(PACELINE_SOURCE_DIR "/slurm/sites")) {
+    const Site site = read_site(entry.path());
+    const int count = site.device == "cuda" ? 2 : 0;
+    const std::string text = script_text(site, array_of(shape(1, 2, 4, count)), setup());
+    EXPECT_EQ(contains(text, "#SBATCH --g"), count > 0) << text;
+    EXPECT_FALSE(contains(text, "$HOME")) << "scratch folders are never in $HOME";
+    EXPECT_EQ(std::system(("bash -n <<'END_OF_SCRIPT'\n" + text + "END_OF_SCRIPT\n").c_str()), 0);
+  }
+}
+
+}  // namespace
+}  // namespace paceline
