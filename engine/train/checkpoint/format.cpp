@@ -249,7 +249,8 @@ class TensorsOf {
 
 void take_arena(TensorsOf& tensors, const char* suffix, const Program& program, const Plan& plan,
                 Memory& arena) {
-  arena = host_memory(plan.arena_elements * size_of(plan.real));
+  const std::size_t bytes = plan.arena_elements * size_of(plan.real);
+  if (arena.bytes() < bytes) arena = host_memory(bytes);
   for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
     const ParameterInfo& info = plan.parameters[i];
     const std::vector<std::byte> canonical = tensors.take(info.name + suffix, info);

@@ -83,9 +83,13 @@ CheckpointKeeper::CheckpointKeeper(const CheckpointSetup& setup, Run run)
       ballot_(*run_.communicator),
       saved_at_(now_seconds()),
       background_(run_.cpus) {
-  if (is_first() && saves()) {
-    folder_ = std::make_unique<CheckpointFolder>(setup_.run, setup_.workload);
-  }
+  if (!is_first() || !saves()) return;
+  folder_ = std::make_unique<CheckpointFolder>(setup_.run, setup_.workload);
+  // Now, not in the middle of the training.
+  const std::size_t bytes = run_.plan->arena_elements * size_of(run_.plan->real);
+  snapshot_.parameters = host_memory(bytes);
+  if (state_arenas(run_.optimizer) > 0) snapshot_.first = host_memory(bytes);
+  if (state_arenas(run_.optimizer) > 1) snapshot_.second = host_memory(bytes);
 }
 
 std::optional<TrainingProgress> CheckpointKeeper::resume() {

@@ -42,10 +42,13 @@ std::vector<Case> gpu_cases() {
   return cases;
 }
 
+// In CI a wrapper, which changes what is sent and not the way, goes around fewer shapes.
 std::vector<Case> cases() {
+  const bool every = std::getenv("PACELINE_TEST_LARGEST") != nullptr;
   std::vector<Case> cases;
   for (const std::string wrapper : {"", "+bf16", "+fp16"}) {
-    for (int ranks = wrapper.empty() ? 1 : 3; ranks <= 4; ++ranks) {
+    const bool few = !wrapper.empty() && !every;
+    for (int ranks = wrapper.empty() ? 1 : 3; ranks <= (few ? 3 : 4); ++ranks) {
       cases.push_back({"mirrored" + wrapper, 1, ranks});
       for (const char* base : {"mpi", "mpi+flat", "gloo", "gloo+flat"}) {
         cases.push_back({std::string(base) + wrapper, ranks, 1});
@@ -53,11 +56,11 @@ std::vector<Case> cases() {
     }
     cases.push_back({std::string("self") + wrapper, 1, 1});
     for (const int ranks_per_node : {1, 2}) {  // rings of 2, 3 and 4 leaders
-      cases.push_back({"mpi" + wrapper, 3, 1, ranks_per_node});
+      if (!few) cases.push_back({"mpi" + wrapper, 3, 1, ranks_per_node});
       cases.push_back({"mpi" + wrapper, 4, 1, ranks_per_node});
     }
     for (const char* between : {"mpi", "mpi+flat", "gloo"}) {
-      for (const int tasks : {1, 2}) {
+      for (int tasks = few ? 2 : 1; tasks <= 2; ++tasks) {
         cases.push_back({std::string("mirrored/") + between + wrapper, tasks, 2});
       }
     }

@@ -40,7 +40,7 @@ class CliCheckpoint : public testing::Cli {
   Ran interrupted(const std::string& arguments, const std::string& when,
                   const std::string& signal) const {
     return shell("'" PACELINE_BINARY "' " + arguments + " 2> said & pid=$!\n" +
-                 "for i in $(seq 300); do grep -q '" + when + "' said && break; sleep 0.1; done\n" +
+                 "for i in $(seq 600); do grep -q '" + when + "' said && break; sleep 0.1; done\n" +
                  "kill -" + signal + " $pid; wait $pid; code=$?; cat said >&2; exit $code");
   }
   void clear() const {
@@ -57,7 +57,7 @@ TEST_F(CliCheckpoint, AKilledRunGoesOnBitForBit) {
     // The starter and all ranks, at once, some time after the first checkpoint within the epoch.
     const Ran killed = shell("setsid '" PACELINE_BINARY "' " + run + kEvery +
                              " 2> said & pid=$!\n"
-                             "for i in $(seq 300); do\n"
+                             "for i in $(seq 1200); do\n"
                              "  [ -e run/checkpoints/mnist-cnn-0000-step-00000017 ] && break\n"
                              "  sleep 0.05\ndone\n"
                              "kill -9 -- -$pid; wait $pid; ls -A run/checkpoints");
