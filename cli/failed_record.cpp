@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/outcome_record.h"
 #include "cli/record_parts.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
-#include "results/record.h"
 #include "results/store.h"
 
 namespace paceline {
@@ -15,24 +15,11 @@ namespace paceline {
 namespace {
 
 Json record_of_failure(const RunRequest& request, const std::string& line) {
-  const RecordTarget& target = request.target;
   const Layout layout = layout_of(request.parameters);
-  Json parameters = values_json(request.parameters);
-  parameters["workload"] = request.workload;
-  return {{"schema", kRecordSchema},
-          {"kind", "measured"},
-          {"study", target.study},
-          {"point", target.point},
-          {"repeat", target.repeat},
-          {"attempt", 1},
-          {"session", target.session},
-          {"round", target.round},
-          {"status", "failed"},
-          {"reason", line},
-          {"parameters", parameters},
-          {"identity", identity_hash(request.workload, request.parameters)},
-          {"layout", layout_json(layout, threads_of(request.parameters, layout))},
-          {"provenance", build_json(request.command)}};
+  Json record = record_beginning(request, "failed", line);
+  record["layout"] = layout_json(layout, threads_of(request.parameters, layout));
+  record["provenance"] = build_json(request.command);
+  return record;
 }
 
 }  // namespace

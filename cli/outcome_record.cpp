@@ -11,6 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
+#include "results/record.h"
 
 namespace paceline {
 
@@ -152,11 +153,10 @@ Json plan_json(const TrainingOutcome& outcome) {
 
 }  // namespace
 
-Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingOutcome& outcome) {
+Json record_beginning(const RunRequest& request, const std::string& status,
+                      const std::string& reason) {
   const RecordTarget& target = request.target;
-  Json phases = Json::array();
-  for (const RankTimes& rank : outcome.ranks) phases.push_back(phases_json(rank));
-  return {{"schema", 1},
+  return {{"schema", kRecordSchema},
           {"kind", "measured"},
           {"study", target.study},
           {"point", target.point},
@@ -164,34 +164,41 @@ Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingO
           {"attempt", 1},
           {"session", target.session},
           {"round", target.round},
-          {"status", "completed"},
-          {"reason", ""},
+          {"status", status},
+          {"reason", reason},
           {"parameters", parameters_json(request)},
-          {"identity", identity_hash(request.workload, request.parameters)},
-          {"layout", layout_json(facts.layout, facts.threads)},
-          {"provenance", provenance_json(request, facts, outcome)},
-          {"timing", timing_json(outcome)},
-          {"throughput",
-           {{"samples_per_second",
-             round_digits(static_cast<double>(outcome.samples) / outcome.fit_seconds)},
-            {"samples", outcome.samples},
-            {"steps", outcome.steps}}},
-          {"phases", phases},
-          {"straggler", straggler_json(facts, outcome)},
-          {"input", input_json(facts, outcome)},
-          {"checkpoints", checkpoints_json(outcome)},
-          {"plan", plan_json(outcome)},
-          {"utilization", facts.utilization ? Json(*facts.utilization) : Json(nullptr)},
-          {"gpus", Json::parse(facts.gpus)},
-          {"probe",
-           {{"flops_per_second", round_digits(outcome.probe_flops_per_second)},
-            {"bytes_per_second", round_digits(outcome.probe_bytes_per_second)}}},
-          {"quality", quality_json(outcome)},
-          {"flags",
-           {{"resumed", outcome.resumed},
-            {"oversubscribed", facts.oversubscribed},
-            {"throttled", facts.throttled},
-            {"synthetic", facts.synthetic}}}};
+          {"identity", identity_hash(request.workload, request.parameters)}};
+}
+
+Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingOutcome& outcome) {
+  Json phases = Json::array();
+  for (const RankTimes& rank : outcome.ranks) phases.push_back(phases_json(rank));
+  Json record = record_beginning(request, "completed", "");
+  record.update({{"layout", layout_json(facts.layout, facts.threads)},
+                 {"provenance", provenance_json(request, facts, outcome)},
+                 {"timing", timing_json(outcome)},
+                 {"throughput",
+                  {{"samples_per_second",
+                    round_digits(static_cast<double>(outcome.samples) / outcome.fit_seconds)},
+                   {"samples", outcome.samples},
+                   {"steps", outcome.steps}}},
+                 {"phases", phases},
+                 {"straggler", straggler_json(facts, outcome)},
+                 {"input", input_json(facts, outcome)},
+                 {"checkpoints", checkpoints_json(outcome)},
+                 {"plan", plan_json(outcome)},
+                 {"utilization", facts.utilization ? Json(*facts.utilization) : Json(nullptr)},
+                 {"gpus", Json::parse(facts.gpus)},
+                 {"probe",
+                  {{"flops_per_second", round_digits(outcome.probe_flops_per_second)},
+                   {"bytes_per_second", round_digits(outcome.probe_bytes_per_second)}}},
+                 {"quality", quality_json(outcome)},
+                 {"flags",
+                  {{"resumed", outcome.resumed},
+                   {"oversubscribed", facts.oversubscribed},
+                   {"throttled", facts.throttled},
+                   {"synthetic", facts.synthetic}}}});
+  return record;
 }
 
 std::string compressed_samples(const TrainingOutcome& outcome) {

@@ -33,6 +33,10 @@ struct RunFacts {
   bool staged_before = false;  // by another job
 };
 
+// What every record of a run begins with: schema to identity.
+Json record_beginning(const RunRequest& request, const std::string& status,
+                      const std::string& reason);
+
 Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingOutcome& outcome);
 
 // Gzipped JSON lines: {"rank":0,"step":0,"input":..,...} in seconds.
