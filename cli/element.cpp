@@ -8,7 +8,6 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/diagnosis.h"
 #include "cli/verb.h"
@@ -20,6 +19,7 @@
 #include "results/layout.h"
 #include "results/store.h"
 #include "slurm/job_check.h"
+#include "sweeps/run_context.h"
 #include "sweeps/unfinished.h"
 
 namespace paceline {
@@ -40,17 +40,12 @@ struct Run {
 }
 
 void read_context(const std::string& text, UnfinishedRun& run) {
-  const JsonDocument document("--context", text);
-  const Json& context = document.value();
-  try {
-    run.study = context.at("study");
-    run.point = context.at("point");
-    run.point_folder = context.at("point_folder");
-    run.session = context.at("session");
-    run.repeat = context.at("repeat");
-  } catch (const nlohmann::json::exception& error) {
-    refuse_words(std::string("--context is incomplete: ") + error.what());
-  }
+  const RunContext context = parse_run_context(text);
+  run.study = context.study;
+  run.point = context.point;
+  run.point_folder = context.point_folder;
+  run.session = context.session;
+  run.repeat = context.repeat;
 }
 
 void read_word(const std::string& word, Run& run) {

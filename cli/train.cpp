@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/deadlines.h"
 #include "cli/failed_record.h"
@@ -19,6 +18,7 @@
 #include "engine/core/log.h"
 #include "engine/launch/status.h"
 #include "results/names.h"
+#include "sweeps/run_context.h"
 
 namespace paceline {
 
@@ -61,18 +61,13 @@ void read_context(const TrainOptions& options, RecordTarget& target) {
   target.store = options.store;
   target.session = new_session_id();
   if (options.context.empty()) return;
-  const JsonDocument document("--context", options.context);
-  const Json& context = document.value();
-  try {
-    target.study = context.at("study");
-    target.point = context.at("point");
-    target.point_folder = context.at("point_folder");
-    target.session = context.at("session");
-    target.repeat = context.at("repeat");
-    target.round = context.at("round");
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorKind::usage, std::string("--context is incomplete: ") + error.what());
-  }
+  const RunContext context = parse_run_context(options.context);
+  target.study = context.study;
+  target.point = context.point;
+  target.point_folder = context.point_folder;
+  target.session = context.session;
+  target.repeat = context.repeat;
+  target.round = context.round;
 }
 
 // Below a run folder that the user named, unless the status folder is named too. In the

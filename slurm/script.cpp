@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
-#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "slurm/directives.h"
+#include "sweeps/run_context.h"
 
 namespace paceline {
 
@@ -134,8 +133,7 @@ std::string launch_of(const Site& site, const JobShape& shape) {
 std::string reference_of(const Site& site, const ScriptSetup& setup) {
   if (!site.reference) return "";
   const std::string study = setup.study + ".reference";
-  const Json context = {{"study", study}, {"point", "gpus=1"},        {"point_folder", "gpus=1"},
-                        {"repeat", 1},    {"session", setup.session}, {"round", 1}};
+  const RunContext context{study, "gpus=1", "gpus=1", setup.session};
   const std::vector<std::string> words = {"train",
                                           "mnist-mlp",
                                           "--gpus=1",
@@ -147,7 +145,7 @@ std::string reference_of(const Site& site, const ScriptSetup& setup) {
                                           "--evaluate=none",
                                           "--quiet",
                                           "--store=" + setup.folder.string() + ".reference",
-                                          "--context=" + context.dump()};
+                                          "--context=" + context.json()};
   return "# A small run that is the same in all jobs: unlike nodes show in it.\n"
          "status=${TMPDIR:-/tmp}/paceline-reference.$SLURM_JOB_ID\n"
          "PACELINE_STATUS_DIR=$status \"${paceline[@]}\" " +

@@ -6,17 +6,16 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "engine/core/child.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "results/store.h"
 #include "sweeps/eta.h"
 #include "sweeps/held_signals.h"
+#include "sweeps/run_context.h"
 #include "sweeps/run_log.h"
 #include "sweeps/unfinished.h"
 
@@ -213,11 +212,10 @@ std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
   for (const auto& [name, value] : point.parameters.values()) {
     words.push_back(flag_of(name) + "=" + to_text(value));
   }
-  const Json context = {
-      {"study", spec.name},   {"point", point.point.text()}, {"point_folder", point.point.folder()},
-      {"repeat", run.repeat}, {"session", session},          {"round", run.repeat}};
+  const RunContext context{spec.name, point.point.text(), point.point.folder(),
+                           session,   run.repeat,         run.repeat};
   words.insert(words.end(),
-               {"--quiet", "--store=" + study.string(), "--context=" + context.dump()});
+               {"--quiet", "--store=" + study.string(), "--context=" + context.json()});
   return words;
 }
 
