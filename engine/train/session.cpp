@@ -31,7 +31,8 @@ class FirstCause {
   bool was_consequence_ = false;
 };
 
-TrainingOutcome train_replica(const SessionSetup& setup, Communicator& communicator, int index) {
+std::unique_ptr<Trainer> make_trainer(const SessionSetup& setup, Communicator& communicator,
+                                      int index) {
   Trainer::Setup trainer;
   trainer.config = &setup.config;
   trainer.network = setup.network;
@@ -50,13 +51,16 @@ TrainingOutcome train_replica(const SessionSetup& setup, Communicator& communica
     trainer.note = setup.note;
     trainer.tell = setup.tell;
   }
-  return Trainer(std::move(trainer)).run();
+  return std::make_unique<Trainer>(std::move(trainer));
 }
 
 void guarded(const SessionSetup& setup, Communicator& communicator, int index,
              TrainingOutcome& outcome, FirstCause& cause) {
+  // Outlives the abort, which ends the sums that read and write its memory.
+  std::unique_ptr<Trainer> trainer;
   try {
-    outcome = train_replica(setup, communicator, index);
+    trainer = make_trainer(setup, communicator, index);
+    outcome = trainer->run();
   } catch (Error& error) {
     if (!error.rank() && communicator.size() > 1) error.on_rank(communicator.rank());
     const bool consequence = error.kind() == ErrorKind::peer_lost;

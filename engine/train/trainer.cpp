@@ -97,6 +97,17 @@ Trainer::Trainer(Setup setup)
   if (setup_.tell) setup_.tell("memory of a replica " + memory_.text());
 }
 
+// Lanes outlive the memory that their work uses. Its errors were told, or follow from one that was.
+Trainer::~Trainer() {
+  Device& device = *setup_.device;
+  for (Lane* lane : {&device.comm_lane(), &device.host_comm_lane(), &device.compute_lane()}) {
+    try {
+      lane->drain();
+    } catch (const std::exception&) {
+    }
+  }
+}
+
 // What sums gradients where they lie: the communicator, or copies to the host and back around it.
 Communicator& Trainer::reducing_communicator() {
   Device& device = *setup_.device;

@@ -47,6 +47,10 @@ class Trainer {
 
   // Plans, allocates, compiles and initialises; collective. After it the step's memory is fixed.
   explicit Trainer(Setup setup);
+  // Waits for what is queued: after a failure the communicator must have been aborted.
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   // The whole run; collective. Times start at a barrier.
   TrainingOutcome run();

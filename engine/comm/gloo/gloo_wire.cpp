@@ -55,7 +55,7 @@ Wire::Messages GlooWire::messages() const {
 
 void GlooWire::begin(std::span<std::byte> data, std::string_view label) {
   std::lock_guard lock(mutex_);
-  if (aborted_) throw_if_aborted();
+  if (aborted_) throw_aborted();
   data_buffer_ = context_->createUnboundBuffer(data.data(), data.size());
   received_.clear();
   sent_.clear();
@@ -98,12 +98,12 @@ void GlooWire::wait(const Pending& pending, bool came, const Wait& wait) {
   try {
     if (aborted_ || !wait(*pending.buffer, patience(deadlines_, came))) {
       std::lock_guard lock(mutex_);
-      throw_if_aborted();
+      throw_aborted();
     }
   } catch (const gloo::Exception& error) {
     {
       std::lock_guard lock(mutex_);
-      if (aborted_) throw_if_aborted();  // why it ended, rather than that a connection did
+      if (aborted_) throw_aborted();  // why it ended, rather than that a connection did
     }
     fail(error, pending.peer, came);
   }
@@ -124,11 +124,25 @@ void GlooWire::wait_sent(std::size_t sends) {
   }
 }
 
-void GlooWire::fail(const std::exception& error, int peer, bool came) const {
+// Gloo's own thread goes on with what was asked of it for as long as the buffer lives, and the
+// caller of a collective that failed may free the memory.
+void GlooWire::let_go() {
+  received_.clear();
+  sent_.clear();
+  data_buffer_.reset();
+}
+
+void GlooWire::fail(const std::exception& error, int peer, bool came) {
+  {
+    std::lock_guard lock(mutex_);
+    let_go();
+  }
   throw_translated(error, rank() * ranks_a_task_, peer * ranks_a_task_, came, deadlines_, label_);
 }
 
-void GlooWire::throw_if_aborted() const {
+// With the mutex held.
+void GlooWire::throw_aborted() {
+  let_go();
   throw Error(ErrorKind::peer_lost, why_.empty() ? "another rank gave up" : why_,
               fmt::format("while waiting at {}", label_), "see that rank's error")
       .on_rank(rank() * ranks_a_task_);

@@ -43,8 +43,9 @@ class GlooWire final : public Wire {
   Buffer& buffer_of(const std::byte* address) const;
   template <typename Wait>
   void wait(const Pending& pending, bool came, const Wait& wait);
-  void throw_if_aborted() const;
-  [[noreturn]] void fail(const std::exception& error, int peer, bool came) const;
+  void let_go();
+  [[noreturn]] void throw_aborted();
+  [[noreturn]] void fail(const std::exception& error, int peer, bool came);
 
   std::shared_ptr<gloo::Context> context_;
   Deadlines deadlines_;

@@ -62,6 +62,7 @@ Result train(const Run& run, const DatasetPair& data) {
   result.statistics.resize(communicators.size());
   std::vector<std::exception_ptr> errors(communicators.size());
   const auto one = [&](std::size_t rank) {
+    std::unique_ptr<Trainer> trainer;  // outlives the abort
     try {
       Program* program = nullptr;
       Trainer::Setup setup = setup_of(run, network, data, *communicators[rank]);
@@ -75,17 +76,17 @@ Result train(const Run& run, const DatasetPair& data) {
           run.meddle(static_cast<int>(rank), *program, progress);
         };
       }
-      Trainer trainer(std::move(setup));
-      program = &trainer.program();
-      TrainingOutcome outcome = trainer.run();
+      trainer = std::make_unique<Trainer>(std::move(setup));
+      program = &trainer->program();
+      TrainingOutcome outcome = trainer->run();
       if (rank == 0) result.outcome = std::move(outcome);
-      for (std::size_t p = 0; p < trainer.plan().parameters.size(); ++p) {
-        result.parameters[rank][trainer.plan().parameters[p].name] =
-            trainer.program().read_parameter(static_cast<int>(p));
+      for (std::size_t p = 0; p < trainer->plan().parameters.size(); ++p) {
+        result.parameters[rank][trainer->plan().parameters[p].name] =
+            trainer->program().read_parameter(static_cast<int>(p));
       }
-      for (std::size_t s = 0; s < trainer.plan().statistics.size(); ++s) {
-        result.statistics[rank][trainer.plan().statistics[s].name] =
-            trainer.program().read_statistic(static_cast<int>(s));
+      for (std::size_t s = 0; s < trainer->plan().statistics.size(); ++s) {
+        result.statistics[rank][trainer->plan().statistics[s].name] =
+            trainer->program().read_statistic(static_cast<int>(s));
       }
     } catch (...) {
       errors[rank] = std::current_exception();

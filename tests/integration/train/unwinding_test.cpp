@@ -1,0 +1,101 @@
+// A replica that fails while a sum of its own waits for the others: the sum is ended by the abort,
+// and ends before the memory goes that it works on.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/device/table.h"
+#include "engine/train/session.h"
+#include "tests/integration/train/training.h"
+
+namespace paceline {
+namespace {
+
+// One of two ranks, the other of which says the same in small collectives and never sums: the
+// first sum waits for it, the second fails at once.
+class HalfWorld final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+
+  Memory allocate(std::size_t bytes) override {
+    arena_ = host_memory(bytes);
+    return {arena_.data(), bytes, MemoryKind::host, [this](void*) { freed_ = true; }};
+  }
+
+  void all_reduce(void*, std::size_t, DType, Lane& lane, std::string_view) override {
+    if (++sums_ == 2) throw Error(ErrorKind::internal, "the second sum fails");
+    lane.submit([this] {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, std::chrono::seconds(60), [this] { return aborted_; });
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      freed_before_end_ = freed_.load();
+      ended_ = true;
+    });
+  }
+
+  void broadcast(void*, std::size_t, int) override {}
+  void all_gather(const void* mine, std::size_t bytes, void* all) override {
+    for (std::size_t r = 0; r < 2; ++r)
+      std::memcpy(static_cast<char*>(all) + r * bytes, mine, bytes);
+  }
+  void barrier() override {}
+  void abort(std::string_view) noexcept override {
+    std::lock_guard lock(mutex_);
+    aborted_ = true;
+    changed_.notify_all();
+  }
+
+  bool ended() const { return ended_; }
+  bool freed() const { return freed_; }
+  bool freed_before_end() const { return freed_before_end_; }
+
+ private:
+  Memory arena_;
+  int sums_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool aborted_ = false;
+  std::atomic<bool> freed_ = false, ended_ = false, freed_before_end_ = false;
+};
+
+TEST(Unwinding, ASumThatWaitsEndsBeforeItsMemoryGoes) {
+  const DatasetPair data = training::mnist(256, 16);
+  Network network("small", {28, 28, 1}, 10);
+  network.flatten().dense(16).relu().dense(10);
+  SessionSetup setup;
+  setup.config.replicas = 2;
+  setup.config.bucket_mb = setup.config.last_bucket_mb = 0.001;
+  setup.config.evaluate = Evaluate::none;
+  setup.network = &network;
+  setup.data = &data;
+  setup.make_device = [](int) {
+    DeviceOptions options;
+    options.comm_threads = 1;
+    return device_table().front().make(options);
+  };
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  communicators.push_back(std::make_unique<HalfWorld>());
+  const auto& world = static_cast<const HalfWorld&>(*communicators[0]);
+  const double began = now_seconds();
+  try {
+    run_session(setup, communicators);
+    FAIL() << "a failing sum passed";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("the second sum fails"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_LT(now_seconds() - began, 50) << "nothing ended the sum that waited";
+  EXPECT_TRUE(world.ended());
+  EXPECT_TRUE(world.freed());
+  EXPECT_FALSE(world.freed_before_end());
+}
+
+}  // namespace
+}  // namespace paceline
