@@ -12,6 +12,7 @@
 #include "engine/launch/launcher.h"
 #include "engine/launch/program.h"
 #include "engine/launch/shared_memory.h"
+#include "engine/launch/surroundings.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
 
@@ -34,7 +35,8 @@ Section about_build() {
           {{"version", build_id()},
            {"compiler", b.compiler},
            {"flags", b.compiler_flags},
-           {"build type", b.build_type}}};
+           {"build type", b.build_type},
+           {"modules", b.modules.empty() ? "none" : b.modules}}};
 }
 
 Section about_machine() {
@@ -164,6 +166,17 @@ void note_missing_mpi(const std::vector<Name>& backends, Diagnosis& diagnosis) {
 
 }  // namespace
 
+std::vector<Problem> surroundings_of(const Environment& environment) {
+  const auto modules = environment.find("LOADEDMODULES");
+  std::vector<Problem> problems;
+  const auto add = [&](const std::vector<Remark>& remarks) {
+    for (const Remark& remark : remarks) problems.push_back({remark.what, remark.cure, false});
+  };
+  add(remarks_on_modules(build().modules, modules == environment.end() ? "" : modules->second));
+  add(remarks_on(environment, look_around(environment)));
+  return problems;
+}
+
 Diagnosis diagnose(const Environment& environment) {
   Diagnosis diagnosis;
   std::string evidence;
@@ -178,6 +191,9 @@ Diagnosis diagnose(const Environment& environment) {
                         about_names("workloads", "workload", names.workloads, asked, diagnosis),
                         about_tools(environment, diagnosis)};
   note_missing_mpi(names.backends, diagnosis);
+  for (Problem& problem : surroundings_of(environment)) {
+    diagnosis.problems.push_back(std::move(problem));
+  }
   return diagnosis;
 }
 

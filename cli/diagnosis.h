@@ -29,6 +29,8 @@ struct Diagnosis {
 };
 
 Diagnosis diagnose(const Environment& environment);
+// What makes communication here slower than need be or disturbs it, and modules that the build had.
+std::vector<Problem> surroundings_of(const Environment& environment);
 
 // A backend or device that is built, asked. In a build without the engine there are none.
 struct Service {

@@ -8,6 +8,7 @@
 
 #include "cli/diagnosis.h"
 #include "cli/post_mortem.h"
+#include "cli/support_bundle.h"
 #include "cli/verb.h"
 #include "engine/core/json.h"
 #include "slurm/site_check.h"
@@ -22,7 +23,7 @@ std::string key_of(std::string name) {
   return name;
 }
 
-void print_json(const Diagnosis& diagnosis) {
+std::string json_of(const Diagnosis& diagnosis) {
   Json json = Json::object();
   for (const Section& section : diagnosis.sections) {
     Json& facts = json[section.title] = Json::object();
@@ -33,23 +34,24 @@ void print_json(const Diagnosis& diagnosis) {
     json["problems"].push_back(
         {{"what", problem.what}, {"cure", problem.cure}, {"blocks", problem.blocks}});
   }
-  fmt::print("{}\n", json.dump(2));
+  return json.dump(2) + "\n";
 }
 
-void print_text(const Diagnosis& diagnosis) {
+std::string text_of(const Diagnosis& diagnosis) {
+  std::string text;
   for (const Section& section : diagnosis.sections) {
-    fmt::print("{}\n", section.title);
-    for (const Fact& fact : section.facts) fmt::print("  {:<19}{}\n", fact.name, fact.text);
+    text += section.title + "\n";
+    for (const Fact& fact : section.facts) {
+      text += fmt::format("  {:<19}{}\n", fact.name, fact.text);
+    }
   }
-  if (diagnosis.problems.empty()) {
-    fmt::print("no problems found\n");
-    return;
-  }
-  fmt::print("problems\n");
+  if (diagnosis.problems.empty()) return text + "no problems found\n";
+  text += "problems\n";
   for (const Problem& problem : diagnosis.problems) {
-    fmt::print("  {}: {}{}{}\n", problem.blocks ? "failed" : "note", problem.what,
-               problem.cure.empty() ? "" : "; ", problem.cure);
+    text += fmt::format("  {}: {}{}{}\n", problem.blocks ? "failed" : "note", problem.what,
+                        problem.cure.empty() ? "" : "; ", problem.cure);
   }
+  return text;
 }
 
 // What Slurm says here to a site profile, beside the rest.
@@ -63,14 +65,14 @@ void add_site(Diagnosis& diagnosis, const std::string& file) {
   }
 }
 
-int doctor(bool json, const std::string& site) {
+int doctor(bool json, const std::string& site, const SupportBundle& bundle) {
   Diagnosis diagnosis = diagnose(environment_of_process());
   if (!site.empty()) add_site(diagnosis, site);
-  if (json) {
-    print_json(diagnosis);
-  } else {
-    print_text(diagnosis);
+  if (!bundle.file.empty()) {
+    write_support_bundle(bundle, text_of(diagnosis), json_of(diagnosis));
+    return 0;
   }
+  fmt::print("{}", json ? json_of(diagnosis) : text_of(diagnosis));
   const bool blocked = std::any_of(diagnosis.problems.begin(), diagnosis.problems.end(),
                                    [](const Problem& problem) { return problem.blocks; });
   return blocked ? 1 : 0;
@@ -84,6 +86,7 @@ void add_doctor(CLI::App& app, Action& action) {
   struct Options {
     bool json = false;
     std::string folder, site;
+    SupportBundle bundle;
   };
   auto options = std::make_shared<Options>();
   verb->add_flag("--json", options->json, "machine-readable");
@@ -91,15 +94,22 @@ void add_doctor(CLI::App& app, Action& action) {
                    "why a run ended, from its status folder (RUN/status)");
   verb->add_option("--site", options->site,
                    "also whether Slurm here is what this site profile says");
+  CLI::Option* file =
+      verb->add_option("--bundle", options->bundle.file,
+                       "write a support archive of this machine, without secrets (NAME.tar.gz)");
+  verb->add_option("--about", options->bundle.about,
+                   "put records, logs and status files of this study or run into the archive")
+      ->needs(file);
   verb->footer(
       "Exits with 1 if something that was built cannot be used here, and after a post-mortem with "
       "the\nrun's own exit code, or 2 while it still runs.\n"
       "Examples:\n  paceline doctor\n  srun --mpi=pmix -n 2 paceline doctor\n"
       "  paceline doctor --post-mortem 4711/status\n"
-      "  paceline doctor --site slurm/sites/generic.json");
+      "  paceline doctor --site slurm/sites/generic.json\n"
+      "  paceline doctor --bundle support.tar.gz --about results/local/quick");
   verb->callback([options, &action] {
     action = [options] {
-      return options->folder.empty() ? doctor(options->json, options->site)
+      return options->folder.empty() ? doctor(options->json, options->site, options->bundle)
                                      : print_post_mortem(options->folder, options->json);
     };
   });

@@ -122,6 +122,9 @@ int begin_run(const std::vector<std::string>& words) {
   fmt::print(stderr, "{}: {} repeat {}\n", grant.text(), run.what.point, run.what.repeat);
   check_grant(grant, run.what.parameters);
   check_services(run, environment);
+  for (const Problem& note : surroundings_of(environment)) {
+    fmt::print(stderr, "note: {}; {}\n", note.what, note.cure);
+  }
   fmt::print("run\n");
   return 0;
 }

@@ -7,7 +7,8 @@ namespace paceline {
 Build build() {
   return {PACELINE_VERSION,    PACELINE_COMMIT,
           PACELINE_DIRTY != 0, std::string(PACELINE_COMPILER " ") + __VERSION__,
-          PACELINE_FLAGS,      PACELINE_BUILD_TYPE};
+          PACELINE_FLAGS,      PACELINE_BUILD_TYPE,
+          PACELINE_MODULES};
 }
 
 std::string build_id() {

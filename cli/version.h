@@ -10,6 +10,7 @@ struct Build {
   std::string commit;   // 12 digits, or "unknown"
   bool dirty = false;   // sources differed from the commit
   std::string compiler, compiler_flags, build_type;
+  std::string modules;  // loaded when it was configured, ":" between them
 };
 
 Build build();
