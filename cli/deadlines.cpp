@@ -39,6 +39,9 @@ void add_deadlines(CLI::App& verb, DeadlineTexts& texts, bool start) {
   if (!start) return;
   add("--start-seconds", texts.start,
       "the same until the first step has ended (5 times --abort-seconds, at least 600)");
+  add("--first-sum-seconds", texts.first_sum,
+      "a backend that cannot sum one bucket within these, before the first step, ends the run "
+      "(30)");
 }
 
 Deadlines deadlines_of(const DeadlineTexts& texts, const Environment& environment) {
@@ -52,6 +55,9 @@ Deadlines deadlines_of(const DeadlineTexts& texts, const Environment& environmen
   deadlines.start_seconds =
       seconds_of(texts.start, "--start-seconds", environment, "PACELINE_START_SECONDS")
           .value_or(std::max(kLeastStartSeconds, kStartFactor * deadlines.abort_seconds));
+  deadlines.first_sum_seconds =
+      seconds_of(texts.first_sum, "--first-sum-seconds", environment, "PACELINE_FIRST_SUM_SECONDS")
+          .value_or(deadlines.first_sum_seconds);
   return deadlines;
 }
 

@@ -15,15 +15,15 @@ namespace paceline {
 
 // As typed; empty: not given.
 struct DeadlineTexts {
-  std::string warn, abort, start;
+  std::string warn, abort, start, first_sum;
 };
 // `start`: where there are steps.
 void add_deadlines(CLI::App& verb, DeadlineTexts& texts, bool start);
 
-// An option goes before its variable (PACELINE_WARN_SECONDS, ..._ABORT_..., ..._START_...), and
-// that before the default: 30 s and 120 s, and until the first step has ended five times the
-// latter, at least 600 s. A shorter deadline shortens an unsaid warning to a quarter of it. Throws
-// usage.
+// An option goes before its variable (PACELINE_WARN_SECONDS, ..._ABORT_..., ..._START_...,
+// ..._FIRST_SUM_...), and that before the default: 30 s and 120 s, until the first step has ended
+// five times the latter, at least 600 s, and 30 s for the first sum. A shorter deadline shortens an
+// unsaid warning to a quarter of it. Throws usage.
 Deadlines deadlines_of(const DeadlineTexts& texts, const Environment& environment);
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/planned_memory.h"
 #include "cli/run.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
@@ -40,17 +41,6 @@ Point parameters_of(const DescribeOptions& options) {
   return parameters;
 }
 
-std::unique_ptr<Device> make_device(const std::string& precision) {
-  DeviceOptions options;
-  options.precision = precision;
-  const std::string name = precision == "fp64" ? "reference" : "cpu";
-  for (const auto& row : device_table()) {
-    if (name == row.name) return row.make(options);
-  }
-  throw Error(ErrorKind::usage, "device " + name + " is not built here", "",
-              "give another --precision");
-}
-
 Description describe(const DescribeOptions& options) {
   Description description{make_workload(options.workload), {}, {}};
   const Workload& workload = description.workload;
@@ -58,14 +48,15 @@ Description describe(const DescribeOptions& options) {
   const int batch = options.batch
                         ? options.batch
                         : static_cast<int>(*workload.defaults.integer("batch_per_replica"));
-  const std::unique_ptr<Device> device = make_device(options.precision);
-  description.layers = make_plan(network, batch, device->precision(), [](const Operation& op) {
+  Point parameters = parameters_of(options);
+  parameters.set("batch_per_replica", std::int64_t{batch});
+  parameters.set("precision", options.precision);
+  description.memory = planned_memory(workload, parameters);
+  const Precision precision{options.precision == "fp64" ? DType::f64 : DType::f32,
+                            options.precision == "bf16" ? DType::bf16 : DType::f32};
+  description.layers = make_plan(network, batch, precision, [](const Operation& op) {
     return op.fused() ? Support::no("described layer by layer") : Support::yes();
   });
-  const Plan plan = make_plan(network, batch, device->precision(),
-                              [&](const Operation& op) { return device->supports(op); });
-  const Optimizer optimizer = optimizer_of(workload.defaults.text("optimizer").value_or("adam"));
-  description.memory = memory_use(plan, optimizer, 0);
   return description;
 }
 

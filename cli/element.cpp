@@ -16,6 +16,7 @@
 #include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
+#include "engine/launch/remains.h"
 #include "results/layout.h"
 #include "results/store.h"
 #include "slurm/job_check.h"
@@ -155,6 +156,31 @@ std::string reason_of(int code, const std::string& said) {
                      name ? name : std::to_string(code - 128));
 }
 
+// Whether no replica of that run came to its second step.
+bool ended_at_start(const fs::path& status) {
+  const Remains remains = remains_of_latest(status);
+  return std::all_of(remains.flights.begin(), remains.flights.end(),
+                     [](const Flight& flight) { return flight.step <= 1; });
+}
+
+// Prints the backend to try instead and returns 0, or returns 1: the run ended by something else
+// than its communication, or later than at its start.
+int fall_back(int code, const std::string& status, const std::string& to,
+              const std::vector<std::string>& words) {
+  const bool by_communication =
+      code == exit_code(ErrorKind::peer_lost) || code == exit_code(ErrorKind::stall);
+  const Run run = read_run(words);
+  const std::string asked = run.what.parameters.text("backend").value_or("self");
+  BackendStack stack = split_stack(asked);
+  if (!by_communication || stack.between == to || !ended_at_start(status)) return 1;
+  stack.between = to;
+  const std::string other = text_of(stack);
+  fmt::print(stderr, "note: backend {} could not sum on these nodes: falling back to {}\n", asked,
+             other);
+  fmt::print("{}\n", other);
+  return 0;
+}
+
 int end_run(int code, const std::string& log, const std::vector<std::string>& words) {
   Run run = read_run(words);
   if (is_done(run)) return 0;
@@ -182,6 +208,16 @@ void add_element(CLI::App& app, Action& action) {
   last->add_option("words", *words, "of a line of a points file")->required();
   last->callback([words, code, log, &action] {
     action = [words, code, log] { return end_run(*code, *log, *words); };
+  });
+  auto status = std::make_shared<std::string>();
+  auto to = std::make_shared<std::string>();
+  CLI::App* instead = verb->add_subcommand("fallback", "Print the backend to try instead, if any");
+  instead->add_option("--exit-code", *code, "of the run")->required();
+  instead->add_option("--status", *status, "its status folder")->required();
+  instead->add_option("--to", *to, "what stands in between tasks")->required();
+  instead->add_option("words", *words, "of a line of a points file")->required();
+  instead->callback([words, code, status, to, &action] {
+    action = [words, code, status, to] { return fall_back(*code, *status, *to, *words); };
   });
   verb->footer("Example:\n  paceline element begin -- train mnist-mlp --gpus=1 --store=S ...");
 }

@@ -37,6 +37,8 @@ Json provenance_json(const RunRequest& request, const RunFacts& facts,
                      {"backend_used", facts.backend_used},
                      {"implementations", outcome.implementations},
                      {"started_at", facts.started_at}});
+  if (environment_of_process().count("PACELINE_FELL_BACK") > 0) provenance["fell_back"] = true;
+  if (facts.other_jobs >= 0) provenance["allocation"]["other_jobs"] = facts.other_jobs;
   return provenance;
 }
 

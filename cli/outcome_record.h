@@ -20,8 +20,9 @@ struct RunFacts {
   std::string cpu_model;
   std::string started_at;
   bool oversubscribed = false, synthetic = false;
-  bool throttled = false;             // some GPU, by heat or failing power
-  std::string gpus = "[]";            // JSON: how each was used
+  int other_jobs = -1;      // most on a node at the start, or here at the end; -1: unknown
+  bool throttled = false;   // some GPU, by heat or failing power
+  std::string gpus = "[]";  // JSON: how each was used
   std::optional<double> utilization;  // of GPUs, their mean
   InputOptions input;
   CacheSharing cache;

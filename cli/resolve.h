@@ -33,4 +33,7 @@ class RunResolver {
   std::function<void(const Error&)> data_is_absent_;
 };
 
+// Of one replica on cores, by its plan; 0 where this build has no engine.
+double planned_replica_bytes(const std::string& workload, const Point& parameters);
+
 }  // namespace paceline

@@ -11,13 +11,15 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
+#include "engine/launch/surroundings.h"
 
 namespace paceline {
 
 namespace {
 
-RankCard card_of(const CpuSet& cpus) {
+RankCard card_of(const CpuSet& cpus, int other_jobs) {
   RankCard card;
+  card.other_jobs = other_jobs;
   gethostname(card.host.data(), card.host.size() - 1);
   const std::string text = format_cpus(cpus);
   std::copy_n(text.begin(), std::min(text.size(), card.cpus.size() - 1), card.cpus.begin());
@@ -66,19 +68,25 @@ std::vector<RankCard> call_roll(std::vector<std::unique_ptr<Communicator>>& comm
                                 const std::vector<CpuSet>& cpus, const std::vector<Common>& rows) {
   const auto size = static_cast<std::size_t>(communicators.front()->size());
   std::vector<RankCard> cards(size);
+  const int other_jobs = count_other_jobs();
   if (communicators.size() == size) {
     std::transform(cpus.begin(), cpus.end(), cards.begin(),
-                   [](const CpuSet& set) { return card_of(set); });
+                   [&](const CpuSet& set) { return card_of(set, other_jobs); });
     return cards;
   }
   on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
     check_agreement(communicator, rows);
-    const RankCard mine = card_of(cpus[i]);
+    const RankCard mine = card_of(cpus[i], other_jobs);
     std::vector<RankCard> all(size);
     communicator.all_gather(&mine, sizeof mine, all.data());
     if (i == 0) cards = std::move(all);
   });
   return cards;
+}
+
+int count_other_jobs() {
+  const auto jobs = jobs_here(environment_of_process());
+  return jobs ? static_cast<int>(jobs->size()) - 1 : -1;
 }
 
 bool check_roll(const std::vector<RankCard>& cards, bool oversubscribe) {

@@ -16,6 +16,7 @@ namespace paceline {
 struct RankCard {
   std::array<char, 64> host{};
   std::array<char, 128> cpus{};  // "0-3": those that the replica is bound to
+  int other_jobs = -1;           // of Slurm on that host; -1: not known
 };
 
 // What tells builds apart, and every parameter but what may rightly differ: `log_every`, and the
@@ -28,6 +29,9 @@ std::vector<Common> rows_of(const Point& parameters);
 // holds them all nothing is sent.
 std::vector<RankCard> call_roll(std::vector<std::unique_ptr<Communicator>>& communicators,
                                 const std::vector<CpuSet>& cpus, const std::vector<Common>& rows);
+
+// Of Slurm on this host, beside this one; -1: not in a job, or hidden.
+int count_other_jobs();
 
 // Whether replicas share CPUs; throws usage for that unless `oversubscribe`.
 bool check_roll(const std::vector<RankCard>& cards, bool oversubscribe);

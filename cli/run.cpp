@@ -178,6 +178,7 @@ class Run {
     for (const RankCard& card : paceline::call_roll(world.communicators(), cpus_, rows)) {
       facts_.hosts.emplace_back(card.host.data());
       facts_.affinity.emplace_back(card.cpus.data());
+      facts_.other_jobs = std::max(facts_.other_jobs, card.other_jobs);
       cards_.push_back(card);
     }
     facts_.oversubscribed = check_roll(cards_, gathering_.oversubscribe);
@@ -220,6 +221,7 @@ class Run {
     session.network = &network_;
     session.data = &data_;
     session.input_threads = threads_.input;
+    session.first_sum_seconds = request_.deadlines.first_sum_seconds;
     session.counts_caches = facts_.cache.speaks;
     session.cpus = cpus_;
     // All ranks alike: a checkpoint that only rank 0 knows of is handed out by it.
@@ -283,6 +285,7 @@ class Run {
     if (outcome.straggler) tell_straggler(*outcome.straggler);
     facts_.layout = layout_;
     facts_.threads = threads_;
+    facts_.other_jobs = std::max(facts_.other_jobs, count_other_jobs());
     const Json record = record_of(request_, facts_, outcome);
     const RecordTarget& target = request_.target;
     std::string written;

@@ -7,7 +7,9 @@
 #include <memory>
 
 #include "cli/plan_study.h"
+#include "cli/resolve.h"
 #include "cli/verb.h"
+#include "engine/core/backend_stack.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/terminal.h"
@@ -35,7 +37,7 @@ every script and array and sends nothing. Exit codes: 0 all is sent or done, 1 n
 64 or 65 a bad spec, profile or request, or Slurm's refusal.)";
 
 struct SubmitOptions {
-  std::string spec, site, results = "results/local", data;
+  std::string spec, site, results = "results/local", data, fallback;
   std::vector<std::string> set;
   int repeats = 0;
   double max_gpu_hours = -1;
@@ -43,9 +45,17 @@ struct SubmitOptions {
   bool no_collect = false;
 };
 
+// Where there is no GPU, Gloo stands for NCCL: as many tasks of as many CPUs.
+Value without_nccl(const Value& backend) {
+  BackendStack stack = split_stack(to_text(backend));
+  if (stack.between == "nccl") stack.between = "gloo";
+  return text_of(stack);
+}
+
 // The same points and scripts, as small as they can be.
 void make_small(Spec& spec, Site& site) {
   spec.name += ".smoke";
+  change_values(spec, "backend", without_nccl);
   spec.repeats = 1;
   for (const char* assignment : {"device=cpu", "precision=fp32", "input=synthetic", "steps=2",
                                  "evaluate=none", "weights=none"}) {
@@ -118,6 +128,7 @@ class Submitter {
     setup_.session = options.dry_run ? "DRY-RUN" : new_session_id();
     setup_.program = this_program();
     const Value* device = plan.expansion.points.front().parameters.find("device");
+    setup_.fallback = options.fallback;
     setup_.device = device ? to_text(*device) : "cpu";
   }
 
@@ -163,6 +174,9 @@ class Submitter {
     input.store = &store;
     input.submitted = &now.runs;
     input.setup = setup_;
+    input.planned_bytes = [this](std::size_t point) {
+      return planned_replica_bytes(plan_.spec.workload, resolved_[point].parameters);
+    };
     input.max_array_size = max_array_size(site_, slurm_);
     submission_ = prepare_submission(input);
   }
@@ -228,6 +242,10 @@ void add_submit(CLI::App& app, Action& action) {
   verb->add_option("--repeats", options->repeats, "runs of each point")->check(CLI::Range(1, 1000));
   verb->add_option("--max-gpu-hours", options->max_gpu_hours, "refuse what may cost more")
       ->check(CLI::NonNegativeNumber);
+  verb->add_option(
+          "--fallback", options->fallback,
+          "a backend to try, in the same job, where the run's own cannot sum (record says so)")
+      ->check(CLI::IsMember({"mpi", "gloo", "nccl"}));
   verb->add_flag("--dry-run", options->dry_run, "print scripts, arrays and cost, send nothing");
   verb->add_flag("--smoke", options->smoke, "on CPUs, two steps, once: is everything in place?");
   verb->add_flag("--yes", options->yes, "do not ask whether the cost is fine");

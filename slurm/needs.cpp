@@ -25,8 +25,9 @@ double seconds_of(const Record& record) {
 
 }  // namespace
 
-Needs::Needs(const Site& site, const std::vector<PlannedPoint>& points, const StoreContent& store)
-    : site_(site), points_(points) {
+Needs::Needs(const Site& site, const std::vector<PlannedPoint>& points, const StoreContent& store,
+             std::function<double(std::size_t)> planned_bytes)
+    : site_(site), points_(points), planned_bytes_(std::move(planned_bytes)) {
   for (const Record& record : store.records) {
     if (record.completed() && record.kind() == "measured") completed_.push_back(&record);
   }
@@ -47,12 +48,15 @@ double Needs::slowest_seconds(const PlannedPoint& planned) const {
   return same_point > 0 ? same_point : same_shape;
 }
 
-double Needs::replica_bytes(const PlannedPoint& planned) const {
+double Needs::replica_bytes(std::size_t point) const {
+  const PlannedPoint& planned = points_[point];
+  if (!planned.layout.replicas_are_cores) return site_.gb_per_replica * 1e9;
   double bytes = 0;
   for (const Record* record : completed_) {
-    if (record->point() != planned.point.text() || !planned.layout.replicas_are_cores) continue;
+    if (record->point() != planned.point.text()) continue;
     bytes = std::max(bytes, record->number("/plan/memory_bytes/total").value_or(0));
   }
+  if (bytes == 0 && planned_bytes_) bytes = planned_bytes_(point);
   return bytes > 0 ? bytes * kMemoryMargin : site_.gb_per_replica * 1e9;
 }
 
@@ -74,7 +78,7 @@ Need Needs::of(std::size_t point) const {
       static_cast<double>(planned.parameters.integer("cache_mb").value_or(0)) * (1 << 20);
   const double replicas = static_cast<double>(layout.gpus) / layout.nodes;
   const double tasks = static_cast<double>(layout.ntasks) / layout.nodes;
-  const double bytes = replicas * replica_bytes(planned) + tasks * kTaskBytes + cache;
+  const double bytes = replicas * replica_bytes(point) + tasks * kTaskBytes + cache;
   need.memory_mb = static_cast<std::int64_t>(std::ceil(bytes / 1e6));
   return need;
 }

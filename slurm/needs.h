@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -21,23 +22,27 @@ struct Need {
 
 class Needs {
  public:
-  Needs(const Site& site, const std::vector<PlannedPoint>& points, const StoreContent& store);
+  // `planned_bytes`: of one replica of a point, by its plan; 0 or empty: not known here.
+  Needs(const Site& site, const std::vector<PlannedPoint>& points, const StoreContent& store,
+        std::function<double(std::size_t point)> planned_bytes = {});
 
   // A run of this point ended at its limit.
   void timed_out(std::size_t point, int minutes);
 
   // Time: the slowest completed run of this point, else of any point of this shape, times the
   // margin, and two minutes to start; at least twice a limit that was too short; at most what the
-  // site allows. Memory of a node: of its replicas by the plan of such a run, times 1.5, half a GB
-  // a task and the cache that the point asks for.
+  // site allows. Memory of a node: of its replicas by the plan, of such a run or made for it,
+  // times 1.5, else what the site's profile says; half a GB a task and the cache that the point
+  // asks for. Replicas on GPUs need the profile's word: their plan lies on the card.
   Need of(std::size_t point) const;
 
  private:
   double slowest_seconds(const PlannedPoint& planned) const;
-  double replica_bytes(const PlannedPoint& planned) const;
+  double replica_bytes(std::size_t point) const;
 
   const Site& site_;
   const std::vector<PlannedPoint>& points_;
+  std::function<double(std::size_t)> planned_bytes_;
   std::vector<const Record*> completed_;
   std::map<std::size_t, int> timed_out_;
 };

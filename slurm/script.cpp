@@ -161,6 +161,19 @@ std::string requeue_of(const Site& site) {
          "fi";
 }
 
+std::string fallback_of(const ScriptSetup& setup) {
+  if (setup.fallback.empty()) return "";
+  const std::string to = shell_quote(setup.fallback);
+  return "# Asked for by --fallback: where the run's own backend could not sum on these nodes.\n"
+         "if other=$(\"${paceline[@]}\" element fallback --to " +
+         to +
+         " --exit-code \"$code\" --status \"$PACELINE_STATUS_DIR\" -- \"$@\"); then\n"
+         "  export PACELINE_FELL_BACK=1 PACELINE_STATUS_DIR=$PACELINE_STATUS_DIR.fallback\n"
+         "  set -- \"${@/#--backend=*/--backend=$other}\"\n"
+         "  train \"$@\"\n"
+         "fi";
+}
+
 void check_folder(const fs::path& folder) {
   const std::string text = folder.string();
   const bool plain =
@@ -219,6 +232,7 @@ std::string script_text(const Site& site, const JobArray& array, const ScriptSet
                  {"program", program_of(site, setup, array.shape.gpus > 0)},
                  {"launch", launch_of(site, array.shape)},
                  {"reference", reference_of(site, setup)},
+                 {"fallback", fallback_of(setup)},
                  {"requeue", requeue_of(site)}});
 }
 

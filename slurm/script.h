@@ -17,6 +17,7 @@ struct ScriptSetup {
   std::string session;            // of this submission
   std::filesystem::path program;  // this paceline, where the profile names none
   std::string device = "cpu";     // of the reference point
+  std::string fallback = {};      // a backend for where the run's cannot sum; empty: none
 };
 
 // Every value stands quoted or has passed the profile's checks, so that none is run by the shell.

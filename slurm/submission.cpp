@@ -83,7 +83,7 @@ Submission prepare_submission(const SubmissionInput& input) {
   const Site& site = *input.site;
   Submission submission;
   submission.setup = input.setup;
-  Needs needs(site, plan.expansion.points, *input.store);
+  Needs needs(site, plan.expansion.points, *input.store, input.planned_bytes);
   const auto views = index_of(*input.submitted);
   for (const RunStatus& status : plan.runs) {
     const std::string folder = plan.expansion.points[status.run.point].point.folder();

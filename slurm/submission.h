@@ -40,6 +40,7 @@ struct SubmissionInput {
   const std::vector<RunView>* submitted = nullptr;  // what was sent before
   ScriptSetup setup;
   int max_array_size = 1001;
+  std::function<double(std::size_t point)> planned_bytes = {};  // see Needs
 };
 
 // Runs that are done or in the queue are left out. Each array has at most max_array_size elements:

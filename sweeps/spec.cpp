@@ -360,4 +360,32 @@ void override_axis(Spec& spec, const std::string& assignment) {
   }
 }
 
+void change_values(Spec& spec, const std::string& name,
+                   const std::function<Value(const Value&)>& change) {
+  const auto change_in = [&](Point& point) {
+    if (const Value* value = point.find(name)) point.set(name, change(*value));
+  };
+  change_in(spec.fixed);
+  for (Axis& axis : spec.axes) {
+    if (axis.name != name) continue;
+    std::vector<Value> values;
+    for (const Value& value : axis.values) {
+      if (const Value changed = change(value); !is_there(values, changed))
+        values.push_back(changed);
+    }
+    axis.values = std::move(values);
+  }
+  for (Zip& zip : spec.zips) {
+    for (Axis& axis : zip) {
+      if (axis.name != name) continue;
+      std::transform(axis.values.begin(), axis.values.end(), axis.values.begin(), change);
+    }
+  }
+  for (SpecPoint& point : spec.include) {
+    change_in(point.point);
+    point.may_repeat = true;
+  }
+  for (SpecPoint& point : spec.exclude) change_in(point.point);
+}
+
 }  // namespace paceline

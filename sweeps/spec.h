@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,5 +62,10 @@ Spec parse_spec(const std::string& name, std::string_view text);
 // An axis stays one with a single value too, so that points keep their names and their records
 // are found. Throws usage.
 void override_axis(Spec& spec, const std::string& assignment);
+
+// Every value of an axis that stands in the spec, changed. Values of an axis by itself, and
+// included points, that become the same are one.
+void change_values(Spec& spec, const std::string& name,
+                   const std::function<Value(const Value&)>& change);
 
 }  // namespace paceline

@@ -17,5 +17,7 @@ struct BackendStack {
 // Only cuts the text: whether there are such names is the caller's to see. Throws usage for a text
 // that is no stack ("mpi+", "a/b/c").
 BackendStack split_stack(std::string_view text, const std::string& where = "");
+// The other way round.
+std::string text_of(const BackendStack& stack);
 
 }  // namespace paceline

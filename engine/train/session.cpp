@@ -40,6 +40,7 @@ std::unique_ptr<Trainer> make_trainer(const SessionSetup& setup, Communicator& c
   trainer.communicator = &communicator;
   trainer.device = setup.make_device(index);
   trainer.input_threads = setup.input_threads;
+  trainer.first_sum_seconds = setup.first_sum_seconds;
   trainer.counts_caches = setup.counts_caches && index == 0;
   if (!setup.input_cpus.empty()) {
     trainer.input_cpus = setup.input_cpus[static_cast<std::size_t>(index)];

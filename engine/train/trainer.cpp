@@ -11,6 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/train/common_plan.h"
 #include "engine/train/evaluation.h"
+#include "engine/train/first_sum.h"
 #include "engine/train/input_outcome.h"
 #include "engine/train/statistics.h"
 #include "engine/train/weights.h"
@@ -227,6 +228,20 @@ void Trainer::check_replicas_if_due() {
   not_training_ += replica_check_->seconds() - before;
 }
 
+// Of the gradients' first bucket, which is zero yet.
+void Trainer::sum_once() {
+  const Bucket& bucket = reducer_->buckets().front();
+  check_first_sum(communicator_, setup_.first_sum_seconds,
+                  (bucket.end - bucket.begin) * size_of(plan_.real), [this] {
+                    reducer_->start(0);
+                    reducer_->finish(0);
+                    setup_.device->comm_lane().drain();
+                    setup_.device->host_comm_lane().drain();
+                    drain();
+                  });
+  summed_before_ = reducer_->busy_seconds();
+}
+
 // What a GPU's streams have yet to do belongs to the time before.
 void Trainer::drain() {
   {
@@ -295,6 +310,7 @@ TrainingOutcome Trainer::run() {
   if (progress_.step >= total_steps_) return std::move(outcome_);  // it went on at its end
   Feeder feeder(setup_.data->train, stream_, feeding_);
   communicator_.barrier();
+  sum_once();
   const Probe probe = setup_.device->probe();
   outcome_.probe_flops_per_second = probe.flops_per_second;
   outcome_.probe_bytes_per_second = probe.bytes_per_second;
@@ -348,7 +364,8 @@ void Trainer::gather(TrainingOutcome& outcome) {
   const std::vector<StepTimes>& mine = clock_->steps();
   std::vector<StepTimes> all(mine.size() * size);
   communicator_.all_gather(mine.data(), mine.size() * sizeof(StepTimes), all.data());
-  const std::array<double, 2> sums = {reducer_->busy_seconds(), outcome.ranks[0].input_ready};
+  const std::array<double, 2> sums = {reducer_->busy_seconds() - summed_before_,
+                                      outcome.ranks[0].input_ready};
   std::vector<double> all_sums(sums.size() * size);
   communicator_.all_gather(sums.data(), sizeof sums, all_sums.data());
   outcome.ranks.resize(size);

@@ -38,6 +38,7 @@ class Trainer {
     std::unique_ptr<Device> device;
     int input_threads = 0;
     std::vector<int> input_cpus, checkpoint_cpus;  // empty: anywhere
+    double first_sum_seconds = 0;                  // see check_first_sum()
     bool counts_caches = true;  // false where another replica does that shares them
     const CheckpointSetup* checkpoints = nullptr;  // null: none is written or resumed
     std::function<void(const Progress&)> report;   // rank 0; may be empty
@@ -63,6 +64,7 @@ class Trainer {
  private:
   Communicator& reducing_communicator();
   void start_weights();
+  void sum_once();
   void resume();
   void train_epochs(Feeder& feeder);
   void finish_checkpoints();
@@ -103,6 +105,7 @@ class Trainer {
   InputCounts first_epoch_, evaluation_;  // of this rank
   bool overlap_ = false;
   double rate_ = 0;
+  double summed_before_ = 0;  // seconds, by sum_once()
   LossSums epoch_totals_;
   struct StepMean {
     double seconds = 0;

@@ -59,6 +59,7 @@ TEST_F(SlurmStudy, TwoShapesThreeRepeatsTwoBackendsToATable) {
   const Json& allocation = record.json().at("provenance").at("allocation");
   EXPECT_EQ(allocation.at("partition"), "main");
   EXPECT_TRUE(allocation.contains("array_element"));
+  EXPECT_GE(allocation.at("other_jobs"), 0);
 }
 
 TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {

@@ -54,6 +54,16 @@ TEST_F(CliSlurm, SmokeNeedsNoGpuAndFewSteps) {
   EXPECT_TRUE(contains(ran.out, "--steps=2"));
   EXPECT_TRUE(contains(ran.out, "nyu-cassava.smoke: "));
   EXPECT_TRUE(contains(ran.out, "at most 0.0 GPU-hours"));
+  write(
+      "nccl.json",
+      R"({"name": "n", "workload": "mnist-mlp", "fixed": {"gpus": 4, "nodes": 2, "cpus_per_task": 2},
+                         "axes": {"backend": ["nccl", "mirrored/nccl"]}})");
+  const Ran nccl = paceline("submit nccl.json --site " + kGpu + " --smoke --dry-run");
+  EXPECT_EQ(nccl.code, 0) << nccl.err;
+  EXPECT_TRUE(contains(nccl.out, "--backend=gloo ") &&
+              contains(nccl.out, "--backend=mirrored/gloo "))
+      << nccl.out;
+  EXPECT_FALSE(contains(nccl.out, "nccl"));
 }
 
 TEST_F(CliSlurm, BadInputIsOneLine) {

@@ -217,5 +217,31 @@ TEST_F(Failures, APostMortemOfNothingIsRefused) {
   expect_refused("doctor --post-mortem .", 65, {"no rank of a run left anything"});
 }
 
+TEST_F(Failures, ABackendThatCannotSumIsSaidBeforeTheFirstStep) {
+  need("gloo");
+  const Ran ran =
+      shell(std::string(kRun) +
+            "--gpus 2 --backend gloo --cpus-per-task 1 --first-sum-seconds 0.000000001");
+  EXPECT_EQ(ran.code, 72) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "a first sum of ") &&
+              contains(ran.err, "over 2 ranks did not end within"))
+      << ran.err;
+  EXPECT_TRUE(contains(ran.err, "try another backend")) << ran.err;
+  // What a job does where it was asked to fall back.
+  const auto words = [](const std::string& backend) {
+    return "-- train mnist-mlp --backend=" + backend +
+           " --store=s "
+           "--context='{\"study\":\"s\",\"point\":\"p\",\"point_folder\":\"p\",\"session\":\"1\","
+           "\"repeat\":1,\"round\":1}'";
+  };
+  const std::string ask = "paceline element fallback --to mpi --status status --exit-code ";
+  const Ran asked = shell(ask + "72 " + words("mirrored/gloo+bf16"));
+  EXPECT_EQ(asked.code, 0) << asked.err;
+  EXPECT_EQ(asked.out, "mirrored/mpi+bf16\n");
+  EXPECT_TRUE(contains(asked.err, "falling back to mirrored/mpi+bf16")) << asked.err;
+  EXPECT_EQ(shell(ask + "73 " + words("gloo")).code, 1) << "another failure";
+  EXPECT_EQ(shell(ask + "72 " + words("mpi")).code, 1) << "nothing else to try";
+}
+
 }  // namespace
 }  // namespace paceline::testing

@@ -142,6 +142,10 @@ TEST_F(NeedsTest, MemoryOfANodeFromThePlanOfARecord) {
   const Needs needs(site, points_, store_);
   EXPECT_EQ(needs.of(index_of("gpus=2,backend=mpi")).memory_mb, 4000) << "2 x (1.5 + 0.5) GB";
   EXPECT_EQ(needs.of(index_of("gpus=2,backend=gloo")).memory_mb, 9000) << "2 x (4 + 0.5) GB";
+  const Needs planned(site, points_, store_, [](std::size_t) { return 2e9; });
+  EXPECT_EQ(planned.of(index_of("gpus=2,backend=gloo")).memory_mb, 7000)
+      << "2 x (1.5 x 2 + 0.5) GB";
+  EXPECT_EQ(planned.of(index_of("gpus=2,backend=mpi")).memory_mb, 4000) << "a record knows better";
 }
 
 }  // namespace

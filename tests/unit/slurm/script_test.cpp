@@ -194,6 +194,48 @@ TEST_F(Injection, NothingOfAStudyOrProfileIsRun) {
   }
 }
 
+// A program that cannot sum by MPI.
+TEST_F(Injection, WhereAskedABackendThatCannotSumIsReplaced) {
+  const std::filesystem::path study = scratch_.path() / "s";
+  std::filesystem::create_directories(study / "slurm" / "S");
+  StudyPlan plan = testing::plan_of(parse_spec("s", testing::kFourPoints), study);
+  ScriptSetup setup = testing::setup_of(plan);
+  Site site = site_with("\"reference\": false, \"launcher_options\": []");
+  site.program = (scratch_.path() / "program").string();
+  std::ofstream(site.program) << R"(#!/bin/bash
+case "$1 $2" in
+"element begin") echo run; exit ;;
+"element fallback") echo "$@" >> fallbacks; [ "$6" = 72 ] && echo gloo; exit ;;
+"element end") echo "end $4" >> runs; exit "$4" ;;
+esac
+echo "$@" "$PACELINE_FELL_BACK" "${PACELINE_STATUS_DIR##*.}" >> runs
+case "$*" in *--backend=gloo*) exit 0 ;; *) exit 72 ;; esac
+)";
+  std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
+  const auto ran = [&](const std::string& fallback) {
+    setup.fallback = fallback;
+    const Submission submission = testing::submission_of(plan, site);
+    const JobArray& array = submission.arrays.front();
+    const std::string line = points_line(plan, array.runs.front(), setup);
+    const auto backend = line.find("--backend=");
+    std::ofstream(study / file_of_array("S", array.name, ".points"))
+        << line.substr(0, backend) << "--backend=mpi" << line.substr(line.find(' ', backend))
+        << "\n";
+    std::filesystem::remove(study / "runs");
+    const int code = run("srun() { shift 4; \"$@\"; }\n" + script_text(site, array, setup));
+    return std::to_string(code) + "\n" + testing::text_of(study / "runs");
+  };
+  const std::string without = ran("");
+  EXPECT_TRUE(without.starts_with("72\n")) << without;
+  EXPECT_FALSE(contains(without, "gloo"));
+  const std::string with = ran("gloo");
+  EXPECT_TRUE(with.starts_with("0\ntrain ")) << with << testing::text_of(scratch_.path() / "out");
+  EXPECT_LT(with.find("--backend=mpi"), with.find("--backend=gloo"));
+  EXPECT_TRUE(contains(with, "1 fallback\nend 0\n")) << with;
+  EXPECT_TRUE(contains(testing::text_of(study / "fallbacks"),
+                       "element fallback --to gloo --exit-code 72 --status "));
+}
+
 TEST(Script, AFolderWithALineBreakIsRefused) {
   ScriptSetup odd = setup();
   odd.folder = "/a\nb";

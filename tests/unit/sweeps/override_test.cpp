@@ -50,6 +50,26 @@ TEST(Override, IncludedPointsOfOtherValuesAreLeftOut) {
   EXPECT_EQ(points_with(keys, {"gpus=2,8"}), (Texts{"gpus=2", "gpus=8"})) << "8 is there once";
 }
 
+TEST(ChangeValues, OfAxesZipsFixedAndIncludedPoints) {
+  const auto changed = [](const std::string& keys) {
+    Spec spec = spec_with(keys);
+    change_values(spec, "backend", [](const Value& value) {
+      return to_text(value) == "nccl" ? Value(std::string("gloo")) : value;
+    });
+    return points_of(expand(spec, 8, Unbuilt::keep));
+  };
+  EXPECT_EQ(changed(R"("axes": {"gpus": [2], "backend": ["nccl", "mpi", "gloo"]})"),
+            (Texts{"gpus=2,backend=gloo", "gpus=2,backend=mpi"}));
+  EXPECT_EQ(changed(R"("zip": {"gpus": [1, 2], "backend": ["self", "nccl"]})"),
+            (Texts{"gpus=1,backend=self", "gpus=2,backend=gloo"}));
+  EXPECT_EQ(changed(R"("axes": {"gpus": [2], "backend": ["mpi"]},
+                       "include": [{"gpus": 2, "backend": "nccl"}, {"gpus": 2, "backend": "gloo"}])"),
+            (Texts{"gpus=2,backend=mpi", "gpus=2,backend=gloo"}));
+  Spec fixed = spec_with(R"("fixed": {"backend": "nccl"}, "axes": {"gpus": [2]})");
+  change_values(fixed, "backend", [](const Value&) { return Value(std::string("gloo")); });
+  EXPECT_EQ(fixed.fixed.text("backend"), "gloo");
+}
+
 TEST(Override, Refused) {
   struct Case {
     std::string assignment;

@@ -1,0 +1,34 @@
+#include "engine/train/first_sum.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "engine/comm/time_limit.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+void check_first_sum(Communicator& communicator, double seconds, std::size_t bytes,
+                     const std::function<void()>& sum) {
+  if (communicator.size() == 1) return;
+  const std::string what =
+      fmt::format("a first sum of {} over {} ranks did not end within {:g} s",
+                  format_bytes(static_cast<double>(bytes)), communicator.size(), seconds);
+  std::unique_ptr<TimeLimit> limit;
+  if (seconds > 0) limit = std::make_unique<TimeLimit>(communicator, seconds, what);
+  const auto has_passed = [&] { return limit && limit->has_passed(); };
+  try {
+    sum();
+  } catch (const Error&) {
+    if (!has_passed()) throw;
+  }
+  if (!has_passed()) return;
+  throw Error(ErrorKind::stall, what, "before the first step",
+              "see which network the backend chose and whether it joins all nodes, or try another "
+              "backend")
+      .on_rank(communicator.rank());
+}
+
+}  // namespace paceline
