@@ -27,6 +27,9 @@ std::optional<std::filesystem::path> status_folder(const Environment& environmen
 // launcher: files of an earlier attempt in the same folder are told by it.
 std::string attempt_of(const Environment& environment);
 
+// In the message of a rank that could not sum with the others even once: nobody stopped.
+inline constexpr char kFirstSum[] = "a first sum of ";
+
 enum class RankState { running, done, failed };
 
 // "3.json" in the status folder. Ranks are processes here.

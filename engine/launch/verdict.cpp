@@ -150,7 +150,8 @@ Verdict killed(const Death& death, const std::vector<RankStatus>& statuses,
 Verdict stalled(const RankStatus& status, int ranks, const std::vector<RankStatus>& statuses,
                 const Standing& standing) {
   const std::vector<int> late = standing.late();
-  if (late.empty()) return told_by(status, ranks, statuses);
+  const bool all_waited = status.message.find(kFirstSum) != std::string::npos;
+  if (late.empty() || all_waited) return told_by(status, ranks, statuses);
   const Error error(ErrorKind::stall,
                     fmt::format("{} stopped{}", standing.name_of(late), standing.words_on(late)),
                     "",

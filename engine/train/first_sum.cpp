@@ -7,6 +7,7 @@
 #include "engine/comm/time_limit.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/launch/status.h"
 
 namespace paceline {
 
@@ -14,7 +15,7 @@ void check_first_sum(Communicator& communicator, double seconds, std::size_t byt
                      const std::function<void()>& sum) {
   if (communicator.size() == 1) return;
   const std::string what =
-      fmt::format("a first sum of {} over {} ranks did not end within {:g} s",
+      fmt::format("{}{} over {} ranks did not end within {:g} s", kFirstSum,
                   format_bytes(static_cast<double>(bytes)), communicator.size(), seconds);
   std::unique_ptr<TimeLimit> limit;
   if (seconds > 0) limit = std::make_unique<TimeLimit>(communicator, seconds, what);
