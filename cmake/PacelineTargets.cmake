@@ -28,7 +28,7 @@ function(paceline_common target)
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:${PACELINE_WARNINGS};-fno-math-errno>"
     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;-Werror=all-warnings>")
-  if(PACELINE_PCH)
+  if(PACELINE_PCH AND CMAKE_BUILD_TYPE STREQUAL "Release")
     paceline_parse_once(${target})
   endif()
   if(PACELINE_FUZZ)
@@ -41,6 +41,7 @@ function(paceline_common target)
   endif()
 endfunction()
 
+# Release only: GCC 12 breaks where a file asks for more optimization than what was parsed beforehand.
 # Half of a build from scratch is the parsing of the same headers. A compiler cache does better, and a
 # build without this option (as tests/full has) sees that every file includes what it uses.
 set(PACELINE_COMMON_HEADERS <algorithm> <array> <atomic> <chrono> <cstdint> <filesystem> <fstream>

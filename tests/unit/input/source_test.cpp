@@ -250,6 +250,12 @@ TEST_F(SourceTest, BadLabelsCsv) {
   refuse({"out of range", "labels.csv:3"});
   with("path,label\na.jpg,0\nb.jpg,9999999999\n");
   refuse({"out of range", "labels.csv:3"});
+  with("path,label\na.jpg,1048576\n");
+  refuse({"out of range", "labels.csv:2"});
+  std::string classes = "path,label\n";
+  for (int i = 0; i <= 1 << 20; ++i) classes += "a,c" + std::to_string(i) + "\n";
+  with(classes);
+  refuse({"too many classes", "labels.csv:1048578"});
   with("path,label\n../a.jpg,0\n");
   refuse({"leads out of the folder", "labels.csv:2"});
   with("path,label\na.jpg,0\n");
