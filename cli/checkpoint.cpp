@@ -136,6 +136,7 @@ int export_model(const CheckpointOptions& options) {
 
 void add_checkpoint(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("checkpoint", "Look at what runs wrote to go on from");
+  verb->footer(kFooter);  // before its verbs, which take it over
   auto options = std::make_shared<CheckpointOptions>();
   const auto add = [&](const char* name, const char* help,
                        int (*act)(const CheckpointOptions&)) -> CLI::App* {
@@ -152,7 +153,6 @@ void add_checkpoint(CLI::App& app, Action& action) {
   out->add_option("--names", options->names, "keras (as they are here) or torch (torchvision's)")
       ->check(CLI::IsMember({"keras", "torch"}));
   verb->require_subcommand(1);
-  verb->footer(kFooter);
 }
 
 }  // namespace paceline
