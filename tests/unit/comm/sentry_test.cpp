@@ -194,7 +194,8 @@ TEST(Recorded, AStreamsSumsEndWhereTheStreamIsSeenToHaveReachedThem) {
   };
   const auto states = [&] {
     std::vector<FlightState> found;
-    for (const Collective& one : read_flights(scratch.path())[0].recent) found.push_back(one.state);
+    const Flight flight = read_flights(scratch.path()).front();
+    for (const Collective& one : flight.recent) found.push_back(one.state);
     return found;
   };
   sum("bucket 0");
