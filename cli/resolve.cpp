@@ -6,6 +6,7 @@
 
 #include "cli/gpus.h"
 #include "cli/input_setup.h"
+#include "cli/recipe.h"
 #include "cli/run.h"
 #include "cli/run_state.h"
 #include "cli/version.h"
@@ -224,6 +225,7 @@ Point resolve_parameters(const Workload& workload, const Point& given) {
   default_gpu(p);
   default_batch(p, workload);
   default_training(p);
+  default_recipe(p);
   const ThreadPlan threads = threads_of(p, layout_of(p));
   p.set("compute_threads", std::int64_t{threads.compute});
   p.set("input_threads", std::int64_t{threads.input});
@@ -264,8 +266,8 @@ TrainConfig config_of(const Point& p, const Layout& layout) {
   TrainConfig config;
   config.replicas = layout.gpus;
   config.batch_per_replica = static_cast<int>(*p.integer("batch_per_replica"));
-  config.epochs =
-      static_cast<int>(std::min<std::int64_t>(p.integer("epochs").value_or(1 << 20), 1 << 20));
+  config.epochs = static_cast<int>(
+      std::min<std::int64_t>(p.integer("epochs").value_or(kManyEpochs), kManyEpochs));
   config.step_limit = static_cast<std::size_t>(p.integer("steps").value_or(0));
   config.steps_per_epoch = steps_per_epoch_of(p);
   config.optimizer = optimizer_of(*p.text("optimizer"));
@@ -288,6 +290,7 @@ TrainConfig config_of(const Point& p, const Layout& layout) {
   config.log_every = static_cast<std::size_t>(p.integer("log_every").value_or(0));
   config.check_replicas = !lets_replicas_drift(p);
   config.check_every = static_cast<std::size_t>(p.integer("check_every").value_or(0));
+  set_recipe(config, p);
   return config;
 }
 

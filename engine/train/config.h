@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/device/update.h"
+#include "engine/train/schedule.h"
 
 namespace paceline {
 
@@ -13,6 +14,8 @@ enum class RateRule { none, linear, sqrt };
 RateRule rate_rule_of(const std::string& name);  // throws usage
 
 enum class Evaluate { none, end, epoch };
+
+constexpr int kManyEpochs = 1 << 20;  // where only steps are given
 
 // Which running averages of batch_norm evaluation takes: their mean over replicas, or each rank on
 // its share of the test set its own.
@@ -40,9 +43,15 @@ struct TrainConfig {
   std::size_t log_every = 0;    // steps; 0: by time
   bool check_replicas = true;   // equal parameters on all ranks at the end
   std::size_t check_every = 0;  // and every so many steps, and before the first; 0: no
+
+  // The recipe; docs/training.md.
+  ScheduleSpec schedule;
 };
 
 // learning_rate, times replicas (linear) or their square root.
 double scaled_rate(const TrainConfig& config);
+// What of the run's length decides: all its epochs, even if a limit of steps ends it before; where
+// only that is given, as many epochs as its steps are.
+Schedule schedule_of(const TrainConfig& config, std::size_t steps_per_epoch);
 
 }  // namespace paceline

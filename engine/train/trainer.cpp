@@ -70,8 +70,8 @@ Trainer::Trainer(Setup setup)
   program_ = device.compile(plan_, gradients_.data());
   memory_ = memory_use(plan_, config_.optimizer, program_->scratch_bytes());
   start_weights();
-  rate_ = scaled_rate(config_);
   stream_ = stream_of(config_, setup_.data->train);
+  schedule_ = schedule_of(config_, SampleStream(stream_).steps_per_epoch());
   total_steps_ = steps_in_all(config_, stream_);
   if (setup_.checkpoints) resume();
   replica_check_ =
@@ -161,7 +161,16 @@ void Trainer::backward_and_reduce() {
   clock_->end(Phase::communication);
 }
 
+// In samples, so that a schedule does not depend on the world's size.
+double Trainer::epochs_done() const {
+  const std::size_t samples =
+      stream_.steps_per_epoch ? stream_.steps_per_epoch * stream_.global_batch : stream_.samples;
+  return progress_.epoch +
+         static_cast<double>(progress_.position_in_epoch) / static_cast<double>(samples);
+}
+
 void Trainer::apply_updates() {
+  rate_ = schedule_->rate(epochs_done());
   const UpdateRule rule =
       update_rule(config_.optimizer, rate_, config_.momentum, ++progress_.updates);
   const auto& buckets = reducer_->buckets();
@@ -359,7 +368,7 @@ void Trainer::gather(TrainingOutcome& outcome) {
   if (config_.check_replicas) replica_check_->check(progress_.step);
   outcome.consistency_seconds = replica_check_->seconds();
   outcome.global_batch = stream_.global_batch;
-  outcome.learning_rate = rate_;
+  outcome.learning_rate = schedule_->full();
   for (const Bucket& bucket : reducer_->buckets()) {
     outcome.bucket_bytes.push_back((bucket.end - bucket.begin) * size_of(plan_.real));
   }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "engine/train/outcome.h"
 #include "engine/train/reducer.h"
 #include "engine/train/replica_check.h"
+#include "engine/train/schedule.h"
 
 namespace paceline {
 
@@ -72,6 +74,7 @@ class Trainer {
   void evaluate_now();
   void backward_and_reduce();
   void apply_updates();
+  double epochs_done() const;
   void drain();
   void report_progress();
   void gather(TrainingOutcome& outcome);
@@ -98,7 +101,8 @@ class Trainer {
   double not_training_ = 0;  // seconds of this epoch that went into checkpoints and comparisons
   InputCounts first_epoch_, evaluation_;  // of this rank
   bool overlap_ = false;
-  double rate_ = 0;
+  std::optional<Schedule> schedule_;
+  double rate_ = 0;  // of the step at hand
   LossSums epoch_totals_;
   struct StepMean {
     double seconds = 0;

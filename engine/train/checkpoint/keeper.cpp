@@ -28,10 +28,35 @@ constexpr const char* kOfNoConsequence[] = {"log_every",       "keep",          
                                             "compute_threads", "input_threads", "comm_threads",
                                             "oversubscribe"};
 
+// Here "not given" is a value like any other.
+constexpr const char* kRecipe[] = {"warmup_epochs", "schedule", "decay_epochs",
+                                   "decay_factor",  "end_rate", "power"};
+// And these too, where the rate falls until the run's end.
+constexpr const char* kLengths[] = {"epochs", "steps", "steps_per_epoch"};
+
+using Facts = std::map<std::string, std::string>;
+
+std::string fact_of(const Facts& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  return found == facts.end() ? "not given" : found->second;
+}
+
 template <std::size_t N>
 bool is_among(const char* const (&names)[N], const std::string& name) {
   return std::any_of(std::begin(names), std::end(names),
                      [&](const char* one) { return name == one; });
+}
+
+// "schedule constant (was cosine)", of what the recipe was and is.
+void compare_recipes(const Facts& now, const Facts& then, std::vector<std::string>& changes) {
+  const auto compare = [&](const char* name) {
+    const std::string is = fact_of(now, name), was = fact_of(then, name);
+    if (is != was) changes.push_back(fmt::format("{} {} (was {})", name, is, was));
+  };
+  for (const char* name : kRecipe) compare(name);
+  const std::string schedule = fact_of(now, "schedule");
+  if (schedule != "cosine" && schedule != "polynomial") return;
+  for (const char* name : kLengths) compare(name);
 }
 
 std::string to_hexadecimal(std::span<const std::byte> bytes) {
@@ -122,7 +147,7 @@ void CheckpointKeeper::check_goes_on(const CheckpointManifest& manifest) const {
   std::vector<std::string> other;
   for (const auto& [name, value] : setup_.facts) {
     const auto then = manifest.run.find(name);
-    if (then == manifest.run.end() || then->second == value) continue;
+    if (then == manifest.run.end() || then->second == value || is_among(kRecipe, name)) continue;
     if (is_among(kMustMatch, name)) {
       throw Error(ErrorKind::usage,
                   fmt::format("{} is {}, and {} in the checkpoint: the run would not go on as it "
@@ -134,6 +159,7 @@ void CheckpointKeeper::check_goes_on(const CheckpointManifest& manifest) const {
       other.push_back(fmt::format("{} {} (was {})", name, value, then->second));
     }
   }
+  compare_recipes(setup_.facts, manifest.run, other);
   tell(fmt::format("going on after step {} of {}", manifest.progress.step, where));
   if (!other.empty()) tell("going on otherwise than before: " + join(other, ", "));
 }
