@@ -48,6 +48,10 @@ struct Batch {
 
 enum class Mode { train, evaluate };
 
+// The gradients of several batches as those of one step: of the first they are put aside, those of
+// more are added there, and what lies there is added to the last ones.
+enum class Accumulate { first, more, last };
+
 // Sums over samples since the last take_sums().
 struct LossSums {
   double loss = 0;     // cross-entropy, natural logarithm, not divided
@@ -88,6 +92,12 @@ class Program {
   virtual void repeat_forward(int from, int to) = 0;
   // Backward of operations `from` down to `to`, both included, for the last forward in train mode.
   virtual void backward(int from, int to) = 0;
+  // Of elements [begin, end) of the gradient arena, behind their backward.
+  virtual void accumulate(Accumulate which, std::size_t begin, std::size_t end) = 0;
+  // Where rule.clip_norm is set, once all gradients of a step are final and before its updates:
+  // their norm over the whole arena, whose parts are added in an order of their own, so that equal
+  // gradients give equal bits whatever the threads and buckets.
+  virtual void measure_gradients(const UpdateRule& rule) = 0;
   // The optimizer over elements [begin, end) of the arenas.
   virtual void update(const UpdateRule& rule, std::size_t begin, std::size_t end) = 0;
 

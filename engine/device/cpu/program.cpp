@@ -136,10 +136,11 @@ void CpuProgram::run_backward(const Operation& op, int index) {
 
 void CpuProgram::apply(const UpdateRule& rule, float* w, const float* g, float* a, float* b,
                        std::size_t count) {
-  const auto at = [](float* state, std::size_t begin) { return state ? state + begin : nullptr; };
-  parallel_.ranges(count, kLine, kLeast, [&](std::size_t begin, std::size_t end) {
-    kernels_.update(rule, w + begin, g + begin, at(a, begin), at(b, begin), end - begin);
-  });
+  kernels_.update(rule, w, g, a, b, count);
+}
+
+void CpuProgram::in_parts(std::size_t count, std::size_t elements, const Part& body) {
+  parallel_.ranges(count, (kLine + elements - 1) / elements, kLeast / elements + 1, body);
 }
 
 DropoutBits CpuProgram::dropout_bits(const Operation& op) const {

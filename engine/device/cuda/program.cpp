@@ -10,12 +10,18 @@
 #include "engine/core/error.h"
 #include "engine/device/cuda/conv_shape.h"
 #include "engine/device/cuda/operations.h"
+#include "engine/device/stretches.h"
 
 namespace paceline::cuda {
 
 namespace {
 
 constexpr std::size_t kRuleSlots = 4;
+
+unsigned norm_blocks(const Plan& plan) {
+  return static_cast<unsigned>((plan.arena_elements + SquareSums::kElements - 1) /
+                               SquareSums::kElements);
+}
 
 // out, row, column, in and back: canonical order is row, column, in, out.
 template <typename Visit>
@@ -55,6 +61,9 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
       row_correct_(own(whole_batch())),
       rule_(own(sizeof(UpdateRule))),
       pinned_rules_(runtime.pinned_memory(kRuleSlots * sizeof(UpdateRule))),
+      decays_(own(plan.arena_elements / kDecayGroup + 1)),
+      square_sums_(own(norm_blocks(plan) * sizeof(double))),
+      clip_(own(sizeof(ClipState))),
       prepared_(plan.operations.size()) {
   if (narrow()) {
     narrow_parameters_ = own(plan.arena_elements * size_of(plan.activation));
@@ -71,6 +80,7 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
   partials_ = own(partial_floats_ * sizeof(float));
   counters_ = own((tiles_ + 1) * sizeof(unsigned));
   make_pieces();
+  mark_decay();
   set_initial_statistics();
 }
 
@@ -209,6 +219,18 @@ void CudaProgram::make_pieces() {
   runtime_.synchronize_stream(compute_.stream());
 }
 
+void CudaProgram::mark_decay() {
+  std::vector<std::uint8_t> marks(decays_.bytes());
+  Stretches(plan_).over(0, plan_.arena_elements,
+                        [&](std::size_t begin, std::size_t end, bool decays) {
+                          for (std::size_t i = begin; i < end; i += kDecayGroup) {
+                            marks[i / kDecayGroup] = decays;
+                          }
+                        });
+  runtime_.copy(decays_.data(), marks.data(), marks.size(), compute_.stream());
+  runtime_.synchronize_stream(compute_.stream());
+}
+
 void CudaProgram::set_initial_statistics() {
   for (std::size_t i = 0; i < plan_.statistics.size(); ++i) {
     const ParameterInfo& info = plan_.statistics[i];
@@ -298,32 +320,68 @@ void CudaProgram::set_rule(const UpdateRule& rule) {
   runtime_.copy(rule_.data(), pinned, sizeof *pinned, compute_.stream());
 }
 
+void CudaProgram::accumulate(Accumulate which, std::size_t begin, std::size_t end) {
+  if (!kept_gradients_.data()) {
+    kept_gradients_ = runtime_.device_memory(plan_.arena_elements * sizeof(float));
+  }
+  float* gradients = reinterpret_cast<float*>(gradients_) + begin;
+  float* kept = floats(kept_gradients_) + begin;
+  const bool last = which == Accumulate::last;
+  run_vectors(Convert<float, float>{last ? kept : gradients, last ? gradients : kept, end - begin,
+                                    which != Accumulate::first},
+              end - begin);
+}
+
+void CudaProgram::measure_gradients(const UpdateRule& rule) {
+  set_rule(rule);
+  auto* sums = reinterpret_cast<double*>(square_sums_.data());
+  const unsigned blocks = norm_blocks(plan_);
+  const Grid grid{blocks, SquareSums::kThreads, SquareSums::shared_bytes()};
+  runtime_.launch(
+      SquareSums{reinterpret_cast<const float*>(gradients_), sums, plan_.arena_elements}, grid,
+      compute_.stream());
+  runtime_.launch(FindClipFactor{sums, blocks, reinterpret_cast<const UpdateRule*>(rule_.data()),
+                                 reinterpret_cast<const LossScale*>(loss_scale_.data()),
+                                 reinterpret_cast<ClipState*>(clip_.data())},
+                  {1, SquareSums::kThreads, SquareSums::shared_bytes()}, compute_.stream());
+}
+
 // With a loss scale nothing may change before all gradients are known to be finite: ranges are then
 // only looked at, and the last one updates everything.
 void CudaProgram::update(const UpdateRule& rule, std::size_t begin, std::size_t end) {
   set_rule(rule);
-  replays_.run("update", {2, static_cast<std::size_t>(rule.optimizer), begin, end}, [&] {
-    if (!loss_scale_.data()) return update_range(begin, end);
+  const auto yes = [](bool value) { return static_cast<std::size_t>(value); };
+  const Replays::Key key = {2,
+                            static_cast<std::size_t>(rule.optimizer),
+                            begin,
+                            end,
+                            yes(rule.clip_norm > 0),
+                            yes(rule.decays())};
+  replays_.run("update", key, [&] {
+    if (!loss_scale_.data()) return update_range(rule, begin, end);
     auto* scale = reinterpret_cast<LossScale*>(loss_scale_.data());
     run(FindInfinite{reinterpret_cast<const float*>(gradients_) + begin, end - begin, scale},
         end - begin);
     if (end < plan_.arena_elements) return;
-    update_range(0, end);
+    update_range(rule, 0, end);
     runtime_.launch(AdjustScale{scale}, {1, 1, 0}, compute_.stream());
   });
 }
 
-void CudaProgram::update_range(std::size_t begin, std::size_t end) {
+void CudaProgram::update_range(const UpdateRule& rule, std::size_t begin, std::size_t end) {
   const auto at = [begin](const Memory& memory) {
     return memory.data() ? floats(memory) + begin : nullptr;
   };
+  const auto* decays = reinterpret_cast<const std::uint8_t*>(decays_.data());
   with_type(plan_.activation, [&](auto type) {
     using T = decltype(type);
     T* copy = narrow() ? reinterpret_cast<T*>(narrow_parameters_.data()) + begin : nullptr;
     run(Update<T>{at(parameters_), at(first_moments_), at(second_moments_),
                   reinterpret_cast<const float*>(gradients_) + begin, copy,
                   reinterpret_cast<const UpdateRule*>(rule_.data()),
-                  reinterpret_cast<const LossScale*>(loss_scale_.data()), end - begin},
+                  reinterpret_cast<const LossScale*>(loss_scale_.data()),
+                  rule.clip_norm > 0 ? reinterpret_cast<const ClipState*>(clip_.data()) : nullptr,
+                  rule.decays() ? decays + begin / kDecayGroup : nullptr, end - begin},
         end - begin);
   });
   for (std::size_t i = 0; i < prepared_.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/device/table.h"
 #include "tests/conformance/device/cases.h"
+#include "tests/conformance/device/recipe.h"
 
 namespace paceline::conformance {
 namespace {
@@ -156,6 +157,20 @@ TEST_P(DeviceAgainstReference, UpdatesOfEveryOptimizer) {
           << info.name << ", optimizer " << static_cast<int>(optimizer);
     }
   }
+}
+
+TEST_P(DeviceAgainstReference, ClippingAndDecay) {
+  follow_updates([](const Network& network,
+                    int batch) { return Replica(make_variant(GetParam()), network, batch, true); },
+                 1e-6);
+}
+
+TEST_P(DeviceAgainstReference, GradientsOfSeveralBatches) {
+  follow_accumulation(
+      [](const Network& network, int batch) {
+        return Replica(make_variant(GetParam()), network, batch, true);
+      },
+      1e-5);
 }
 
 TEST_P(DeviceAgainstReference, SameBitsTwice) {
