@@ -50,6 +50,15 @@ void default_schedule(Point& p) {
   }
 }
 
+void check_gradients(const Point& p) {
+  check_only_with(p, "weight_decay_form", p.find("weight_decay") != nullptr, "of weight_decay",
+                  "give --weight-decay");
+  if (p.real("clip_norm").value_or(0) > 0 && p.real("clip_value").value_or(0) > 0) {
+    throw Error(ErrorKind::usage, "gradients are clipped by clip_norm or by clip_value", "",
+                "give one of them");
+  }
+}
+
 ScheduleSpec schedule_spec_of(const Point& p) {
   ScheduleSpec spec;
   spec.decay = decay_of(p.text("schedule").value_or("constant"));
@@ -65,10 +74,17 @@ ScheduleSpec schedule_spec_of(const Point& p) {
 
 void default_recipe(Point& p) {
   default_schedule(p);
+  check_gradients(p);
+  if (p.find("weight_decay")) set_default(p, "weight_decay_form", std::string("decoupled"));
 }
 
 void set_recipe(TrainConfig& config, const Point& p) {
   config.schedule = schedule_spec_of(p);
+  config.weight_decay = p.real("weight_decay").value_or(0);
+  config.decoupled_decay = p.text("weight_decay_form") != "l2";
+  config.clip_norm = p.real("clip_norm").value_or(0);
+  config.clip_value = p.real("clip_value").value_or(0);
+  config.accumulate = static_cast<int>(p.integer("accumulate").value_or(1));
 }
 
 }  // namespace paceline

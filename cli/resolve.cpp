@@ -129,31 +129,53 @@ void default_gpu(Point& p) {
   }
 }
 
+void check_batch(const Point& p) {
+  constexpr std::int64_t kMost = 1 << 20, kMostOfAll = 1 << 30;
+  const std::int64_t batch = *p.integer("batch_per_replica");
+  const std::int64_t parts = p.integer("accumulate").value_or(1);
+  if (batch > kMost) {
+    throw Error(ErrorKind::usage, fmt::format("a batch of {} samples a replica", batch), "",
+                "use at most 1048576");
+  }
+  if (parts > kMost || batch * parts > kMostOfAll / *p.integer("gpus")) {
+    throw Error(ErrorKind::usage,
+                fmt::format("a step of {} replicas times {} batches of {} samples",
+                            *p.integer("gpus"), parts, batch),
+                "", "use at most 2^30 samples in a step");
+  }
+}
+
+// global_batch = gpus x batch_per_replica x accumulate: given it, the one that is missing follows.
 void default_batch(Point& p, const Workload& workload) {
+  const auto global = p.integer("global_batch"), each = p.integer("batch_per_replica"),
+             parts = p.integer("accumulate");
+  if (!global) {
+    set_default(p, "batch_per_replica", *workload.defaults.find("batch_per_replica"));
+    return check_batch(p);
+  }
   const std::int64_t gpus = *p.integer("gpus");
-  const auto global = p.integer("global_batch"), each = p.integer("batch_per_replica");
-  if (global && *global % gpus != 0) {
+  std::int64_t rest = *global;
+  for (const std::int64_t factor : {gpus, each.value_or(1), parts.value_or(1)}) {
+    if (rest % factor != 0) rest = 0;
+    rest /= factor;
+  }
+  if (!each && !parts && rest == 0) {
     throw Error(
         ErrorKind::usage,
         fmt::format("global batch {} cannot be shared evenly by {} replicas", *global, gpus), "",
         "make it a multiple");
   }
-  if (global && each && *global != *each * gpus) {
+  if (rest == 0 || (each && parts && rest != 1)) {
     throw Error(ErrorKind::usage,
-                fmt::format("global_batch {} is not batch_per_replica {} times {} replicas",
-                            *global, *each, gpus),
-                "", "give one of them");
+                fmt::format("global_batch {} is not gpus {}{}{}{}", *global, gpus,
+                            each ? fmt::format(" x batch_per_replica {}", *each) : "",
+                            parts ? fmt::format(" x accumulate {}", *parts) : "",
+                            each && parts ? "" : " x a whole number"),
+                "", "leave one of them out, or make it a multiple");
   }
-  if (global) {
-    p.set("batch_per_replica", *global / gpus);
-  } else {
-    set_default(p, "batch_per_replica", *workload.defaults.find("batch_per_replica"));
-  }
-  const std::int64_t batch = *p.integer("batch_per_replica");
-  if (batch > (1 << 20)) {
-    throw Error(ErrorKind::usage, fmt::format("a batch of {} samples a replica", batch), "",
-                "use at most 1048576");
-  }
+  if (!each) p.set("batch_per_replica", rest);
+  if (each && !parts && rest > 1) p.set("accumulate", rest);
+  check_batch(p);
 }
 
 void default_training(Point& p) {

@@ -266,8 +266,7 @@ class Run {
 
   void print_progress(const Progress& progress) const {
     const double left = static_cast<double>(progress.steps - progress.step) *
-                        static_cast<double>(config_.batch_per_replica * layout_.gpus) /
-                        progress.samples_per_second;
+                        static_cast<double>(global_batch_of(config_)) / progress.samples_per_second;
     log::info("epoch {}, step {}/{}: loss {:.4f}, {:.0f} samples/s, about {} left", progress.epoch,
               progress.step, progress.steps, progress.loss, progress.samples_per_second,
               format_seconds(left));

@@ -23,7 +23,7 @@ enum class NormStatistics { averaged, local };
 
 struct TrainConfig {
   int replicas = 1;
-  int batch_per_replica = 64;
+  int batch_per_replica = 64;  // samples that it computes at once
   int epochs = 1;
   std::size_t step_limit = 0;       // stop after so many steps; 0: none
   std::size_t steps_per_epoch = 0;  // from an endless stream; 0: one pass
@@ -46,7 +46,17 @@ struct TrainConfig {
 
   // The recipe; docs/training.md.
   ScheduleSpec schedule;
+  double weight_decay = 0;
+  bool decoupled_decay = true;           // false: l2, see engine/device/update.h
+  double clip_norm = 0, clip_value = 0;  // 0: none
+  int accumulate = 1;                    // batches of a replica in one step
 };
+
+// Of one step.
+inline std::size_t global_batch_of(const TrainConfig& config) {
+  return static_cast<std::size_t>(config.batch_per_replica) *
+         static_cast<std::size_t>(config.replicas) * static_cast<std::size_t>(config.accumulate);
+}
 
 // learning_rate, times replicas (linear) or their square root.
 double scaled_rate(const TrainConfig& config);

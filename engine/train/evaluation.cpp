@@ -36,6 +36,7 @@ LossSums forward_fed(Program& program, const Dataset& dataset, const Slice& slic
   stream.first = slice.begin;
   setup.rank = 0;  // the stream is this rank's alone
   setup.ranks = 1;
+  setup.parts = 1;
   setup.first_step = 0;
   setup.steps = SampleStream(stream).steps_per_epoch();
   setup.repeat_synthetic = false;

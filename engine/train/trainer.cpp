@@ -26,8 +26,7 @@ StreamSpec stream_of(const TrainConfig& config, const Dataset& train) {
   StreamSpec stream;
   stream.seed = config.seed;
   stream.samples = train.samples;
-  stream.global_batch = static_cast<std::size_t>(config.batch_per_replica) *
-                        static_cast<std::size_t>(config.replicas);
+  stream.global_batch = global_batch_of(config);
   stream.shuffle_buffer = config.shuffle_buffer;
   stream.drop_last = config.drop_last;
   stream.steps_per_epoch = config.steps_per_epoch;
@@ -69,6 +68,7 @@ Trainer::Trainer(Setup setup)
   if (!gradients_.data()) gradients_ = device.allocate(bytes);
   program_ = device.compile(plan_, gradients_.data());
   memory_ = memory_use(plan_, config_.optimizer, program_->scratch_bytes());
+  if (config_.accumulate > 1) memory_.gradients *= 2;  // those put aside
   start_weights();
   stream_ = stream_of(config_, setup_.data->train);
   schedule_ = schedule_of(config_, SampleStream(stream_).steps_per_epoch());
@@ -86,6 +86,7 @@ Trainer::Trainer(Setup setup)
   feeding_.ranks = communicator_.size();
   feeding_.batch = static_cast<std::size_t>(config_.batch_per_replica);
   feeding_.steps = steps_here;
+  feeding_.parts = config_.accumulate;
   feeding_.threads = setup_.input_threads;
   feeding_.cpus = setup_.input_cpus;
   feeding_.allocate = [&device](std::size_t size) { return device.allocate_staging(size); };
@@ -139,19 +140,46 @@ Batch Trainer::batch_of(const StagedBatch& staged) const {
 }
 
 void Trainer::step(const Batch& batch) {
-  program_->load(batch);
-  clock_->end(Phase::input);
-  program_->forward(Mode::train);
-  clock_->end(Phase::forward);
+  forward(batch);
   backward_and_reduce();
   apply_updates();
 }
 
+// The batches of a step, whose gradients are added here and reduced once; returns the last one.
+const StagedBatch& Trainer::step_of(Feeder& feeder) {
+  for (int part = 0;; ++part) {
+    {
+      const StreamWait wait(communicator_, "the steps before");
+      program_->wait_for_input();
+    }
+    communicator_.throw_if_ended();
+    const StagedBatch& staged = feeder.next();
+    if (part + 1 == config_.accumulate) {
+      step(batch_of(staged));
+      return staged;
+    }
+    forward(batch_of(staged));
+    program_->backward(last_operation(), 0);
+    program_->accumulate(part == 0 ? Accumulate::first : Accumulate::more, 0, plan_.arena_elements);
+    clock_->end(Phase::backward);
+  }
+}
+
+void Trainer::forward(const Batch& batch) {
+  program_->load(batch);
+  clock_->end(Phase::input);
+  program_->forward(Mode::train);
+  clock_->end(Phase::forward);
+}
+
 void Trainer::backward_and_reduce() {
-  int next = static_cast<int>(plan_.operations.size()) - 1;
+  int next = last_operation();
   const auto& buckets = reducer_->buckets();
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     program_->backward(next, buckets[i].operation);
+    if (config_.accumulate > 1) {
+      program_->accumulate(Accumulate::last, buckets[i].begin, buckets[i].end);
+    }
     next = buckets[i].operation - 1;
     if (overlap_) reducer_->start(i);
   }
@@ -161,19 +189,10 @@ void Trainer::backward_and_reduce() {
   clock_->end(Phase::communication);
 }
 
-// In samples, so that a schedule does not depend on the world's size.
-double Trainer::epochs_done() const {
-  const std::size_t samples =
-      stream_.steps_per_epoch ? stream_.steps_per_epoch * stream_.global_batch : stream_.samples;
-  return progress_.epoch +
-         static_cast<double>(progress_.position_in_epoch) / static_cast<double>(samples);
-}
-
 void Trainer::apply_updates() {
-  rate_ = schedule_->rate(epochs_done());
-  const UpdateRule rule =
-      update_rule(config_.optimizer, rate_, config_.momentum, ++progress_.updates);
+  const UpdateRule rule = rule_of_step();
   const auto& buckets = reducer_->buckets();
+  if (rule.clip_norm > 0 && config_.update) measure_gradients(rule);
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     reducer_->finish(i);
     clock_->end(Phase::communication);
@@ -187,14 +206,7 @@ bool Trainer::run_epoch(Feeder& feeder, std::size_t steps) {
     const bool beside_checkpoint = keeper_ && keeper_->is_writing();
     communicator_.note_step(progress_.step + 1);
     clock_->begin_step();
-    {
-      const StreamWait wait(communicator_, "the steps before");
-      program_->wait_for_input();
-    }
-    communicator_.throw_if_ended();
-    const StagedBatch& staged = feeder.next();
-    step(batch_of(staged));
-    count_step(staged);
+    count_step(step_of(feeder));
     if (setup_.report) report_progress();
     clock_->end_step();
     check_replicas_if_due();

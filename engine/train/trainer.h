@@ -72,9 +72,14 @@ class Trainer {
   void save();
   void note_step_time(bool beside_checkpoint);
   void evaluate_now();
+  const StagedBatch& step_of(Feeder& feeder);
+  void forward(const Batch& batch);
   void backward_and_reduce();
   void apply_updates();
   double epochs_done() const;
+  UpdateRule rule_of_step();
+  void measure_gradients(const UpdateRule& rule);
+  int last_operation() const { return static_cast<int>(plan_.operations.size()) - 1; }
   void drain();
   void report_progress();
   void gather(TrainingOutcome& outcome);

@@ -29,8 +29,9 @@ constexpr const char* kOfNoConsequence[] = {"log_every",       "keep",          
                                             "oversubscribe"};
 
 // Here "not given" is a value like any other.
-constexpr const char* kRecipe[] = {"warmup_epochs", "schedule", "decay_epochs",
-                                   "decay_factor",  "end_rate", "power"};
+constexpr const char* kRecipe[] = {
+    "warmup_epochs", "schedule",          "decay_epochs", "decay_factor", "end_rate",  "power",
+    "weight_decay",  "weight_decay_form", "clip_norm",    "clip_value",   "accumulate"};
 // And these too, where the rate falls until the run's end.
 constexpr const char* kLengths[] = {"epochs", "steps", "steps_per_epoch"};
 

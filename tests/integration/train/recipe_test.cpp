@@ -92,6 +92,108 @@ TEST_F(Recipe, SchedulesGoOnExactly) {
   }
 }
 
+// Statistics of batch_norm aside, which this network has none of.
+TEST_F(Recipe, AccumulatedBatchesAreOneLargeOne) {
+  for (const double clip_norm : {0.0, 0.5}) {
+    TrainingRun one = run_of(1, 48);
+    one.config.clip_norm = clip_norm;
+    one.config.weight_decay = 0.01;
+    one.config.bucket_mb = one.config.last_bucket_mb = 0.002;
+    const Result whole = train(one, data());
+    EXPECT_EQ(whole.outcome.steps, 20U);
+    EXPECT_GT(whole.outcome.bucket_bytes.size(), 1U);
+    for (const auto& [replicas, batch, parts] :
+         {std::tuple{1, 12, 4}, {2, 8, 3}, {3, 8, 2}, {2, 24, 1}}) {
+      SCOPED_TRACE(std::to_string(replicas) + " x " + std::to_string(batch) + " x " +
+                   std::to_string(parts));
+      TrainingRun other = run_of(replicas, batch);
+      other.config = one.config;
+      other.config.replicas = replicas;
+      other.config.batch_per_replica = batch;
+      other.config.accumulate = parts;
+      const Result result = train(other, data());
+      EXPECT_EQ(result.outcome.steps, 20U);
+      EXPECT_EQ(result.outcome.global_batch, 48U);
+      EXPECT_EQ(result.outcome.samples, whole.outcome.samples);
+      EXPECT_NEAR(result.outcome.epochs[0].train_loss, whole.outcome.epochs[0].train_loss, 1e-10);
+      expect_near(result, whole, 1e-10);
+    }
+  }
+}
+
+TEST_F(Recipe, NoBitDependsOnThreadsBucketsOrOverlap) {
+  TrainingRun run = run_of(2, 8, "cpu");
+  run.config.accumulate = 2;
+  run.config.clip_norm = 0.3;
+  run.config.weight_decay = 0.1;
+  const Result plain = train(run, data());
+  EXPECT_EQ(plain.parameters[0], plain.parameters[1]);
+  run.comm_threads = run.input_threads = 1;
+  run.config.bucket_mb = run.config.last_bucket_mb = 0.002;
+  EXPECT_EQ(train(run, data()).parameters, plain.parameters);
+  run.config.accumulate = 1;
+  EXPECT_NE(train(run, data()).parameters, plain.parameters);
+}
+
+TEST_F(Recipe, DecayClippingAndAccumulationGoOnExactly) {
+  TrainingRun run = run_of(2, 8, "cpu");
+  run.config.accumulate = 2;
+  run.config.clip_norm = 0.5;
+  run.config.weight_decay = 0.1;
+  run.config.schedule = warm_cosine();
+  expect_exact_resume(run);
+}
+
+// The first step of plain gradient descent, whose gradient is known from an unclipped one.
+TEST_F(Recipe, ClippingScalesTheReducedGradient) {
+  TrainingRun run = run_of(2, 16);
+  run.config.optimizer = Optimizer::sgd;
+  run.config.learning_rate = 1;
+  run.config.step_limit = 1;
+  const Result free = train(run, data());
+  run.config.update = false;
+  const Result start = train(run, data());
+  run.config.update = true;
+  double squares = 0;
+  for (const auto& [name, values] : start.parameters[0]) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double g = values[i] - free.parameters[0].at(name)[i];
+      squares += g * g;
+    }
+  }
+  run.config.clip_norm = std::sqrt(squares) / 10;
+  const Result clipped = train(run, data());
+  for (const auto& [name, values] : start.parameters[0]) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double g = values[i] - free.parameters[0].at(name)[i];
+      ASSERT_NEAR(clipped.parameters[0].at(name)[i], values[i] - g / 10, 1e-12) << name;
+    }
+  }
+}
+
+TEST_F(Recipe, OnlyKernelsDecay) {
+  TrainingRun run = run_of(1, 32);
+  run.config.optimizer = Optimizer::sgd;
+  run.config.learning_rate = 0.5;
+  run.config.step_limit = 1;
+  const Result plain = train(run, data());
+  run.config.update = false;
+  const Result start = train(run, data());
+  run.config.update = true;
+  run.config.weight_decay = 0.2;
+  for (const bool decoupled : {true, false}) {
+    run.config.decoupled_decay = decoupled;
+    const Result decayed = train(run, data());
+    for (const auto& [name, values] : plain.parameters[0]) {
+      const double share = name.ends_with("/kernel") ? 0.5 * 0.2 : 0;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double was = start.parameters[0].at(name)[i];
+        ASSERT_NEAR(decayed.parameters[0].at(name)[i], values[i] - share * was, 1e-14) << name;
+      }
+    }
+  }
+}
+
 // A rate of zero moves nothing: the first step of a warm-up from it, and the end of a polynomial.
 TEST_F(Recipe, TheRateOfAStepIsThatOfItsBegin) {
   TrainingRun run = run_of(1, 32);
