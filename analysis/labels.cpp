@@ -63,9 +63,9 @@ std::string listed(const std::map<std::string, std::size_t>& counts) {
 // Parameters that change from layout to layout, which the columns do not show.
 std::vector<std::string> hidden_differences(const Study& study) {
   static const std::set<std::string, std::less<>> kFollow = {
-      "gpus",      "nodes",          "cpus_per_task", "cpus_per_replica",  "backend",
-      "precision", "global_batch",   "steps",         "batch_per_replica", "seed",
-      "epochs",    "compute_threads"};
+      "gpus",      "nodes",           "cpus_per_task", "cpus_per_replica",  "backend",
+      "precision", "global_batch",    "steps",         "batch_per_replica", "seed",
+      "epochs",    "compute_threads", "accumulate"};
   std::map<std::string, std::set<std::string>> values;
   for (const Row& row : study.rows) {
     for (const auto& [name, value] : row.first().parameters.values()) {
@@ -130,6 +130,7 @@ std::string row_label(const Row& row) {
     if (run.resumed) labels.insert("resumed");
     if (run.oversubscribed) labels.insert("oversubscribed");
     if (run.throttled) labels.insert("throttled");
+    if (!run.goal.empty() && !run.goal_reached) labels.insert("goal not reached");
     if (run.cpu_model != row.first().cpu_model) labels.insert("unlike machines");
   }
   return join({labels.begin(), labels.end()}, ", ");

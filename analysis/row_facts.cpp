@@ -55,6 +55,8 @@ RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t
   facts.first_epoch_seconds = mean(row, &Run::first_epoch_seconds);
   facts.utilization = mean(row, &Run::utilization);
   facts.test_accuracy = mean(row, &Run::test_accuracy);
+  facts.test_top5 = mean(row, &Run::test_top5);
+  facts.epochs_to_goal = mean(row, &Run::epochs_to_goal);
   facts.input_stall = share_of_step(row, &Run::phase_input);
   facts.exposed_communication = share_of_step(row, &Run::phase_communication);
   return facts;

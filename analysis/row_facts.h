@@ -11,7 +11,8 @@ struct RowFacts {
   const Row* row = nullptr;
   const SpeedUp* speed_up = nullptr;  // none where there is no base
   std::optional<Estimate> fit_seconds, samples_per_second;
-  std::optional<double> step_seconds, first_epoch_seconds, utilization, test_accuracy;
+  std::optional<double> step_seconds, first_epoch_seconds, utilization;
+  std::optional<double> test_accuracy, test_top5, epochs_to_goal;
   // Shares of the step, over ranks and runs: waiting for input, waiting for communication.
   std::optional<double> input_stall, exposed_communication;
 

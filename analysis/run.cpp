@@ -43,6 +43,13 @@ void add_phases(Run& run, const Json& record) {
   }
 }
 
+void add_goal(Run& run, const Record& record) {
+  run.goal = text_of(record, "/quality/until/goal");
+  if (run.goal.empty()) return;
+  run.goal_reached = record.json()["quality"]["until"].value("reached", false);
+  if (run.goal_reached) run.epochs_to_goal = record.number("/quality/until/epochs");
+}
+
 // Of batch per replica, global batch and rate, what follows from the others.
 void fill_in(Run& run) {
   if (!run.global_batch && run.batch_per_replica) {
@@ -110,6 +117,8 @@ Run run_of(const Record& record) {
   run.batch_per_replica = record.number("/parameters/batch_per_replica");
   run.utilization = record.number("/utilization");
   run.test_accuracy = record.number("/quality/test_accuracy");
+  run.test_top5 = record.number("/quality/test_top5");
+  add_goal(run, record);
   add_phases(run, record.json());
   fill_in(run);
   return run;

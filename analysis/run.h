@@ -25,7 +25,12 @@ struct Run {
   std::optional<double> fit_seconds, first_epoch_seconds, step_seconds;  // step: median, all ranks
   std::optional<double> samples_per_second, samples, steps, warmup_steps;
   std::optional<double> batch_per_replica, global_batch;
-  std::optional<double> utilization, test_accuracy;  // 0 to 1
+  std::optional<double> utilization, test_accuracy, test_top5;  // 0 to 1
+
+  // Of a run that ends once an evaluation is good enough; empty: it trains all its epochs.
+  std::string goal;
+  bool goal_reached = false;
+  std::optional<double> epochs_to_goal;
 
   // Sums over ranks; the step is 0 where there are no phases.
   double phase_input = 0, phase_communication = 0, phase_step = 0;

@@ -162,6 +162,10 @@ void add_results(std::vector<Definition>& all) {
                  [](const RowFacts& f) { return percent(f.utilization, 0); }});
   all.push_back({real_column("test_accuracy", "test\naccuracy"),
                  [](const RowFacts& f) { return percent(f.test_accuracy, 2); }});
+  all.push_back({real_column("test_top5", "test\ntop-5"),
+                 [](const RowFacts& f) { return percent(f.test_top5, 2); }});
+  all.push_back({real_column("epochs_to_goal", "epochs\nto goal"),
+                 [](const RowFacts& f) { return number(f.epochs_to_goal, 1); }});
   all.push_back({text_column("label", "label"), [](const RowFacts& f) {
                    return Cell{row_label(*f.row), {}, {}};
                  }});

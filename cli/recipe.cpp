@@ -59,6 +59,14 @@ void check_gradients(const Point& p) {
   }
 }
 
+void check_goal(const Point& p) {
+  if (const auto until = p.text("until")) goal_of(*until);
+  for (const char* name : {"until", "evaluate_every"}) {
+    check_only_with(p, name, p.text("evaluate") == "epoch", "for evaluations after epochs",
+                    "give --evaluate epoch");
+  }
+}
+
 ScheduleSpec schedule_spec_of(const Point& p) {
   ScheduleSpec spec;
   spec.decay = decay_of(p.text("schedule").value_or("constant"));
@@ -75,6 +83,7 @@ ScheduleSpec schedule_spec_of(const Point& p) {
 void default_recipe(Point& p) {
   default_schedule(p);
   check_gradients(p);
+  check_goal(p);
   if (p.find("weight_decay")) set_default(p, "weight_decay_form", std::string("decoupled"));
 }
 
@@ -84,6 +93,8 @@ void set_recipe(TrainConfig& config, const Point& p) {
   config.decoupled_decay = p.text("weight_decay_form") != "l2";
   config.clip_norm = p.real("clip_norm").value_or(0);
   config.clip_value = p.real("clip_value").value_or(0);
+  config.evaluate_every = static_cast<int>(p.integer("evaluate_every").value_or(1));
+  if (const auto until = p.text("until")) config.until = goal_of(*until);
   config.accumulate = static_cast<int>(p.integer("accumulate").value_or(1));
 }
 

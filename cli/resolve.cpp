@@ -187,7 +187,8 @@ void default_training(Point& p) {
   set_default(p, "seed", std::int64_t{1});
   set_default(p, "last_batch", std::string("keep"));
   set_default(p, "shuffle_buffer", std::int64_t{0});
-  set_default(p, "evaluate", std::string("end"));
+  const bool by_epoch = p.find("until") || p.find("evaluate_every");
+  set_default(p, "evaluate", std::string(by_epoch ? "epoch" : "end"));
   set_default(p, "input", std::string("data"));
   set_default(p, "bucket_mb", 8.0);
   set_default(p, "last_bucket_mb", 1.0);

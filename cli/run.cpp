@@ -314,7 +314,18 @@ class Run {
         "{}: {} steps of {} samples in {} ({:.0f} samples/s), training loss {:.4f}{}",
         request_.workload, outcome.steps, outcome.global_batch, format_seconds(outcome.fit_seconds),
         static_cast<double>(outcome.samples) / outcome.fit_seconds, last.train_loss, accuracy);
+    if (config_.until) tell_goal(outcome);
     if (!written.empty()) log::info("record: {}", written);
+  }
+
+  void tell_goal(const TrainingOutcome& outcome) const {
+    const std::string goal = config_.until->text();
+    if (!outcome.goal_reached) {
+      return log::warning("{} was not reached in {} epochs", goal, outcome.epochs.size());
+    }
+    log::info("{} was reached after epoch {}: {} of training, {} with evaluation", goal,
+              outcome.epochs.size(), format_seconds(outcome.fit_seconds),
+              format_seconds(outcome.fit_seconds + outcome.evaluation_seconds));
   }
 
   const RunRequest& request_;

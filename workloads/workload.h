@@ -30,7 +30,7 @@ struct Workload {
 
 using WorkloadFactory = Workload (*)();
 
-// Throws usage for a variant that the workload does not have.
+// In its variant and with its loss. Throws usage for a variant that the workload does not have.
 Network network_of(const Workload& workload, const Point& parameters);
 
 }  // namespace paceline

@@ -2,6 +2,7 @@
 // allocated after the first step. One Device object a replica.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -57,12 +58,18 @@ struct LossSums {
   double loss = 0;     // cross-entropy, natural logarithm, not divided
   double correct = 0;  // samples whose largest output is the label
   double samples = 0;
+  double top5 = 0;  // samples whose label is among the five largest outputs; of equals, the first
 
   LossSums& operator+=(const LossSums& other) {
     loss += other.loss;
     correct += other.correct;
     samples += other.samples;
+    top5 += other.top5;
     return *this;
+  }
+  std::array<double, 4> values() const { return {loss, correct, samples, top5}; }
+  static LossSums of(const std::array<double, 4>& values) {
+    return {values[0], values[1], values[2], values[3]};
   }
 };
 

@@ -57,10 +57,7 @@ class HostProgram : public Program {
   const Batch& batch() const { return batch_; }
   std::size_t samples() const { return static_cast<std::size_t>(batch_.samples); }
   Mode mode() const { return mode_; }
-  void add_sums(double loss, double correct) {
-    sums_.loss += loss;
-    sums_.correct += correct;
-  }
+  void add_sums(const LossSums& sums) { sums_ += sums; }  // the samples are counted by forward
 
   template <typename U = T>
   U* tensor(int index) const {

@@ -24,6 +24,11 @@ Network& Network::push(Layer layer, const char* base_name) {
   return *this;
 }
 
+Network& Network::smooth_labels(double share) {
+  label_smoothing_ = share;
+  return *this;
+}
+
 Network& Network::dense(int units) {
   return push({.kind = LayerKind::dense, .name = "", .units = units}, "dense");
 }

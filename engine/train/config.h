@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "engine/device/update.h"
+#include "engine/train/goal.h"
 #include "engine/train/schedule.h"
 
 namespace paceline {
@@ -49,6 +51,8 @@ struct TrainConfig {
   double weight_decay = 0;
   bool decoupled_decay = true;           // false: l2, see engine/device/update.h
   double clip_norm = 0, clip_value = 0;  // 0: none
+  int evaluate_every = 1;                // epochs, of Evaluate::epoch; the last one always
+  std::optional<Goal> until;             // ends the training; of Evaluate::epoch
   int accumulate = 1;                    // batches of a replica in one step
 };
 

@@ -15,6 +15,7 @@ namespace paceline {
 struct EpochQuality {
   double train_loss = 0, train_accuracy = 0;  // means over the epoch's samples, as it went
   double test_loss = -1, test_accuracy = -1;  // negative: not evaluated
+  double train_top5 = -1, test_top5 = -1;     // negative: not evaluated, or five classes or fewer
 };
 
 // Of training, of its first epoch, and of evaluation.
@@ -66,6 +67,7 @@ struct TrainingOutcome {
   std::size_t global_batch = 0;
   double learning_rate = 0;
   std::vector<EpochQuality> epochs;
+  bool goal_reached = false;             // an evaluation met TrainConfig::until, and training ended
   std::uint64_t parameter_checksum = 0;  // over canonical fp32 values
   std::vector<RankTimes> ranks;
   std::optional<Straggler> straggler;

@@ -264,15 +264,14 @@ void Trainer::report_progress() {
 
 // Gathers the epoch's sums over ranks. Not in the timed part.
 void Trainer::finish_epoch(double seconds) {
-  const LossSums sums = program_->take_sums();
-  std::array<double, 3> totals = {epoch_totals_.loss + sums.loss,
-                                  epoch_totals_.correct + sums.correct,
-                                  epoch_totals_.samples + sums.samples};
-  epoch_totals_ = {};
+  epoch_totals_ += program_->take_sums();
+  std::array<double, 4> totals = std::exchange(epoch_totals_, {}).values();
   sum_over_ranks(communicator_, totals);
+  const LossSums all = LossSums::of(totals);
   EpochQuality quality;
-  quality.train_loss = totals[0] / totals[2];
-  quality.train_accuracy = totals[1] / totals[2];
+  quality.train_loss = all.loss / all.samples;
+  quality.train_accuracy = all.correct / all.samples;
+  if (counts_top5()) quality.train_top5 = all.top5 / all.samples;
   if (!std::isfinite(quality.train_loss)) {
     throw Error(ErrorKind::usage,
                 fmt::format("the loss is not finite after epoch {}", progress_.epoch + 1),
@@ -298,6 +297,7 @@ void Trainer::evaluate_now() {
   evaluation_ += result.input;
   outcome_.epochs.back().test_loss = result.loss;
   outcome_.epochs.back().test_accuracy = result.accuracy;
+  if (counts_top5()) outcome_.epochs.back().test_top5 = result.top5;
   outcome_.evaluation_seconds += now_seconds() - start;
 }
 
@@ -345,9 +345,9 @@ void Trainer::train_epochs(Feeder& feeder) {
     finish_epoch(seconds);
     progress_.position = stream.position_of_step(outcome_.steps);
     of_epoch = stream.steps_per_epoch();
-    const bool last = progress_.step >= total_steps_;
-    if (config_.evaluate == Evaluate::epoch || (config_.evaluate == Evaluate::end && last)) {
+    if (evaluates_after_epoch()) {
       evaluate_now();
+      end_if_goal_is_reached();
     }
     outcome_.stopped = stops_after_epoch();
   }

@@ -71,7 +71,10 @@ class Trainer {
   bool stops_after_epoch();
   void save();
   void note_step_time(bool beside_checkpoint);
+  bool evaluates_after_epoch() const;
   void evaluate_now();
+  void end_if_goal_is_reached();
+  bool counts_top5() const { return plan_.classes > 5; }
   const StagedBatch& step_of(Feeder& feeder);
   void forward(const Batch& batch);
   void backward_and_reduce();

@@ -1,4 +1,4 @@
-// What a trainer tells the optimizer in each step.
+// What a trainer tells the optimizer in each step, and when it evaluates and ends.
 #include "engine/train/trainer.h"
 
 namespace paceline {
@@ -27,6 +27,21 @@ void Trainer::measure_gradients(const UpdateRule& rule) {
   clock_->end(Phase::communication);
   program_->measure_gradients(rule);
   clock_->end(Phase::update);
+}
+
+bool Trainer::evaluates_after_epoch() const {
+  const bool last = progress_.step >= total_steps_;
+  if (config_.evaluate == Evaluate::end) return last;
+  return config_.evaluate == Evaluate::epoch &&
+         (last || progress_.epoch % config_.evaluate_every == 0);
+}
+
+// Every rank has the same sums of an evaluation, so all of them end with the same step.
+void Trainer::end_if_goal_is_reached() {
+  if (!config_.until || outcome_.epochs.empty()) return;
+  if (!config_.until->met_by(outcome_.epochs.back())) return;
+  outcome_.goal_reached = true;
+  total_steps_ = progress_.step;
 }
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/core/error.h"
+#include "engine/device/loss.h"
 
 namespace paceline::cpu {
 
@@ -271,7 +272,7 @@ void CpuProgram::add_to(float* sum, const float* part, std::size_t count) const 
 
 void CpuProgram::loss_forward(const Operation& op) {
   const std::size_t classes = op.in.elements();
-  double loss = 0, correct = 0;
+  LossSums sums;
   for (std::size_t n = 0; n < samples(); ++n) {
     const float* row = tensor(op.input) + n * classes;
     float* p = tensor(op.output) + n * classes;
@@ -280,20 +281,26 @@ void CpuProgram::loss_forward(const Operation& op) {
     float total = 0;
     for (std::size_t j = 0; j < classes; ++j) total += p[j] = std::exp(row[j] - *largest);
     for (std::size_t j = 0; j < classes; ++j) p[j] /= total;
-    loss += std::log(static_cast<double>(total)) - static_cast<double>(row[label] - *largest);
-    correct += static_cast<std::size_t>(largest - row) == label;
+    sums.loss += smoothed_loss(row, classes, label, *largest, std::log(static_cast<double>(total)),
+                               op.smoothing);
+    sums.correct += static_cast<std::size_t>(largest - row) == label;
+    sums.top5 += is_in_top(row, classes, label);
   }
-  add_sums(loss, correct);
+  add_sums(sums);
 }
 
 void CpuProgram::loss_backward(const Operation& op) {
   const std::size_t classes = op.in.elements();
   const float scale = 1.0F / static_cast<float>(batch().global_samples);
+  const Targets targets = targets_of(op.smoothing, classes);
+  const auto at_label = static_cast<float>(targets.at_label);
+  const auto elsewhere = static_cast<float>(targets.elsewhere);
   const float* p = tensor(op.output);
   float* dx = tensor(op.input_grad);
   for (std::size_t n = 0; n < samples(); ++n) {
     for (std::size_t j = 0; j < classes; ++j) {
-      const float target = static_cast<std::size_t>(batch().labels[n]) == j ? 1 : 0;
+      const bool is_label = static_cast<std::size_t>(batch().labels[n]) == j;
+      const float target = is_label ? at_label : elsewhere;
       dx[n * classes + j] = (p[n * classes + j] - target) * scale;
     }
   }

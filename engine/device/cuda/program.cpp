@@ -56,7 +56,7 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
       activations_(runtime.device_memory(plan.activation_bytes)),
       parameters_(runtime.device_memory(plan.arena_elements * sizeof(float))),
       statistics_(runtime.device_memory(plan.statistics_elements * sizeof(float))),
-      sums_(own(2 * sizeof(double))),
+      sums_(own(3 * sizeof(double))),
       row_loss_(own(whole_batch() * sizeof(float))),
       row_correct_(own(whole_batch())),
       rule_(own(sizeof(UpdateRule))),
@@ -422,11 +422,11 @@ void CudaProgram::refresh_copies() {
 }
 
 LossSums CudaProgram::take_sums() {
-  std::array<double, 2> sums{};
+  std::array<double, 3> sums{};
   runtime_.copy(sums.data(), sums_.data(), sizeof sums, compute_.stream());
   runtime_.clear(sums_.data(), sizeof sums, compute_.stream());
   compute_.drain();
-  return {sums[0], sums[1], std::exchange(sample_count_, 0)};
+  return {sums[0], sums[1], std::exchange(sample_count_, 0), sums[2]};
 }
 
 const Operation* CudaProgram::conv_of_weight(int parameter) const {

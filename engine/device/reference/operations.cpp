@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/device/loss.h"
+
 namespace paceline::reference {
 
 void cast_input(const Batch& batch, double* y, std::size_t elements) {
@@ -141,7 +143,7 @@ void dropout_backward(const double* dy, const std::uint8_t* kept, double* dx, do
 }
 
 LossSums softmax_cross_entropy_forward(const double* x, const std::int32_t* labels, double* p,
-                                       std::size_t samples, std::size_t classes) {
+                                       std::size_t samples, std::size_t classes, double smoothing) {
   LossSums sums;
   for (std::size_t n = 0; n < samples; ++n) {
     const double* row = x + n * classes;
@@ -151,18 +153,21 @@ LossSums softmax_cross_entropy_forward(const double* x, const std::int32_t* labe
     double total = 0;
     for (std::size_t j = 0; j < classes; ++j) total += out[j] = std::exp(row[j] - *largest);
     for (std::size_t j = 0; j < classes; ++j) out[j] /= total;
-    sums.loss += std::log(total) - (row[label] - *largest);
+    sums.loss += smoothed_loss(row, classes, label, *largest, std::log(total), smoothing);
     sums.correct += static_cast<std::size_t>(largest - row) == label;
+    sums.top5 += is_in_top(row, classes, label);
   }
   return sums;
 }
 
 void softmax_cross_entropy_backward(const double* p, const std::int32_t* labels, double* dx,
-                                    std::size_t samples, std::size_t classes,
+                                    std::size_t samples, std::size_t classes, double smoothing,
                                     double global_samples) {
+  const Targets targets = targets_of(smoothing, classes);
   for (std::size_t n = 0; n < samples; ++n) {
     for (std::size_t j = 0; j < classes; ++j) {
-      const double target = static_cast<std::size_t>(labels[n]) == j ? 1 : 0;
+      const bool is_label = static_cast<std::size_t>(labels[n]) == j;
+      const double target = is_label ? targets.at_label : targets.elsewhere;
       dx[n * classes + j] = (p[n * classes + j] - target) / global_samples;
     }
   }

@@ -65,11 +65,9 @@ class ReferenceProgram final : public HostProgram<double> {
         }
         return dropout_forward(x, y, tensor<std::uint8_t>(op.saved), batch(), op.layer,
                                batch().dropout_key, op.rate, op.in.elements());
-      case OpKind::softmax_cross_entropy: {
-        const LossSums sums =
-            softmax_cross_entropy_forward(x, batch().labels, y, samples(), op.in.elements());
-        return add_sums(sums.loss, sums.correct);
-      }
+      case OpKind::softmax_cross_entropy:
+        return add_sums(softmax_cross_entropy_forward(x, batch().labels, y, samples(),
+                                                      op.in.elements(), op.smoothing));
     }
   }
 
@@ -124,7 +122,8 @@ class ReferenceProgram final : public HostProgram<double> {
         return;
       case OpKind::softmax_cross_entropy:
         return softmax_cross_entropy_backward(tensor(op.output), batch().labels, dx, samples(),
-                                              op.in.elements(), batch().global_samples);
+                                              op.in.elements(), op.smoothing,
+                                              batch().global_samples);
     }
   }
 

@@ -23,15 +23,16 @@ constexpr double kPatience = 0.5;  // seconds; well below the shortest deadline 
 constexpr const char* kMustMatch[] = {"workload",   "variant",    "data_hash",      "seed",
                                       "optimizer",  "last_batch", "shuffle_buffer", "input",
                                       "cache_type", "train_limit"};
-constexpr const char* kOfNoConsequence[] = {"log_every",       "keep",          "checkpoint_every",
-                                            "epochs",          "steps",         "cpus_per_task",
-                                            "compute_threads", "input_threads", "comm_threads",
-                                            "oversubscribe"};
+constexpr const char* kOfNoConsequence[] = {"log_every",     "keep",           "checkpoint_every",
+                                            "epochs",        "steps",          "cpus_per_task",
+                                            "until",         "evaluate_every", "compute_threads",
+                                            "input_threads", "comm_threads",   "oversubscribe"};
 
 // Here "not given" is a value like any other.
-constexpr const char* kRecipe[] = {
-    "warmup_epochs", "schedule",          "decay_epochs", "decay_factor", "end_rate",  "power",
-    "weight_decay",  "weight_decay_form", "clip_norm",    "clip_value",   "accumulate"};
+constexpr const char* kRecipe[] = {"warmup_epochs", "schedule",          "decay_epochs",
+                                   "decay_factor",  "end_rate",          "power",
+                                   "weight_decay",  "weight_decay_form", "clip_norm",
+                                   "clip_value",    "accumulate",        "label_smoothing"};
 // And these too, where the rate falls until the run's end.
 constexpr const char* kLengths[] = {"epochs", "steps", "steps_per_epoch"};
 

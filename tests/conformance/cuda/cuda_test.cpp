@@ -252,6 +252,14 @@ TEST(PlayedCuda, NothingIsAllocatedAfterTheFirstStep) {
   EXPECT_EQ(counts.allocations, after_first);
 }
 
+TEST_P(Cuda, SmoothsLabelsAndCountsTheTopFive) {
+  for (const bool replays : {true, false}) {
+    follow_losses([&](const Network& network, int batch) {
+      return Replica(make_gpu(GetParam(), "fp32", replays), network, batch, true);
+    });
+  }
+}
+
 TEST_P(Cuda, ClipsDecaysAndPutsGradientsTogether) {
   for (const std::string precision : {"fp32", "bf16"}) {
     SCOPED_TRACE(precision);

@@ -101,6 +101,7 @@ void compare_evaluation(Replica& tested, Replica& reference, const Batch& batch)
   const LossSums a = tested.program().take_sums(), b = reference.program().take_sums();
   EXPECT_NEAR(a.loss, b.loss, 1e-5 * b.loss);
   EXPECT_EQ(a.correct, b.correct);
+  EXPECT_EQ(a.top5, b.top5);
   EXPECT_EQ(a.samples, b.samples);
 }
 
@@ -157,6 +158,12 @@ TEST_P(DeviceAgainstReference, UpdatesOfEveryOptimizer) {
           << info.name << ", optimizer " << static_cast<int>(optimizer);
     }
   }
+}
+
+TEST_P(DeviceAgainstReference, SmoothedLossesAndTheTopFive) {
+  follow_losses([](const Network& network, int batch) {
+    return Replica(make_variant(GetParam()), network, batch, true);
+  });
 }
 
 TEST_P(DeviceAgainstReference, ClippingAndDecay) {

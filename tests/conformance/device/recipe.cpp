@@ -66,7 +66,53 @@ void compare_parameters(Replica& tested, Replica& reference, double bound) {
   }
 }
 
+// Outputs that do not depend on the sample, some of them equal.
+void write_equal_outputs(Replica& replica) {
+  Program& program = replica.program();
+  const auto elements = [&](const char* name) {
+    return replica.plan().parameters[static_cast<std::size_t>(replica.index_of(name))].elements;
+  };
+  program.write_parameter(replica.index_of("dense/kernel"),
+                          std::vector<double>(elements("dense/kernel"), 0.0));
+  std::vector<double> bias(elements("dense/bias"));
+  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = static_cast<double>(i / 3 % 4);
+  program.write_parameter(replica.index_of("dense/bias"), bias);
+}
+
 }  // namespace
+
+void follow_losses(const MakeReplica& make) {
+  for (const int classes : {3, 12, 300}) {
+    for (const double smoothing : {0.0, 0.1, 1.0}) {
+      SCOPED_TRACE(std::to_string(classes) + " classes, " + std::to_string(smoothing));
+      Network n("losses", {3, 3, 1}, classes);
+      n.flatten().dense(classes).smooth_labels(smoothing);
+      Replica tested = make(n, 40), reference = reference_of(n, 40);
+      for (const bool equal : {false, true}) {
+        if (equal) {
+          write_equal_outputs(tested);
+          write_equal_outputs(reference);
+        }
+        const RandomBatch inputs(n, 38, 40, 9);
+        for (Replica* one : {&tested, &reference}) {
+          one->program().forward(inputs.batch(), Mode::train);
+        }
+        const LossSums a = tested.program().take_sums(), b = reference.program().take_sums();
+        EXPECT_NEAR(a.loss, b.loss, 1e-5 * b.loss);
+        EXPECT_EQ(a.correct, b.correct);
+        EXPECT_EQ(a.top5, b.top5);
+        EXPECT_EQ(b.top5 == b.samples, classes == 3);
+        EXPECT_GE(b.top5, b.correct);
+        tested.backward();
+        reference.backward();
+        EXPECT_LT(
+            relative_error(tested.program().read_gradient(tested.index_of("dense/bias")),
+                           reference.program().read_gradient(reference.index_of("dense/bias"))),
+            1e-5);
+      }
+    }
+  }
+}
 
 void follow_updates(const MakeReplica& make, double bound) {
   const Network n = network();

@@ -10,6 +10,9 @@ namespace paceline::conformance {
 
 using MakeReplica = std::function<Replica(const Network& network, int batch)>;
 
+// Losses with and without smoothed labels, and hits among the first five, equal outputs included.
+void follow_losses(const MakeReplica& make);
+
 // Every optimizer with clipping by norm and by value and both forms of decay, in two ranges.
 void follow_updates(const MakeReplica& make, double bound);
 

@@ -194,6 +194,77 @@ TEST_F(Recipe, OnlyKernelsDecay) {
   }
 }
 
+TEST_F(Recipe, AGoalEndsTheTrainingOnAllRanks) {
+  TrainingRun run = run_of(3, 8, "cpu");
+  run.config.step_limit = 0;
+  run.config.epochs = 12;
+  run.config.evaluate = Evaluate::epoch;
+  const Result whole = train(run, data());
+  ASSERT_EQ(whole.outcome.epochs.size(), 12U);
+  EXPECT_FALSE(whole.outcome.goal_reached);
+  double best = 0;
+  std::size_t first = 0;  // epoch, from 0, whose accuracy is above half of the way
+  for (const EpochQuality& epoch : whole.outcome.epochs) best = std::max(best, epoch.test_accuracy);
+  const double wanted = best / 2;
+  while (whole.outcome.epochs[first].test_accuracy < wanted) ++first;
+  run.config.until = Goal{Goal::Measure::test_accuracy, wanted};
+  const Result ended = train(run, data());
+  EXPECT_TRUE(ended.outcome.goal_reached);
+  EXPECT_EQ(ended.outcome.epochs.size(), first + 1);
+  EXPECT_EQ(ended.outcome.steps, whole.outcome.steps / 12 * (first + 1));
+  EXPECT_EQ(ended.parameters[0], ended.parameters[2]);
+
+  run.config.evaluate_every = 5;
+  const Result rarely = train(run, data());
+  EXPECT_EQ(rarely.outcome.epochs.size(), (first / 5 + 1) * 5);
+  for (std::size_t i = 0; i < rarely.outcome.epochs.size(); ++i) {
+    EXPECT_EQ(rarely.outcome.epochs[i].test_accuracy >= 0, (i + 1) % 5 == 0) << i;
+  }
+  run.config.evaluate_every = 1;
+  run.config.until = Goal{Goal::Measure::test_accuracy, 1};
+  run.config.epochs = 2;
+  EXPECT_FALSE(train(run, data()).outcome.goal_reached);
+}
+
+// The last checkpoint of a run that reached its goal is its end, not a place to go on from.
+TEST_F(Recipe, ARunThatReachedItsGoalIsDoneWhenResumed) {
+  TrainingRun run = run_of(2, 16, "cpu");
+  run.config.step_limit = 0;
+  run.config.epochs = 3;
+  run.config.evaluate = Evaluate::epoch;
+  run.config.until = Goal{Goal::Measure::test_accuracy, 0.01};
+  CheckpointSetup saving, going_on;
+  saving.schedule = checkpoint_schedule_of("2 epochs", "");
+  saving.run = scratch_.path() / "run";
+  saving.workload = going_on.workload = "small";
+  run.checkpoints = &saving;
+  EXPECT_EQ(train(run, data()).outcome.epochs.size(), 1U);
+  going_on.resume = saving.run / "checkpoints" / "small-0001";
+  run.checkpoints = &going_on;
+  EXPECT_EQ(train(run, data()).outcome.steps, 0U);
+  run.config.until->value = 0.999;  // more is asked for
+  EXPECT_EQ(train(run, data()).outcome.epochs.size(), 3U);
+}
+
+TEST_F(Recipe, TopFiveIsCountedOverAllRanks) {
+  TrainingRun run = run_of(1, 24, "cpu");
+  run.config.evaluate = Evaluate::epoch;
+  const Result one = train(run, data());
+  for (const EpochQuality& epoch : one.outcome.epochs) {
+    EXPECT_GE(epoch.test_top5, epoch.test_accuracy);
+    EXPECT_GE(epoch.train_top5, epoch.train_accuracy);
+    EXPECT_LE(epoch.test_top5, 1);
+  }
+  run.config.update = false;
+  const Result still = train(run, data());
+  run.config.replicas = 3;
+  run.config.batch_per_replica = 8;
+  const Result three = train(run, data());
+  EXPECT_EQ(three.outcome.epochs[0].test_top5, still.outcome.epochs[0].test_top5);
+  EXPECT_EQ(three.outcome.epochs[0].train_top5, still.outcome.epochs[0].train_top5);
+  EXPECT_NE(still.outcome.epochs[0].test_top5, one.outcome.epochs.back().test_top5);
+}
+
 // A rate of zero moves nothing: the first step of a warm-up from it, and the end of a polynomial.
 TEST_F(Recipe, TheRateOfAStepIsThatOfItsBegin) {
   TrainingRun run = run_of(1, 32);
