@@ -61,6 +61,28 @@ TEST(Table, HasWhatTheRecordsSay) {
   EXPECT_TRUE(shown(table, "cpus_per_replica"));
 }
 
+TEST(Table, TellsWhichRunsReachedTheirGoal) {
+  auto records = drifting_study();
+  for (Json& json : records) {
+    const int gpus = json["layout"]["gpus"];
+    json["quality"]["test_top5"] = 0.999;
+    json["quality"]["until"] = {
+        {"goal", "test_accuracy>=0.98"}, {"reached", gpus == 1}, {"epochs", 3}};
+    if (gpus == 2) json["throughput"]["samples"] = 300000;  // it needed more
+  }
+  const Table table = table_of(records);
+  EXPECT_EQ(cell(table, 0, "epochs_to_goal").text, "3.0");
+  EXPECT_EQ(cell(table, 1, "epochs_to_goal").text, "");
+  EXPECT_EQ(cell(table, 1, "label").text, "goal not reached");
+  EXPECT_EQ(cell(table, 0, "test_top5").text, "99.90 %");
+  bool said = false;
+  for (const std::string& note : table.notes) {
+    said = said || note.find("first evaluation of test_accuracy>=0.98") != std::string::npos;
+  }
+  EXPECT_TRUE(said);
+  EXPECT_FALSE(shown(table_of(drifting_study()), "epochs_to_goal"));
+}
+
 TEST(Table, LabelsAreInTheTitleOrInAColumn) {
   auto records = drifting_study();
   for (Json& json : records) json["flags"]["synthetic"] = true;
