@@ -33,9 +33,6 @@ constexpr const char* kRecipe[] = {"warmup_epochs", "schedule",          "decay_
                                    "decay_factor",  "end_rate",          "power",
                                    "weight_decay",  "weight_decay_form", "clip_norm",
                                    "clip_value",    "accumulate",        "label_smoothing"};
-// And these too, where the rate falls until the run's end.
-constexpr const char* kLengths[] = {"epochs", "steps", "steps_per_epoch"};
-
 using Facts = std::map<std::string, std::string>;
 
 std::string fact_of(const Facts& facts, const std::string& name) {
@@ -56,9 +53,10 @@ void compare_recipes(const Facts& now, const Facts& then, std::vector<std::strin
     if (is != was) changes.push_back(fmt::format("{} {} (was {})", name, is, was));
   };
   for (const char* name : kRecipe) compare(name);
+  // Where the rate falls until the run's end, that counts too.
   const std::string schedule = fact_of(now, "schedule");
   if (schedule != "cosine" && schedule != "polynomial") return;
-  for (const char* name : kLengths) compare(name);
+  compare(now.count("epochs") > 0 ? "epochs" : "steps");
 }
 
 std::string to_hexadecimal(std::span<const std::byte> bytes) {

@@ -38,9 +38,9 @@ TEST(Scaling, FollowsFromWhatIsFixed) {
 
 // How many samples a goal takes is a result, not another study.
 TEST(Scaling, RunsThatEndWithAGoalAreJudgedByTheirBatch) {
-  std::vector<Run> runs(2);
+  std::vector<paceline::Run> runs(2);
   for (int i = 0; i < 2; ++i) {
-    Run& run = runs[static_cast<std::size_t>(i)];
+    paceline::Run& run = runs[static_cast<std::size_t>(i)];
     run.gpus = i + 1;
     run.goal = "test_accuracy>=0.98";
     run.samples = i == 0 ? 180000 : 240000;

@@ -160,17 +160,26 @@ struct Update {
     const float unscale = scale ? 1 / scale->scale : 1;
     UpdateRule r = *rule;
     if (clip) r.gradient_factor = clip->factor;
+    if (!decays) return over(c, count, [&](std::size_t i) { update(i, r, unscale); });
     UpdateRule still = r;
     still.decay = still.l2 = 0;
+    // Two calls, so that what a rule has in double is rounded once, not for each element.
     over(c, count, [&](std::size_t i) {
-      const float g = gradients[i] * unscale;
-      float w = parameters[i];
-      const bool loses = decays && decays[i / kDecayGroup];
-      apply_update(loses ? r : still, &w, &g, first ? first + i : nullptr,
-                   second ? second + i : nullptr, 1);
-      parameters[i] = w;
-      if (narrow) narrow[i] = from_float<T>(w);
+      if (decays[i / kDecayGroup]) {
+        update(i, r, unscale);
+      } else {
+        update(i, still, unscale);
+      }
     });
+  }
+
+ private:
+  PACELINE_KERNEL void update(std::size_t i, const UpdateRule& its, float unscale) const {
+    const float g = gradients[i] * unscale;
+    float w = parameters[i];
+    apply_update(its, &w, &g, first ? first + i : nullptr, second ? second + i : nullptr, 1);
+    parameters[i] = w;
+    if (narrow) narrow[i] = from_float<T>(w);
   }
 };
 
