@@ -78,6 +78,7 @@ class CudaProgram final : public Program {
 
  private:
   static constexpr unsigned kThreads = 256;
+  static constexpr std::size_t kRuleSlots = 4;
 
   struct Prepared {
     std::optional<PreparedConv> conv;

@@ -74,6 +74,9 @@ struct SquareSums {
   double* sums;  // by block
   std::size_t count;
 
+  static constexpr unsigned blocks(std::size_t count) {
+    return static_cast<unsigned>((count + kElements - 1) / kElements);
+  }
   static constexpr std::size_t shared_bytes() { return kThreads * sizeof(double); }
 
   template <typename Context>
