@@ -33,7 +33,7 @@ struct InputOutcome : RunInputCounts {
 struct RankTimes {
   std::vector<StepTimes> steps;
   double communication_busy = 0;  // all-reduce time, hidden or not
-  double input_ready = 0;         // batches that stood ready, mean over steps
+  double input_ready = 0;         // batches that stood ready, mean over batches
 };
 
 // What keeping the run's state safe took, on rank 0.

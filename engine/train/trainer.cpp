@@ -313,8 +313,9 @@ TrainingOutcome Trainer::run() {
   train_epochs(feeder);
   if (keeper_) finish_checkpoints();
   outcome_.ranks.resize(1);
+  const std::size_t batches = outcome_.steps * static_cast<std::size_t>(config_.accumulate);
   outcome_.ranks[0].input_ready =
-      feeder.ready_batches() / static_cast<double>(std::max<std::size_t>(1, outcome_.steps));
+      feeder.ready_batches() / static_cast<double>(std::max<std::size_t>(1, batches));
   outcome_.input = gather_input(communicator_, *setup_.data,
                                 {feeder.counts(), first_epoch_, evaluation_}, setup_.counts_caches);
   gather(outcome_);

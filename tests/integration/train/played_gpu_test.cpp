@@ -84,6 +84,29 @@ TEST(PlayedGpu, ReplicasReduceThroughTheHost) {
   trains_like_the_cpu("mnist-cnn", 3, 0);
 }
 
+// With a rate, a decay and a factor of clipping that differ from step to step, through replayed
+// graphs.
+TEST(PlayedGpu, FollowsARecipeLikeTheCpu) {
+  const DatasetPair data = mnist(100, 20);
+  Run run = run_of("mnist-mlp", 2);
+  run.config.batch_per_replica = 4;
+  run.config.accumulate = 2;
+  run.config.step_limit = 12;
+  run.config.schedule = {.decay = Decay::cosine, .warmup_epochs = 0.6, .end_rate = 1e-4};
+  run.config.optimizer = Optimizer::momentum;
+  run.config.learning_rate = 0.05;
+  run.config.weight_decay = 0.1;
+  run.config.clip_norm = 0.5;
+  const Result expected = train(run, data);
+  run.make_device = [] { return played(cuda::Math::fp32); };
+  const Result result = train(run, data);
+  EXPECT_LT(distance(result, expected), 1e-4);
+  EXPECT_EQ(result.parameters[0], result.parameters[1]);
+  EXPECT_EQ(result.outcome.epochs.back().test_top5, expected.outcome.epochs.back().test_top5);
+  run.config.clip_norm = 0;
+  EXPECT_GT(distance(train(run, data), expected), 1e-4);
+}
+
 TEST(PlayedGpu, SixteenBitsTrainTheSameOnAllReplicas) {
   const DatasetPair data = mnist(52, 20);
   training::Run run = run_of("mnist-cnn", 2);
