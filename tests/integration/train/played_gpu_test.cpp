@@ -88,10 +88,10 @@ TEST(PlayedGpu, ReplicasReduceThroughTheHost) {
 // graphs.
 TEST(PlayedGpu, FollowsARecipeLikeTheCpu) {
   const DatasetPair data = mnist(100, 20);
-  Run run = run_of("mnist-mlp", 2);
+  training::Run run = run_of("mnist-mlp", 2);
   run.config.batch_per_replica = 4;
   run.config.accumulate = 2;
-  run.config.step_limit = 12;
+  run.config.step_limit = 6;
   run.config.schedule = {.decay = Decay::cosine, .warmup_epochs = 0.6, .end_rate = 1e-4};
   run.config.optimizer = Optimizer::momentum;
   run.config.learning_rate = 0.05;
