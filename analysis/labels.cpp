@@ -114,11 +114,12 @@ std::vector<std::string> row_notes(const Study& study) {
     tainted = tainted || row.tainted;
   }
   if (left_out > 0) {
-    notes.push_back(fmt::format("{} resumed, throttled or oversubscribed run{} left out", left_out,
-                                left_out == 1 ? " is" : "s are"));
+    notes.push_back(fmt::format("{} resumed, throttled, oversubscribed or traced run{} left out",
+                                left_out, left_out == 1 ? " is" : "s are"));
   }
   if (tainted)
-    notes.push_back("rows of only resumed, throttled or oversubscribed runs have no interval");
+    notes.push_back(
+        "rows of only resumed, throttled, oversubscribed or traced runs have no interval");
   return notes;
 }
 
@@ -130,6 +131,7 @@ std::string row_label(const Row& row) {
     if (run.resumed) labels.insert("resumed");
     if (run.oversubscribed) labels.insert("oversubscribed");
     if (run.throttled) labels.insert("throttled");
+    if (run.traced) labels.insert("traced");
     if (run.cpu_model != row.first().cpu_model) labels.insert("unlike machines");
   }
   return join({labels.begin(), labels.end()}, ", ");

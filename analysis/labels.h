@@ -1,5 +1,5 @@
 // The sentences of the legend that say what the records are: how many were ignored and why, what
-// is synthetic, published, oversubscribed, throttled or from unlike machines.
+// is synthetic, published, oversubscribed, throttled, traced or from unlike machines.
 #pragma once
 
 #include <string>

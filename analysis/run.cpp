@@ -92,6 +92,7 @@ Run run_of(const Record& record) {
   run.resumed = record.flag("resumed");
   run.oversubscribed = record.flag("oversubscribed");
   run.throttled = record.flag("throttled");
+  run.traced = record.flag("traced");
   run.synthetic = record.flag("synthetic");
   run.gpus = record.layout().gpus;
   run.nodes = integer_of(record, "/layout/nodes");

@@ -17,6 +17,7 @@ struct Run {
   Point parameters;
   int repeat = 1, round = 0;
   bool resumed = false, oversubscribed = false, throttled = false, synthetic = false;
+  bool traced = false;
 
   int gpus = 1;
   std::optional<int> nodes, ntasks, cpus_per_task;
@@ -31,7 +32,7 @@ struct Run {
   double phase_input = 0, phase_communication = 0, phase_step = 0;
 
   // Never enters an interval.
-  bool tainted() const { return resumed || oversubscribed || throttled; }
+  bool tainted() const { return resumed || oversubscribed || throttled || traced; }
   std::optional<double> cpus_per_replica() const;
 };
 

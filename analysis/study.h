@@ -13,7 +13,8 @@ namespace paceline {
 // The completed runs of one point: one kind, system, layout and set of parameters (the seed aside).
 struct Row {
   std::vector<Run> runs;  // what is averaged; never empty
-  bool tainted = false;   // there are only resumed, throttled or oversubscribed runs: no interval
+  bool tainted =
+      false;  // there are only resumed, throttled, oversubscribed or traced runs: no interval
   std::size_t left_out = 0;  // such runs beside clean ones
 
   const Run& first() const { return runs.front(); }

@@ -86,6 +86,7 @@ Json timing_json(const TrainingOutcome& outcome) {
           {"epoch_seconds", epochs},
           {"evaluation_seconds", round_digits(outcome.evaluation_seconds)},
           {"checkpoint_seconds", round_digits(outcome.checkpoints.blocked_seconds)},
+          {"events_seconds", round_digits(outcome.events_seconds)},
           {"consistency_seconds", round_digits(outcome.consistency_seconds)},
           {"setup_seconds", round_digits(outcome.setup_seconds)},
           {"warmup_steps_excluded", warmup},
@@ -132,6 +133,20 @@ Json checkpoints_json(const TrainingOutcome& outcome) {
           {"background_seconds", round_digits(times.background_seconds)},
           {"step_slowdown", times.slowdown > 0 ? Json(round_digits(times.slowdown)) : nullptr},
           {"resumed_after_steps", outcome.resumed_after}};
+}
+
+// Null where the run was not traced.
+Json trace_json(const TrainingOutcome& outcome) {
+  if (!outcome.trace) return nullptr;
+  const TraceOutcome& trace = *outcome.trace;
+  const Overlap all = trace.all();
+  return {{"spells", trace.spells},
+          {"dropped", trace.dropped},
+          {"communication_seconds", round_digits(all.communication)},
+          {"hidden_seconds", round_digits(all.hidden)},
+          {"overlap", round_digits(all.share())},
+          {"clock_uncertainty_seconds", round_digits(trace.clock_uncertainty)},
+          {"overhead_seconds", round_digits(trace.overhead_seconds)}};
 }
 
 Json plan_json(const TrainingOutcome& outcome) {
@@ -186,6 +201,7 @@ Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingO
                  {"straggler", straggler_json(facts, outcome)},
                  {"input", input_json(facts, outcome)},
                  {"checkpoints", checkpoints_json(outcome)},
+                 {"trace", trace_json(outcome)},
                  {"plan", plan_json(outcome)},
                  {"utilization", facts.utilization ? Json(*facts.utilization) : Json(nullptr)},
                  {"gpus", Json::parse(facts.gpus)},
@@ -197,6 +213,7 @@ Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingO
                   {{"resumed", outcome.resumed},
                    {"oversubscribed", facts.oversubscribed},
                    {"throttled", facts.throttled},
+                   {"traced", outcome.trace.has_value()},
                    {"synthetic", facts.synthetic}}}});
   return record;
 }

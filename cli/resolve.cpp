@@ -7,6 +7,7 @@
 #include "cli/gpus.h"
 #include "cli/input_setup.h"
 #include "cli/run.h"
+#include "cli/run_events.h"
 #include "cli/run_state.h"
 #include "cli/version.h"
 #include "engine/core/backend_stack.h"
@@ -231,6 +232,7 @@ Point resolve_parameters(const Workload& workload, const Point& given) {
   steps_per_epoch_of(p);
   check_input(p, threads);
   check_checkpoints(p);
+  check_events(p);
   return p;
 }
 

@@ -36,6 +36,8 @@ const std::vector<Parameter>& parameters() {
       {"optimizer", text, "adam|sgd|momentum|adagrad", "update rule"},
       {"learning_rate", real, "0..", "rate for one replica"},
       {"learning_rate_rule", text, "none|linear|sqrt", "how the rate grows with replicas"},
+      {"literal_guide_loss", boolean, "",
+       "softmax before a loss that takes logits, as some guides have it (see docs/guides.md)"},
       {"momentum", real, "0..1", "of optimizer momentum"},
       {"seed", integer, "0..", "seed of weights, order and dropout"},
       {"last_batch", text, "keep|drop", "what becomes of an incomplete last batch"},
@@ -70,6 +72,11 @@ const std::vector<Parameter>& parameters() {
       {"update", boolean, "", "run the optimizer (false only to measure its cost)"},
       {"check_every", integer, "0..",
        "compare all replicas' parameters every N steps (not in fit seconds); 0: only at the end"},
+      {"tensorboard", text, "",
+       "event files for TensorBoard, in a folder for this run below this one (not in fit seconds)",
+       false},
+      {"histogram_freq", integer, "0..",
+       "epochs between histograms of all parameters in them; 0: none", false},
       {"log_every", integer, "0..", "steps between progress lines", false},
   };
   return table;

@@ -4,7 +4,9 @@
 
 namespace paceline {
 
-Network network_of(const Workload& workload, const Point& parameters) {
+namespace {
+
+Network variant_of(const Workload& workload, const Point& parameters) {
   const auto variant = parameters.text("variant");
   if (!variant) return workload.network;
   if (!workload.variant) {
@@ -12,6 +14,15 @@ Network network_of(const Workload& workload, const Point& parameters) {
                 "leave variant out");
   }
   return workload.variant(*variant);
+}
+
+}  // namespace
+
+Network network_of(const Workload& workload, const Point& parameters) {
+  Network network = variant_of(workload, parameters);
+  const Value* literal = parameters.find("literal_guide_loss");
+  if (literal && std::get<bool>(*literal)) network.softmax_twice();
+  return network;
 }
 
 }  // namespace paceline

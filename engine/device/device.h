@@ -16,6 +16,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/random.h"
 #include "engine/core/support.h"
+#include "engine/core/trace.h"
 #include "engine/device/update.h"
 #include "engine/plan/plan.h"
 
@@ -129,6 +130,13 @@ class Program {
                               std::byte* own) const {
     static_cast<void>(index);
     std::memcpy(own, canonical.data(), canonical.size());
+  }
+
+  // Notes each operation that runs from now on; null: no more. False: operations are only queued
+  // here, and their times are not known.
+  virtual bool trace(TraceRing* ring) {
+    static_cast<void>(ring);
+    return false;
   }
 
   // Memory beside the plan's arenas that operations share.

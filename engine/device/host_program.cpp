@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
 
 namespace paceline {
@@ -47,12 +48,32 @@ void HostProgram<T>::forward(Mode mode) {
 
 template <typename T>
 void HostProgram<T>::repeat_forward(int from, int to) {
-  for (int i = from; i <= to; ++i) run_forward(plan_.operations[static_cast<std::size_t>(i)], i);
+  for (int i = from; i <= to; ++i) run(i, true);
 }
 
 template <typename T>
 void HostProgram<T>::backward(int from, int to) {
-  for (int i = from; i >= to; --i) run_backward(plan_.operations[static_cast<std::size_t>(i)], i);
+  for (int i = from; i >= to; --i) run(i, false);
+}
+
+template <typename T>
+void HostProgram<T>::run(int index, bool forward) {
+  const Operation& op = plan_.operations[static_cast<std::size_t>(index)];
+  const double begin = trace_ ? now_seconds() : 0;
+  forward ? run_forward(op, index) : run_backward(op, index);
+  if (!trace_) return;
+  const auto& names = forward ? forward_names_ : backward_names_;
+  trace_->note(names[static_cast<std::size_t>(index)], begin, now_seconds());
+}
+
+template <typename T>
+bool HostProgram<T>::trace(TraceRing* ring) {
+  for (std::size_t i = forward_names_.size(); i < plan_.operations.size(); ++i) {
+    forward_names_.push_back(plan_.operations[i].name + " forward");
+    backward_names_.push_back(plan_.operations[i].name + " backward");
+  }
+  trace_ = ring;
+  return true;
 }
 
 template <typename T>

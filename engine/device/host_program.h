@@ -35,6 +35,7 @@ class HostProgram : public Program {
   std::vector<double> read_statistic(int index) const override;
   void write_statistic(int index, std::span<const double> values) override;
   ProgramState state(Optimizer optimizer) override;
+  bool trace(TraceRing* ring) override;
 
  protected:
   // One operation, for the current batch(); `index` is its place in the plan.
@@ -68,6 +69,7 @@ class HostProgram : public Program {
     return plan_.parameters[static_cast<std::size_t>(index)].offset;
   }
   void prepare_state(Optimizer optimizer);
+  void run(int index, bool forward);
 
   const Plan& plan_;
   std::byte* gradients_;
@@ -76,6 +78,8 @@ class HostProgram : public Program {
   Batch batch_;
   Mode mode_ = Mode::train;
   LossSums sums_;
+  TraceRing* trace_ = nullptr;
+  std::vector<std::string> forward_names_, backward_names_;  // in a trace
 };
 
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/core/binding.h"
+#include "engine/core/clock.h"
 
 namespace paceline {
 
@@ -63,11 +64,19 @@ void Feeder::prepare(Slot& slot, std::size_t step, Hand& hand) const {
   slot.staged_once = drawn.size() == setup_.batch;
 }
 
+void Feeder::prepare_traced(Slot& slot, std::size_t step, Hand& hand, int worker) const {
+  if (setup_.trace == nullptr) return prepare(slot, step, hand);
+  const double begin = now_seconds();
+  prepare(slot, step, hand);
+  setup_.trace->note("batch", begin, now_seconds(), step + 1, 0,
+                     static_cast<std::uint32_t>(worker));
+}
+
 const StagedBatch& Feeder::next() {
   const std::size_t step = given_++;
   Slot& slot = slot_of(step);
   if (threads_.empty()) {
-    prepare(slot, setup_.first_step + step, inline_hand_);
+    prepare_traced(slot, setup_.first_step + step, inline_hand_, 0);
     counts_ += slot.counts;
     return slot.batch;
   }
@@ -99,7 +108,7 @@ void Feeder::work(int worker) try {
       changed_.wait(lock, [&] { return stop_ || slot.state == State::empty; });
       if (stop_) return;
     }
-    prepare(slot, setup_.first_step + step, hand);
+    prepare_traced(slot, setup_.first_step + step, hand, worker);
     {
       std::lock_guard lock(mutex_);
       slot.state = State::filled;

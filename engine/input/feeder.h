@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/core/memory.h"
+#include "engine/core/trace.h"
 #include "engine/input/dataset.h"
 #include "engine/input/stream.h"
 
@@ -42,6 +43,8 @@ class Feeder {
     // A synthetic set is staged once a slot and then used again, so that a run without input cost
     // can be measured.
     bool repeat_synthetic = true;
+    // Notes each batch that is prepared, by its step from 1 and its thread.
+    TraceRing* trace = nullptr;
   };
 
   // `dataset` outlives the feeder.
@@ -75,6 +78,7 @@ class Feeder {
   };
 
   void prepare(Slot& slot, std::size_t step, Hand& hand) const;
+  void prepare_traced(Slot& slot, std::size_t step, Hand& hand, int worker) const;
   void work(int worker);
   Slot& slot_of(std::size_t step) { return slots_[step % slots_.size()]; }
 

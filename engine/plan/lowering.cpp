@@ -35,7 +35,8 @@ class Lowering {
                   fmt::format("network {} ends with {} values for {} classes", network_.name(),
                               end.shape.elements(), network_.classes()));
     }
-    push(OpKind::softmax_cross_entropy, "softmax_cross_entropy", end, end.shape);
+    push(OpKind::softmax_cross_entropy, "softmax_cross_entropy", end, end.shape).softmax_twice =
+        network_.has_softmax_twice();
     return std::move(operations_);
   }
 

@@ -72,6 +72,11 @@ Network& Network::dropout(double rate) {
   return push({.kind = LayerKind::dropout, .name = "", .rate = rate}, "dropout");
 }
 
+Network& Network::softmax_twice() {
+  softmax_twice_ = true;
+  return *this;
+}
+
 Network& Network::named(std::string name) {
   layers_.back().name = std::move(name);
   return *this;

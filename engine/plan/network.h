@@ -66,6 +66,11 @@ class Network {
   Network& flatten();
   Network& dropout(double rate);
 
+  // The last layer's output goes through a softmax before the loss, which takes a softmax again:
+  // the mistake of guides that combine Softmax with from_logits=True. To show what it does.
+  Network& softmax_twice();
+  bool has_softmax_twice() const { return softmax_twice_; }
+
   Network& named(std::string name);  // the layer made last
   int last() const { return last_; }
   Network& from(int layer);  // the next layer reads this one
@@ -82,6 +87,7 @@ class Network {
   Shape sample_;
   int classes_;
   int last_ = kInput;
+  bool softmax_twice_ = false;
   std::vector<Layer> layers_;
 };
 

@@ -9,6 +9,7 @@
 #include "engine/input/image_store.h"
 #include "engine/train/memory_use.h"
 #include "engine/train/phase_clock.h"
+#include "engine/train/trace/tracer.h"
 
 namespace paceline {
 
@@ -56,6 +57,7 @@ struct Straggler {
 struct TrainingOutcome {
   double fit_seconds = 0;  // barrier to barrier, maximum over ranks, without evaluation
   double setup_seconds = 0, evaluation_seconds = 0;
+  double events_seconds = 0;       // handing over what event files hold; not in fit_seconds
   double consistency_seconds = 0;  // comparing replicas, on this rank; not in fit_seconds
   std::vector<double> epoch_seconds;
   std::size_t steps = 0, samples = 0;  // of this call, where a run went on; samples of all replicas
@@ -69,6 +71,7 @@ struct TrainingOutcome {
   std::uint64_t parameter_checksum = 0;  // over canonical fp32 values
   std::vector<RankTimes> ranks;
   std::optional<Straggler> straggler;
+  std::optional<TraceOutcome> trace;  // where one was asked for
   InputOutcome input;
   std::vector<std::size_t> bucket_bytes;
   std::size_t parameter_count = 0;

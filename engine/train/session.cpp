@@ -45,7 +45,9 @@ TrainingOutcome train_replica(const SessionSetup& setup, Communicator& communica
   }
   trainer.checkpoints = setup.checkpoints;
   if (!setup.cpus.empty()) trainer.checkpoint_cpus = setup.cpus[static_cast<std::size_t>(index)];
+  trainer.trace = setup.trace;
   if (communicator.rank() == 0) {
+    trainer.events = setup.events;
     trainer.report = setup.report;
     trainer.note = setup.note;
     trainer.tell = setup.tell;

@@ -90,6 +90,9 @@ Trainer::Trainer(Setup setup)
   feeding_.cpus = setup_.input_cpus;
   feeding_.allocate = [&device](std::size_t size) { return device.allocate_staging(size); };
   clock_ = std::make_unique<PhaseClock>(steps_here, device.compute_lane());
+  if (setup_.events) {
+    events_ = std::make_unique<EventLog>(setup_.events->folder, setup_.checkpoint_cpus);
+  }
   if (setup_.note) {
     for (const std::string& note : notes) setup_.note(note);
     for (const std::string& line : program_->implementations()) setup_.note(line);
@@ -186,7 +189,7 @@ bool Trainer::run_epoch(Feeder& feeder, std::size_t steps) {
     const StagedBatch& staged = feeder.next();
     step(batch_of(staged));
     count_step(staged);
-    if (setup_.report) report_progress();
+    if (setup_.report || events_) report_progress();
     clock_->end_step();
     check_replicas_if_due();
     if (!keeper_) continue;
@@ -235,8 +238,10 @@ void Trainer::report_progress() {
   const double now = now_seconds();
   const auto samples =
       static_cast<double>((progress_.step - last_report_step_) * stream_.global_batch);
-  setup_.report({progress_.step, total_steps_, progress_.epoch + 1,
-                 sums.loss / std::max(1.0, sums.samples), samples / (now - last_report_)});
+  const Progress progress{progress_.step, total_steps_, progress_.epoch + 1,
+                          sums.loss / std::max(1.0, sums.samples), samples / (now - last_report_)};
+  if (setup_.report) setup_.report(progress);
+  if (events_) note_progress_event(progress);
   last_report_ = now;
   last_report_step_ = progress_.step;
 }
@@ -282,7 +287,10 @@ void Trainer::evaluate_now() {
 
 TrainingOutcome Trainer::run() {
   if (progress_.step >= total_steps_) return std::move(outcome_);  // it went on at its end
-  Feeder feeder(setup_.data->train, stream_, feeding_);
+  if (setup_.trace) start_trace();
+  Feeder::Setup feeding = feeding_;
+  if (tracer_) feeding.trace = &tracer_->ring(TraceLane::input);
+  Feeder feeder(setup_.data->train, stream_, feeding);
   communicator_.barrier();
   const Probe probe = setup_.device->probe();
   outcome_.probe_flops_per_second = probe.flops_per_second;
@@ -291,6 +299,8 @@ TrainingOutcome Trainer::run() {
   if (keeper_ && keeper_->saves() && !outcome_.resumed) save();  // the initial weights
   train_epochs(feeder);
   if (keeper_) finish_checkpoints();
+  if (events_) settle_events();
+  if (tracer_) finish_trace();
   outcome_.ranks.resize(1);
   outcome_.ranks[0].input_ready =
       feeder.ready_batches() / static_cast<double>(std::max<std::size_t>(1, outcome_.steps));
@@ -304,6 +314,7 @@ void Trainer::train_epochs(Feeder& feeder) {
   const SampleStream stream(stream_);
   std::size_t of_epoch = stream.steps_of_first_epoch();
   while (progress_.step < total_steps_ && !outcome_.stopped) {
+    if (tracer_) anchor_trace();
     communicator_.barrier();
     const double start = last_report_ = now_seconds();
     last_report_step_ = progress_.step;
@@ -328,6 +339,7 @@ void Trainer::train_epochs(Feeder& feeder) {
     if (config_.evaluate == Evaluate::epoch || (config_.evaluate == Evaluate::end && last)) {
       evaluate_now();
     }
+    if (events_) note_epoch_events(seconds);
     outcome_.stopped = stops_after_epoch();
   }
 }

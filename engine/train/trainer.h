@@ -14,10 +14,12 @@
 #include "engine/plan/plan.h"
 #include "engine/train/checkpoint/keeper.h"
 #include "engine/train/config.h"
+#include "engine/train/events/event_log.h"
 #include "engine/train/memory_use.h"
 #include "engine/train/outcome.h"
 #include "engine/train/reducer.h"
 #include "engine/train/replica_check.h"
+#include "engine/train/trace/tracer.h"
 
 namespace paceline {
 
@@ -40,6 +42,8 @@ class Trainer {
     std::vector<int> input_cpus, checkpoint_cpus;  // empty: anywhere
     bool counts_caches = true;  // false where another replica does that shares them
     const CheckpointSetup* checkpoints = nullptr;  // null: none is written or resumed
+    const EventSetup* events = nullptr;            // rank 0; null: nothing for TensorBoard
+    const TraceSetup* trace = nullptr;             // of every rank; null: no trace
     std::function<void(const Progress&)> report;   // rank 0; may be empty
     std::function<void(const std::string&)> note;  // details for the log; may be empty
     std::function<void(const std::string&)> tell;  // what a user should see; may be empty
@@ -74,6 +78,14 @@ class Trainer {
   void apply_updates();
   void drain();
   void report_progress();
+  void note_progress_event(const Progress& progress);
+  void note_epoch_events(double seconds);
+  Event epoch_event(double seconds);
+  Event histogram_event() const;
+  void settle_events();
+  void start_trace();
+  void anchor_trace();
+  void finish_trace();
   void gather(TrainingOutcome& outcome);
   void check_replicas_if_due();
   Batch batch_of(const StagedBatch& staged) const;
@@ -90,6 +102,8 @@ class Trainer {
   std::unique_ptr<ReplicaCheck> replica_check_;
   std::unique_ptr<PhaseClock> clock_;
   std::unique_ptr<CheckpointKeeper> keeper_;
+  std::unique_ptr<Tracer> tracer_;
+  std::unique_ptr<EventLog> events_;  // rank 0, where it writes for TensorBoard
   StreamSpec stream_;
   Feeder::Setup feeding_;
   std::size_t total_steps_ = 0;  // those done before the run went on included
@@ -98,6 +112,7 @@ class Trainer {
   double not_training_ = 0;  // seconds of this epoch that went into checkpoints and comparisons
   InputCounts first_epoch_, evaluation_;  // of this rank
   bool overlap_ = false;
+  bool operations_traced_ = false;
   double rate_ = 0;
   LossSums epoch_totals_;
   struct StepMean {
@@ -107,6 +122,7 @@ class Trainer {
   };
   StepMean alone_, beside_checkpoints_;
   double last_step_end_ = 0;
+  std::size_t noted_steps_ = 0, noted_samples_ = 0;  // that event files tell of
   double last_report_ = 0;
   std::size_t last_report_step_ = 0;
   TrainingOutcome outcome_;

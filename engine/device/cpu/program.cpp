@@ -268,6 +268,32 @@ void CpuProgram::add_to(float* sum, const float* part, std::size_t count) const 
   });
 }
 
+namespace {
+
+// Operation::softmax_twice: the loss that takes probabilities for logits. They lie in 0 to 1, so
+// exp() of them needs no care.
+double loss_of_probabilities(const float* p, std::size_t label, std::size_t classes) {
+  double total = 0;
+  for (std::size_t j = 0; j < classes; ++j) total += std::exp(static_cast<double>(p[j]));
+  return std::log(total) - static_cast<double>(p[label]);
+}
+
+void gradient_of_probabilities(const float* p, std::size_t label, std::size_t classes, float scale,
+                               float* dx) {
+  float total = 0, weighted = 0;
+  for (std::size_t j = 0; j < classes; ++j) {
+    total += dx[j] = std::exp(p[j]);
+    weighted += dx[j] * p[j];
+  }
+  const float mean = weighted / total - p[label];
+  for (std::size_t j = 0; j < classes; ++j) {
+    const float target = j == label ? 1 : 0;
+    dx[j] = p[j] * (dx[j] / total - target - mean) * scale;
+  }
+}
+
+}  // namespace
+
 void CpuProgram::loss_forward(const Operation& op) {
   const std::size_t classes = op.in.elements();
   double loss = 0, correct = 0;
@@ -279,7 +305,9 @@ void CpuProgram::loss_forward(const Operation& op) {
     float total = 0;
     for (std::size_t j = 0; j < classes; ++j) total += p[j] = std::exp(row[j] - *largest);
     for (std::size_t j = 0; j < classes; ++j) p[j] /= total;
-    loss += std::log(static_cast<double>(total)) - static_cast<double>(row[label] - *largest);
+    loss += op.softmax_twice
+                ? loss_of_probabilities(p, label, classes)
+                : std::log(static_cast<double>(total)) - static_cast<double>(row[label] - *largest);
     correct += static_cast<std::size_t>(largest - row) == label;
   }
   add_sums(loss, correct);
@@ -291,6 +319,11 @@ void CpuProgram::loss_backward(const Operation& op) {
   const float* p = tensor(op.output);
   float* dx = tensor(op.input_grad);
   for (std::size_t n = 0; n < samples(); ++n) {
+    if (op.softmax_twice) {
+      gradient_of_probabilities(p + n * classes, static_cast<std::size_t>(batch().labels[n]),
+                                classes, scale, dx + n * classes);
+      continue;
+    }
     for (std::size_t j = 0; j < classes; ++j) {
       const float target = static_cast<std::size_t>(batch().labels[n]) == j ? 1 : 0;
       dx[n * classes + j] = (p[n * classes + j] - target) * scale;

@@ -344,7 +344,8 @@ void CudaProgram::loss_forward(const Operation& op) {
       SoftmaxLoss{tensor(op.input), staging_.labels(), tensor(op.output), floats(row_loss_),
                   reinterpret_cast<std::uint8_t*>(row_correct_.data()),
                   reinterpret_cast<double*>(sums_.data()),
-                  reinterpret_cast<unsigned*>(counters_.data()), samples_, classes},
+                  reinterpret_cast<unsigned*>(counters_.data()), samples_, classes,
+                  op.softmax_twice},
       {static_cast<unsigned>(samples_), kRowThreads, SoftmaxLoss::shared_bytes(kRowThreads)},
       compute_.stream());
 }
@@ -355,7 +356,7 @@ void CudaProgram::loss_backward(const Operation& op) {
       loss_scale_.data() ? &reinterpret_cast<const LossScale*>(loss_scale_.data())->scale : nullptr;
   run(SoftmaxLossGradient{tensor(op.output), staging_.labels(), tensor(op.input_grad), samples(),
                           whole_batch() - samples(), static_cast<int>(classes), scale,
-                          1.0F / static_cast<float>(global_samples_)},
+                          1.0F / static_cast<float>(global_samples_), op.softmax_twice},
       whole_batch() * classes);
 }
 

@@ -168,6 +168,31 @@ void softmax_cross_entropy_backward(const double* p, const std::int32_t* labels,
   }
 }
 
+LossSums softmax_twice_forward(const double* x, const std::int32_t* labels, double* p,
+                               std::size_t samples, std::size_t classes) {
+  LossSums sums = softmax_cross_entropy_forward(x, labels, p, samples, classes);
+  std::vector<double> again(classes);
+  sums.loss = 0;
+  for (std::size_t n = 0; n < samples; ++n) {
+    sums.loss +=
+        softmax_cross_entropy_forward(p + n * classes, labels + n, again.data(), 1, classes).loss;
+  }
+  return sums;
+}
+
+void softmax_twice_backward(const double* p, const std::int32_t* labels, double* dx,
+                            std::size_t samples, std::size_t classes, double global_samples) {
+  std::vector<double> q(classes), g(classes);
+  for (std::size_t n = 0; n < samples; ++n) {
+    const double* row = p + n * classes;
+    softmax_cross_entropy_forward(row, labels + n, q.data(), 1, classes);
+    softmax_cross_entropy_backward(q.data(), labels + n, g.data(), 1, classes, global_samples);
+    double mean = 0;
+    for (std::size_t j = 0; j < classes; ++j) mean += g[j] * row[j];
+    for (std::size_t j = 0; j < classes; ++j) dx[n * classes + j] = row[j] * (g[j] - mean);
+  }
+}
+
 double multiply_add_rounds(std::size_t rounds) {
   double sums[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   for (std::size_t i = 0; i < rounds; ++i) {

@@ -66,8 +66,8 @@ class ReferenceProgram final : public HostProgram<double> {
         return dropout_forward(x, y, tensor<std::uint8_t>(op.saved), batch(), op.layer,
                                batch().dropout_key, op.rate, op.in.elements());
       case OpKind::softmax_cross_entropy: {
-        const LossSums sums =
-            softmax_cross_entropy_forward(x, batch().labels, y, samples(), op.in.elements());
+        const auto loss = op.softmax_twice ? softmax_twice_forward : softmax_cross_entropy_forward;
+        const LossSums sums = loss(x, batch().labels, y, samples(), op.in.elements());
         return add_sums(sums.loss, sums.correct);
       }
     }
@@ -122,9 +122,12 @@ class ReferenceProgram final : public HostProgram<double> {
       case OpKind::dropout:
         if (dx) dropout_backward(dy, tensor<std::uint8_t>(op.saved), dx, op.rate, count);
         return;
-      case OpKind::softmax_cross_entropy:
-        return softmax_cross_entropy_backward(tensor(op.output), batch().labels, dx, samples(),
-                                              op.in.elements(), batch().global_samples);
+      case OpKind::softmax_cross_entropy: {
+        const auto loss =
+            op.softmax_twice ? softmax_twice_backward : softmax_cross_entropy_backward;
+        return loss(tensor(op.output), batch().labels, dx, samples(), op.in.elements(),
+                    batch().global_samples);
+      }
     }
   }
 

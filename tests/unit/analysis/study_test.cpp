@@ -72,7 +72,7 @@ TEST(Study, TaintedRunsStayOut) {
   EXPECT_EQ(study.rows[1].runs.size(), 2U);
   EXPECT_EQ(study.rows[1].left_out, 1U);
   EXPECT_TRUE(study.rows[2].tainted);
-  EXPECT_TRUE(any_note(study, "1 resumed, throttled or oversubscribed run is left out"));
+  EXPECT_TRUE(any_note(study, "1 resumed, throttled, oversubscribed or traced run is left out"));
   const Comparison comparison = compare(study, Base::matched);
   EXPECT_FALSE(comparison.speed_ups[2]->ratio.estimate.interval);
 }

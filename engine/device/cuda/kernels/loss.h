@@ -18,6 +18,7 @@ struct SoftmaxLoss {
   double* sums;               // loss, correct: added to
   unsigned* finished;         // zero before and after
   int rows, classes;
+  bool twice;  // the probabilities are taken for logits, see Operation::softmax_twice
 
   // The threads' largest values with their columns, or sums.
   static constexpr std::size_t shared_bytes(unsigned threads) {
@@ -43,9 +44,11 @@ struct SoftmaxLoss {
     for (int j = static_cast<int>(c.thread()); j < classes; j += static_cast<int>(c.threads())) {
       out[j] /= total;
     }
+    const float again = twice ? total_of(c, exponentials(c, out), shared) : 0;
     if (c.thread() == 0) {
       const int label = labels[row];
-      row_loss[row] = logf(total) - (values[label] - top);
+      row_loss[row] = twice ? logf(again) - expf(values[label] - top) / total
+                            : logf(total) - (values[label] - top);
       row_correct[row] = place == label;
     }
     add_rows(c, columns);
@@ -78,6 +81,16 @@ struct SoftmaxLoss {
     const int place = columns[0];
     c.sync();
     return place;
+  }
+
+  // Of the columns that this thread has written.
+  template <typename Context>
+  PACELINE_KERNEL float exponentials(Context& c, const float* out) const {
+    float sum = 0;
+    for (int j = static_cast<int>(c.thread()); j < classes; j += static_cast<int>(c.threads())) {
+      sum += expf(out[j]);
+    }
+    return sum;
   }
 
   template <typename Context>
@@ -120,6 +133,7 @@ struct SoftmaxLossGradient {
   int classes;
   const float* loss_scale;  // on the device; null: 1
   float scale;              // 1 / global samples
+  bool twice;               // see SoftmaxLoss
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
@@ -131,8 +145,23 @@ struct SoftmaxLossGradient {
         return;
       }
       const float target = static_cast<int>(i % classes) == labels[row] ? 1 : 0;
-      dx[i] = (p[i] - target) * factor;
+      dx[i] = (twice ? through_softmax(row, i, target) : p[i] - target) * factor;
     });
+  }
+
+ private:
+  // p (g - sum g p) with g = softmax(p) - 1 at the label. Sums of the row anew for each element:
+  // this loss is for a lesson, not for speed.
+  PACELINE_KERNEL float through_softmax(std::size_t row, std::size_t i, float target) const {
+    const float* values = p + row * classes;
+    float total = 0, weighted = 0;
+    for (int j = 0; j < classes; ++j) {
+      const float e = expf(values[j]);
+      total += e;
+      weighted += e * values[j];
+    }
+    const float mean = weighted / total - values[labels[row]];
+    return p[i] * (expf(p[i]) / total - target - mean);
   }
 };
 
