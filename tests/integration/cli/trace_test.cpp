@@ -14,7 +14,8 @@ using testing::Ran;
 
 constexpr char kTraced[] =
     "train mnist-cnn --train-limit 1280 --test-limit 100 --batch-per-replica 32 --steps 20 "
-    "--gpus 2 --cpus-per-replica 1 --oversubscribe --bucket-mb 0.5 --json ";
+    "--gpus 2 --oversubscribe --bucket-mb 0.5 --evaluate none --json ";
+constexpr char kOneCpu[] = "--quiet --cpus-per-replica 1 --backend ";
 
 class Trace : public testing::Cli {
  protected:
@@ -66,7 +67,7 @@ TEST_F(Trace, IsOneFileOfAllRanks) {
   for (const char* backend : {"mirrored", "gloo"}) {
     SCOPED_TRACE(backend);
     std::filesystem::remove(folder() / "trace.json");
-    const json trace = trace_of(std::string("--quiet --backend ") + backend);
+    const json trace = trace_of(std::string(kOneCpu) + backend);
     ASSERT_TRUE(trace.is_object());
     std::map<std::string, int> names;
     std::map<int, int> ranks;
@@ -93,7 +94,7 @@ TEST_F(Trace, IsOneFileOfAllRanks) {
 }
 
 TEST_F(Trace, IsOffUnlessAskedFor) {
-  const Ran ran = paceline(std::string(kTraced) + "--quiet --backend mirrored");
+  const Ran ran = paceline(std::string(kTraced) + kOneCpu + "mirrored");
   const json record = json::parse(ran.out);
   EXPECT_EQ(record["flags"]["traced"], false);
   EXPECT_TRUE(record["trace"].is_null());
@@ -101,7 +102,8 @@ TEST_F(Trace, IsOffUnlessAskedFor) {
 
 TEST_F(Trace, SaysWhatWasHidden) {
   const Ran ran =
-      paceline(std::string(kTraced) + "--backend mirrored --comm-threads 1 --trace trace.json");
+      paceline(std::string(kTraced) +
+               "--backend mirrored --cpus-per-replica 2 --comm-threads 1 --trace trace.json");
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_TRUE(contains(ran.err, "of communication")) << ran.err;
   EXPECT_TRUE(contains(ran.err, "hidden behind computing")) << ran.err;

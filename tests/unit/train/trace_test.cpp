@@ -161,6 +161,7 @@ TEST(PhaseClockTrace, PlacesMarkersOfAStreamOnTheClock) {
 
 class TraceFileTest : public testing::Test {
  protected:
+  Scratch scratch_;
   const std::filesystem::path file_ = scratch_.path() / "trace.json";
   static RankTrace trace(int rank, std::vector<TraceSpell> sums) {
     RankTrace trace;
@@ -171,7 +172,6 @@ class TraceFileTest : public testing::Test {
     return trace;
   }
   static inline const RankClock kSame{{0, {0, 0}}, {1, {0, 0}}};
-  Scratch scratch_;
 };
 
 TEST_F(TraceFileTest, LinksTheLastToComeWithThoseThatWaited) {
