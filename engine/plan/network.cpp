@@ -73,6 +73,7 @@ Network& Network::dropout(double rate) {
 }
 
 Network& Network::softmax_twice() {
+  if (!softmax_twice_) name_ += ", softmax twice";
   softmax_twice_ = true;
   return *this;
 }

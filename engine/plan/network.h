@@ -67,7 +67,8 @@ class Network {
   Network& dropout(double rate);
 
   // The last layer's output goes through a softmax before the loss, which takes a softmax again:
-  // the mistake of guides that combine Softmax with from_logits=True. To show what it does.
+  // the mistake of guides that combine Softmax with from_logits=True. To show what it does. The
+  // name says so, too: a checkpoint of the one is none of the other.
   Network& softmax_twice();
   bool has_softmax_twice() const { return softmax_twice_; }
 

@@ -26,7 +26,7 @@ constexpr const char* kMustMatch[] = {"workload",   "variant",    "data_hash",  
 constexpr const char* kOfNoConsequence[] = {"log_every",       "keep",          "checkpoint_every",
                                             "epochs",          "steps",         "cpus_per_task",
                                             "compute_threads", "input_threads", "comm_threads",
-                                            "oversubscribe"};
+                                            "oversubscribe",   "tensorboard",   "histogram_freq"};
 
 template <std::size_t N>
 bool is_among(const char* const (&names)[N], const std::string& name) {

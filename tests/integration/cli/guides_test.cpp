@@ -108,6 +108,15 @@ TEST_F(Guides, SoftmaxBeforeALossOfLogitsHardlyLearns) {
   EXPECT_NE(right["identity"], wrong["identity"]);
 }
 
+TEST_F(Guides, ARunWithOneLossDoesNotGoOnWithTheOther) {
+  const std::string run =
+      "train mnist-mlp --quiet --train-limit 640 --cpus-per-task 1 --epochs 1 "
+      "--checkpoint-every 1epoch --run-dir run";
+  ASSERT_EQ(paceline(run).code, 0);
+  expect_refused(run + " --resume latest --literal-guide-loss", 64,
+                 {"mnist-mlp, softmax twice", "--weights"});
+}
+
 // 1000 samples are 15.6 batches of 64.
 TEST_F(Guides, TheLastBatchIsKeptUnlessItIsDropped) {
   for (const char* replicas : {"--gpus 1", "--gpus 2 --backend mirrored --batch-per-replica 32"}) {
