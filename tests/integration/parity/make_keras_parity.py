@@ -13,9 +13,13 @@ import gzip, json, os, sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-import numpy as np
-import keras
-from keras import layers
+try:
+    import numpy as np
+    import keras
+    from keras import layers
+except ImportError as error:
+    print(f"skipped: {error} (pip install tensorflow-cpu)")
+    sys.exit(77)
 
 BATCH, STEPS, RATE, SEED = 64, 100, 0.001, 7
 keras.config.set_floatx("float64")

@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "engine/core/clock.h"
+#include "engine/core/json.h"
 #include "engine/device/cuda/cuda_device.h"
 #include "tests/integration/train/training.h"
 #include "tests/support/host_cuda/host_runtime.h"
+#include "tests/support/scratch.h"
 
 namespace paceline::training {
 namespace {
@@ -72,6 +76,34 @@ void trains_like_the_cpu(const std::string& workload, int replicas, int input_th
       EXPECT_GT(rank.communication_busy, 0);
     }
   }
+}
+
+// Phases come from markers, which are placed on the host's clock.
+TEST(PlayedGpu, IsTraced) {
+  const Scratch scratch;
+  const TraceSetup trace{scratch.path() / "trace.json"};
+  Run run = run_of("mnist-mlp", 2);
+  run.make_device = [] { return played(cuda::Math::fp32); };
+  run.trace = &trace;
+  const double before = now_seconds();
+  const Result result = train(run, mnist(52, 20));
+  const double seconds = now_seconds() - before;
+  ASSERT_TRUE(result.outcome.trace);
+  const TraceOutcome& traced = *result.outcome.trace;
+  EXPECT_EQ(traced.failure, "");
+  EXPECT_FALSE(traced.operations) << "they are queued";
+  EXPECT_GT(traced.arrows, 0U);
+  ASSERT_EQ(traced.overlap.size(), 2U);
+  const JsonDocument document = read_json(trace.file);
+  std::size_t steps = 0;
+  for (const auto& event : document.value().at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    EXPECT_GE(event.at("ts"), 0);
+    EXPECT_GE(event.at("dur"), 0);
+    EXPECT_LT(event.at("ts"), 1e6 * seconds);
+    steps += event.at("name") == "step";
+  }
+  EXPECT_EQ(steps, 2 * result.outcome.steps);
 }
 
 TEST(PlayedGpu, TrainsLikeTheCpu) {
