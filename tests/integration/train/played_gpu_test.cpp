@@ -82,7 +82,7 @@ void trains_like_the_cpu(const std::string& workload, int replicas, int input_th
 TEST(PlayedGpu, IsTraced) {
   const Scratch scratch;
   const TraceSetup trace{scratch.path() / "trace.json"};
-  Run run = run_of("mnist-mlp", 2);
+  training::Run run = run_of("mnist-mlp", 2);
   run.make_device = [] { return played(cuda::Math::fp32); };
   run.trace = &trace;
   const double before = now_seconds();
