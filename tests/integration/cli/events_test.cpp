@@ -76,7 +76,8 @@ TEST_F(Events, HaveKerasNamesAndTheRecordsValues) {
 }
 
 TEST_F(Events, RunsDoNotShareAFolder) {
-  const std::string line = std::string("paceline train ") + kSmall + " --tensorboard=tb";
+  const std::string line =
+      std::string("paceline train ") + kSmall + " --log-every 1000 --tensorboard=tb";
   const Ran ran = shell(line + " & " + line + "; wait");
   ASSERT_EQ(ran.code, 0) << ran.err;
   std::size_t runs = 0;
