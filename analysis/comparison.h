@@ -35,6 +35,11 @@ struct Comparison {
 
 double karp_flatt(double speed_up, double replicas);
 
+// Of times (or of rates, where those are compared) of `base` over those of `row`, with a paired
+// interval where every round of the smaller row is shared and there are two, with Welch's
+// otherwise.
+Ratio ratio_of(const Row& base, const Row& row, bool rates);
+
 Comparison compare(const Study& study, Base base);
 
 }  // namespace paceline

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "analysis/ladder.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -106,6 +105,28 @@ Fraction fraction_of(const Rung& rung) {
   return result;
 }
 
+// A page of times shows neither rates nor efficiency, and a single run no spread.
+std::string left_out_line(const std::vector<RowFacts>& facts) {
+  Range rates, efficiencies;
+  for (const RowFacts& row : facts) {
+    if (row.run().kind != "published" || !row.fit_seconds) return "";
+    if (row.samples_per_second) rates.add(row.samples_per_second->value);
+    if (row.speed_up && row.run().gpus > 1) efficiencies.add(row.speed_up->efficiency);
+  }
+  std::vector<std::string> parts;
+  if (rates.low <= rates.high) {
+    parts.push_back(fmt::format("the rate ({} samples/s)", range_text(rates, 0)));
+  }
+  if (efficiencies.low <= efficiencies.high) {
+    parts.push_back(fmt::format("efficiency ({} %)", range_text(efficiencies, 0, 100)));
+    parts.push_back("the Karp-Flatt fraction");
+  }
+  parts.push_back("any spread (one run a row)");
+  return "the page leaves out " + join(parts, ", ");
+}
+
+}  // namespace
+
 std::string trend_line(const Ladder& ladder) {
   std::vector<Fraction> fractions;
   for (const Rung* rung : several(ladder)) {
@@ -142,28 +163,6 @@ std::string trend_line(const Ladder& ladder) {
                            "shared memory)"
                          : "the overhead falls as replicas are added (is the base weak?)");
 }
-
-// A page of times shows neither rates nor efficiency, and a single run no spread.
-std::string left_out_line(const std::vector<RowFacts>& facts) {
-  Range rates, efficiencies;
-  for (const RowFacts& row : facts) {
-    if (row.run().kind != "published" || !row.fit_seconds) return "";
-    if (row.samples_per_second) rates.add(row.samples_per_second->value);
-    if (row.speed_up && row.run().gpus > 1) efficiencies.add(row.speed_up->efficiency);
-  }
-  std::vector<std::string> parts;
-  if (rates.low <= rates.high) {
-    parts.push_back(fmt::format("the rate ({} samples/s)", range_text(rates, 0)));
-  }
-  if (efficiencies.low <= efficiencies.high) {
-    parts.push_back(fmt::format("efficiency ({} %)", range_text(efficiencies, 0, 100)));
-    parts.push_back("the Karp-Flatt fraction");
-  }
-  parts.push_back("any spread (one run a row)");
-  return "the page leaves out " + join(parts, ", ");
-}
-
-}  // namespace
 
 std::vector<std::string> findings(const Study& study, const Comparison& comparison,
                                   const std::vector<RowFacts>& facts) {

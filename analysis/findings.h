@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/row_facts.h"
+#include "analysis/ladder.h"
 
 namespace paceline {
 
@@ -12,5 +12,9 @@ namespace paceline {
 // fraction does as replicas are added, and what a published page leaves out.
 std::vector<std::string> findings(const Study& study, const Comparison& comparison,
                                   const std::vector<RowFacts>& facts);
+
+// What the Karp-Flatt fraction of a ladder does as replicas are added, in a sentence; empty where
+// two sizes do not have one.
+std::string trend_line(const Ladder& ladder);
 
 }  // namespace paceline

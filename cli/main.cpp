@@ -17,6 +17,7 @@ constexpr char kFooter[] = R"(Examples:
   paceline train mnist-cnn --gpus 2 --backend mpi
   paceline sweep sweeps/quick.json --results results/local
   paceline report results/local/quick
+  paceline explain results/local/quick
   paceline gate --baseline nightly/quick --current results/local/quick
   paceline submit sweeps/quick.json --site slurm/sites/generic.json --dry-run
   paceline data make cassava --images 256 --out cassava-256
@@ -133,7 +134,9 @@ int run(int argc, char** argv) {
   paceline::add_element(app, action);
   paceline::add_data(app, action);
   paceline::add_report(app, action);
+  paceline::add_explain(app, action);
   paceline::add_gate(app, action);
+  paceline::add_export(app, action);
   paceline::add_doctor(app, action);
   paceline::add_completion(app, action);
   try {

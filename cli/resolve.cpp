@@ -297,7 +297,8 @@ RunResolver::RunResolver(std::string workload, std::function<void(const Error&)>
 const std::string& RunResolver::hash_of_data(const Workload& workload) {
   if (!data_hash_.empty()) return data_hash_;
   try {
-    data_hash_ = workload.hash(find_data_folder(workload.data_set, {}));
+    data_hash_ = workload.hash(workload.data_set.empty() ? std::filesystem::path()
+                                                         : find_data_folder(workload.data_set, {}));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::input || !data_is_absent_) throw;
     data_is_absent_(error);

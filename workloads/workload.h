@@ -18,7 +18,8 @@ struct Workload {
   std::string summary;   // one line for `paceline list workloads`
   Network network;       // in the variant of the defaults
   Point defaults;        // parameters that this workload sets; the rest have common defaults
-  std::string data_set;  // folder name below data/; empty: there is none, input is synthetic
+  // Folder name below data/; empty: there is none, and samples are synthetic, or `load` makes them.
+  std::string data_set;
   std::size_t train_samples = 0, test_samples = 0;  // of the whole set, for synthetic input
   // `options` are for samples that are encoded images; where samples lie in memory they say
   // nothing.

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "analysis/gate/export.h"
 #include "analysis/gate/google_benchmark.h"
 #include "analysis/gate/match.h"
 #include "analysis/gate/side.h"
@@ -168,6 +170,30 @@ TEST(GateGoogleBenchmark, BadFilesAreNamed) {
   EXPECT_NE(refusal("{}").find("no name"), std::string::npos);
   EXPECT_NE(refusal("{}").find("x.json:2"), std::string::npos) << refusal("{}");
   EXPECT_NE(refusal("7").find("no name"), std::string::npos);
+}
+
+TEST(GateExport, GoogleBenchmarkIsReadBackTheSame) {
+  const TemporaryFolder folder;
+  const Side side = drifting_side();
+  std::ofstream(folder / "study.json") << google_benchmark_json(side);
+  const Side back = read_side("baseline", {folder / "study.json"});
+  ASSERT_EQ(back.subjects.size(), side.subjects.size());
+  for (std::size_t i = 0; i < side.subjects.size(); ++i) {
+    EXPECT_EQ(back.subjects[i].name, side.subjects[i].name);
+    const auto before = values_of(side.subjects[i], Quantity::time);
+    const auto after = values_of(back.subjects[i], Quantity::time);
+    ASSERT_EQ(after.size(), before.size());
+    for (std::size_t k = 0; k < before.size(); ++k) EXPECT_NEAR(after[k], before[k], 1e-9);
+  }
+}
+
+TEST(GateExport, GithubActionHasAnEntryAPoint) {
+  const Json rows = Json::parse(github_action_json(drifting_side()));
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["unit"], "s");
+  EXPECT_NEAR(rows[0]["value"].get<double>(), 18 * std::cbrt(1.3 * 0.8), 1e-9);
+  EXPECT_TRUE(rows[0]["range"].get<std::string>().starts_with("± ")) << rows[0].dump();
+  EXPECT_EQ(rows[0]["extra"], "3 runs");
 }
 
 }  // namespace
