@@ -45,6 +45,19 @@ TEST_F(Amdahl, TheSerialShareIsRecovered) {
   EXPECT_NEAR(share, kTrue, kWithin);
 }
 
+// Naps take equally long in every run, so that the gate's runs can be made here for real.
+TEST_F(Amdahl, TheSameBuildIsNotSlowerThanItself) {
+  const std::string spec = "'" PACELINE_SOURCE_DIR "/sweeps/amdahl.json'";
+  const Ran ran = paceline("gate --aa " + spec +
+                           " --set gpus=2 --set steps=8 --rounds 3 --json --out aa --only time");
+  EXPECT_TRUE(ran.code == 0 || ran.code == 2) << ran.out << ran.err;  // 2: a busy machine
+  const auto verdict = nlohmann::json::parse(ran.out);
+  ASSERT_EQ(verdict["checks"].size(), 1U);
+  EXPECT_EQ(verdict["checks"][0]["evidence"], "paired");
+  EXPECT_EQ(verdict["checks"][0]["baseline_runs"], 3);
+  EXPECT_NEAR(verdict["checks"][0]["change"].get<double>(), 0, 0.5);
+}
+
 TEST_F(Amdahl, ItHasNoDataToBeGiven) {
   expect_refused("train amdahl --data .", 64, {"amdahl makes its samples itself", "--data"});
 }
