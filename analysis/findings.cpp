@@ -61,28 +61,6 @@ std::string cpus_text(const std::vector<const Rung*>& rungs) {
       range_text(cpus, 0));
 }
 
-std::string ladder_line(const Ladder& ladder, const Comparison& comparison) {
-  std::vector<std::string> sizes, speed_ups, efficiencies, fractions;
-  const auto rungs = several(ladder);
-  for (const Rung* rung : rungs) {
-    sizes.push_back(std::to_string(rung->gpus));
-    const auto value = [](const RowFacts& row) { return row.speed_up->ratio.estimate.value; };
-    speed_ups.push_back(range_text(range_over(*rung, value), 2));
-    const auto efficiency = [](const RowFacts& row) { return row.speed_up->efficiency; };
-    efficiencies.push_back(range_text(range_over(*rung, efficiency), 0, 100));
-    const auto fraction = [](const RowFacts& row) { return row.speed_up->karp_flatt.value_or(0); };
-    if (rung->rows.front()->speed_up->karp_flatt) {
-      fractions.push_back(range_text(range_over(*rung, fraction), 3));
-    }
-  }
-  std::string line = ladder.name.empty() ? "" : ladder.name + ": ";
-  if (comparison.base == Base::best) line += "best against best: ";
-  line += fmt::format("speed-up {} for {} replicas{}, efficiency {} %", join(speed_ups, " / "),
-                      join(sizes, ", "), cpus_text(rungs), join(efficiencies, " / "));
-  if (!fractions.empty()) line += ", Karp-Flatt " + join(fractions, " / ");
-  return line;
-}
-
 // The Karp-Flatt fraction of a rung, and where its interval lies if every row has one.
 struct Fraction {
   double value = 0;
@@ -126,6 +104,28 @@ std::string left_out_line(const std::vector<RowFacts>& facts) {
 }
 
 }  // namespace
+
+std::string ladder_line(const Ladder& ladder, const Comparison& comparison) {
+  std::vector<std::string> sizes, speed_ups, efficiencies, fractions;
+  const auto rungs = several(ladder);
+  for (const Rung* rung : rungs) {
+    sizes.push_back(std::to_string(rung->gpus));
+    const auto value = [](const RowFacts& row) { return row.speed_up->ratio.estimate.value; };
+    speed_ups.push_back(range_text(range_over(*rung, value), 2));
+    const auto efficiency = [](const RowFacts& row) { return row.speed_up->efficiency; };
+    efficiencies.push_back(range_text(range_over(*rung, efficiency), 0, 100));
+    const auto fraction = [](const RowFacts& row) { return row.speed_up->karp_flatt.value_or(0); };
+    if (rung->rows.front()->speed_up->karp_flatt) {
+      fractions.push_back(range_text(range_over(*rung, fraction), 3));
+    }
+  }
+  std::string line = ladder.name.empty() ? "" : ladder.name + ": ";
+  if (comparison.base == Base::best) line += "best against best: ";
+  line += fmt::format("speed-up {} for {} replicas{}, efficiency {} %", join(speed_ups, " / "),
+                      join(sizes, ", "), cpus_text(rungs), join(efficiencies, " / "));
+  if (!fractions.empty()) line += ", Karp-Flatt " + join(fractions, " / ");
+  return line;
+}
 
 std::string trend_line(const Ladder& ladder) {
   std::vector<Fraction> fractions;

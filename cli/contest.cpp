@@ -47,7 +47,8 @@ ContestResult run_contest(const Contest& contest) {
 }
 
 std::string version_of_program(const fs::path& program, const std::string& option) {
-  if (!fs::is_regular_file(program) || access(program.c_str(), X_OK) != 0) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(program, ignored) || access(program.c_str(), X_OK) != 0) {
     throw Error(ErrorKind::usage, "is no program that can be run", option + " " + program.string(),
                 "give the path of a paceline binary");
   }

@@ -178,10 +178,11 @@ PlannedPoint planned(const Subject& subject) {
 
 GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program,
                         const fs::path& spec, const GateRuns& runs, const GateOptions& options) {
-  fmt::print(stderr, "old: {}\n", version_of_program(old_program, "--ab"));
-  fmt::print(stderr, "new: {}\n", version_of_program(new_program, "--ab"));
+  const std::string old_version = version_of_program(old_program, "--ab");
+  const std::string new_version = version_of_program(new_program, "--ab");
   Contest contest = contest_of(old_program, new_program, spec, runs);
   RunFolder folder(runs.out);
+  fmt::print(stderr, "old: {}\nnew: {}\n", old_version, new_version);
   GateOptions one_spec = options;
   one_spec.one_spec = true;
   contest.folder = folder.path() / "first";

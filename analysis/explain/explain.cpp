@@ -163,6 +163,7 @@ class Explainer {
     if (it_.study.scaling == Scaling::weak) result.gustafson = fit_gustafson(points);
     if (!compares_rates(it_.study.scaling)) result.amdahl = fit_amdahl(points);
     result.usl = fit_usl(points);
+    result.verdict.push_back(ladder_line(ladder, it_.comparison));
     if (const std::string trend = trend_line(ladder); !trend.empty())
       result.verdict.push_back(trend);
     add_limits(result);

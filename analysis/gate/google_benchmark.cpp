@@ -97,7 +97,8 @@ class Reader {
     };
     if (!row.contains("real_time") || !row["real_time"].is_number()) throw fail("has no real_time");
     const auto unit = kUnits.find(text_of(row, "time_unit"));
-    if (unit == kUnits.end()) throw fail("has unknown time_unit " + row["time_unit"].dump());
+    if (unit == kUnits.end() || (row.contains("time_unit") && !row["time_unit"].is_string()))
+      throw fail("has unknown time_unit " + row["time_unit"].dump());
     const double seconds = row["real_time"].get<double>() * unit->second;
     if (!(seconds > 0) || !std::isfinite(seconds))
       throw fail("has a real_time that is not positive");

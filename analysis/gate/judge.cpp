@@ -235,6 +235,11 @@ class Judge {
     }
     judgement.notes = matches.notes;
     for (const Side* side : {&baseline_, &current_}) {
+      if (side->builds.size() > 1) {
+        judgement.notes.push_back(
+            fmt::format("the {} has runs of several builds: {}", side->name,
+                        join({side->builds.begin(), side->builds.end()}, ", ")));
+      }
       judgement.notes.insert(judgement.notes.end(), side->notes.begin(), side->notes.end());
     }
     return judgement;

@@ -102,7 +102,8 @@ std::vector<const Check*> shown(const Judgement& judgement) {
 std::string counted(const Judgement& judgement) {
   std::map<Verdict, std::size_t> counts;
   for (const Check& check : judgement.checks) ++counts[check.verdict];
-  return fmt::format("{} checks: {} passed, {} undecided, {} regression{}", judgement.checks.size(),
+  return fmt::format("{} check{}: {} passed, {} undecided, {} regression{}",
+                     judgement.checks.size(), judgement.checks.size() == 1 ? "" : "s",
                      counts[Verdict::pass], counts[Verdict::undecided], counts[Verdict::regression],
                      counts[Verdict::regression] == 1 ? "" : "s");
 }
@@ -123,7 +124,10 @@ std::vector<std::string> legend(const Judgement& judgement) {
   for (const auto& [heading, threshold] : thresholds) parts.push_back(heading + " " + threshold);
   notes.push_back("regression: worse by the threshold or more (" + join(parts, ", ") +
                   ") and p < 0.05; pass: less, and twice the threshold is excluded");
-  if (hidden > 0) notes.push_back(fmt::format("{} checks of other quantities passed", hidden));
+  if (hidden > 0) {
+    notes.push_back(
+        fmt::format("{} check{} of other quantities passed", hidden, hidden == 1 ? "" : "s"));
+  }
   const bool unconfirmed =
       std::any_of(judgement.checks.begin(), judgement.checks.end(), [](const Check& check) {
         return check.verdict == Verdict::regression && !check.is_fresh &&

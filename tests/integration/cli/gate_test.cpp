@@ -14,11 +14,9 @@ using testing::Ran;
 
 // The first argument of a run is "train"; times are 2 + 8 / gpus seconds, times what FILE.factor
 // says, with a spread of less than 1 % that follows from side and repeat.
-constexpr char kBuild[] = R"(#!/bin/bash
-if [ "$1" = --version ]; then echo "paceline 0.1.0 stand-in (GNU, Release 12)";
-exit 0; fi
-for word in "$@";
-do
+constexpr char kBuild[] = R"bash(#!/bin/bash
+if [ "$1" = --version ]; then echo "paceline 0.1.0 stand-in (GNU, Release 12)"; exit 0; fi
+for word in "$@"; do
   case $word in
     --store=*) store=${word#--store=};;
     --context=*) context=${word#--context=};;
@@ -35,37 +33,17 @@ seconds=$(awk -v g="$gpus" -v f="$(cat "$0.factor" 2> /dev/null || echo 1)" -v r
   -v s="${#store}" 'BEGIN { print (2 + 8 / g) * f * (1 + 0.002 * sin(7 * r + s + g)) }')
 mkdir -p "$store/$folder"
 cat > "$store/$folder/$repeat.1.json" << RECORD
-{"schema":
-    1, "kind" : "measured",
-                "study" : "$(field study)",
-                          "point" : "$point",
-                                    "repeat" : $repeat,
-                                               "attempt" : 1,
-                                               "session" : "$(field session)",
-                                                           "round" : $(field round),
-                                                                     "status" : "completed",
-                                                                                "reason"
-        : "",
-          "identity" : "x",
-                       "parameters"
-        : {"workload" : "mnist-cnn", "gpus" : $gpus, "cpus_per_task" : 1, "backend" : "mpi"},
-          "layout" : {
-            "nodes" : 1,
-            "ntasks" : $gpus,
-            "cpus_per_task" : 1,
-            "gpus" : $gpus,
-            "cpus_per_replica" : 1,
-            "replicas_are" : "cores"
-          },
-                     "provenance" : {"cpu_model" : "$(cat " $0.cpu " 2> /dev/null || echo A CPU)"},
-                                    "timing" : {"fit_seconds" : $seconds},
-                                               "throughput" : {"samples" : 1000},
-                                                              "quality" : {
-      "epochs" : [ {"train_loss" : 0.5}, {"train_loss" : 0.3} ], "test_accuracy" : 0.98
-    }
-  }  // namespace
-  RECORD
-)";
+{"schema": 1, "kind": "measured", "study": "$(field study)", "point": "$point", "repeat": $repeat,
+ "attempt": 1, "session": "$(field session)", "round": $(field round), "status": "completed",
+ "reason": "", "identity": "x",
+ "parameters": {"workload": "mnist-cnn", "gpus": $gpus, "cpus_per_task": 1, "backend": "mpi"},
+ "layout": {"nodes": 1, "ntasks": $gpus, "cpus_per_task": 1, "gpus": $gpus, "cpus_per_replica": 1,
+            "replicas_are": "cores"},
+ "provenance": {"cpu_model": "$(cat "$0.cpu" 2> /dev/null || echo A CPU)"},
+ "timing": {"fit_seconds": $seconds}, "throughput": {"samples": 1000},
+ "quality": {"epochs": [{"train_loss": 0.5}, {"train_loss": 0.3}], "test_accuracy": 0.98}}
+RECORD
+)bash";
 
 class CliGate : public testing::Cli {
  protected:
@@ -144,8 +122,7 @@ TEST_F(CliGate, ABuildThatFailsIsARegressionAndItsLogsAreKept) {
   make("new.fails", "");
   const Ran ran = paceline("gate --ab ./old ./new spec.json --rounds 3");
   EXPECT_EQ(ran.code, 1) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "none of 3 runs ended well: paceline: rank 1 was killed"))
-      << ran.out;
+  EXPECT_TRUE(contains(ran.out, "none of 3 runs ended well: rank 1 was killed")) << ran.out;
   const auto at = ran.err.find("the runs are kept in ");
   ASSERT_NE(at, std::string::npos) << ran.err;
   const std::string kept = ran.err.substr(at + 21, ran.err.find('\n', at) - at - 21);
@@ -250,9 +227,7 @@ TEST_F(CliGate, BadFilesAreNamed) {
   make("b.json", R"({"benchmarks": [{"name": "a", "real_time": 0}]})");
   expect_refused("gate --baseline b.json --current b.json", 65, {"b.json:1", "not positive"});
   make("spec.json", R"({"name": "t", "workload": "mnist-cnn", "axes": {"gpu": [1]}})");
-  const Ran ran = paceline("gate --ab ./old ./new spec.json");
-  EXPECT_EQ(ran.code, 65);
-  EXPECT_TRUE(contains(ran.err, "did you mean \"gpus\"?")) << ran.err;
+  expect_refused("gate --ab ./old ./new spec.json", 64, {"spec.json:1", "did you mean \"gpus\"?"});
 }
 
 TEST_F(CliGate, ExplainRefusesWhatItCannotRead) {
@@ -267,5 +242,5 @@ TEST_F(CliGate, ExplainRefusesWhatItCannotRead) {
   EXPECT_TRUE(nlohmann::json::accept(paceline("explain --json " + cassava).out));
 }
 
-}  // namespace paceline
+}  // namespace
 }  // namespace paceline

@@ -54,7 +54,7 @@ TEST(GateRender, TextSaysTheVerdictWhyAndHow) {
       << text;
   for (const char* part : {"new ./b against old ./a", "10.00 s", "11.00 s", "+10.0 %",
                            "[+9.0 %, +11.0 %]", "0.001", "5 + 5", "-0.020", "time 2.5 %",
-                           "1 checks of other quantities passed", "--rerun", "a note"}) {
+                           "1 check of other quantities passed", "--rerun", "a note"}) {
     EXPECT_TRUE(has(text, part)) << part << "\n" << text;
   }
   EXPECT_FALSE(has(text, "training loss  mnist")) << "what passed is not listed";
@@ -73,7 +73,7 @@ TEST(GateRender, FreshRunsAreSaid) {
   judgement.checks[0].verdict = Verdict::pass;
   judgement.checks[0].reason = "";
   EXPECT_TRUE(has(gate_text(judgement, {}, {}), "not confirmed by fresh runs"));
-  EXPECT_TRUE(has(gate_annotations(judgement), "::notice title=paceline gate pass::1 checks"));
+  EXPECT_TRUE(has(gate_annotations(judgement), "::notice title=paceline gate pass::1 check: "));
 }
 
 TEST(GateRender, JsonHasAllChecks) {

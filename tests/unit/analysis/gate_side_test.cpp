@@ -167,6 +167,8 @@ TEST(GateGoogleBenchmark, BadFilesAreNamed) {
   EXPECT_NE(refusal(R"({"name": "a", "real_time": -1})").find("not positive"), std::string::npos);
   EXPECT_NE(refusal(R"({"name": "a", "real_time": 1, "time_unit": "h"})").find("time_unit"),
             std::string::npos);
+  EXPECT_NE(refusal(R"({"name": "a", "real_time": 1, "time_unit": 5})").find("time_unit"),
+            std::string::npos);
   EXPECT_NE(refusal("{}").find("no name"), std::string::npos);
   EXPECT_NE(refusal("{}").find("x.json:2"), std::string::npos) << refusal("{}");
   EXPECT_NE(refusal("7").find("no name"), std::string::npos);
