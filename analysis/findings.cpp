@@ -142,7 +142,8 @@ std::string trend_line(const Ladder& ladder) {
   const Fraction& first = fractions.front();
   const Fraction& last = fractions.back();
   const std::string name = ladder.name.empty() ? "" : ladder.name + ": ";
-  const bool roughly_constant = range.width() <= std::max(0.02, 0.2 * std::abs(mean));
+  const double small = std::max(0.02, 0.2 * std::abs(mean));
+  const bool roughly_constant = range.width() <= small;
   if (roughly_constant && mean < 0.01) {
     return name + "the Karp-Flatt fraction is about zero: no serial share to speak of";
   }
@@ -155,6 +156,10 @@ std::string trend_line(const Ladder& ladder) {
   if (first.interval && last.interval && first.interval->low <= last.interval->high &&
       last.interval->low <= first.interval->high) {
     return name + "the Karp-Flatt fraction shows no trend beyond the noise of the runs";
+  }
+  if (std::abs(last.value - first.value) <= small) {
+    return fmt::format("{}the Karp-Flatt fraction lies between {:.3f} and {:.3f}, without a trend",
+                       name, range.low, range.high);
   }
   return fmt::format("{}the Karp-Flatt fraction goes from {:.3f} to {:.3f}: {}", name, first.value,
                      last.value,

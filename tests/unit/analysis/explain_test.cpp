@@ -229,6 +229,17 @@ TEST(Explain, AGrowingCostIsSeen) {
       << text;
 }
 
+// Speed-ups that make the fractions 0.19, 0.25, 0.19: up and down is no trend.
+TEST(Explain, UpAndDownIsNoTrend) {
+  std::vector<Json> records = {sample_record({.fit_seconds = 10})};
+  for (const auto& [gpus, fraction] : {std::pair(2, 0.19), {4, 0.25}, {8, 0.19}}) {
+    records.push_back(
+        sample_record({.gpus = gpus, .fit_seconds = 10 * (fraction + (1 - fraction) / gpus)}));
+  }
+  const std::string text = all_text(content_of(records));
+  EXPECT_TRUE(has(text, "lies between 0.190 and 0.250, without a trend")) << text;
+}
+
 TEST(Explain, JsonSaysTheSame) {
   const Json document = Json::parse(explanations_json(explain(
       content_of({kIdealBase, record_with({{1, 6.5, 2, 0.5}, {1, 7, 1.5, 0.5}})}), Base::matched)));
