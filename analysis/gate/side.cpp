@@ -84,6 +84,7 @@ class SideMaker {
       side_.notes.push_back(fmt::format("{}: ignored record: {}", side_.name, rejected.reason));
     }
     for (Group& group : groups_) settle(group);
+    find_singles();
     for (Group& group : groups_) add_serial_fraction(group);
     for (Group& group : groups_) side_.subjects.push_back(std::move(group.subject));
     return std::move(side_);
@@ -152,18 +153,25 @@ class SideMaker {
     subject.samples[quantity].push_back({value, run.session, run.round});
   }
 
+  // What a point and the point of one replica that it is compared with have in common.
+  static std::string series_of(const Run& run) {
+    const double cpus = run.replicas_are_cores ? run.cpus_per_replica().value_or(0)
+                                               : static_cast<double>(run.cpus_per_task.value_or(0));
+    return fmt::format("{}|{}|{:g}|{}", run.workload, run.kind, cpus,
+                       parameters_without(run.parameters, kOfSize));
+  }
+
   static bool is_base_of(const Run& single, const Run& run) {
-    if (single.gpus != 1 || single.workload != run.workload || single.kind != run.kind)
-      return false;
-    if (single.backend != run.backend && single.backend != "self") return false;
-    const bool same_cpus = run.replicas_are_cores
-                               ? single.cpus_per_replica() == run.cpus_per_replica()
-                               : single.cpus_per_task == run.cpus_per_task;
-    const bool same_work =
-        single.samples && run.samples && std::abs(*single.samples / *run.samples - 1) < 0.01;
-    return same_cpus && same_work &&
-           parameters_without(single.parameters, kOfSize) ==
-               parameters_without(run.parameters, kOfSize);
+    return (single.backend == run.backend || single.backend == "self") && single.samples &&
+           run.samples && std::abs(*single.samples / *run.samples - 1) < 0.01;
+  }
+
+  void find_singles() {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const auto& members = groups_[i].members;
+      if (members.empty() || members.front().run.gpus != 1) continue;
+      singles_[series_of(members.front().run)].push_back(i);
+    }
   }
 
   // Each run against the mean of one replica's runs of its round, else against that of all of them.
@@ -171,9 +179,10 @@ class SideMaker {
     if (group.members.empty() || group.members.front().run.gpus < 2) return;
     const Run& run = group.members.front().run;
     const Group* base = nullptr;
-    for (const Group& other : groups_) {
-      if (other.members.empty() || !is_base_of(other.members.front().run, run)) continue;
-      if (!base || other.members.front().run.backend == run.backend) base = &other;
+    for (const std::size_t i : singles_[series_of(run)]) {
+      const Run& single = groups_[i].members.front().run;
+      if (!is_base_of(single, run)) continue;
+      if (!base || single.backend == run.backend) base = &groups_[i];
     }
     if (!base) return;
     group.subject.base = base->subject.name;
@@ -200,6 +209,7 @@ class SideMaker {
   Side side_;
   std::vector<Group> groups_;
   std::unordered_map<std::string, std::size_t> index_;
+  std::unordered_map<std::string, std::vector<std::size_t>> singles_;  // groups by series
 };
 
 void append(Side& side, Side more) {
