@@ -41,6 +41,7 @@ struct GateArguments {
   std::string junit, markdown;
   GateRuns runs;
   bool force = false, json = false, github = false;
+  bool rounds_given = false;
 };
 
 Quantity quantity_of(const std::string& key) {
@@ -125,16 +126,29 @@ GateSides sides_of(const GateArguments& arguments) {
 
 void deliver(const Judgement& judgement, const GateArguments& arguments) {
   const GateSides sides = sides_of(arguments);
-  if (!arguments.junit.empty()) replace_file(arguments.junit, gate_junit(judgement, sides));
-  if (!arguments.markdown.empty())
-    replace_file(arguments.markdown, gate_markdown(judgement, sides));
   TextStyle style;
   style.colours = colours_welcome(STDOUT_FILENO);
   std::cout << (arguments.json ? gate_json(judgement, sides) : gate_text(judgement, sides, style));
   const char* actions = std::getenv("GITHUB_ACTIONS");
-  if (!arguments.github && (!actions || std::string(actions) != "true")) return;
-  // Standard output is one JSON document, where that was asked for.
-  (arguments.json ? std::cerr : std::cout) << gate_annotations(judgement);
+  if (arguments.github || (actions && std::string(actions) == "true")) {
+    // Standard output is one JSON document, where that was asked for.
+    (arguments.json ? std::cerr : std::cout) << gate_annotations(judgement);
+  }
+  std::cout << std::flush;
+  if (!arguments.junit.empty()) replace_file(arguments.junit, gate_junit(judgement, sides));
+  if (!arguments.markdown.empty()) {
+    replace_file(arguments.markdown, gate_markdown(judgement, sides));
+  }
+}
+
+// Found out before hours of runs, not after.
+void check_writable(const std::string& file, const char* option) {
+  if (file.empty()) return;
+  std::error_code ignored;
+  const fs::path folder = fs::absolute(file).parent_path();
+  if (fs::is_directory(folder, ignored) && !fs::is_directory(file, ignored)) return;
+  throw Error(ErrorKind::input, "no file can be written there", fmt::format("{} {}", option, file),
+              "name a file in a folder that exists");
 }
 
 void check_arguments(const GateArguments& arguments) {
@@ -156,8 +170,16 @@ void check_arguments(const GateArguments& arguments) {
                 "leave it out, or add --rerun OLD_BINARY");
   };
   only_with_runs(!arguments.runs.out.empty(), "--out");
+  only_with_runs(arguments.rounds_given, "--rounds");
+  only_with_runs(!arguments.data.empty(), "--data");
   only_with_runs(arguments.runs.timeout_seconds > 0, "--timeout");
   only_with_runs(!arguments.current_program.empty(), "--current-binary");
+  check_writable(arguments.junit, "--junit");
+  check_writable(arguments.markdown, "--markdown");
+  if (!stored && arguments.force) {
+    throw Error(ErrorKind::usage, "is for stored studies: fresh runs share a machine", "--force",
+                "leave it out");
+  }
   if (!stored) return;
   for (const auto& [given, option] : {std::pair(arguments.runs.control, "--control"),
                                       std::pair(!arguments.runs.set.empty(), "--set")}) {
@@ -210,9 +232,10 @@ void add_gate(CLI::App& app, Action& action) {
       "the baseline's binary: what does not pass is run again, both builds side by side");
   verb->add_option("--current-binary", arguments->current_program,
                    "with --rerun: the current side's binary, instead of this one");
-  verb->add_option("--rounds", runs.rounds, "fresh runs of each point and side")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  CLI::Option* rounds =
+      verb->add_option("--rounds", runs.rounds, "fresh runs of each point and side")
+          ->check(CLI::Range(1, 1000))
+          ->capture_default_str();
   verb->add_flag("--control", runs.control, "with --ab: the old build once more, against itself");
   verb->add_option("--set", runs.set, "axis=value or axis=v1,v2: instead of what the spec says")
       ->expected(1)
@@ -231,7 +254,8 @@ void add_gate(CLI::App& app, Action& action) {
   verb->add_option("--markdown", arguments->markdown, "file for Markdown");
   verb->add_flag("--github", arguments->github,
                  "annotations for GitHub Actions (always where GITHUB_ACTIONS is true)");
-  verb->callback([arguments, &action] {
+  verb->callback([arguments, rounds, &action] {
+    arguments->rounds_given = rounds->count() > 0;
     std::erase_if(arguments->thresholds, [](const auto& entry) { return entry.second.empty(); });
     action = [arguments] { return gate(*arguments); };
   });

@@ -47,6 +47,7 @@ class RunFolder {
   RunFolder& operator=(const RunFolder&) = delete;
 
   const fs::path& path() const { return path_; }
+  bool is_kept() const { return !is_ours_; }
   void keep() { is_ours_ = false; }
 
  private:
@@ -64,8 +65,8 @@ std::size_t failures(const ContestResult& result) {
 }
 
 // Logs say why runs failed, and what was measured before a signal can still be judged.
-void keep_if_needed(RunFolder& folder, const ContestResult& result, const fs::path& out) {
-  if (!out.empty() || (failures(result) == 0 && result.stopped_by == 0)) return;
+void keep_if_needed(RunFolder& folder, const ContestResult& result) {
+  if (folder.is_kept() || (failures(result) == 0 && result.stopped_by == 0)) return;
   folder.keep();
   fmt::print(stderr, "the runs are kept in {}\n", folder.path().string());
 }
@@ -187,7 +188,7 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
   one_spec.one_spec = true;
   contest.folder = folder.path() / "first";
   ContestResult result = run_contest(contest);
-  keep_if_needed(folder, result, runs.out);
+  keep_if_needed(folder, result);
   GateOutcome outcome;
   outcome.stopped_by = result.stopped_by;
   if (outcome.stopped_by != 0) return outcome;
@@ -199,7 +200,7 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
   contest.folder = folder.path() / "fresh";
   contest.seed += 1;
   result = run_contest(contest);
-  keep_if_needed(folder, result, runs.out);
+  keep_if_needed(folder, result);
   outcome.stopped_by = result.stopped_by;
   if (outcome.stopped_by != 0) return outcome;
   const GateOptions suspects = suspects_of(outcome.judgement, one_spec);
@@ -239,7 +240,7 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
     contest.timeout_seconds = runs.timeout_seconds;
     contest.folder = folder.path() / workload;
     const ContestResult result = run_contest(contest);
-    keep_if_needed(folder, result, runs.out);
+    keep_if_needed(folder, result);
     outcome.stopped_by = result.stopped_by;
     if (outcome.stopped_by != 0) return outcome;
     settle(outcome.judgement, judge_contest(result, {}, suspects, "baseline", "current"));

@@ -142,8 +142,9 @@ TEST_F(CliGate, UnlikeMachinesOnlyByForce) {
 
 TEST_F(CliGate, StoppedItSaysSoAndKeepsWhatItHas) {
   make("new.sleeps", "");
-  const Ran ran = shell("(sleep 2; kill -INT $$) & exec '" PACELINE_BINARY
-                        "' gate --ab ./old ./new spec.json --rounds 3 --out kept");
+  const Ran ran = shell(
+      "(until ls kept/first/new/logs/*.log > /dev/null 2>&1; do sleep 0.1; done; kill -INT $$) & "
+      "exec '" PACELINE_BINARY "' gate --ab ./old ./new spec.json --rounds 3 --out kept");
   EXPECT_EQ(ran.code, 130) << ran.err;
   EXPECT_TRUE(contains(ran.err, "there is no verdict")) << ran.err;
   EXPECT_EQ(ran.out, "");
@@ -217,6 +218,11 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
   expect_refused(ab + "--rounds 0", 64, {"--rounds"});
   expect_refused("gate --baseline a --current b --control", 64, {"--control", "for --ab"});
   expect_refused("gate --baseline a --current b --out c", 64, {"--out", "nothing is run"});
+  expect_refused("gate --baseline a --current b --rounds 3", 64, {"--rounds", "nothing is run"});
+  expect_refused("gate --baseline a --current b --data .", 64, {"--data", "nothing is run"});
+  expect_refused(ab + "--force", 64, {"--force", "for stored studies"});
+  expect_refused(ab + "--junit no/j.xml", 65, {"--junit no/j.xml", "folder that exists"});
+  expect_refused(ab + "--markdown .", 65, {"--markdown ."});
   expect_refused("gate --baseline a --current b --current-binary c", 64, {"--current-binary"});
   expect_refused("gate --baselin a", 64, {"did you mean --baseline?"});
 }
