@@ -46,7 +46,7 @@ class Comparer {
     result_.base = base;
     result_.rates = needs_rates();
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
-      values_.push_back(geometric_mean(costs(study.rows[i], result_.rates)).value);
+      values_.push_back(mean_cost(study.rows[i], result_.rates).value);
       if (run_of_row(i).gpus == 1) singles_.push_back(i);
     }
   }
@@ -190,6 +190,10 @@ class Comparer {
 };
 
 }  // namespace
+
+Estimate mean_cost(const Row& row, bool rates) {
+  return geometric_mean(costs(row, rates));
+}
 
 Ratio ratio_of(const Row& base, const Row& row, bool rates) {
   const auto base_rounds = by_round(base, rates), row_rounds = by_round(row, rates);

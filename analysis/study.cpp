@@ -200,6 +200,15 @@ void refuse_mixture(const std::map<Group, std::vector<Run>>& groups) {
 
 }  // namespace
 
+Selection parsed_selection(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=VALUE", "--only",
+                "write for example --only backend=mpi");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
 std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections) {
   std::vector<Run> runs = selected_runs(content, selections);

@@ -34,6 +34,9 @@ struct Selection {
   std::string key, value;
 };
 
+// "backend=mpi", as --only gives it. Throws usage.
+Selection parsed_selection(const std::string& text);
+
 // Throws usage, naming records, where workloads, precisions or scaling types are mixed; published
 // pages, which nobody can run again, make a study each instead. Throws input where no completed
 // record is left.

@@ -28,7 +28,7 @@ struct Arguments {
 
 int run_explain(const Arguments& arguments) {
   std::vector<Selection> only;
-  for (const std::string& text : arguments.only) only.push_back(selection_of(text));
+  for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
   StoreContent content = load_stores({arguments.studies.begin(), arguments.studies.end()});
   std::erase_if(content.records,
                 [](const Record& record) { return record.kind() == "collective"; });

@@ -49,7 +49,7 @@ int report(const Arguments& arguments, bool plots_asked) {
   options.style = style_of_terminal();
   options.out = arguments.out;
   options.plots = arguments.no_plots ? std::vector<std::string>{} : arguments.plots;
-  for (const std::string& text : arguments.only) options.only.push_back(selection_of(text));
+  for (const std::string& text : arguments.only) options.only.push_back(parsed_selection(text));
   write_report({arguments.studies.begin(), arguments.studies.end()}, options, std::cout);
   return EXIT_SUCCESS;
 }

@@ -12,13 +12,4 @@ Base base_of(const std::string& name) {
               suggestion(name, {"matched", "best"}));
 }
 
-Selection selection_of(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=VALUE", "--only",
-                "write for example --only backend=mpi");
-  }
-  return {text.substr(0, equals), text.substr(equals + 1)};
-}
-
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/aligned.h"
 #include "analysis/explain/explain.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
@@ -35,33 +36,6 @@ std::vector<std::string> cells_of(const PointExplanation& point) {
                                             : "");
   cells.push_back(point.label);
   return cells;
-}
-
-std::string grid(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t k = 0; k < row.size(); ++k) widths[k] = std::max(widths[k], row[k].size());
-  }
-  // A column of gaps alone is left out.
-  for (std::size_t k = 1; k < widths.size(); ++k) {
-    if (std::all_of(rows.begin() + 1, rows.end(),
-                    [&](const auto& row) { return row[k].empty(); })) {
-      widths[k] = 0;
-    }
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      if (widths[k] == 0) continue;
-      const bool left = k == 0 || k + 1 == row.size();
-      line += left ? fmt::format("{:<{}}  ", row[k], widths[k])
-                   : fmt::format("{:>{}}  ", row[k], widths[k]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  }
-  return text;
 }
 
 std::string counterfactual_text(const Counterfactual& what) {
@@ -183,7 +157,7 @@ std::string explanation_text(const Explanation& explanation) {
                                                  "launch", "transfer", "serialization",
                                                  "load balance", "computation scaling", "label"}};
   for (const PointExplanation& point : explanation.points) rows.push_back(cells_of(point));
-  text += grid(rows) + '\n';
+  text += aligned(rows, 1) + '\n';
   bool any = false;
   for (const PointExplanation& point : explanation.points) {
     if (!point.label.empty()) {

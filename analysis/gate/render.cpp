@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "analysis/aligned.h"
 #include "analysis/gate/wording.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
@@ -148,25 +149,6 @@ std::string headline(const Judgement& judgement, const GateSides& sides) {
                      called(sides.baseline, sides.baseline_place));
 }
 
-std::string padded(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(kHeadings.size());
-  for (const auto& row : rows) {
-    for (std::size_t k = 0; k < row.size(); ++k) widths[k] = std::max(widths[k], row[k].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      const bool left = k < 2 || k + 1 == row.size();
-      line += left ? fmt::format("{:<{}}  ", row[k], widths[k])
-                   : fmt::format("{:>{}}  ", row[k], widths[k]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  }
-  return text;
-}
-
 std::string xml(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -234,7 +216,7 @@ std::string gate_text(const Judgement& judgement, const GateSides& sides, const 
   rows[0][3] = sides.current;
   for (const Check* check : shown(judgement)) rows.push_back(cells_of(*check));
   std::string text =
-      fmt::format("{}{}{}\n\n{}", bold, headline(judgement, sides), plain, padded(rows));
+      fmt::format("{}{}{}\n\n{}", bold, headline(judgement, sides), plain, aligned(rows, 2));
   text += '\n';
   const std::vector<Said> all_said = said_of(judgement);
   for (const Said& said : all_said) {
