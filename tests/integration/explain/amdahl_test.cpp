@@ -1,5 +1,6 @@
 // The method tested on itself, end to end: real runs of a workload whose serial share is 0.20 by
 // construction (workloads/amdahl) must be found to have one.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/integration/cli/paceline.h"
@@ -27,30 +28,38 @@ class Amdahl : public testing::Cli {
   mutable int calls_ = 0;
 };
 
+// The phases account for what was measured from outside, but for start and end.
+double largest_residual(const nlohmann::json& explanation) {
+  double largest = 0;
+  for (const auto& point : explanation["points"]) {
+    if (point["gpus"] == 1) continue;
+    largest = std::max(largest, std::abs(point["residual"].get<double>()));
+  }
+  return largest;
+}
+
 TEST_F(Amdahl, TheSerialShareIsRecovered) {
-  constexpr double kTrue = 0.20, kWithin = 0.02;
+  constexpr double kTrue = 0.20, kWithin = 0.02, kResidual = 0.15;
   constexpr int kTries = 3;  // a machine that is busy with something else may spoil one
-  double share = 0;
-  for (int i = 0; i < kTries && !(std::abs(share - kTrue) <= kWithin); ++i) {
+  double share = 0, residual = 1;
+  for (int i = 0; i < kTries; ++i) {
     const auto explanation = explained("--repeats 2");
+    ASSERT_EQ(explanation["points"].size(), 4U);
     share = explanation["ladders"][0]["amdahl_serial_share"]["value"];
-    const auto& points = explanation["points"];
-    ASSERT_EQ(points.size(), 4U);
-    for (const auto& point : points) {
-      if (point["gpus"] == 1) continue;
-      // The phases account for what was measured from outside; start and end are not in steps.
-      EXPECT_NEAR(point["residual"].get<double>(), 0, 0.15) << point.dump();
-    }
+    residual = largest_residual(explanation);
+    if (std::abs(share - kTrue) <= kWithin && residual <= kResidual) break;
   }
   EXPECT_NEAR(share, kTrue, kWithin);
+  EXPECT_LE(residual, kResidual);
 }
 
 // Naps take equally long in every run, so that the gate's runs can be made here for real.
 TEST_F(Amdahl, TheSameBuildIsNotSlowerThanItself) {
-  const std::string spec = "'" PACELINE_SOURCE_DIR "/sweeps/amdahl.json'";
-  const Ran ran = paceline("gate --aa " + spec +
-                           " --set gpus=2 --set steps=8 --rounds 3 --json --out aa --only time");
-  EXPECT_TRUE(ran.code == 0 || ran.code == 2) << ran.out << ran.err;  // 2: a busy machine
+  const Ran ran =
+      shell("timeout 300 '" PACELINE_BINARY "' gate --aa '" PACELINE_SOURCE_DIR
+            "/sweeps/amdahl.json' --set gpus=2 --set steps=3 --rounds 3 --json --out aa "
+            "--only time");
+  ASSERT_TRUE(ran.code == 0 || ran.code == 2) << ran.out << ran.err;  // 2: a busy machine
   const auto verdict = nlohmann::json::parse(ran.out);
   ASSERT_EQ(verdict["checks"].size(), 1U);
   EXPECT_EQ(verdict["checks"][0]["evidence"], "paired");
