@@ -123,6 +123,7 @@ std::vector<std::string> row_notes(const Study& study) {
 }
 
 std::string row_label(const Row& row) {
+  if (!row.gap.empty()) return row.gap;
   std::set<std::string> labels;
   for (const Run& run : row.runs) {
     if (run.kind != "measured") labels.insert(run.kind);

@@ -14,6 +14,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "results/store.h"
+#include "results/wanted.h"
 
 namespace paceline {
 
@@ -69,6 +70,28 @@ void print_files(const ReportFiles& files, std::ostream& stream) {
   print_table_files(files, stream);
 }
 
+// Of the studies named and of those right below a folder named.
+std::vector<WantedRuns> wanted_of(const std::vector<std::filesystem::path>& studies,
+                                  StoreContent& content) {
+  namespace fs = std::filesystem;
+  std::vector<WantedRuns> all;
+  const auto add = [&](const fs::path& folder) {
+    try {
+      if (auto wanted = read_wanted(folder)) all.push_back(std::move(*wanted));
+    } catch (const Error& error) {
+      content.rejected.push_back({folder / kWantedFile, error.what()});
+    }
+  };
+  for (const fs::path& study : studies) {
+    std::error_code none;
+    add(study);
+    for (const auto& entry : fs::directory_iterator(study, none)) {
+      if (entry.is_directory(none)) add(entry.path());
+    }
+  }
+  return all;
+}
+
 bool is_selected(const Record& record, const std::vector<Selection>& only) {
   return std::all_of(only.begin(), only.end(), [&](const Selection& selection) {
     if (selection.key == "kind") return record.kind() == selection.value;
@@ -111,6 +134,7 @@ ReportFiles write_report(const std::vector<std::filesystem::path>& studies,
                          const ReportOptions& options, std::ostream& stream) {
   for (const std::string& format : options.plots) check_plot_format(format);
   StoreContent content = load_stores(studies);
+  const std::vector<WantedRuns> wanted = wanted_of(studies, content);
   const std::vector<Record> collectives = take_collectives(content, options.only);
   ReportFiles files;
   if (!collectives.empty()) {
@@ -124,7 +148,7 @@ ReportFiles write_report(const std::vector<std::filesystem::path>& studies,
     }
     stream << '\n';
   }
-  const std::vector<Study> all = make_studies(std::move(content), options.only);
+  const std::vector<Study> all = make_studies(content, options.only, wanted);
   std::vector<Result> results;
   std::vector<Table> tables;
   for (const Study& study : all) {

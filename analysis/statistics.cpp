@@ -1,5 +1,6 @@
 #include "analysis/statistics.h"
 
+#include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <vector>
@@ -64,6 +65,16 @@ double t_quantile(double degrees_of_freedom, double confidence) {
 Estimate geometric_mean(std::span<const double> values) {
   if (values.size() == 1) return {values[0], std::nullopt, 1};  // exactly, not by way of its log
   return mean_of_logs(logs(values));
+}
+
+Estimate mean_share(std::span<const double> shares) {
+  const Moments m = moments(shares);
+  Estimate estimate{m.mean, std::nullopt, shares.size()};
+  if (shares.size() < 2) return estimate;
+  const double half_width = t_quantile(m.count - 1) * std::sqrt(m.variance_of_mean());
+  estimate.interval =
+      Interval{std::max(0.0, m.mean - half_width), std::min(1.0, m.mean + half_width)};
+  return estimate;
 }
 
 Ratio paired_ratio(std::span<const double> log_ratios) {

@@ -42,6 +42,10 @@ double t_quantile(double degrees_of_freedom, double confidence = kConfidence);
 // not empty.
 Estimate geometric_mean(std::span<const double> values);
 
+// Arithmetic mean of shares (0 to 1) with the t interval of it, cut to 0 and 1. Not empty. For
+// utilizations, which may be 0 and so have no logarithm.
+Estimate mean_share(std::span<const double> shares);
+
 // exp(mean) of log ratios of pairs with the t interval of their mean. Not empty.
 Ratio paired_ratio(std::span<const double> log_ratios);
 

@@ -22,6 +22,9 @@ struct Column {
   bool is_whole = false;
   bool has_interval = false;  // CSV and JSON give KEY_low and KEY_high beside it
   bool shown = true;          // false: text and markdown leave it out, it has no data
+  bool margin_is_long = false;  // text, which is narrow, leaves the margin out
+  // CSV has the column, or only its interval, behind those of older versions, whose places stay.
+  bool is_late = false, interval_is_late = false;
 };
 
 struct Table {
@@ -33,7 +36,8 @@ struct Table {
   std::vector<std::string> notes;     // the legend
 };
 
-// Columns without data are not shown, but for the essential ones; programs get them all.
+// Gaps stand among the rows, with 0 runs and their reason in the label. Columns without data are
+// not shown, but for the essential ones; programs get them all.
 Table make_table(const Study& study, const Comparison& comparison,
                  const std::vector<RowFacts>& facts);
 

@@ -137,6 +137,7 @@ int conclude(const SweepOptions& options, const StudyPlan& plan, const RunnerRes
 int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved>& resolved) {
   const StudyLock lock(plan.study);
   look_at_store(plan, resolved, options.new_build);
+  leave_wanted(plan);
   Screen screen;
   for (const std::string& line : resume_lines(plan)) screen.line(line);
   RunnerSetup setup;
