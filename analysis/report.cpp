@@ -8,7 +8,8 @@
 #include <ostream>
 
 #include "analysis/collective.h"
-#include "analysis/plot.h"
+#include "analysis/plots/draw.h"
+#include "analysis/plots/study_plots.h"
 #include "analysis/row_facts.h"
 #include "analysis/table.h"
 #include "engine/core/error.h"
@@ -22,7 +23,7 @@ namespace {
 
 struct Result {
   Table table;
-  std::optional<Plot> plot;
+  std::vector<Plot> plots;
 };
 
 Result result_of(const Study& study, Base base) {
@@ -31,8 +32,8 @@ Result result_of(const Study& study, Base base) {
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     facts.push_back(row_facts(study, comparison, i));
   }
-  Result result{make_table(study, comparison, facts), std::nullopt};
-  result.plot = make_plot(study, comparison, facts, result.table.title);
+  Result result{make_table(study, comparison, facts), {}};
+  result.plots = study_plots({study, comparison, facts, result.table.title});
   return result;
 }
 
@@ -46,17 +47,26 @@ void write_tables(const std::string& stem, const std::function<std::string(Forma
   }
 }
 
-void draw_plots(const std::vector<Result>& results, const ReportOptions& options,
-                ReportFiles& files) {
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!results[i].plot) continue;
-    const std::string stem = i == 0 ? "speedup" : fmt::format("speedup-{}", i + 1);
+void draw_plots(const std::vector<Plot>& plots, const ReportOptions& options, ReportFiles& files) {
+  for (const Plot& plot : plots) {
     for (const std::string& format : options.plots) {
-      const std::filesystem::path file = options.out / fmt::format("{}.{}", stem, format);
-      draw_plot(*results[i].plot, format, file);
+      const std::filesystem::path file = options.out / fmt::format("{}.{}", plot.name, format);
+      draw_plot(plot, format, file);
       files.plots.push_back(file);
     }
   }
+}
+
+// Of all tables; those of a second one are named after it.
+std::vector<Plot> plots_of(const std::vector<Result>& results) {
+  std::vector<Plot> all;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    for (Plot plot : results[i].plots) {
+      if (i > 0) plot.name += fmt::format("-{}", i + 1);
+      all.push_back(std::move(plot));
+    }
+  }
+  return all;
 }
 
 void print_table_files(const ReportFiles& files, std::ostream& stream) {
@@ -65,8 +75,11 @@ void print_table_files(const ReportFiles& files, std::ostream& stream) {
 
 void print_files(const ReportFiles& files, std::ostream& stream) {
   stream << '\n';
-  for (const auto& file : files.plots) stream << "speed-up plot: " << file.string() << '\n';
-  if (files.plots.empty()) stream << "no speed-up plot was drawn\n";
+  for (const auto& file : files.plots) {
+    const bool is_speed_up = file.filename().string().starts_with(kSpeedUpPlot);
+    stream << (is_speed_up ? "speed-up plot: " : "plot: ") << file.string() << '\n';
+  }
+  if (files.plots.empty()) stream << "no plot was drawn\n";
   print_table_files(files, stream);
 }
 
@@ -141,9 +154,12 @@ ReportFiles write_report(const std::vector<std::filesystem::path>& studies,
     check_one_kind(content, options.format);
     const auto text_in = [&](Format format) { return render_collectives(collectives, format); };
     stream << text_in(options.format) << std::flush;
-    if (!options.out.empty()) write_tables("collectives", text_in, options.out, files);
+    if (!options.out.empty()) {
+      write_tables("collectives", text_in, options.out, files);
+      draw_plots(bandwidth_plots(collectives), options, files);
+    }
     if (content.records.empty()) {
-      if (options.format == Format::text) print_table_files(files, stream);
+      if (options.format == Format::text) print_files(files, stream);
       return files;
     }
     stream << '\n';
@@ -161,7 +177,7 @@ ReportFiles write_report(const std::vector<std::filesystem::path>& studies,
       "report", [&](Format format) { return render(tables, format); }, options.out, files);
   std::optional<Error> refused;
   try {
-    draw_plots(results, options, files);
+    draw_plots(plots_of(results), options, files);
   } catch (const Error& error) {
     refused = error;
   }

@@ -24,7 +24,8 @@ struct ReportOptions {
 
 struct ReportFiles {
   std::vector<std::filesystem::path> tables;  // report.md, .csv, .json; collectives.md, ...
-  std::vector<std::filesystem::path> plots;   // speedup.svg, ...; speedup-2.svg for a second table
+  // speedup.svg, efficiency.svg, ...; speedup-2.svg of a second table.
+  std::vector<std::filesystem::path> plots;
 };
 
 // Prints the report to `stream` and writes the files (over older ones: a report can be made

@@ -29,6 +29,17 @@ std::optional<double> median_step(const Json& record) {
   return slowest;
 }
 
+std::vector<double> epochs_of(const Json& record) {
+  const Json::json_pointer path("/timing/epoch_seconds");
+  std::vector<double> seconds;
+  if (!record.contains(path) || !record.at(path).is_array()) return seconds;
+  for (const Json& epoch : record.at(path)) {
+    if (!epoch.is_number() || !(epoch.get<double>() > 0)) return {};
+    seconds.push_back(epoch.get<double>());
+  }
+  return seconds;
+}
+
 void add_phases(Run& run, const Json& record) {
   const auto phases = record.find("phases");
   if (phases == record.end() || !phases->is_array()) return;
@@ -38,8 +49,13 @@ void add_phases(Run& run, const Json& record) {
   };
   for (const Json& rank : *phases) {
     run.phase_input += number(rank, "input");
+    run.phase_forward += number(rank, "forward");
+    run.phase_backward += number(rank, "backward");
     run.phase_communication += number(rank, "communication");
+    run.phase_update += number(rank, "update");
+    run.phase_other += number(rank, "other");
     run.phase_step += number(rank, "step");
+    ++run.phase_ranks;
   }
 }
 
@@ -110,6 +126,7 @@ Run run_of(const Record& record) {
   run.batch_per_replica = record.number("/parameters/batch_per_replica");
   run.utilization = record.number("/utilization");
   run.test_accuracy = record.number("/quality/test_accuracy");
+  run.epoch_seconds = epochs_of(record.json());
   add_phases(run, record.json());
   fill_in(run);
   return run;

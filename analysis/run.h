@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "results/record.h"
 
@@ -27,8 +28,12 @@ struct Run {
   std::optional<double> batch_per_replica, global_batch;
   std::optional<double> utilization, test_accuracy;  // 0 to 1
 
+  std::vector<double> epoch_seconds;
+
   // Sums over ranks; the step is 0 where there are no phases.
-  double phase_input = 0, phase_communication = 0, phase_step = 0;
+  double phase_input = 0, phase_forward = 0, phase_backward = 0, phase_communication = 0;
+  double phase_update = 0, phase_other = 0, phase_step = 0;
+  int phase_ranks = 0;  // that have phases
 
   // Never enters an interval.
   bool tainted() const { return resumed || oversubscribed || throttled; }

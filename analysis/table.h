@@ -20,8 +20,8 @@ struct Column {
   std::string heading;  // for people; may have two lines
   bool is_text = false;
   bool is_whole = false;
-  bool has_interval = false;  // CSV and JSON give KEY_low and KEY_high beside it
-  bool shown = true;          // false: text and markdown leave it out, it has no data
+  bool has_interval = false;    // CSV and JSON give KEY_low and KEY_high beside it
+  bool shown = true;            // false: text and markdown leave it out, it has no data
   bool margin_is_long = false;  // text, which is narrow, leaves the margin out
   // CSV has the column, or only its interval, behind those of older versions, whose places stay.
   bool is_late = false, interval_is_late = false;

@@ -100,7 +100,7 @@ TEST(Report, WritesTablesAndPlots) {
   std::ostringstream stream;
   const ReportFiles files = write_report({folder / "quick"}, options, stream);
   EXPECT_EQ(files.tables.size(), 3U);
-  ASSERT_EQ(files.plots.size(), 2U);
+  ASSERT_EQ(files.plots.size(), 6U);  // speed-up, efficiency and breakdown, twice each
   for (const auto& file : files.tables) EXPECT_GT(fs::file_size(file), 100U);
   for (const auto& file : files.plots) EXPECT_GT(fs::file_size(file), 1000U);
   const std::string text = stream.str();
