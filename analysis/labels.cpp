@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -60,6 +61,17 @@ std::string listed(const std::map<std::string, std::size_t>& counts) {
   return join(parts, ", ");
 }
 
+// What must be alike in runs that are averaged or compared, and what to say where it is not.
+constexpr std::pair<const char*, const char*> kUnlike[] = {
+    {"machine", "unlike machines"}, {"GPU", "unlike GPUs"}, {"data", "unlike data"}};
+
+std::string measured_origin(const Run& run, std::string_view name) {
+  if (run.kind != "measured") return "";
+  const auto found = std::find_if(run.origin.begin(), run.origin.end(),
+                                  [&](const auto& fact) { return fact.first == name; });
+  return found == run.origin.end() ? "" : found->second;
+}
+
 // Parameters that change from layout to layout, which the columns do not show.
 std::vector<std::string> hidden_differences(const Study& study) {
   static const std::set<std::string, std::less<>> kFollow = {
@@ -100,8 +112,16 @@ std::vector<std::string> row_notes(const Study& study) {
         "there is no GPU: a replica (column gpus) is a group of CPU cores of this machine, which "
         "share its memory bandwidth");
   }
-  const auto machines = counted(study, [](const Run& run) { return run.cpu_model; });
-  if (machines.size() > 1) notes.push_back("UNLIKE MACHINES: " + listed(machines));
+  for (const auto& [name, label] : kUnlike) {
+    const auto values = counted(study, [&](const Run& run) { return measured_origin(run, name); });
+    if (values.size() < 2) continue;
+    std::string loud = label;
+    for (char& c : loud) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    notes.push_back(loud + ": " + listed(values));
+  }
+  const auto studies =
+      counted(study, [](const Run& run) { return run.kind == "measured" ? run.study : ""; });
+  if (studies.size() > 1) notes.push_back("records of several studies: " + listed(studies));
   const auto builds = counted(study, [](const Run& run) { return run.build; });
   if (builds.size() > 1) notes.push_back("records of several builds: " + listed(builds));
   if (const auto hidden = hidden_differences(study); !hidden.empty()) {
@@ -131,7 +151,9 @@ std::string row_label(const Row& row) {
     if (run.resumed) labels.insert("resumed");
     if (run.oversubscribed) labels.insert("oversubscribed");
     if (run.throttled) labels.insert("throttled");
-    if (run.cpu_model != row.first().cpu_model) labels.insert("unlike machines");
+    for (const auto& [name, label] : kUnlike) {
+      if (measured_origin(run, name) != measured_origin(row.first(), name)) labels.insert(label);
+    }
   }
   return join({labels.begin(), labels.end()}, ", ");
 }

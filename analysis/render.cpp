@@ -14,8 +14,9 @@ Format format_of(std::string_view name) {
   if (name == "md") return Format::markdown;
   if (name == "csv") return Format::csv;
   if (name == "json") return Format::json;
+  if (name == "html") return Format::html;
   throw Error(ErrorKind::usage, fmt::format("unknown format \"{}\"", name), "--format",
-              suggestion(name, {"text", "md", "csv", "json"}));
+              suggestion(name, {"text", "md", "csv", "json", "html"}));
 }
 
 std::string_view extension_of(Format format) {
@@ -28,6 +29,8 @@ std::string_view extension_of(Format format) {
       return "csv";
     case Format::json:
       return "json";
+    case Format::html:
+      return "html";
   }
   return "txt";
 }
@@ -232,6 +235,11 @@ std::string render_text(const Table& table, const TextStyle& style) {
   text += '\n';
   for (const std::string& finding : table.findings) text += wrapped(finding, style.width);
   if (!table.findings.empty()) text += '\n';
+  if (!table.broken.empty()) {
+    text += summary_of(table.broken) + "; broken:\n";
+    for (const BrokenRule& each : table.broken) text += wrapped(sentence_of(each), style.width);
+    text += '\n';
+  }
   if (has_hidden_margins(table)) text += wrapped(kHiddenMargins, style.width);
   for (const std::string& note : table.notes) text += wrapped(note, style.width);
   return text;
@@ -253,12 +261,21 @@ std::string render_markdown(const Table& table) {
     }
     text += '\n';
   }
-  for (const auto* sentences : {&table.findings, &table.notes}) {
-    if (!sentences->empty()) text += '\n';
-    for (const std::string& sentence : *sentences) {
+  const auto add = [&](const std::vector<std::string>& sentences) {
+    if (!sentences.empty()) text += '\n';
+    for (const std::string& sentence : sentences) {
       text += fmt::format("- {}\n", escaped_for_markdown(sentence));
     }
-  }
+  };
+  add(table.findings);
+  text +=
+      fmt::format("\n{}{}\n", summary_of(table.broken), table.broken.empty() ? "." : "; broken:");
+  std::vector<std::string> broken, facts;
+  for (const BrokenRule& each : table.broken) broken.push_back(sentence_of(each));
+  for (const ProvenanceFact& fact : table.provenance) facts.push_back(sentence_of(fact));
+  add(broken);
+  add(table.notes);
+  add(facts);
   return text;
 }
 

@@ -103,6 +103,10 @@ Run run_of(const Record& record) {
   run.source = text_of(record, "/provenance/source");
   run.time_is = text_of(record, "/provenance/time_is");
   run.rate_is = text_of(record, "/provenance/rate_is");
+  run.origin = origin_of(record);
+  run.has_probe = record.number("/probe/flops_per_second").has_value();
+  run.command = text_of(record, "/provenance/command");
+  run.started_at = text_of(record, "/provenance/started_at");
   run.repeat = record.repeat();
   run.round = record.round();
   run.resumed = record.flag("resumed");

@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "analysis/origin.h"
 #include "results/record.h"
 
 namespace paceline {
@@ -15,6 +17,9 @@ struct Run {
   std::string system;                    // published: software stack and hardware; else empty
   std::string cpu_model;                 // of the machine, where known
   std::string source, time_is, rate_is;  // published: where, and what its numbers mean
+  std::vector<std::pair<std::string, std::string>> origin;  // see origin.h
+  std::string command, started_at;
+  bool has_probe = false;  // what the machine can do was measured beside the run
   Point parameters;
   int repeat = 1, round = 0;
   bool resumed = false, oversubscribed = false, throttled = false, synthetic = false;

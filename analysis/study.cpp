@@ -79,6 +79,12 @@ std::string layout_key(const Run& run) {
                      run.nodes.value_or(0), run.ntasks.value_or(0), run.cpus_per_task.value_or(0));
 }
 
+std::string text_of(const std::vector<Selection>& selections) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : selections) parts.push_back(key + "=" + value);
+  return join(parts, ", ");
+}
+
 bool is_parameter(const std::string& key) {
   return find_parameter(key) != nullptr;
 }
@@ -225,6 +231,15 @@ void refuse_mixture(const std::map<Group, std::vector<Run>>& groups) {
 
 }  // namespace
 
+Selection parsed_selection(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=VALUE", "--only",
+                "write for example --only backend=mpi");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
 bool stands_before(const Study& study, const Row& a, const Row& b) {
   return sort_key(study, a.first()) < sort_key(study, b.first());
 }
@@ -251,6 +266,7 @@ std::vector<Study> make_studies(const StoreContent& content,
   for (auto& [group, members] : groups) {
     Study study;
     std::tie(study.workload, study.precision, study.scaling) = group;
+    study.chosen = text_of(selections);
     study.replicas_are_cores = members.front().replicas_are_cores;
     study.rows = make_rows(std::move(members));
     study.axes = axes_of(study.rows);

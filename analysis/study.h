@@ -29,6 +29,7 @@ struct Study {
   bool replicas_are_cores = false;
   std::vector<Row> rows;           // by kind, system, backend, axes, gpus, nodes, CPUs
   std::vector<Row> gaps;           // in the same order: points that should have results
+  std::string chosen;              // "backend=mpi": the selections; empty: all records
   std::vector<std::string> axes;   // parameters that differ between rows of one layout
   std::vector<std::string> notes;  // one sentence each, for the legend
 };
@@ -37,6 +38,9 @@ struct Study {
 struct Selection {
   std::string key, value;
 };
+
+// "backend=mpi", as --only gives it. Throws usage.
+Selection parsed_selection(const std::string& text);
 
 // Throws usage, naming records, where workloads, precisions or scaling types are mixed; published
 // pages, which nobody can run again, make a study each instead. Throws input where no completed

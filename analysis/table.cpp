@@ -10,6 +10,7 @@
 #include "analysis/findings.h"
 #include "analysis/labels.h"
 #include "analysis/legend.h"
+#include "analysis/point_names.h"
 
 namespace paceline {
 
@@ -223,6 +224,16 @@ std::vector<RowFacts> with_gaps(const Study& study, const std::vector<RowFacts>&
   return all;
 }
 
+void describe_rows(Table& table, const Study& study, const std::vector<RowFacts>& all) {
+  std::vector<const Row*> rows;
+  for (const RowFacts& row : all) {
+    rows.push_back(row.row);
+    table.is_gap.push_back(!row.row->gap.empty());
+    table.commands.push_back(command_of(*row.row));
+  }
+  table.row_names = point_names(study, rows);
+}
+
 void hide(Table& table, std::string_view key) {
   for (Column& column : table.columns) column.shown = column.shown && column.key != key;
 }
@@ -263,10 +274,14 @@ Table make_table(const Study& study, const Comparison& comparison,
   if (table.interval == "mixed") {
     definitions.push_back({text_column("interval", "interval"), interval_kind_cell});
   }
-  fill(table, definitions, with_gaps(study, facts));
+  const std::vector<RowFacts> all = with_gaps(study, facts);
+  fill(table, definitions, all);
+  describe_rows(table, study, all);
   // The title has it.
   if (!common_label(study).empty() && study.gaps.empty()) hide(table, "label");
   table.findings = findings(study, comparison, facts);
+  table.broken = broken_rules(study, comparison, facts);
+  table.provenance = provenance(study);
   table.notes = legend(study, comparison, facts, table.interval);
   return table;
 }

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/provenance.h"
 #include "analysis/row_facts.h"
+#include "analysis/rules.h"
 
 namespace paceline {
 
@@ -32,8 +34,13 @@ struct Table {
   std::string workload, precision, scaling, base, interval;  // interval: paired, welch, mixed, none
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
-  std::vector<std::string> findings;  // what the numbers say
-  std::vector<std::string> notes;     // the legend
+  std::vector<bool> is_gap;            // a row each
+  std::vector<std::string> row_names;  // a row each: what sets it apart
+  std::vector<std::string> commands;   // a row each: makes one more run; empty: not known
+  std::vector<std::string> findings;   // what the numbers say
+  std::vector<BrokenRule> broken;      // rules of publishing
+  std::vector<ProvenanceFact> provenance;
+  std::vector<std::string> notes;  // the legend
 };
 
 // Gaps stand among the rows, with 0 runs and their reason in the label. Columns without data are

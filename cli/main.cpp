@@ -131,6 +131,7 @@ int run(int argc, char** argv) {
   paceline::add_element(app, action);
   paceline::add_data(app, action);
   paceline::add_report(app, action);
+  paceline::add_best(app, action);
   paceline::add_doctor(app, action);
   paceline::add_completion(app, action);
   try {
