@@ -92,6 +92,37 @@ std::string without_addresses(const std::string& text) {
   return result;
 }
 
+// The end of "10.0.0.1" at `at`; `at` where there is none.
+std::size_t end_of_address(const std::string& text, std::size_t at) {
+  if (at > 0 && (is_word(text[at - 1]) || text[at - 1] == '.')) return at;
+  std::size_t end = at;
+  for (int part = 0; part < 4; ++part) {
+    if (part > 0 && (end >= text.size() || text[end++] != '.')) return at;
+    const std::size_t begin = end;
+    while (end < text.size() && end - begin < 3 &&
+           std::isdigit(static_cast<unsigned char>(text[end]))) {
+      ++end;
+    }
+    if (end == begin) return at;
+  }
+  return end < text.size() && (is_word(text[end]) || text[end] == '.') ? at : end;
+}
+
+// "rank 0 at 10.0.0.1" becomes "rank 0 at an address".
+std::string without_numbers_of_hosts(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t end = end_of_address(text, i);
+    if (end == i) {
+      result += text[i++];
+      continue;
+    }
+    result += "an address";
+    i = end;
+  }
+  return result;
+}
+
 void replace_words(std::string& text, const std::string& word, const std::string& by) {
   for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
     const std::size_t end = at + word.size();
@@ -215,7 +246,7 @@ Disguise::Disguise(const std::vector<Record>& records) {
 }
 
 std::string Disguise::operator()(const std::string& text) const {
-  std::string hidden = without_addresses(without_paths(text));
+  std::string hidden = without_numbers_of_hosts(without_addresses(without_paths(text)));
   for (const auto& [name, alias] : names_) {
     if (hidden.find(name) != std::string::npos) replace_words(hidden, name, alias);
   }

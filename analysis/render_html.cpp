@@ -20,11 +20,11 @@ h1 { font-size: 1.5rem; margin: 0 0 .3rem; } h2 { font-size: 1.25rem; margin: 2.
 .lead { color: #555; margin: 0 0 1rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .22rem .55rem; text-align: right; white-space: nowrap;
+th, td { padding: .2rem .4rem; text-align: right; white-space: nowrap;
   border-bottom: 1px solid #ddd; }
 th { border-bottom: 2px solid #888; vertical-align: bottom; } .text { text-align: left; }
 tbody tr:nth-child(even) { background: #f6f8fa; } tr.gap td { color: #777; font-style: italic; }
-.margin { display: block; font-size: .8em; color: #555; }
+.margin { display: block; font-size: .75em; color: #555; }
 .pictures { display: flex; flex-wrap: wrap; gap: 1rem; }
 figure { margin: 0; flex: 1 1 30rem; max-width: 46rem; }
 svg { width: 100%; height: auto; border: 1px solid #eee; }

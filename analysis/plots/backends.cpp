@@ -39,7 +39,7 @@ std::string name_of(const PlotSource& source, const Setting& setting) {
 }
 
 Bar bar_of(const RowFacts& row) {
-  const Estimate& rate = *row.samples_per_second;
+  const Estimate& rate = *row.samples_per_second_per_replica;
   return {rate.value, rate.interval, fmt::format("{:.{}f}", rate.value, rate.value < 100 ? 1 : 0)};
 }
 
@@ -69,7 +69,8 @@ std::vector<Plot> backend_plots(const PlotSource& source) {
   plot.name = "backends";
   plot.title = source.title;
   plot.subtitle = "backends compared at the same size and CPUs; lines: 95 % intervals";
-  plot.x_label = "samples per second, all replicas";
+  plot.x_label = source.study.replicas_are_cores ? "samples per second per replica"
+                                                 : "samples per second per GPU";
   plot.body = std::move(bars);
   return {plot};
 }

@@ -10,7 +10,8 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kMostSeries = 8;
+constexpr std::size_t kMostSeries = 8, kMostAside = 6;
+constexpr double kMostOnALinearAxis = 12;  // the slowest epoch over the fastest
 
 std::size_t epochs_of(const Row& row) {
   std::size_t least = row.first().epoch_seconds.size();
@@ -39,6 +40,17 @@ std::vector<Tic> tics(std::size_t epochs) {
   return result;
 }
 
+double spread_of(const Lines& lines) {
+  double least = *lines.series.front().points.front().y, most = least;
+  for (const PlotSeries& series : lines.series) {
+    for (const PlotPoint& point : series.points) {
+      least = std::min(least, *point.y);
+      most = std::max(most, *point.y);
+    }
+  }
+  return most / least;
+}
+
 }  // namespace
 
 std::vector<Plot> epoch_plots(const PlotSource& source) {
@@ -48,6 +60,8 @@ std::vector<Plot> epoch_plots(const PlotSource& source) {
     if (source.comparison.best_of_size[i] && epochs_of(row) > 1) rows.push_back(&row);
   }
   if (rows.empty()) return {};
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row* a, const Row* b) { return a->first().gpus < b->first().gpus; });
   if (rows.size() > kMostSeries) rows.resize(kMostSeries);
   const std::vector<std::string> names = point_names(source.study, rows);
   Lines lines;
@@ -59,7 +73,8 @@ std::vector<Plot> epoch_plots(const PlotSource& source) {
     bars = bars || lines.series.back().points.front().interval;
   }
   lines.x_tics = tics(most);
-  lines.aside = bars && rows.size() > 1;
+  lines.aside = bars && rows.size() > 1 && most <= kMostAside;
+  if (spread_of(lines) > kMostOnALinearAxis) lines.log_y = 10;
   Plot plot;
   plot.name = "epochs";
   plot.title = source.title;

@@ -135,10 +135,11 @@ std::string curves(const Lines& lines) {
     }
   }
   if (has_gaps(lines)) {
-    parts.push_back(fmt::format(
-        "$gaps using 1:2 with points pointtype 2 pointsize 0.9 linecolor rgb '{}' title "
-        "'no result'",
-        kFaint));
+    parts.push_back(
+        fmt::format("$gaps using 1:2 with points pointtype 2 pointsize 1.2 linewidth 2 linecolor "
+                    "rgb '{}' title "
+                    "'no result'",
+                    kFaint));
   }
   return "plot " + join(parts, ", \\\n  ") + "\n";
 }

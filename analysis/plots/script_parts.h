@@ -25,6 +25,6 @@ std::string clipped(const std::string& text, std::size_t characters);
 std::string line_style(std::size_t index);
 std::string colour(std::size_t index);
 
-constexpr char kFaint[] = "#888888";  // gaps and notes
+constexpr char kFaint[] = "#666666";  // gaps and notes
 
 }  // namespace paceline

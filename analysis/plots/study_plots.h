@@ -30,7 +30,7 @@ std::vector<Plot> breakdown_plots(const PlotSource& source);
 // Points of unlike CPUs: seconds, coloured by how much slower than the best of their size. One a
 // backend and system; needs two numbers of CPUs at one size.
 std::vector<Plot> cpus_plots(const PlotSource& source);
-// Samples a second of backends that ran the same sizes with the same CPUs.
+// Samples a second and replica of backends that ran the same sizes with the same CPUs.
 std::vector<Plot> backend_plots(const PlotSource& source);
 // Seconds of each epoch, of the fastest row of each size. Needs runs of two epochs.
 std::vector<Plot> epoch_plots(const PlotSource& source);

@@ -99,6 +99,7 @@ TEST(Anonymous, BackendsAndRatiosAreNoPaths) {
   EXPECT_EQ(hide("--data=rel/ative/mnist --gpus=2"), "--data=mnist --gpus=2");
   EXPECT_EQ(hide("(~/x/y)"), "(y)");
   EXPECT_EQ(hide("/"), "/");
+  EXPECT_EQ(hide("rank 0 at 10.0.0.17, Gloo 2.6.3"), "rank 0 at an address, Gloo 2.6.3");
 }
 
 }  // namespace
