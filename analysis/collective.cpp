@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "analysis/html.h"
+#include "analysis/provenance.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -115,6 +116,16 @@ std::string head(const Record& record) {
                      text_of(record.json().at("collective"), "note"));
 }
 
+std::string html_head(const Record& record) {
+  const Json& from = record.json().at("provenance");
+  std::string text = "<h3>" + html_text(heading(record)) + "</h3>\n<p>" +
+                     html_text(text_of(from, "backend_used")) + "<br/>" +
+                     html_text(text_of(record.json().at("collective"), "note"));
+  const std::string command = typed_command(text_of(from, "command"));
+  if (!command.empty()) text += "<br/><code>" + html_text(command) + "</code>";
+  return text + "</p>\n";
+}
+
 std::string aligned(const std::vector<Column>& columns, const Json& rows) {
   std::vector<std::vector<std::string>> lines(2);
   for (const Column& column : columns) {
@@ -206,7 +217,7 @@ std::string render_collectives(const std::vector<Record>& records, Format format
     const auto columns = columns_of(block);
     if (!text.empty()) text += "\n";
     if (format == Format::html) {
-      text += "<h3>" + html_text(heading(record)) + "</h3>\n" + as_html(columns, block.at("rows"));
+      text += html_head(record) + as_html(columns, block.at("rows"));
       continue;
     }
     if (format == Format::text) {

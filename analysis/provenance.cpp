@@ -60,22 +60,6 @@ bool is_about_printing(const std::string& word) {
   return word == "--quiet" || word == "--verbose" || word == "--json" || word == "--log-ranks";
 }
 
-std::string recorded_command(const Run& run) {
-  const std::vector<std::string> words = words_of(run.command);
-  if (words.size() < 3 || words[1] != "train") return "";
-  std::vector<std::string> kept = {"paceline"};
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    const std::string option = words[i].substr(0, words[i].find('='));
-    if (is_about_printing(words[i])) continue;
-    if (is_a_place(option)) {
-      if (option == words[i]) ++i;  // its value is the next word
-      continue;
-    }
-    kept.push_back(shell_quote(words[i]));
-  }
-  return join(kept, " ");
-}
-
 bool is_workload(const std::string& name) {
   const auto& all = known_names().workloads;
   return std::any_of(all.begin(), all.end(), [&](const Name& each) { return each.name == name; });
@@ -142,9 +126,25 @@ std::string sentence_of(const ProvenanceFact& fact) {
   return fact.name + ": " + join(parts, "; ");
 }
 
+std::string typed_command(const std::string& recorded) {
+  const std::vector<std::string> words = words_of(recorded);
+  if (words.size() < 3 || (words[1] != "train" && words[1] != "bench")) return "";
+  std::vector<std::string> kept = {"paceline"};
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string option = words[i].substr(0, words[i].find('='));
+    if (is_about_printing(words[i])) continue;
+    if (is_a_place(option)) {
+      if (option == words[i]) ++i;  // its value is the next word
+      continue;
+    }
+    kept.push_back(shell_quote(words[i]));
+  }
+  return join(kept, " ");
+}
+
 std::string command_of(const Row& row) {
   const Run& run = row.first();
-  if (const std::string recorded = recorded_command(run); !recorded.empty()) return recorded;
+  if (const std::string recorded = typed_command(run.command); !recorded.empty()) return recorded;
   return run.kind == "published" ? "" : derived_command(run);
 }
 

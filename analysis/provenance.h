@@ -22,6 +22,10 @@ std::vector<ProvenanceFact> provenance(const Study& study);
 // "machine: A CPU (18 runs), Another (3 runs)".
 std::string sentence_of(const ProvenanceFact& fact);
 
+// A recorded command as one would type it: the program's name without its folder, and without the
+// places of record, logs and state. Empty where it is none of `paceline train` or `bench`.
+std::string typed_command(const std::string& recorded);
+
 // What to type for one more run of the row: the recorded command without the places of its record
 // and logs, or, where there is none, the parameters of the record as options. Empty where the row
 // is no run of this program.

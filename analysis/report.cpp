@@ -176,7 +176,8 @@ class Report {
   }
 
  private:
-  static constexpr Format kFileFormats[] = {Format::markdown, Format::csv, Format::json,
+  // JSON first: it says that the folder is a report's, should we be stopped on the way.
+  static constexpr Format kFileFormats[] = {Format::json, Format::markdown, Format::csv,
                                             Format::html};
 
   // Plots of a second table are named after it.

@@ -94,7 +94,8 @@ TEST_F(CliVerbs, BestAnswersOrRefusesInOneLine) {
   EXPECT_EQ(ran.code, 0);
   EXPECT_TRUE(contains(ran.out, "best: 4 GPUs, cpus-per-task 16: 214 s")) << ran.out;
   EXPECT_TRUE(contains(ran.out, "undecided")) << ran.out;
-  EXPECT_TRUE(contains(paceline("best '" + kStudy + "' --within 5 --json").out, "\"within\": 0.05"));
+  EXPECT_TRUE(
+      contains(paceline("best '" + kStudy + "' --within 5 --json").out, "\"within\": 0.05"));
   for (const char* within : {"x", "-1", "nan", "5%%", "1e9", "''"}) {
     expect_refused("best '" + kStudy + "' --within " + std::string(within), 64, {"--within", "5%"});
   }
