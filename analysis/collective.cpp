@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "analysis/html.h"
+#include "analysis/provenance.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -100,13 +102,28 @@ std::string counted(int number, const char* noun) {
   return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
-std::string head(const Record& record) {
+std::string heading(const Record& record) {
   const Layout layout = record.layout();
   const Json& from = record.json().at("provenance");
-  return fmt::format("# all-reduce, {} in {} on {}, backend {}\n# {}\n# {}\n",
-                     counted(layout.gpus, "rank"), counted(layout.ntasks, "task"), hosts_of(from),
-                     text_of(from, "backend_asked"), text_of(from, "backend_used"),
+  return fmt::format("all-reduce, {} in {} on {}, backend {}", counted(layout.gpus, "rank"),
+                     counted(layout.ntasks, "task"), hosts_of(from),
+                     text_of(from, "backend_asked"));
+}
+
+std::string head(const Record& record) {
+  return fmt::format("# {}\n# {}\n# {}\n", heading(record),
+                     text_of(record.json().at("provenance"), "backend_used"),
                      text_of(record.json().at("collective"), "note"));
+}
+
+std::string html_head(const Record& record) {
+  const Json& from = record.json().at("provenance");
+  std::string text = "<h3>" + html_text(heading(record)) + "</h3>\n<p>" +
+                     html_text(text_of(from, "backend_used")) + "<br/>" +
+                     html_text(text_of(record.json().at("collective"), "note"));
+  const std::string command = typed_command(text_of(from, "command"));
+  if (!command.empty()) text += "<br/><code>" + html_text(command) + "</code>";
+  return text + "</p>\n";
 }
 
 std::string aligned(const std::vector<Column>& columns, const Json& rows) {
@@ -152,6 +169,20 @@ std::string separated(const std::vector<Column>& columns, const Json& rows, bool
   return text;
 }
 
+std::string as_html(const std::vector<Column>& columns, const Json& rows) {
+  std::string text = "<div class=\"wide\"><table>\n<thead><tr>";
+  for (const Column& column : columns) {
+    text += fmt::format("<th>{}<br/>{}</th>", html_text(column.title), html_text(column.unit));
+  }
+  text += "</tr></thead>\n<tbody>\n";
+  for (const Json& row : rows) {
+    text += "<tr>";
+    for (const Column& column : columns) text += "<td>" + html_text(column.cell(row)) + "</td>";
+    text += "</tr>\n";
+  }
+  return text + "</tbody></table></div>\n";
+}
+
 // What a step would wait for its buckets if backward hid none of them.
 std::string bucket_sum(const Json& rows) {
   double seconds = 0;
@@ -185,6 +216,10 @@ std::string render_collectives(const std::vector<Record>& records, Format format
     const Json& block = record.json().at("collective");
     const auto columns = columns_of(block);
     if (!text.empty()) text += "\n";
+    if (format == Format::html) {
+      text += html_head(record) + as_html(columns, block.at("rows"));
+      continue;
+    }
     if (format == Format::text) {
       text += head(record) + aligned(columns, block.at("rows")) + foot(block);
     } else {

@@ -11,6 +11,7 @@
 
 namespace paceline {
 
+// Of html, a fragment for a page (render_html.h).
 std::string render_collectives(const std::vector<Record>& records, Format format);
 
 }  // namespace paceline

@@ -40,33 +40,13 @@ std::map<std::pair<std::string, int>, double> by_round(const Row& row, bool rate
   return means;
 }
 
-// Paired if every round of the smaller row is shared and there are two; Welch otherwise.
-Ratio ratio_of(const Row& base, const Row& row, bool rates) {
-  const auto base_rounds = by_round(base, rates), row_rounds = by_round(row, rates);
-  std::vector<double> log_ratios;
-  for (const auto& [round, value] : row_rounds) {
-    if (const auto it = base_rounds.find(round); it != base_rounds.end()) {
-      log_ratios.push_back(it->second - value);
-    }
-  }
-  const bool all_shared = log_ratios.size() == std::min(base.runs.size(), row.runs.size());
-  Ratio ratio = all_shared && log_ratios.size() >= 2
-                    ? paired_ratio(log_ratios)
-                    : independent_ratio(costs(base, rates), costs(row, rates));
-  if (base.tainted || row.tainted) {
-    ratio.estimate.interval.reset();
-    ratio.kind = RatioKind::single;
-  }
-  return ratio;
-}
-
 class Comparer {
  public:
   Comparer(const Study& study, Base base) : study_(study) {
     result_.base = base;
     result_.rates = needs_rates();
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
-      values_.push_back(geometric_mean(costs(study.rows[i], result_.rates)).value);
+      values_.push_back(mean_cost(study.rows[i], result_.rates).value);
       if (run_of_row(i).gpus == 1) singles_.push_back(i);
     }
   }
@@ -210,6 +190,29 @@ class Comparer {
 };
 
 }  // namespace
+
+Estimate mean_cost(const Row& row, bool rates) {
+  return geometric_mean(costs(row, rates));
+}
+
+Ratio ratio_of(const Row& base, const Row& row, bool rates) {
+  const auto base_rounds = by_round(base, rates), row_rounds = by_round(row, rates);
+  std::vector<double> log_ratios;
+  for (const auto& [round, value] : row_rounds) {
+    if (const auto it = base_rounds.find(round); it != base_rounds.end()) {
+      log_ratios.push_back(it->second - value);
+    }
+  }
+  const bool all_shared = log_ratios.size() == std::min(base.runs.size(), row.runs.size());
+  Ratio ratio = all_shared && log_ratios.size() >= 2
+                    ? paired_ratio(log_ratios)
+                    : independent_ratio(costs(base, rates), costs(row, rates));
+  if (base.tainted || row.tainted) {
+    ratio.estimate.interval.reset();
+    ratio.kind = RatioKind::single;
+  }
+  return ratio;
+}
 
 double karp_flatt(double speed_up, double replicas) {
   return (1 / speed_up - 1 / replicas) / (1 - 1 / replicas);

@@ -33,6 +33,13 @@ struct Comparison {
   std::vector<std::string> notes;                 // bases that are missing or were borrowed
 };
 
+// Seconds of a row's runs, or where `rates` seconds per sample: the geometric mean.
+Estimate mean_cost(const Row& row, bool rates);
+
+// The mean cost of `base` over that of `row`: paired if every round of the smaller one is shared
+// and there are two, Welch's otherwise. Without an interval where a row is tainted.
+Ratio ratio_of(const Row& base, const Row& row, bool rates);
+
 double karp_flatt(double speed_up, double replicas);
 
 Comparison compare(const Study& study, Base base);

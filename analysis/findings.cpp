@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "analysis/ladder.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -62,28 +61,6 @@ std::string cpus_text(const std::vector<const Rung*>& rungs) {
       range_text(cpus, 0));
 }
 
-std::string ladder_line(const Ladder& ladder, const Comparison& comparison) {
-  std::vector<std::string> sizes, speed_ups, efficiencies, fractions;
-  const auto rungs = several(ladder);
-  for (const Rung* rung : rungs) {
-    sizes.push_back(std::to_string(rung->gpus));
-    const auto value = [](const RowFacts& row) { return row.speed_up->ratio.estimate.value; };
-    speed_ups.push_back(range_text(range_over(*rung, value), 2));
-    const auto efficiency = [](const RowFacts& row) { return row.speed_up->efficiency; };
-    efficiencies.push_back(range_text(range_over(*rung, efficiency), 0, 100));
-    const auto fraction = [](const RowFacts& row) { return row.speed_up->karp_flatt.value_or(0); };
-    if (rung->rows.front()->speed_up->karp_flatt) {
-      fractions.push_back(range_text(range_over(*rung, fraction), 3));
-    }
-  }
-  std::string line = ladder.name.empty() ? "" : ladder.name + ": ";
-  if (comparison.base == Base::best) line += "best against best: ";
-  line += fmt::format("speed-up {} for {} replicas{}, efficiency {} %", join(speed_ups, " / "),
-                      join(sizes, ", "), cpus_text(rungs), join(efficiencies, " / "));
-  if (!fractions.empty()) line += ", Karp-Flatt " + join(fractions, " / ");
-  return line;
-}
-
 // The Karp-Flatt fraction of a rung, and where its interval lies if every row has one.
 struct Fraction {
   double value = 0;
@@ -104,43 +81,6 @@ Fraction fraction_of(const Rung& rung) {
   }
   if (all) result.interval = Interval{range.low, range.high};
   return result;
-}
-
-std::string trend_line(const Ladder& ladder) {
-  std::vector<Fraction> fractions;
-  for (const Rung* rung : several(ladder)) {
-    if (rung->rows.front()->speed_up->karp_flatt) fractions.push_back(fraction_of(*rung));
-  }
-  if (fractions.size() < 2) return "";
-  Range range;
-  double mean = 0;
-  for (const Fraction& fraction : fractions) {
-    range.add(fraction.value);
-    mean += fraction.value / static_cast<double>(fractions.size());
-  }
-  const Fraction& first = fractions.front();
-  const Fraction& last = fractions.back();
-  const std::string name = ladder.name.empty() ? "" : ladder.name + ": ";
-  const bool roughly_constant = range.width() <= std::max(0.02, 0.2 * std::abs(mean));
-  if (roughly_constant && mean < 0.01) {
-    return name + "the Karp-Flatt fraction is about zero: no serial share to speak of";
-  }
-  if (roughly_constant) {
-    return fmt::format(
-        "{}the Karp-Flatt fraction is roughly constant, ~{:.2f}: a fixed serial share of about "
-        "{:.0f} %, not communication that grows with the replicas",
-        name, mean, mean * 100);
-  }
-  if (first.interval && last.interval && first.interval->low <= last.interval->high &&
-      last.interval->low <= first.interval->high) {
-    return name + "the Karp-Flatt fraction shows no trend beyond the noise of the runs";
-  }
-  return fmt::format("{}the Karp-Flatt fraction goes from {:.3f} to {:.3f}: {}", name, first.value,
-                     last.value,
-                     last.value > first.value
-                         ? "the overhead grows with the replicas (communication, imbalance or "
-                           "shared memory)"
-                         : "the overhead falls as replicas are added (is the base weak?)");
 }
 
 // A page of times shows neither rates nor efficiency, and a single run no spread.
@@ -164,6 +104,70 @@ std::string left_out_line(const std::vector<RowFacts>& facts) {
 }
 
 }  // namespace
+
+std::string ladder_line(const Ladder& ladder, const Comparison& comparison) {
+  std::vector<std::string> sizes, speed_ups, efficiencies, fractions;
+  const auto rungs = several(ladder);
+  for (const Rung* rung : rungs) {
+    sizes.push_back(std::to_string(rung->gpus));
+    const auto value = [](const RowFacts& row) { return row.speed_up->ratio.estimate.value; };
+    speed_ups.push_back(range_text(range_over(*rung, value), 2));
+    const auto efficiency = [](const RowFacts& row) { return row.speed_up->efficiency; };
+    efficiencies.push_back(range_text(range_over(*rung, efficiency), 0, 100));
+    const auto fraction = [](const RowFacts& row) { return row.speed_up->karp_flatt.value_or(0); };
+    if (rung->rows.front()->speed_up->karp_flatt) {
+      fractions.push_back(range_text(range_over(*rung, fraction), 3));
+    }
+  }
+  std::string line = ladder.name.empty() ? "" : ladder.name + ": ";
+  if (comparison.base == Base::best) line += "best against best: ";
+  line += fmt::format("speed-up {} for {} replicas{}, efficiency {} %", join(speed_ups, " / "),
+                      join(sizes, ", "), cpus_text(rungs), join(efficiencies, " / "));
+  if (!fractions.empty()) line += ", Karp-Flatt " + join(fractions, " / ");
+  return line;
+}
+
+std::string trend_line(const Ladder& ladder) {
+  std::vector<Fraction> fractions;
+  for (const Rung* rung : several(ladder)) {
+    if (rung->rows.front()->speed_up->karp_flatt) fractions.push_back(fraction_of(*rung));
+  }
+  if (fractions.size() < 2) return "";
+  Range range;
+  double mean = 0;
+  for (const Fraction& fraction : fractions) {
+    range.add(fraction.value);
+    mean += fraction.value / static_cast<double>(fractions.size());
+  }
+  const Fraction& first = fractions.front();
+  const Fraction& last = fractions.back();
+  const std::string name = ladder.name.empty() ? "" : ladder.name + ": ";
+  const double small = std::max(0.02, 0.2 * std::abs(mean));
+  const bool roughly_constant = range.width() <= small;
+  if (roughly_constant && mean < 0.01) {
+    return name + "the Karp-Flatt fraction is about zero: no serial share to speak of";
+  }
+  if (roughly_constant) {
+    return fmt::format(
+        "{}the Karp-Flatt fraction is roughly constant, ~{:.2f}: a fixed serial share of about "
+        "{:.0f} %, not communication that grows with the replicas",
+        name, mean, mean * 100);
+  }
+  if (first.interval && last.interval && first.interval->low <= last.interval->high &&
+      last.interval->low <= first.interval->high) {
+    return name + "the Karp-Flatt fraction shows no trend beyond the noise of the runs";
+  }
+  if (std::abs(last.value - first.value) <= small) {
+    return fmt::format("{}the Karp-Flatt fraction lies between {:.3f} and {:.3f}, without a trend",
+                       name, range.low, range.high);
+  }
+  return fmt::format("{}the Karp-Flatt fraction goes from {:.3f} to {:.3f}: {}", name, first.value,
+                     last.value,
+                     last.value > first.value
+                         ? "the overhead grows with the replicas (communication, imbalance or "
+                           "shared memory)"
+                         : "the overhead falls as replicas are added (is the base weak?)");
+}
 
 std::vector<std::string> findings(const Study& study, const Comparison& comparison,
                                   const std::vector<RowFacts>& facts) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -60,12 +61,23 @@ std::string listed(const std::map<std::string, std::size_t>& counts) {
   return join(parts, ", ");
 }
 
+// What must be alike in runs that are averaged or compared, and what to say where it is not.
+constexpr std::pair<const char*, const char*> kUnlike[] = {
+    {"machine", "unlike machines"}, {"GPU", "unlike GPUs"}, {"data", "unlike data"}};
+
+std::string measured_origin(const Run& run, std::string_view name) {
+  if (run.kind != "measured") return "";
+  const auto found = std::find_if(run.origin.begin(), run.origin.end(),
+                                  [&](const auto& fact) { return fact.first == name; });
+  return found == run.origin.end() ? "" : found->second;
+}
+
 // Parameters that change from layout to layout, which the columns do not show.
 std::vector<std::string> hidden_differences(const Study& study) {
   static const std::set<std::string, std::less<>> kFollow = {
-      "gpus",      "nodes",          "cpus_per_task", "cpus_per_replica",  "backend",
-      "precision", "global_batch",   "steps",         "batch_per_replica", "seed",
-      "epochs",    "compute_threads"};
+      "gpus",      "nodes",           "cpus_per_task", "cpus_per_replica",  "backend",
+      "precision", "global_batch",    "steps",         "batch_per_replica", "seed",
+      "epochs",    "compute_threads", "accumulate"};
   std::map<std::string, std::set<std::string>> values;
   for (const Row& row : study.rows) {
     for (const auto& [name, value] : row.first().parameters.values()) {
@@ -100,8 +112,17 @@ std::vector<std::string> row_notes(const Study& study) {
         "there is no GPU: a replica (column gpus) is a group of CPU cores of this machine, which "
         "share its memory bandwidth");
   }
-  const auto machines = counted(study, [](const Run& run) { return run.cpu_model; });
-  if (machines.size() > 1) notes.push_back("UNLIKE MACHINES: " + listed(machines));
+  for (const auto& unlike : kUnlike) {
+    const auto& name = unlike.first;
+    const auto values = counted(study, [&](const Run& run) { return measured_origin(run, name); });
+    if (values.size() < 2) continue;
+    std::string loud = unlike.second;
+    for (char& c : loud) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    notes.push_back(loud + ": " + listed(values));
+  }
+  const auto studies =
+      counted(study, [](const Run& run) { return run.kind == "measured" ? run.study : ""; });
+  if (studies.size() > 1) notes.push_back("records of several studies: " + listed(studies));
   const auto builds = counted(study, [](const Run& run) { return run.build; });
   if (builds.size() > 1) notes.push_back("records of several builds: " + listed(builds));
   if (const auto hidden = hidden_differences(study); !hidden.empty()) {
@@ -114,15 +135,17 @@ std::vector<std::string> row_notes(const Study& study) {
     tainted = tainted || row.tainted;
   }
   if (left_out > 0) {
-    notes.push_back(fmt::format("{} resumed, throttled or oversubscribed run{} left out", left_out,
-                                left_out == 1 ? " is" : "s are"));
+    notes.push_back(fmt::format("{} resumed, throttled, oversubscribed or traced run{} left out",
+                                left_out, left_out == 1 ? " is" : "s are"));
   }
   if (tainted)
-    notes.push_back("rows of only resumed, throttled or oversubscribed runs have no interval");
+    notes.push_back(
+        "rows of only resumed, throttled, oversubscribed or traced runs have no interval");
   return notes;
 }
 
 std::string row_label(const Row& row) {
+  if (!row.gap.empty()) return row.gap;
   std::set<std::string> labels;
   for (const Run& run : row.runs) {
     if (run.kind != "measured") labels.insert(run.kind);
@@ -130,7 +153,11 @@ std::string row_label(const Row& row) {
     if (run.resumed) labels.insert("resumed");
     if (run.oversubscribed) labels.insert("oversubscribed");
     if (run.throttled) labels.insert("throttled");
-    if (run.cpu_model != row.first().cpu_model) labels.insert("unlike machines");
+    if (!run.goal.empty() && !run.goal_reached) labels.insert("goal not reached");
+    if (run.traced) labels.insert("traced");
+    for (const auto& [name, label] : kUnlike) {
+      if (measured_origin(run, name) != measured_origin(row.first(), name)) labels.insert(label);
+    }
   }
   return join({labels.begin(), labels.end()}, ", ");
 }

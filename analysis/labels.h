@@ -1,5 +1,5 @@
 // The sentences of the legend that say what the records are: how many were ignored and why, what
-// is synthetic, published, oversubscribed, throttled or from unlike machines.
+// is synthetic, published, oversubscribed, throttled, traced or from unlike machines.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ std::vector<std::string> record_notes(const StoreContent& content, const std::ve
 // Of the rows of one table.
 std::vector<std::string> row_notes(const Study& study);
 
-// "oversubscribed, synthetic": what must be known of a row before it is believed; or nothing.
+// "oversubscribed, synthetic": what must be known of a row before it is believed; of a gap, why
+// it is one; or nothing.
 std::string row_label(const Row& row);
 
 // The label that all rows have, for the title; or nothing.

@@ -65,10 +65,18 @@ std::vector<Ladder> make_ladders(const Study& study, const Comparison& compariso
     rung.gpus = run.gpus;
     rung.rows.push_back(&facts[i]);
   }
+  std::map<Parts, std::set<int>> gaps;
+  for (const Row& gap : study.gaps) {
+    const Run& run = gap.first();
+    gaps[parts_of(study, comparison, run, by_cpus)].insert(run.gpus);
+  }
   std::vector<std::pair<Parts, Ladder>> ladders;
   for (auto& [parts, rungs] : found) {
     if (rungs.rbegin()->first == 1) continue;
     Ladder ladder;
+    for (const int gpus : gaps[parts]) {
+      if (!rungs.contains(gpus)) ladder.gaps.push_back(gpus);
+    }
     for (auto& [gpus, rung] : rungs) ladder.rungs.push_back(std::move(rung));
     ladders.emplace_back(parts, std::move(ladder));
   }

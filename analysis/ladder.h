@@ -18,6 +18,7 @@ struct Rung {
 struct Ladder {
   std::string name;         // backend, system, CPUs, axes: what sets it apart from the others
   std::vector<Rung> rungs;  // by gpus; includes one replica
+  std::vector<int> gaps;    // sizes of the study's gaps that would stand here
 };
 
 // Base best: one ladder a system, of its fastest rows. Base matched: one a system, backend and

@@ -119,6 +119,8 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
         "fit seconds: barrier to barrier, slowest rank, first epoch included, evaluation and "
         "checkpoints excluded");
   }
+  add_distinct(notes, "fit seconds end with the first evaluation of ", facts,
+               [](const Run& run) { return run.goal; });
   notes.push_back(fmt::format("speed-up: ratio of {}; {}",
                               comparison.rates ? "samples/s" : "fit seconds",
                               base_note(comparison, facts)));

@@ -14,8 +14,9 @@ Format format_of(std::string_view name) {
   if (name == "md") return Format::markdown;
   if (name == "csv") return Format::csv;
   if (name == "json") return Format::json;
+  if (name == "html") return Format::html;
   throw Error(ErrorKind::usage, fmt::format("unknown format \"{}\"", name), "--format",
-              suggestion(name, {"text", "md", "csv", "json"}));
+              suggestion(name, {"text", "md", "csv", "json", "html"}));
 }
 
 std::string_view extension_of(Format format) {
@@ -28,6 +29,8 @@ std::string_view extension_of(Format format) {
       return "csv";
     case Format::json:
       return "json";
+    case Format::html:
+      return "html";
   }
   return "txt";
 }
@@ -75,7 +78,7 @@ class Grid {
     for (std::size_t k = 0; k < table.columns.size(); ++k) {
       headings_.push_back(heading_lines(table.columns[k].heading));
       std::size_t tail = 0;
-      for (const auto& row : table.rows) tail = std::max(tail, width_of(tail_of(row[k].text)));
+      for (const auto& row : table.rows) tail = std::max(tail, width_of(tail_of(shown(row, k))));
       tails_.push_back(tail);
       std::size_t width = 0;
       for (const std::string& line : headings_[k]) width = std::max(width, width_of(line));
@@ -110,8 +113,16 @@ class Grid {
     return at == std::string::npos ? "" : text.substr(at);
   }
 
+  // The margins of some columns are left to the other formats.
+  std::string shown(const std::vector<Cell>& cells, std::size_t k) const {
+    const std::string& text = cells[k].text;
+    const std::string tail = tail_of(text);
+    if (!table_.columns[k].margin_is_long || tail.empty()) return text;
+    return text.substr(0, text.size() - tail.size()) + (tail.ends_with(" %") ? " %" : "");
+  }
+
   std::string cell(const std::vector<Cell>& cells, std::size_t k) const {
-    const std::string text = printable(cells[k].text);
+    const std::string text = printable(shown(cells, k));
     if (table_.columns[k].is_text) return text;
     if (text.empty()) return padded("-", 1 + tails_[k], true);
     const std::string tail = tail_of(text);
@@ -143,6 +154,19 @@ std::string wrapped(const std::string& sentence, std::size_t width) {
   return text + line + '\n';
 }
 
+constexpr char kHiddenMargins[] =
+    "margins that are not shown here (first epoch, samples/s, efficiency) are in the other formats";
+
+bool has_hidden_margins(const Table& table) {
+  for (std::size_t k = 0; k < table.columns.size(); ++k) {
+    if (!table.columns[k].margin_is_long || !table.columns[k].shown) continue;
+    for (const auto& row : table.rows) {
+      if (row[k].interval) return true;
+    }
+  }
+  return false;
+}
+
 std::string escaped_for_markdown(const std::string& text) {
   std::string result;
   for (const char c : printable(text)) {
@@ -159,9 +183,41 @@ std::string csv_cell(const std::string& text) {
   return quoted + '"';
 }
 
-std::string csv_value(const Column& column, const Cell& cell) {
-  if (column.is_text) return csv_cell(cell.text);
-  return cell.value ? fmt::format("{}", *cell.value) : "";
+// One field of a CSV line.
+struct CsvField {
+  enum class Part { value, low, high };
+  std::size_t column;
+  Part part;
+};
+
+std::vector<CsvField> csv_fields(const Table& table) {
+  using enum CsvField::Part;
+  std::vector<CsvField> fields, late;
+  for (std::size_t k = 0; k < table.columns.size(); ++k) {
+    const Column& column = table.columns[k];
+    (column.is_late ? late : fields).push_back({k, value});
+    if (!column.has_interval) continue;
+    for (const auto part : {low, high}) {
+      (column.is_late || column.interval_is_late ? late : fields).push_back({k, part});
+    }
+  }
+  fields.insert(fields.end(), late.begin(), late.end());
+  return fields;
+}
+
+std::string csv_name(const Column& column, CsvField::Part part) {
+  using enum CsvField::Part;
+  return column.key + (part == low ? "_low" : part == high ? "_high" : "");
+}
+
+std::string csv_value(const Column& column, const Cell& cell, CsvField::Part part) {
+  using enum CsvField::Part;
+  if (part == value) {
+    if (column.is_text) return csv_cell(cell.text);
+    return cell.value ? fmt::format("{}", *cell.value) : "";
+  }
+  if (!cell.interval) return "";
+  return fmt::format("{}", part == low ? cell.interval->low : cell.interval->high);
 }
 
 }  // namespace
@@ -179,6 +235,12 @@ std::string render_text(const Table& table, const TextStyle& style) {
   text += '\n';
   for (const std::string& finding : table.findings) text += wrapped(finding, style.width);
   if (!table.findings.empty()) text += '\n';
+  if (!table.broken.empty()) {
+    text += summary_of(table.broken) + "; broken:\n";
+    for (const BrokenRule& each : table.broken) text += wrapped(sentence_of(each), style.width);
+    text += '\n';
+  }
+  if (has_hidden_margins(table)) text += wrapped(kHiddenMargins, style.width);
   for (const std::string& note : table.notes) text += wrapped(note, style.width);
   return text;
 }
@@ -199,32 +261,33 @@ std::string render_markdown(const Table& table) {
     }
     text += '\n';
   }
-  for (const auto* sentences : {&table.findings, &table.notes}) {
-    if (!sentences->empty()) text += '\n';
-    for (const std::string& sentence : *sentences) {
+  const auto add = [&](const std::vector<std::string>& sentences) {
+    if (!sentences.empty()) text += '\n';
+    for (const std::string& sentence : sentences) {
       text += fmt::format("- {}\n", escaped_for_markdown(sentence));
     }
-  }
+  };
+  add(table.findings);
+  text +=
+      fmt::format("\n{}{}\n", summary_of(table.broken), table.broken.empty() ? "." : "; broken:");
+  std::vector<std::string> broken, facts;
+  for (const BrokenRule& each : table.broken) broken.push_back(sentence_of(each));
+  for (const ProvenanceFact& fact : table.provenance) facts.push_back(sentence_of(fact));
+  add(broken);
+  add(table.notes);
+  add(facts);
   return text;
 }
 
 std::string render_csv(const Table& table) {
+  const std::vector<CsvField> fields = csv_fields(table);
   std::vector<std::string> cells;
-  for (const Column& column : table.columns) {
-    cells.push_back(column.key);
-    if (!column.has_interval) continue;
-    cells.push_back(column.key + "_low");
-    cells.push_back(column.key + "_high");
-  }
+  for (const auto& [k, part] : fields) cells.push_back(csv_name(table.columns[k], part));
   std::string text = join(cells, ",") + '\n';
   for (const auto& row : table.rows) {
     cells.clear();
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      cells.push_back(csv_value(table.columns[k], row[k]));
-      if (!table.columns[k].has_interval) continue;
-      const auto& interval = row[k].interval;
-      cells.push_back(interval ? fmt::format("{}", interval->low) : "");
-      cells.push_back(interval ? fmt::format("{}", interval->high) : "");
+    for (const auto& [k, part] : fields) {
+      cells.push_back(csv_value(table.columns[k], row[k], part));
     }
     text += join(cells, ",") + '\n';
   }

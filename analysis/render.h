@@ -9,11 +9,11 @@
 
 namespace paceline {
 
-enum class Format { text, markdown, csv, json };
+enum class Format { text, markdown, csv, json, html };
 
-// "text", "md", "csv", "json"; throws usage otherwise.
+// "text", "md", "csv", "json", "html"; throws usage otherwise.
 Format format_of(std::string_view name);
-std::string_view extension_of(Format format);  // "txt", "md", "csv", "json"
+std::string_view extension_of(Format format);  // "txt", "md", "csv", "json", "html"
 
 struct TextStyle {
   bool colours = false;
@@ -27,9 +27,11 @@ std::string render_markdown(const Table& table);
 std::string render_csv(const Table& table);
 
 // {"schema": 1, "tables": [{"title", "workload", "precision", "scaling", "base", "interval",
-// "rows": [{KEY: number, text or null, "speed_up_low": .., ..}], "findings", "notes"}]}
+// "rows": [{KEY: number, text or null, "speed_up_low": .., .., "command"}], "findings",
+// "broken_rules": [{"rule", "what", "fix"}], "provenance": {NAME: [{"value", "runs"}]}, "notes"}]}
 std::string render_json(const std::vector<Table>& tables);
 
+// Not of HTML, which has pictures too: render_html.h.
 std::string render(const std::vector<Table>& tables, Format format, const TextStyle& style = {});
 
 }  // namespace paceline

@@ -27,13 +27,36 @@ Json row_of(const Table& table, const std::vector<Cell>& cells) {
   return row;
 }
 
+Json broken_rules_of(const Table& table) {
+  Json rules = Json::array();
+  for (const BrokenRule& each : table.broken) {
+    rules.push_back({{"rule", each.rule}, {"what", each.what}, {"fix", each.fix}});
+  }
+  return rules;
+}
+
+Json provenance_of(const Table& table) {
+  Json facts = Json::object();
+  for (const ProvenanceFact& fact : table.provenance) {
+    Json values = Json::array();
+    for (const auto& [value, runs] : fact.values) {
+      values.push_back({{"value", value}, {"runs", runs}});
+    }
+    facts[fact.name] = values;
+  }
+  return facts;
+}
+
 }  // namespace
 
 std::string render_json(const std::vector<Table>& tables) {
   Json all = Json::array();
   for (const Table& table : tables) {
     Json rows = Json::array();
-    for (const auto& cells : table.rows) rows.push_back(row_of(table, cells));
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+      rows.push_back(row_of(table, table.rows[i]));
+      rows.back()["command"] = table.commands[i].empty() ? Json(nullptr) : Json(table.commands[i]);
+    }
     all.push_back({{"title", table.title},
                    {"workload", table.workload},
                    {"precision", table.precision},
@@ -42,6 +65,8 @@ std::string render_json(const std::vector<Table>& tables) {
                    {"interval", table.interval},
                    {"rows", rows},
                    {"findings", table.findings},
+                   {"broken_rules", broken_rules_of(table)},
+                   {"provenance", provenance_of(table)},
                    {"notes", table.notes}});
   }
   const Json document = {{"schema", 1}, {"tables", all}};

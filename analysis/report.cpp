@@ -3,25 +3,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <map>
 #include <optional>
 #include <ostream>
 
+#include "analysis/anonymous.h"
 #include "analysis/collective.h"
-#include "analysis/plot.h"
+#include "analysis/plots/draw.h"
+#include "analysis/plots/study_plots.h"
+#include "analysis/render_html.h"
+#include "analysis/report_files.h"
 #include "analysis/row_facts.h"
 #include "analysis/table.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "results/store.h"
+#include "results/wanted.h"
 
 namespace paceline {
+
+namespace fs = std::filesystem;
 
 namespace {
 
 struct Result {
   Table table;
-  std::optional<Plot> plot;
+  std::vector<Plot> plots;
 };
 
 Result result_of(const Study& study, Base base) {
@@ -30,43 +37,29 @@ Result result_of(const Study& study, Base base) {
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     facts.push_back(row_facts(study, comparison, i));
   }
-  Result result{make_table(study, comparison, facts), std::nullopt};
-  result.plot = make_plot(study, comparison, facts, result.table.title);
+  Result result{make_table(study, comparison, facts), {}};
+  result.plots = study_plots({study, comparison, facts, result.table.title});
   return result;
 }
 
-// `text_in` gives the whole file in a format.
-void write_tables(const std::string& stem, const std::function<std::string(Format)>& text_in,
-                  const std::filesystem::path& out, ReportFiles& files) {
-  make_folder(out);
-  for (const Format format : {Format::markdown, Format::csv, Format::json}) {
-    files.tables.push_back(out / fmt::format("{}.{}", stem, extension_of(format)));
-    replace_file(files.tables.back(), text_in(format));
-  }
-}
-
-void draw_plots(const std::vector<Result>& results, const ReportOptions& options,
-                ReportFiles& files) {
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!results[i].plot) continue;
-    const std::string stem = i == 0 ? "speedup" : fmt::format("speedup-{}", i + 1);
-    for (const std::string& format : options.plots) {
-      const std::filesystem::path file = options.out / fmt::format("{}.{}", stem, format);
-      draw_plot(*results[i].plot, format, file);
-      files.plots.push_back(file);
+// Of the studies named and of those right below a folder named.
+std::vector<WantedRuns> wanted_of(const std::vector<fs::path>& studies, StoreContent& content) {
+  std::vector<WantedRuns> all;
+  const auto add = [&](const fs::path& folder) {
+    try {
+      if (auto wanted = read_wanted(folder)) all.push_back(std::move(*wanted));
+    } catch (const Error& error) {
+      content.rejected.push_back({folder / kWantedFile, error.what()});
+    }
+  };
+  for (const fs::path& study : studies) {
+    std::error_code none;
+    add(study);
+    for (const auto& entry : fs::directory_iterator(study, none)) {
+      if (entry.is_directory(none)) add(entry.path());
     }
   }
-}
-
-void print_table_files(const ReportFiles& files, std::ostream& stream) {
-  for (const auto& file : files.tables) stream << "table: " << file.string() << '\n';
-}
-
-void print_files(const ReportFiles& files, std::ostream& stream) {
-  stream << '\n';
-  for (const auto& file : files.plots) stream << "speed-up plot: " << file.string() << '\n';
-  if (files.plots.empty()) stream << "no speed-up plot was drawn\n";
-  print_table_files(files, stream);
+  return all;
 }
 
 bool is_selected(const Record& record, const std::vector<Selection>& only) {
@@ -100,49 +93,180 @@ std::vector<Record> take_collectives(StoreContent& content, const std::vector<Se
 
 // A CSV or JSON text is of one thing.
 void check_one_kind(const StoreContent& content, Format format) {
-  if (content.records.empty() || format == Format::text || format == Format::markdown) return;
+  if (content.records.empty() || (format != Format::csv && format != Format::json)) return;
   throw Error(ErrorKind::usage, "records of collectives and of training are no one table",
-              "--format", "name the records of one kind, or use text or md");
+              "--format", "name the records of one kind, or use text, md or html");
+}
+
+// All that is reported, and how it is printed, drawn and written.
+class Report {
+ public:
+  Report(const std::vector<fs::path>& studies, const ReportOptions& options) : options_(options) {
+    StoreContent content = load_stores(studies);
+    const std::vector<WantedRuns> wanted = wanted_of(studies, content);
+    if (options.anonymous) content = anonymous(std::move(content));
+    collectives_ = take_collectives(content, options.only);
+    if (!collectives_.empty()) {
+      check_one_kind(content, options.format);
+      bandwidth_ = bandwidth_plots(collectives_);
+    }
+    if (!collectives_.empty() && content.records.empty()) return;
+    for (const Study& study : make_studies(content, options.only, wanted)) {
+      results_.push_back(result_of(study, options.base));
+      tables_.push_back(results_.back().table);
+    }
+    name_plots();
+  }
+
+  // Names of every file that will be written.
+  std::vector<std::string> file_names() const {
+    std::vector<std::string> names;
+    for (const std::string& stem : stems()) {
+      for (const Format format : kFileFormats) {
+        names.push_back(fmt::format("{}.{}", stem, extension_of(format)));
+      }
+    }
+    for (const Plot* plot : plots()) {
+      for (const std::string& format : options_.plots) names.push_back(plot->name + "." + format);
+    }
+    return names;
+  }
+
+  // Pages show pictures. Where they cannot be drawn, why is kept for the page and for the end.
+  void draw_for_pages() {
+    if (options_.plots.empty()) return;
+    try {
+      for (const Plot* plot : plots()) svgs_[plot->name] = draw_plot(*plot, "svg");
+    } catch (const Error& error) {
+      refused_ = error;
+    }
+  }
+
+  void print(std::ostream& stream) const {
+    if (options_.format == Format::html) {
+      stream << page(true, true) << std::flush;
+      return;
+    }
+    if (!collectives_.empty()) stream << render_collectives(collectives_, options_.format);
+    if (!collectives_.empty() && !tables_.empty()) stream << '\n';
+    if (!tables_.empty()) stream << render(tables_, options_.format, options_.style);
+    stream << std::flush;
+  }
+
+  void write(ReportFiles& files) {
+    make_folder(options_.out);
+    for (const std::string& stem : stems()) {
+      for (const Format format : kFileFormats) {
+        files.tables.push_back(options_.out / fmt::format("{}.{}", stem, extension_of(format)));
+        replace_file(files.tables.back(), text_of(stem, format));
+      }
+    }
+    if (refused_) return;
+    for (const Plot* plot : plots()) {
+      for (const std::string& format : options_.plots) {
+        const fs::path file = options_.out / (plot->name + "." + format);
+        replace_file(file, format == "svg" ? svgs_.at(plot->name) : draw_plot(*plot, format));
+        files.plots.push_back(file);
+      }
+    }
+  }
+
+  void throw_what_was_refused() const {
+    if (refused_) throw *refused_;
+  }
+
+ private:
+  // JSON first: it says that the folder is a report's, should we be stopped on the way.
+  static constexpr Format kFileFormats[] = {Format::json, Format::markdown, Format::csv,
+                                            Format::html};
+
+  // Plots of a second table are named after it.
+  void name_plots() {
+    for (std::size_t i = 1; i < results_.size(); ++i) {
+      for (Plot& plot : results_[i].plots) plot.name += fmt::format("-{}", i + 1);
+    }
+  }
+
+  std::vector<std::string> stems() const {
+    std::vector<std::string> names;
+    if (!collectives_.empty()) names.emplace_back("collectives");
+    if (!tables_.empty()) names.emplace_back("report");
+    return names;
+  }
+
+  std::vector<const Plot*> plots() const {
+    std::vector<const Plot*> all;
+    for (const Plot& plot : bandwidth_) all.push_back(&plot);
+    for (const Result& result : results_) {
+      for (const Plot& plot : result.plots) all.push_back(&plot);
+    }
+    return all;
+  }
+
+  std::string text_of(const std::string& stem, Format format) const {
+    const bool is_report = stem == "report";
+    if (format == Format::html) return page(is_report, !is_report);
+    return is_report ? render(tables_, format) : render_collectives(collectives_, format);
+  }
+
+  std::vector<HtmlPicture> pictures(const std::vector<Plot>& plots) const {
+    std::vector<HtmlPicture> all;
+    for (const Plot& plot : plots) {
+      const auto svg = svgs_.find(plot.name);
+      if (svg == svgs_.end()) continue;
+      all.push_back({plot.name, plot.title + ": " + plot.subtitle, svg->second});
+    }
+    return all;
+  }
+
+  std::string page(bool with_tables, bool with_collectives) const {
+    HtmlPage page;
+    if (refused_) page.missing = refused_->what();
+    for (std::size_t i = 0; with_tables && i < results_.size(); ++i) {
+      page.sections.push_back({results_[i].table, pictures(results_[i].plots)});
+    }
+    if (with_collectives && !collectives_.empty()) {
+      page.collectives = render_collectives(collectives_, Format::html);
+      page.collective_pictures = pictures(bandwidth_);
+    }
+    return render_html(page);
+  }
+
+  const ReportOptions& options_;
+  std::vector<Record> collectives_;
+  std::vector<Plot> bandwidth_;
+  std::vector<Result> results_;
+  std::vector<Table> tables_;
+  std::map<std::string, std::string> svgs_;  // by the plot's name
+  std::optional<Error> refused_;
+};
+
+void print_files(const ReportFiles& files, std::ostream& stream) {
+  stream << '\n';
+  for (const auto& file : files.plots) {
+    const bool is_speed_up = file.filename().string().starts_with(kSpeedUpPlot);
+    stream << (is_speed_up ? "speed-up plot: " : "plot: ") << file.string() << '\n';
+  }
+  if (files.plots.empty()) stream << "no plot was drawn\n";
+  for (const auto& file : files.tables) stream << "table: " << file.string() << '\n';
 }
 
 }  // namespace
 
-ReportFiles write_report(const std::vector<std::filesystem::path>& studies,
-                         const ReportOptions& options, std::ostream& stream) {
+ReportFiles write_report(const std::vector<fs::path>& studies, const ReportOptions& options,
+                         std::ostream& stream) {
   for (const std::string& format : options.plots) check_plot_format(format);
-  StoreContent content = load_stores(studies);
-  const std::vector<Record> collectives = take_collectives(content, options.only);
+  Report report(studies, options);
+  if (!options.out.empty()) check_report_folder(options.out, report.file_names());
+  if (options.format == Format::html) report.draw_for_pages();
+  report.print(stream);
   ReportFiles files;
-  if (!collectives.empty()) {
-    check_one_kind(content, options.format);
-    const auto text_in = [&](Format format) { return render_collectives(collectives, format); };
-    stream << text_in(options.format) << std::flush;
-    if (!options.out.empty()) write_tables("collectives", text_in, options.out, files);
-    if (content.records.empty()) {
-      if (options.format == Format::text) print_table_files(files, stream);
-      return files;
-    }
-    stream << '\n';
+  if (!options.out.empty()) {
+    if (options.format != Format::html) report.draw_for_pages();
+    report.write(files);
+    if (options.format == Format::text) print_files(files, stream);
   }
-  const std::vector<Study> all = make_studies(std::move(content), options.only);
-  std::vector<Result> results;
-  std::vector<Table> tables;
-  for (const Study& study : all) {
-    results.push_back(result_of(study, options.base));
-    tables.push_back(results.back().table);
-  }
-  stream << render(tables, options.format, options.style) << std::flush;
-  if (options.out.empty()) return files;
-  write_tables(
-      "report", [&](Format format) { return render(tables, format); }, options.out, files);
-  std::optional<Error> refused;
-  try {
-    draw_plots(results, options, files);
-  } catch (const Error& error) {
-    refused = error;
-  }
-  if (options.format == Format::text) print_files(files, stream);
-  if (refused) throw *refused;
+  report.throw_what_was_refused();
   return files;
 }
 

@@ -17,20 +17,23 @@ struct ReportOptions {
   Base base = Base::matched;
   Format format = Format::text;  // of what is printed
   TextStyle style;
-  std::filesystem::path out;  // folder for report.md, .csv, .json and plots; empty: only print
+  // Folder for report.md, .csv, .json, .html and plots; empty: only print.
+  std::filesystem::path out;
+  bool anonymous = false;  // without hosts, users, accounts and paths (anonymous.h)
   std::vector<std::string> plots = {"svg", "png"};
   std::vector<Selection> only;
 };
 
 struct ReportFiles {
-  std::vector<std::filesystem::path> tables;  // report.md, .csv, .json; collectives.md, ...
-  std::vector<std::filesystem::path> plots;   // speedup.svg, ...; speedup-2.svg for a second table
+  std::vector<std::filesystem::path> tables;  // report.md, .csv, .json, .html; collectives.md, ...
+  // speedup.svg, efficiency.svg, ...; speedup-2.svg of a second table.
+  std::vector<std::filesystem::path> plots;
 };
 
-// Prints the report to `stream` and writes the files (over older ones: a report can be made
-// again). In text, the paths written are printed last. Throws input or usage before anything is
-// printed where the records cannot be reported, and usage after all else where plots were wanted
-// and gnuplot is missing.
+// Prints the report to `stream` and writes the files (over those of an older report, and nothing
+// else: report_files.h). In text, the paths written are printed last. Throws input or usage before
+// anything is printed where the records cannot be reported, and usage after all else where plots
+// were wanted and gnuplot is missing.
 ReportFiles write_report(const std::vector<std::filesystem::path>& studies,
                          const ReportOptions& options, std::ostream& stream);
 

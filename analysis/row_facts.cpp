@@ -32,6 +32,23 @@ std::optional<Estimate> estimate(const Row& row, Quantity quantity) {
   return result;
 }
 
+std::optional<Estimate> share(const Row& row, Quantity quantity) {
+  const std::vector<double> all = values(row, quantity);
+  if (all.empty()) return std::nullopt;
+  Estimate result = mean_share(all);
+  if (row.tainted) result.interval.reset();
+  return result;
+}
+
+std::optional<Estimate> divided(std::optional<Estimate> estimate, double by) {
+  if (!estimate) return std::nullopt;
+  estimate->value /= by;
+  if (estimate->interval) {
+    estimate->interval = Interval{estimate->interval->low / by, estimate->interval->high / by};
+  }
+  return estimate;
+}
+
 std::optional<double> share_of_step(const Row& row, double Run::*phase) {
   double seconds = 0, steps = 0;
   for (const Run& run : row.runs) {
@@ -50,11 +67,15 @@ RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t
   facts.row = &row;
   facts.speed_up = speed_up ? &*speed_up : nullptr;
   facts.fit_seconds = estimate(row, &Run::fit_seconds);
+  facts.first_epoch_seconds = estimate(row, &Run::first_epoch_seconds);
   facts.samples_per_second = estimate(row, &Run::samples_per_second);
+  facts.samples_per_second_per_replica = divided(facts.samples_per_second, row.first().gpus);
+  if (speed_up) facts.efficiency = divided(speed_up->ratio.estimate, row.first().gpus);
   facts.step_seconds = mean(row, &Run::step_seconds);
-  facts.first_epoch_seconds = mean(row, &Run::first_epoch_seconds);
-  facts.utilization = mean(row, &Run::utilization);
+  facts.utilization = share(row, &Run::utilization);
   facts.test_accuracy = mean(row, &Run::test_accuracy);
+  facts.test_top5 = mean(row, &Run::test_top5);
+  facts.epochs_to_goal = mean(row, &Run::epochs_to_goal);
   facts.input_stall = share_of_step(row, &Run::phase_input);
   facts.exposed_communication = share_of_step(row, &Run::phase_communication);
   return facts;

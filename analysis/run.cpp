@@ -29,6 +29,17 @@ std::optional<double> median_step(const Json& record) {
   return slowest;
 }
 
+std::vector<double> epochs_of(const Json& record) {
+  const Json::json_pointer path("/timing/epoch_seconds");
+  std::vector<double> seconds;
+  if (!record.contains(path) || !record.at(path).is_array()) return seconds;
+  for (const Json& epoch : record.at(path)) {
+    if (!epoch.is_number() || !(epoch.get<double>() > 0)) return {};
+    seconds.push_back(epoch.get<double>());
+  }
+  return seconds;
+}
+
 void add_phases(Run& run, const Json& record) {
   const auto phases = record.find("phases");
   if (phases == record.end() || !phases->is_array()) return;
@@ -38,9 +49,21 @@ void add_phases(Run& run, const Json& record) {
   };
   for (const Json& rank : *phases) {
     run.phase_input += number(rank, "input");
+    run.phase_forward += number(rank, "forward");
+    run.phase_backward += number(rank, "backward");
     run.phase_communication += number(rank, "communication");
+    run.phase_update += number(rank, "update");
+    run.phase_other += number(rank, "other");
     run.phase_step += number(rank, "step");
+    ++run.phase_ranks;
   }
+}
+
+void add_goal(Run& run, const Record& record) {
+  run.goal = text_of(record, "/quality/until/goal");
+  if (run.goal.empty()) return;
+  run.goal_reached = record.json()["quality"]["until"].value("reached", false);
+  if (run.goal_reached) run.epochs_to_goal = record.number("/quality/until/epochs");
 }
 
 // Of batch per replica, global batch and rate, what follows from the others.
@@ -87,11 +110,16 @@ Run run_of(const Record& record) {
   run.source = text_of(record, "/provenance/source");
   run.time_is = text_of(record, "/provenance/time_is");
   run.rate_is = text_of(record, "/provenance/rate_is");
+  run.origin = origin_of(record);
+  run.has_probe = record.number("/probe/flops_per_second").has_value();
+  run.command = text_of(record, "/provenance/command");
+  run.started_at = text_of(record, "/provenance/started_at");
   run.repeat = record.repeat();
   run.round = record.round();
   run.resumed = record.flag("resumed");
   run.oversubscribed = record.flag("oversubscribed");
   run.throttled = record.flag("throttled");
+  run.traced = record.flag("traced");
   run.synthetic = record.flag("synthetic");
   run.gpus = record.layout().gpus;
   run.nodes = integer_of(record, "/layout/nodes");
@@ -110,6 +138,9 @@ Run run_of(const Record& record) {
   run.batch_per_replica = record.number("/parameters/batch_per_replica");
   run.utilization = record.number("/utilization");
   run.test_accuracy = record.number("/quality/test_accuracy");
+  run.test_top5 = record.number("/quality/test_top5");
+  add_goal(run, record);
+  run.epoch_seconds = epochs_of(record.json());
   add_phases(run, record.json());
   fill_in(run);
   return run;

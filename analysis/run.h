@@ -3,7 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "analysis/origin.h"
 #include "results/record.h"
 
 namespace paceline {
@@ -14,9 +17,13 @@ struct Run {
   std::string system;                    // published: software stack and hardware; else empty
   std::string cpu_model;                 // of the machine, where known
   std::string source, time_is, rate_is;  // published: where, and what its numbers mean
+  std::vector<std::pair<std::string, std::string>> origin;  // see origin.h
+  std::string command, started_at;
+  bool has_probe = false;  // what the machine can do was measured beside the run
   Point parameters;
   int repeat = 1, round = 0;
   bool resumed = false, oversubscribed = false, throttled = false, synthetic = false;
+  bool traced = false;
 
   int gpus = 1;
   std::optional<int> nodes, ntasks, cpus_per_task;
@@ -25,13 +32,22 @@ struct Run {
   std::optional<double> fit_seconds, first_epoch_seconds, step_seconds;  // step: median, all ranks
   std::optional<double> samples_per_second, samples, steps, warmup_steps;
   std::optional<double> batch_per_replica, global_batch;
-  std::optional<double> utilization, test_accuracy;  // 0 to 1
+  std::optional<double> utilization, test_accuracy, test_top5;  // 0 to 1
+
+  // Of a run that ends once an evaluation is good enough; empty: it trains all its epochs.
+  std::string goal;
+  bool goal_reached = false;
+  std::optional<double> epochs_to_goal;
+
+  std::vector<double> epoch_seconds;
 
   // Sums over ranks; the step is 0 where there are no phases.
-  double phase_input = 0, phase_communication = 0, phase_step = 0;
+  double phase_input = 0, phase_forward = 0, phase_backward = 0, phase_communication = 0;
+  double phase_update = 0, phase_other = 0, phase_step = 0;
+  int phase_ranks = 0;  // that have phases
 
   // Never enters an interval.
-  bool tainted() const { return resumed || oversubscribed || throttled; }
+  bool tainted() const { return resumed || oversubscribed || throttled || traced; }
   std::optional<double> cpus_per_replica() const;
 };
 

@@ -77,6 +77,13 @@ Scaling of_unknown_total(const Runs& runs) {
   refuse(*runs[0], *odd, "neither the batch per replica nor the global batch is the same");
 }
 
+// Runs that end when the same goal is reached: how many samples that takes is a result.
+bool share_a_goal(const Runs& runs) {
+  return !runs[0]->goal.empty() && std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
+    return run->goal == runs[0]->goal;
+  });
+}
+
 }  // namespace
 
 std::string_view name_of(Scaling scaling) {
@@ -119,7 +126,8 @@ Scaling scaling_of(const Runs& runs) {
   const bool one_size = std::all_of(runs.begin(), runs.end(),
                                     [&](const Run* run) { return run->gpus == runs[0]->gpus; });
   if (!known(runs, &Run::samples)) return one_size ? Scaling::one_size : of_unknown_total(runs);
-  const Run* odd_samples = odd_one(runs, &Run::samples, samples_tolerance(runs));
+  const Run* odd_samples =
+      share_a_goal(runs) ? nullptr : odd_one(runs, &Run::samples, samples_tolerance(runs));
   const bool per_replica_fixed = fixed(runs, &Run::batch_per_replica);
   if (odd_samples) {
     if (!one_size && per_replica_fixed && fixed(runs, &Run::steps) &&

@@ -1,7 +1,9 @@
 #include "analysis/statistics.h"
 
+#include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "engine/core/error.h"
@@ -39,19 +41,13 @@ std::vector<double> logs(std::span<const double> values) {
   return result;
 }
 
-Estimate from_logs(double mean, double half_width, std::size_t count, bool with_interval) {
-  Estimate estimate{std::exp(mean), std::nullopt, count};
-  if (with_interval) {
-    estimate.interval = Interval{std::exp(mean - half_width), std::exp(mean + half_width)};
+// Means of logs, given back as factors.
+Estimate factor_of(const Difference& logs) {
+  Estimate estimate{std::exp(logs.mean), std::nullopt, logs.count};
+  if (const auto interval = logs.interval()) {
+    estimate.interval = Interval{std::exp(interval->low), std::exp(interval->high)};
   }
   return estimate;
-}
-
-Estimate mean_of_logs(std::span<const double> values) {
-  const Moments m = moments(values);
-  if (values.size() < 2) return from_logs(m.mean, 0, values.size(), false);
-  return from_logs(m.mean, t_quantile(m.count - 1) * std::sqrt(m.variance_of_mean()), values.size(),
-                   true);
 }
 
 }  // namespace
@@ -61,27 +57,85 @@ double t_quantile(double degrees_of_freedom, double confidence) {
   return boost::math::quantile(boost::math::complement(distribution, (1 - confidence) / 2));
 }
 
+std::optional<Interval> Difference::interval(double confidence) const {
+  if (degrees_of_freedom <= 0) return std::nullopt;
+  const double half_width = t_quantile(degrees_of_freedom, confidence) * standard_error;
+  return Interval{mean - half_width, mean + half_width};
+}
+
+double Difference::p_value() const {
+  if (degrees_of_freedom <= 0) return 1;
+  if (standard_error == 0) return mean == 0 ? 1 : 0;
+  const boost::math::students_t_distribution<double> distribution(degrees_of_freedom);
+  return 2 *
+         boost::math::cdf(boost::math::complement(distribution, std::abs(mean / standard_error)));
+}
+
 Estimate geometric_mean(std::span<const double> values) {
   if (values.size() == 1) return {values[0], std::nullopt, 1};  // exactly, not by way of its log
-  return mean_of_logs(logs(values));
+  return factor_of(paired_difference(logs(values)));
+}
+
+Estimate mean_share(std::span<const double> shares) {
+  const Moments m = moments(shares);
+  Estimate estimate{m.mean, std::nullopt, shares.size()};
+  if (shares.size() < 2) return estimate;
+  const double half_width = t_quantile(m.count - 1) * std::sqrt(m.variance_of_mean());
+  estimate.interval =
+      Interval{std::max(0.0, m.mean - half_width), std::min(1.0, m.mean + half_width)};
+  return estimate;
 }
 
 Ratio paired_ratio(std::span<const double> log_ratios) {
-  const Estimate estimate = mean_of_logs(log_ratios);
+  const Estimate estimate = factor_of(paired_difference(log_ratios));
   return {estimate, estimate.interval ? RatioKind::paired : RatioKind::single};
 }
 
 Ratio independent_ratio(std::span<const double> above, std::span<const double> below) {
-  const Moments a = moments(logs(above)), b = moments(logs(below));
-  const std::size_t count = std::min(above.size(), below.size());
-  const double mean = a.mean - b.mean;
-  if (count < 2) return {from_logs(mean, 0, count, false), RatioKind::single};
+  const Estimate estimate = factor_of(independent_difference(logs(above), logs(below)));
+  return {estimate, estimate.interval ? RatioKind::welch : RatioKind::single};
+}
+
+Difference paired_difference(std::span<const double> differences) {
+  const Moments m = moments(differences);
+  return {m.mean, std::sqrt(m.variance_of_mean()), m.count - 1, differences.size()};
+}
+
+Difference independent_difference(std::span<const double> left, std::span<const double> right) {
+  const Moments a = moments(left), b = moments(right);
+  Difference result{a.mean - b.mean, 0, 0, std::min(left.size(), right.size())};
+  if (result.count < 2) return result;
   const double va = a.variance_of_mean(), vb = b.variance_of_mean();
-  if (va + vb == 0) return {from_logs(mean, 0, count, true), RatioKind::welch};
-  const double degrees_of_freedom =
-      (va + vb) * (va + vb) / (va * va / (a.count - 1) + vb * vb / (b.count - 1));
-  const double half_width = t_quantile(degrees_of_freedom) * std::sqrt(va + vb);
-  return {from_logs(mean, half_width, count, true), RatioKind::welch};
+  result.standard_error = std::sqrt(va + vb);
+  result.degrees_of_freedom =
+      va + vb == 0 ? a.count + b.count - 2
+                   : (va + vb) * (va + vb) / (va * va / (a.count - 1) + vb * vb / (b.count - 1));
+  return result;
+}
+
+Difference pooled_difference(std::span<const double> left, std::span<const double> right) {
+  const Moments a = moments(left), b = moments(right);
+  Difference result{a.mean - b.mean, 0, a.count + b.count - 2, std::min(left.size(), right.size())};
+  if (result.degrees_of_freedom <= 0) return result;
+  const double variance =
+      (a.variance * (a.count - 1) + b.variance * (b.count - 1)) / result.degrees_of_freedom;
+  result.standard_error = std::sqrt(variance * (1 / a.count + 1 / b.count));
+  return result;
+}
+
+std::vector<double> holm_adjusted(std::span<const double> p_values) {
+  std::vector<std::size_t> order(p_values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t i, std::size_t k) { return p_values[i] < p_values[k]; });
+  std::vector<double> adjusted(p_values.size());
+  double largest = 0;
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const auto left = static_cast<double>(order.size() - rank);
+    largest = std::max(largest, std::min(1.0, left * p_values[order[rank]]));
+    adjusted[order[rank]] = largest;
+  }
+  return adjusted;
 }
 
 }  // namespace paceline

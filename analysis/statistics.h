@@ -8,10 +8,14 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace paceline {
 
 constexpr double kConfidence = 0.95;
+
+// Fewer runs than this never decide anything.
+constexpr std::size_t kFewestRuns = 3;
 
 struct Interval {
   double low = 0, high = 0;
@@ -34,6 +38,17 @@ struct Ratio {
   RatioKind kind = RatioKind::single;
 };
 
+// A difference of two means on whatever scale the values are, and how well it is known.
+struct Difference {
+  double mean = 0, standard_error = 0;
+  double degrees_of_freedom = 0;  // 0: nothing is known of the error
+  std::size_t count = 0;          // values of the smaller side
+
+  std::optional<Interval> interval(double confidence = kConfidence) const;
+  // Two-sided, of Student's t for no difference; 1 where nothing is known of the error.
+  double p_value() const;
+};
+
 // Two-sided quantile of Student's t: 12.706 for 1 degree of freedom at 95 %. Fractional degrees
 // of freedom are welcome.
 double t_quantile(double degrees_of_freedom, double confidence = kConfidence);
@@ -42,11 +57,31 @@ double t_quantile(double degrees_of_freedom, double confidence = kConfidence);
 // not empty.
 Estimate geometric_mean(std::span<const double> values);
 
+// Arithmetic mean of shares (0 to 1) with the t interval of it, cut to 0 and 1. Not empty. For
+// utilizations, which may be 0 and so have no logarithm.
+Estimate mean_share(std::span<const double> shares);
+
 // exp(mean) of log ratios of pairs with the t interval of their mean. Not empty.
 Ratio paired_ratio(std::span<const double> log_ratios);
 
 // Geometric mean of `above` over that of `below`, runs independent: Welch's interval on logs with
 // the degrees of freedom of Welch and Satterthwaite. No interval unless both have two values.
 Ratio independent_ratio(std::span<const double> above, std::span<const double> below);
+
+// Mean of differences of pairs. Not empty.
+Difference paired_difference(std::span<const double> differences);
+
+// Mean of `left` minus that of `right`: Welch's standard error, degrees of freedom of Welch and
+// Satterthwaite. None of both is empty.
+Difference independent_difference(std::span<const double> left, std::span<const double> right);
+
+// The same where both sides spread alike, so that one value will do on one of them: Student's t
+// with the pooled variance.
+Difference pooled_difference(std::span<const double> left, std::span<const double> right);
+
+// Of many tests, each p so that rejecting those below a level keeps the chance of any false
+// rejection below that level, however the tests depend on each other: Holm, "A simple sequentially
+// rejective multiple test procedure", Scand. J. Statist. 6, 1979. In the order given.
+std::vector<double> holm_adjusted(std::span<const double> p_values);
 
 }  // namespace paceline

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "analysis/gaps.h"
 #include "analysis/labels.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -78,6 +79,36 @@ std::string layout_key(const Run& run) {
                      run.nodes.value_or(0), run.ntasks.value_or(0), run.cpus_per_task.value_or(0));
 }
 
+std::string text_of(const std::vector<Selection>& selections) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : selections) parts.push_back(key + "=" + value);
+  return join(parts, ", ");
+}
+
+bool is_parameter(const std::string& key) {
+  return find_parameter(key) != nullptr;
+}
+
+// What of the plans the selections leave. Which session or build would have run a point, nobody
+// knows: such a selection leaves no plan.
+std::vector<WantedRuns> selected(std::vector<WantedRuns> plans,
+                                 const std::vector<Selection>& selections) {
+  for (const Selection& selection : selections) {
+    const std::string &key = selection.key, &value = selection.value;
+    for (WantedRuns& plan : plans) {
+      const bool all = (key == "kind" && value == "measured") ||
+                       (key == "study" && value == plan.study) ||
+                       (key == "workload" && value == plan.workload);
+      if (all) continue;
+      std::erase_if(plan.points, [&](const Point& point) {
+        return !is_parameter(key) || point.text(key).value_or(value) != value;
+      });
+    }
+  }
+  std::erase_if(plans, [](const WantedRuns& plan) { return plan.points.empty(); });
+  return plans;
+}
+
 std::vector<Row> make_rows(std::vector<Run> runs) {
   std::unordered_map<std::string, std::size_t> index;
   std::vector<Row> rows;
@@ -117,18 +148,19 @@ std::vector<std::string> axes_of(const std::vector<Row>& rows) {
   return axes;
 }
 
-void sort_rows(Study& study) {
-  const auto key = [&](const Row& row) {
-    const Run& run = row.first();
-    std::string axes;
-    for (const std::string& axis : study.axes) {
-      axes += run.parameters.text(axis).value_or("") + ',';
-    }
-    return std::tuple(run.kind, run.system, run.backend, axes, run.gpus, run.nodes.value_or(0),
-                      run.cpus_per_task.value_or(0));
-  };
-  std::stable_sort(study.rows.begin(), study.rows.end(),
-                   [&](const Row& a, const Row& b) { return key(a) < key(b); });
+auto sort_key(const Study& study, const Run& run) {
+  std::string axes;
+  for (const std::string& axis : study.axes) {
+    axes += run.parameters.text(axis).value_or("") + ',';
+  }
+  return std::tuple(std::string_view(run.kind), std::string_view(run.system),
+                    std::string_view(run.backend), axes, run.gpus, run.nodes.value_or(0),
+                    run.cpus_per_task.value_or(0));
+}
+
+void sort_rows(const Study& study, std::vector<Row>& rows) {
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const Row& a, const Row& b) { return stands_before(study, a, b); });
 }
 
 using Group = std::tuple<std::string, std::string, Scaling>;  // workload, precision, type
@@ -200,11 +232,29 @@ void refuse_mixture(const std::map<Group, std::vector<Run>>& groups) {
 
 }  // namespace
 
+Selection parsed_selection(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=VALUE", "--only",
+                "write for example --only backend=mpi");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+bool stands_before(const Study& study, const Row& a, const Row& b) {
+  return sort_key(study, a.first()) < sort_key(study, b.first());
+}
+
 std::vector<Study> make_studies(const StoreContent& content,
-                                const std::vector<Selection>& selections) {
+                                const std::vector<Selection>& selections,
+                                const std::vector<WantedRuns>& plans) {
   std::vector<Run> runs = selected_runs(content, selections);
   const std::vector<std::string> notes = record_notes(content, runs);
-  std::erase_if(runs, [](const Run& run) { return run.status != "completed"; });
+  const auto ended = std::stable_partition(
+      runs.begin(), runs.end(), [](const Run& run) { return run.status == "completed"; });
+  const std::vector<Run> unfinished(std::make_move_iterator(ended),
+                                    std::make_move_iterator(runs.end()));
+  runs.erase(ended, runs.end());
   if (runs.empty()) {
     throw Error(ErrorKind::input, "no completed record",
                 notes.empty() ? "the folders named" : notes.front(),
@@ -212,15 +262,22 @@ std::vector<Study> make_studies(const StoreContent& content,
   }
   auto groups = grouped(std::move(runs));
   refuse_mixture(groups);
+  const std::vector<WantedRuns> wanted = selected(plans, selections);
   std::vector<Study> studies;
   for (auto& [group, members] : groups) {
     Study study;
     std::tie(study.workload, study.precision, study.scaling) = group;
+    study.chosen = text_of(selections);
     study.replicas_are_cores = members.front().replicas_are_cores;
     study.rows = make_rows(std::move(members));
     study.axes = axes_of(study.rows);
-    sort_rows(study);
+    sort_rows(study, study.rows);
+    study.gaps = find_gaps(study, unfinished, wanted);
+    sort_rows(study, study.gaps);
     study.notes = row_notes(study);
+    if (wanted.empty()) {
+      if (std::string note = open_ends_note(study); !note.empty()) study.notes.push_back(note);
+    }
     study.notes.insert(study.notes.end(), notes.begin(), notes.end());
     studies.push_back(std::move(study));
   }

@@ -7,14 +7,18 @@
 #include "analysis/run.h"
 #include "analysis/scaling.h"
 #include "results/store.h"
+#include "results/wanted.h"
 
 namespace paceline {
 
 // The completed runs of one point: one kind, system, layout and set of parameters (the seed aside).
+// A gap has one run without results.
 struct Row {
   std::vector<Run> runs;  // what is averaged; never empty
-  bool tainted = false;   // there are only resumed, throttled or oversubscribed runs: no interval
+  bool tainted =
+      false;  // there are only resumed, throttled, oversubscribed or traced runs: no interval
   std::size_t left_out = 0;  // such runs beside clean ones
+  std::string gap;           // why there are no results: "failed", "not run"; empty: there are
 
   const Run& first() const { return runs.front(); }
 };
@@ -25,6 +29,8 @@ struct Study {
   Scaling scaling = Scaling::unknown;
   bool replicas_are_cores = false;
   std::vector<Row> rows;           // by kind, system, backend, axes, gpus, nodes, CPUs
+  std::vector<Row> gaps;           // in the same order: points that should have results
+  std::string chosen;              // "backend=mpi": the selections; empty: all records
   std::vector<std::string> axes;   // parameters that differ between rows of one layout
   std::vector<std::string> notes;  // one sentence each, for the legend
 };
@@ -34,10 +40,17 @@ struct Selection {
   std::string key, value;
 };
 
+// "backend=mpi", as --only gives it. Throws usage.
+Selection parsed_selection(const std::string& text);
+
 // Throws usage, naming records, where workloads, precisions or scaling types are mixed; published
 // pages, which nobody can run again, make a study each instead. Throws input where no completed
-// record is left.
+// record is left. `plans` say which points should be there.
 std::vector<Study> make_studies(const StoreContent& content,
-                                const std::vector<Selection>& selections = {});
+                                const std::vector<Selection>& selections = {},
+                                const std::vector<WantedRuns>& plans = {});
+
+// The order of rows and gaps.
+bool stands_before(const Study& study, const Row& a, const Row& b);
 
 }  // namespace paceline

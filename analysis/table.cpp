@@ -10,6 +10,7 @@
 #include "analysis/findings.h"
 #include "analysis/labels.h"
 #include "analysis/legend.h"
+#include "analysis/point_names.h"
 
 namespace paceline {
 
@@ -61,6 +62,25 @@ Cell measured(const std::optional<Estimate>& value) {
   return estimate(*value, digits_of(value->value, value->count == 1));
 }
 
+// In percent for people, as a share for programs.
+Cell percent_estimate(const std::optional<Estimate>& share, int digits) {
+  if (!share) return {};
+  Estimate in_percent = *share;
+  in_percent.value *= 100;
+  if (share->interval) {
+    in_percent.interval = Interval{share->interval->low * 100, share->interval->high * 100};
+  }
+  Cell cell = estimate(in_percent, digits);
+  cell.text += " %";
+  cell.value = share->value;
+  cell.interval = share->interval;
+  return cell;
+}
+
+Cell rate_cell(const std::optional<Estimate>& rate) {
+  return rate ? estimate(*rate, rate->value < 1000 ? 1 : 0) : Cell{};
+}
+
 Cell speed_up_cell(const RowFacts& facts) {
   return facts.speed_up ? estimate(facts.speed_up->ratio.estimate, 2) : Cell{};
 }
@@ -100,6 +120,22 @@ Column interval_column(const char* key, const char* heading) {
   return {key, heading, false, false, true};
 }
 
+Column late_interval(const char* key, const char* heading) {
+  Column column = interval_column(key, heading);
+  column.interval_is_late = true;
+  return column;
+}
+
+Column narrow(Column column) {
+  column.margin_is_long = true;
+  return column;
+}
+
+Column late(Column column) {
+  column.is_late = true;
+  return column;
+}
+
 void add_layout(std::vector<Definition>& all, const Study& study) {
   all.push_back({text_column("system", "system"), [](const RowFacts& f) {
                    return Cell{f.run().system, {}, {}};
@@ -123,45 +159,44 @@ void add_layout(std::vector<Definition>& all, const Study& study) {
   }
 }
 
-void add_results(std::vector<Definition>& all) {
+void add_results(std::vector<Definition>& all, const Study& study) {
   all.push_back({whole_column("runs", "runs"),
-                 [](const RowFacts& f) { return whole(static_cast<int>(f.row->runs.size())); },
+                 [](const RowFacts& f) {
+                   return whole(f.row->gap.empty() ? static_cast<int>(f.row->runs.size()) : 0);
+                 },
                  true});
   all.push_back({interval_column("fit_seconds", "fit\nseconds"),
                  [](const RowFacts& f) { return measured(f.fit_seconds); }});
-  all.push_back({real_column("first_epoch_seconds", "first\nepoch s"), [](const RowFacts& f) {
-                   return f.first_epoch_seconds ? number(f.first_epoch_seconds,
-                                                         digits_of(*f.first_epoch_seconds, false))
-                                                : Cell{};
-                 }});
+  all.push_back({narrow(late_interval("first_epoch_seconds", "first\nepoch s")),
+                 [](const RowFacts& f) { return measured(f.first_epoch_seconds); }});
   all.push_back(
       {real_column("step_seconds", "step\nms"), [](const RowFacts& f) {
          if (!f.step_seconds) return Cell{};
          const double ms = *f.step_seconds * 1e3;
          return Cell{fmt::format("{:.{}f}", ms, digits_of(ms, false)), f.step_seconds, {}};
        }});
-  all.push_back({interval_column("samples_per_second", "samples/s"), [](const RowFacts& f) {
-                   Cell cell = measured(f.samples_per_second);
-                   cell.text = f.samples_per_second
-                                   ? fmt::format("{:.{}f}", f.samples_per_second->value,
-                                                 f.samples_per_second->value < 1000 ? 1 : 0)
-                                   : "";
-                   return cell;
-                 }});
+  all.push_back({narrow(interval_column("samples_per_second", "samples/s")),
+                 [](const RowFacts& f) { return rate_cell(f.samples_per_second); }});
+  all.push_back({narrow(late(interval_column(
+                     "samples_per_second_per_replica",
+                     study.replicas_are_cores ? "samples/s\nper replica" : "samples/s\nper GPU"))),
+                 [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); }});
   all.push_back({interval_column("speed_up", "speed-up"), speed_up_cell, true});
-  all.push_back(
-      {real_column("efficiency", "efficiency"),
-       [](const RowFacts& f) { return f.speed_up ? percent(f.speed_up->efficiency) : Cell{}; },
-       true});
+  all.push_back({narrow(late_interval("efficiency", "efficiency")),
+                 [](const RowFacts& f) { return percent_estimate(f.efficiency, 1); }, true});
   all.push_back({real_column("karp_flatt", "Karp-\nFlatt"), karp_flatt_cell});
   all.push_back({real_column("input_stall", "input\nstall"),
                  [](const RowFacts& f) { return percent(f.input_stall); }});
   all.push_back({real_column("exposed_communication", "exposed\ncomm."),
                  [](const RowFacts& f) { return percent(f.exposed_communication); }});
-  all.push_back({real_column("gpu_utilization", "GPU\nutil."),
-                 [](const RowFacts& f) { return percent(f.utilization, 0); }});
+  all.push_back({late_interval("gpu_utilization", "GPU\nutil."),
+                 [](const RowFacts& f) { return percent_estimate(f.utilization, 0); }});
   all.push_back({real_column("test_accuracy", "test\naccuracy"),
                  [](const RowFacts& f) { return percent(f.test_accuracy, 2); }});
+  all.push_back({late(real_column("test_top5", "test\ntop-5")),
+                 [](const RowFacts& f) { return percent(f.test_top5, 2); }});
+  all.push_back({late(real_column("epochs_to_goal", "epochs\nto goal")),
+                 [](const RowFacts& f) { return number(f.epochs_to_goal, 1); }});
   all.push_back({text_column("label", "label"), [](const RowFacts& f) {
                    return Cell{row_label(*f.row), {}, {}};
                  }});
@@ -180,6 +215,27 @@ void fill(Table& table, const std::vector<Definition>& definitions,
     }
     table.columns.push_back(std::move(column));
   }
+}
+
+// The rows and the gaps among them.
+std::vector<RowFacts> with_gaps(const Study& study, const std::vector<RowFacts>& facts) {
+  std::vector<RowFacts> gaps;
+  for (const Row& row : study.gaps) gaps.emplace_back().row = &row;
+  std::vector<RowFacts> all;
+  std::merge(
+      facts.begin(), facts.end(), gaps.begin(), gaps.end(), std::back_inserter(all),
+      [&](const RowFacts& a, const RowFacts& b) { return stands_before(study, *a.row, *b.row); });
+  return all;
+}
+
+void describe_rows(Table& table, const Study& study, const std::vector<RowFacts>& all) {
+  std::vector<const Row*> rows;
+  for (const RowFacts& row : all) {
+    rows.push_back(row.row);
+    table.is_gap.push_back(!row.row->gap.empty());
+    table.commands.push_back(command_of(*row.row));
+  }
+  table.row_names = point_names(study, rows);
 }
 
 void hide(Table& table, std::string_view key) {
@@ -218,13 +274,18 @@ Table make_table(const Study& study, const Comparison& comparison,
   table.interval = interval_kinds(comparison);
   std::vector<Definition> definitions;
   add_layout(definitions, study);
-  add_results(definitions);
+  add_results(definitions, study);
   if (table.interval == "mixed") {
     definitions.push_back({text_column("interval", "interval"), interval_kind_cell});
   }
-  fill(table, definitions, facts);
-  if (!common_label(study).empty()) hide(table, "label");  // the title has it
+  const std::vector<RowFacts> all = with_gaps(study, facts);
+  fill(table, definitions, all);
+  describe_rows(table, study, all);
+  // The title has it.
+  if (!common_label(study).empty() && study.gaps.empty()) hide(table, "label");
   table.findings = findings(study, comparison, facts);
+  table.broken = broken_rules(study, comparison, facts);
+  table.provenance = provenance(study);
   table.notes = legend(study, comparison, facts, table.interval);
   return table;
 }

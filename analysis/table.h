@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/provenance.h"
 #include "analysis/row_facts.h"
+#include "analysis/rules.h"
 
 namespace paceline {
 
@@ -20,8 +22,11 @@ struct Column {
   std::string heading;  // for people; may have two lines
   bool is_text = false;
   bool is_whole = false;
-  bool has_interval = false;  // CSV and JSON give KEY_low and KEY_high beside it
-  bool shown = true;          // false: text and markdown leave it out, it has no data
+  bool has_interval = false;    // CSV and JSON give KEY_low and KEY_high beside it
+  bool shown = true;            // false: text and markdown leave it out, it has no data
+  bool margin_is_long = false;  // text, which is narrow, leaves the margin out
+  // CSV has the column, or only its interval, behind those of older versions, whose places stay.
+  bool is_late = false, interval_is_late = false;
 };
 
 struct Table {
@@ -29,11 +34,17 @@ struct Table {
   std::string workload, precision, scaling, base, interval;  // interval: paired, welch, mixed, none
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
-  std::vector<std::string> findings;  // what the numbers say
-  std::vector<std::string> notes;     // the legend
+  std::vector<bool> is_gap;            // a row each
+  std::vector<std::string> row_names;  // a row each: what sets it apart
+  std::vector<std::string> commands;   // a row each: makes one more run; empty: not known
+  std::vector<std::string> findings;   // what the numbers say
+  std::vector<BrokenRule> broken;      // rules of publishing
+  std::vector<ProvenanceFact> provenance;
+  std::vector<std::string> notes;  // the legend
 };
 
-// Columns without data are not shown, but for the essential ones; programs get them all.
+// Gaps stand among the rows, with 0 runs and their reason in the label. Columns without data are
+// not shown, but for the essential ones; programs get them all.
 Table make_table(const Study& study, const Comparison& comparison,
                  const std::vector<RowFacts>& facts);
 

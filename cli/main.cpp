@@ -17,12 +17,15 @@ constexpr char kFooter[] = R"(Examples:
   paceline train mnist-cnn --gpus 2 --backend mpi
   paceline sweep sweeps/quick.json --results results/local
   paceline report results/local/quick
+  paceline explain results/local/quick
+  paceline gate --baseline nightly/quick --current results/local/quick
   paceline submit sweeps/quick.json --site slurm/sites/generic.json --dry-run
   paceline data make cassava --images 256 --out cassava-256
   paceline doctor
 
-Exit codes: 0 success, 1 a failed check or point, 64 wrong usage, 65 bad input, 70 internal,
-71 peer lost, 72 stall, 73 ranks disagree, 75 pre-empted. Docs: README.md)";
+Exit codes: 0 success, 1 a failed check or point, 2 an undecided gate,
+64 wrong usage, 65 bad input, 70 internal, 71 peer lost, 72 stall, 73 ranks disagree,
+75 pre-empted. Docs: README.md)";
 
 std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
@@ -131,6 +134,10 @@ int run(int argc, char** argv) {
   paceline::add_element(app, action);
   paceline::add_data(app, action);
   paceline::add_report(app, action);
+  paceline::add_explain(app, action);
+  paceline::add_gate(app, action);
+  paceline::add_export(app, action);
+  paceline::add_best(app, action);
   paceline::add_doctor(app, action);
   paceline::add_completion(app, action);
   try {

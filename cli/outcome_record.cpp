@@ -11,6 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
+#include "engine/train/goal.h"
 #include "results/record.h"
 
 namespace paceline {
@@ -88,6 +89,7 @@ Json timing_json(const TrainingOutcome& outcome) {
           {"epoch_seconds", epochs},
           {"evaluation_seconds", round_digits(outcome.evaluation_seconds)},
           {"checkpoint_seconds", round_digits(outcome.checkpoints.blocked_seconds)},
+          {"events_seconds", round_digits(outcome.events_seconds)},
           {"consistency_seconds", round_digits(outcome.consistency_seconds)},
           {"setup_seconds", round_digits(outcome.setup_seconds)},
           {"warmup_steps_excluded", warmup},
@@ -105,7 +107,21 @@ Json straggler_json(const RunFacts& facts, const TrainingOutcome& outcome) {
           {"share_of_step", round_digits(straggler.share_of_step)}};
 }
 
-Json quality_json(const TrainingOutcome& outcome) {
+// Null where the run had no goal.
+Json goal_json(const RunRequest& request, const TrainingOutcome& outcome) {
+  const auto until = request.parameters.text("until");
+  if (!until) return nullptr;
+  const bool timed = outcome.goal_reached && !outcome.resumed;
+  const double all = outcome.fit_seconds + outcome.evaluation_seconds;
+  return {{"goal", goal_of(*until).text()},
+          {"reached", outcome.goal_reached},
+          {"epochs", outcome.epochs.size()},
+          {"steps", outcome.resumed_after + outcome.steps},
+          {"fit_seconds", timed ? Json(round_digits(outcome.fit_seconds)) : nullptr},
+          {"seconds_with_evaluation", timed ? Json(round_digits(all)) : nullptr}};
+}
+
+Json quality_json(const RunRequest& request, const TrainingOutcome& outcome) {
   Json epochs = Json::array();
   for (const EpochQuality& epoch : outcome.epochs) {
     Json row = {{"train_loss", round_digits(epoch.train_loss)},
@@ -114,12 +130,18 @@ Json quality_json(const TrainingOutcome& outcome) {
       row["test_loss"] = round_digits(epoch.test_loss);
       row["test_accuracy"] = round_digits(epoch.test_accuracy);
     }
+    if (epoch.train_top5 >= 0) row["train_top5"] = round_digits(epoch.train_top5);
+    if (epoch.test_top5 >= 0) row["test_top5"] = round_digits(epoch.test_top5);
     epochs.push_back(row);
   }
   Json quality = {{"epochs", epochs}, {"parameter_checksum", to_hex(outcome.parameter_checksum)}};
   if (outcome.epochs.back().test_accuracy >= 0) {
     quality["test_accuracy"] = round_digits(outcome.epochs.back().test_accuracy);
   }
+  if (outcome.epochs.back().test_top5 >= 0) {
+    quality["test_top5"] = round_digits(outcome.epochs.back().test_top5);
+  }
+  quality["until"] = goal_json(request, outcome);
   return quality;
 }
 
@@ -134,6 +156,20 @@ Json checkpoints_json(const TrainingOutcome& outcome) {
           {"background_seconds", round_digits(times.background_seconds)},
           {"step_slowdown", times.slowdown > 0 ? Json(round_digits(times.slowdown)) : nullptr},
           {"resumed_after_steps", outcome.resumed_after}};
+}
+
+// Null where the run was not traced.
+Json trace_json(const TrainingOutcome& outcome) {
+  if (!outcome.trace) return nullptr;
+  const TraceOutcome& trace = *outcome.trace;
+  const Overlap all = trace.all();
+  return {{"spells", trace.spells},
+          {"dropped", trace.dropped},
+          {"communication_seconds", round_digits(all.communication)},
+          {"hidden_seconds", round_digits(all.hidden)},
+          {"overlap", round_digits(all.share())},
+          {"clock_uncertainty_seconds", round_digits(trace.clock_uncertainty)},
+          {"overhead_seconds", round_digits(trace.overhead_seconds)}};
 }
 
 Json plan_json(const TrainingOutcome& outcome) {
@@ -188,17 +224,19 @@ Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingO
                  {"straggler", straggler_json(facts, outcome)},
                  {"input", input_json(facts, outcome)},
                  {"checkpoints", checkpoints_json(outcome)},
+                 {"trace", trace_json(outcome)},
                  {"plan", plan_json(outcome)},
                  {"utilization", facts.utilization ? Json(*facts.utilization) : Json(nullptr)},
                  {"gpus", Json::parse(facts.gpus)},
                  {"probe",
                   {{"flops_per_second", round_digits(outcome.probe_flops_per_second)},
                    {"bytes_per_second", round_digits(outcome.probe_bytes_per_second)}}},
-                 {"quality", quality_json(outcome)},
+                 {"quality", quality_json(request, outcome)},
                  {"flags",
                   {{"resumed", outcome.resumed},
                    {"oversubscribed", facts.oversubscribed},
                    {"throttled", facts.throttled},
+                   {"traced", outcome.trace.has_value()},
                    {"synthetic", facts.synthetic}}}});
   return record;
 }

@@ -7,6 +7,7 @@
 #include "cli/resolve.h"
 #include "engine/core/error.h"
 #include "results/names.h"
+#include "results/wanted.h"
 
 namespace paceline {
 
@@ -55,6 +56,14 @@ StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolve
       resolved, new_build);
   plan.rejected = store.rejected;
   return store;
+}
+
+void leave_wanted(const StudyPlan& plan) {
+  WantedRuns wanted{plan.spec.name, plan.spec.workload, plan.spec.repeats, {}};
+  for (const PlannedPoint& point : plan.expansion.points) {
+    wanted.points.push_back(point.parameters);
+  }
+  write_wanted(plan.study, wanted);
 }
 
 }  // namespace paceline

@@ -19,4 +19,7 @@ std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent);
 // Fills in the plan's runs and the records that cannot be used. Returns those that can.
 StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolved, bool new_build);
 
+// Leaves in the study's folder which points it should have, for its reports.
+void leave_wanted(const StudyPlan& plan);
+
 }  // namespace paceline

@@ -7,10 +7,10 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/terminal.h"
-#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -22,6 +22,7 @@ constexpr char kFooter[] = R"(Examples:
   paceline report results/reference/cassava-resnet50 --base best
   paceline report results/reference/imagenet-resnet50 --only precision=amp --format md
   paceline report monday/quick tuesday/quick --format json
+  paceline report results/local/quick --format html --anonymous > quick.html
 
 --base matched compares with one replica, the same backend and the same CPUs; --base best
 compares the fastest row of each size with the fastest of one replica.)";
@@ -30,24 +31,8 @@ struct Arguments {
   std::vector<std::string> studies;
   std::string base = "matched", format = "text", out;
   std::vector<std::string> plots = {"svg", "png"}, only;
-  bool no_plots = false;
+  bool no_plots = false, anonymous = false;
 };
-
-Base base_of(const std::string& name) {
-  if (name == "matched") return Base::matched;
-  if (name == "best") return Base::best;
-  throw Error(ErrorKind::usage, "unknown base \"" + name + "\"", "--base",
-              suggestion(name, {"matched", "best"}));
-}
-
-Selection selection_of(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=VALUE", "--only",
-                "write for example --only backend=mpi");
-  }
-  return {text.substr(0, equals), text.substr(equals + 1)};
-}
 
 TextStyle style_of_terminal() {
   TextStyle style;
@@ -64,8 +49,9 @@ int report(const Arguments& arguments, bool plots_asked) {
   options.format = format_of(arguments.format);
   options.style = style_of_terminal();
   options.out = arguments.out;
+  options.anonymous = arguments.anonymous;
   options.plots = arguments.no_plots ? std::vector<std::string>{} : arguments.plots;
-  for (const std::string& text : arguments.only) options.only.push_back(selection_of(text));
+  for (const std::string& text : arguments.only) options.only.push_back(parsed_selection(text));
   write_report({arguments.studies.begin(), arguments.studies.end()}, options, std::cout);
   return EXIT_SUCCESS;
 }
@@ -74,17 +60,19 @@ int report(const Arguments& arguments, bool plots_asked) {
 
 void add_report(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = app.add_subcommand("report", "Table, findings and speed-up plot of a study");
+  CLI::App* verb = app.add_subcommand("report", "Tables, findings and plots of a study");
   verb->footer(kFooter);
   verb->add_option("STUDY", arguments->studies,
                    "Folders of run records, records, or published tables")
       ->required();
   verb->add_option("--base", arguments->base, "Base of speed-ups: matched or best")
       ->capture_default_str();
-  verb->add_option("--format", arguments->format, "What is printed: text, md, csv or json")
+  verb->add_option("--format", arguments->format, "What is printed: text, md, csv, json, html")
       ->capture_default_str();
   verb->add_option("--out", arguments->out,
-                   "Folder for report.md, report.csv, report.json and the plots");
+                   "Folder for report.html, .md, .csv, .json and the plots");
+  verb->add_flag("--anonymous", arguments->anonymous,
+                 "Leave out hosts, users, accounts and paths, in every format");
   verb->add_option("--only", arguments->only, "Use only records with KEY=VALUE (may be repeated)")
       ->allow_extra_args(false);
   CLI::Option* plots = verb->add_option("--plots", arguments->plots,

@@ -6,7 +6,9 @@
 
 #include "cli/gpus.h"
 #include "cli/input_setup.h"
+#include "cli/recipe.h"
 #include "cli/run.h"
+#include "cli/run_events.h"
 #include "cli/run_state.h"
 #include "cli/version.h"
 #include "engine/core/backend_stack.h"
@@ -128,31 +130,53 @@ void default_gpu(Point& p) {
   }
 }
 
+void check_batch(const Point& p) {
+  constexpr std::int64_t kMost = 1 << 20, kMostOfAll = 1 << 30;
+  const std::int64_t batch = *p.integer("batch_per_replica");
+  const std::int64_t parts = p.integer("accumulate").value_or(1);
+  if (batch > kMost) {
+    throw Error(ErrorKind::usage, fmt::format("a batch of {} samples a replica", batch), "",
+                "use at most 1048576");
+  }
+  if (parts > kMost || batch * parts > kMostOfAll / *p.integer("gpus")) {
+    throw Error(ErrorKind::usage,
+                fmt::format("a step of {} replicas times {} batches of {} samples",
+                            *p.integer("gpus"), parts, batch),
+                "", "use at most 2^30 samples in a step");
+  }
+}
+
+// global_batch = gpus x batch_per_replica x accumulate: given it, the one that is missing follows.
 void default_batch(Point& p, const Workload& workload) {
+  const auto global = p.integer("global_batch"), each = p.integer("batch_per_replica"),
+             parts = p.integer("accumulate");
+  if (!global) {
+    set_default(p, "batch_per_replica", *workload.defaults.find("batch_per_replica"));
+    return check_batch(p);
+  }
   const std::int64_t gpus = *p.integer("gpus");
-  const auto global = p.integer("global_batch"), each = p.integer("batch_per_replica");
-  if (global && *global % gpus != 0) {
+  std::int64_t rest = *global;
+  for (const std::int64_t factor : {gpus, each.value_or(1), parts.value_or(1)}) {
+    if (rest % factor != 0) rest = 0;
+    rest /= factor;
+  }
+  if (!each && !parts && rest == 0) {
     throw Error(
         ErrorKind::usage,
         fmt::format("global batch {} cannot be shared evenly by {} replicas", *global, gpus), "",
         "make it a multiple");
   }
-  if (global && each && *global != *each * gpus) {
+  if (rest == 0 || (each && parts && rest != 1)) {
     throw Error(ErrorKind::usage,
-                fmt::format("global_batch {} is not batch_per_replica {} times {} replicas",
-                            *global, *each, gpus),
-                "", "give one of them");
+                fmt::format("global_batch {} is not gpus {}{}{}{}", *global, gpus,
+                            each ? fmt::format(" x batch_per_replica {}", *each) : "",
+                            parts ? fmt::format(" x accumulate {}", *parts) : "",
+                            each && parts ? "" : " x a whole number"),
+                "", "leave one of them out, or make it a multiple");
   }
-  if (global) {
-    p.set("batch_per_replica", *global / gpus);
-  } else {
-    set_default(p, "batch_per_replica", *workload.defaults.find("batch_per_replica"));
-  }
-  const std::int64_t batch = *p.integer("batch_per_replica");
-  if (batch > (1 << 20)) {
-    throw Error(ErrorKind::usage, fmt::format("a batch of {} samples a replica", batch), "",
-                "use at most 1048576");
-  }
+  if (!each) p.set("batch_per_replica", rest);
+  if (each && !parts && rest > 1) p.set("accumulate", rest);
+  check_batch(p);
 }
 
 void default_training(Point& p) {
@@ -164,7 +188,8 @@ void default_training(Point& p) {
   set_default(p, "seed", std::int64_t{1});
   set_default(p, "last_batch", std::string("keep"));
   set_default(p, "shuffle_buffer", std::int64_t{0});
-  set_default(p, "evaluate", std::string("end"));
+  const bool by_epoch = p.find("until") || p.find("evaluate_every");
+  set_default(p, "evaluate", std::string(by_epoch ? "epoch" : "end"));
   set_default(p, "input", std::string("data"));
   set_default(p, "bucket_mb", 8.0);
   set_default(p, "last_bucket_mb", 1.0);
@@ -224,6 +249,7 @@ Point resolve_parameters(const Workload& workload, const Point& given) {
   default_gpu(p);
   default_batch(p, workload);
   default_training(p);
+  default_recipe(p);
   const ThreadPlan threads = threads_of(p, layout_of(p));
   p.set("compute_threads", std::int64_t{threads.compute});
   p.set("input_threads", std::int64_t{threads.input});
@@ -231,6 +257,7 @@ Point resolve_parameters(const Workload& workload, const Point& given) {
   steps_per_epoch_of(p);
   check_input(p, threads);
   check_checkpoints(p);
+  check_events(p);
   return p;
 }
 
@@ -264,8 +291,8 @@ TrainConfig config_of(const Point& p, const Layout& layout) {
   TrainConfig config;
   config.replicas = layout.gpus;
   config.batch_per_replica = static_cast<int>(*p.integer("batch_per_replica"));
-  config.epochs =
-      static_cast<int>(std::min<std::int64_t>(p.integer("epochs").value_or(1 << 20), 1 << 20));
+  config.epochs = static_cast<int>(
+      std::min<std::int64_t>(p.integer("epochs").value_or(kManyEpochs), kManyEpochs));
   config.step_limit = static_cast<std::size_t>(p.integer("steps").value_or(0));
   config.steps_per_epoch = steps_per_epoch_of(p);
   config.optimizer = optimizer_of(*p.text("optimizer"));
@@ -288,6 +315,7 @@ TrainConfig config_of(const Point& p, const Layout& layout) {
   config.log_every = static_cast<std::size_t>(p.integer("log_every").value_or(0));
   config.check_replicas = !lets_replicas_drift(p);
   config.check_every = static_cast<std::size_t>(p.integer("check_every").value_or(0));
+  set_recipe(config, p);
   return config;
 }
 
@@ -297,7 +325,8 @@ RunResolver::RunResolver(std::string workload, std::function<void(const Error&)>
 const std::string& RunResolver::hash_of_data(const Workload& workload) {
   if (!data_hash_.empty()) return data_hash_;
   try {
-    data_hash_ = workload.hash(find_data_folder(workload.data_set, {}));
+    data_hash_ = workload.hash(workload.data_set.empty() ? std::filesystem::path()
+                                                         : find_data_folder(workload.data_set, {}));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::input || !data_is_absent_) throw;
     data_is_absent_(error);

@@ -72,10 +72,14 @@ class Run {
     const Quarters quarters = find_quarters(gathering_, place_);
     cpus_ = quarters.replicas;
     facts_.cpu_model = quarters.cpu_model;
+    find_events();
     find_weights();
     data_ = load_run_data(request_, workload_, network_, threads_, place_, facts_);
     find_state();
     const std::size_t stopped_after = train_in_world(quarters);
+    if (!trace_failure_.empty()) {
+      throw Error(ErrorKind::input, "the run is done, but its trace is not: " + trace_failure_);
+    }
     if (stopped_after == 0) return 0;
     throw Error(
         ErrorKind::preempted,
@@ -100,6 +104,7 @@ class Run {
     share_caches(world);
     GpuReport report(world.gpus());
     TrainingOutcome outcome = train(world);
+    if (place_.rank == 0 && outcome.trace) tell_trace(*outcome.trace);
     facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
     note_gpus(report.collect(world));
     if (outcome.stopped) return outcome.resumed_after + outcome.steps;
@@ -123,7 +128,9 @@ class Run {
 
   // A record that cannot be written should be known before the training, not after it.
   void check_target() const {
-    if (place_.rank == 0 && !request_.target.file.empty()) check_new_record(request_.target.file);
+    if (place_.rank != 0) return;
+    if (!request_.target.file.empty()) check_new_record(request_.target.file);
+    if (!request_.trace.empty()) check_new_trace(request_.trace);
   }
 
   void set_up_log() const {
@@ -137,6 +144,13 @@ class Run {
     if (request_.quiet) setup.level = log::Level::warning;
     if (request_.verbose) setup.level = log::Level::debug;
     log::set_up(setup);
+  }
+
+  // A folder that cannot be made is known before the data are read.
+  void find_events() {
+    if (place_.rank != 0 || request_.events.folder.empty()) return;
+    events_ = event_setup(request_.events);
+    log::info("TensorBoard: {}", events_.folder.string());
   }
 
   void find_weights() {
@@ -169,6 +183,7 @@ class Run {
     rows.push_back({"training samples", std::to_string(data_.train.samples)});
     rows.push_back({"test samples", std::to_string(data_.test.samples)});
     rows.push_back({"weights file", facts_.weights_hash});
+    rows.push_back({"traced", request_.trace.empty() ? "no" : "yes"});
     rows.push_back({"communication library", world.backend().library()});
     return rows;
   }
@@ -235,6 +250,9 @@ class Run {
     };
     session.note = [](const std::string& line) { log::debug("{}", line); };
     session.tell = [](const std::string& line) { log::info("{}", line); };
+    if (!events_.folder.empty()) session.events = &events_;
+    trace_.file = request_.trace;
+    if (!trace_.file.empty()) session.trace = &trace_;
     if (!request_.quiet) {
       session.report = [this](const Progress& progress) { print_progress(progress); };
     }
@@ -268,8 +286,7 @@ class Run {
 
   void print_progress(const Progress& progress) const {
     const double left = static_cast<double>(progress.steps - progress.step) *
-                        static_cast<double>(config_.batch_per_replica * layout_.gpus) /
-                        progress.samples_per_second;
+                        static_cast<double>(global_batch_of(config_)) / progress.samples_per_second;
     log::info("epoch {}, step {}/{}: loss {:.4f}, {:.0f} samples/s, about {} left", progress.epoch,
               progress.step, progress.steps, progress.loss, progress.samples_per_second,
               format_seconds(left));
@@ -301,6 +318,21 @@ class Run {
     print_summary(outcome, written);
   }
 
+  void tell_trace(const TraceOutcome& trace) {
+    trace_failure_ = trace.failure;
+    if (!trace.failure.empty()) return;
+    const Overlap all = trace.all();
+    log::info("trace: {}: {} spells, {} arrows between ranks{}", trace.file, trace.spells,
+              trace.arrows,
+              trace.dropped ? fmt::format(", without the {} oldest spells", trace.dropped) : "");
+    log::info(
+        "of {} of communication {:.0f} % were hidden behind computing; clocks agree within {:.1f} "
+        "us; "
+        "noting took about {} of rank 0",
+        format_seconds(all.communication), 100 * all.share(), 1e6 * trace.clock_uncertainty,
+        format_seconds(trace.overhead_seconds));
+  }
+
   void tell_straggler(const Straggler& straggler) const {
     const auto rank = static_cast<std::size_t>(straggler.rank);
     log::info("rank {} on {} held the others up: {} more of each step ({:.0f} %), mostly in {}",
@@ -318,7 +350,18 @@ class Run {
         "{}: {} steps of {} samples in {} ({:.0f} samples/s), training loss {:.4f}{}",
         request_.workload, outcome.steps, outcome.global_batch, format_seconds(outcome.fit_seconds),
         static_cast<double>(outcome.samples) / outcome.fit_seconds, last.train_loss, accuracy);
+    if (config_.until) tell_goal(outcome);
     if (!written.empty()) log::info("record: {}", written);
+  }
+
+  void tell_goal(const TrainingOutcome& outcome) const {
+    const std::string goal = config_.until->text();
+    if (!outcome.goal_reached) {
+      return log::warning("{} was not reached in {} epochs", goal, outcome.epochs.size());
+    }
+    log::info("{} was reached after epoch {}: {} of training, {} with evaluation", goal,
+              outcome.epochs.size(), format_seconds(outcome.fit_seconds),
+              format_seconds(outcome.fit_seconds + outcome.evaluation_seconds));
   }
 
   const RunRequest& request_;
@@ -335,11 +378,33 @@ class Run {
   DatasetPair data_;
   std::unique_ptr<StopRequests> stop_;
   CheckpointSetup checkpoints_;
+  EventSetup events_;
+  TraceSetup trace_;
+  std::string trace_failure_;
   std::vector<RankCard> cards_;
   RunFacts facts_;
 };
 
 }  // namespace
+
+namespace {
+
+void check_folder_of(const std::filesystem::path& file, const char* what) {
+  const auto folder = file.parent_path();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK) == 0) return;
+  throw Error(ErrorKind::input, fmt::format("the {}'s folder cannot be written", what),
+              file.string(), "make it or choose another");
+}
+
+}  // namespace
+
+void check_new_trace(const std::filesystem::path& file) {
+  if (std::filesystem::exists(file)) {
+    throw Error(ErrorKind::input, "there is a file already", file.string(),
+                "give the trace another name");
+  }
+  check_folder_of(file, "trace");
+}
 
 void check_new_record(const std::filesystem::path& file) {
   if (std::filesystem::exists(file)) {
@@ -350,11 +415,7 @@ void check_new_record(const std::filesystem::path& file) {
     throw Error(ErrorKind::input, "there are step samples without their record", samples.string(),
                 "a run was killed here: remove them, or give another name");
   }
-  const auto folder = file.parent_path();
-  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
-    throw Error(ErrorKind::input, "the record's folder cannot be written", file.string(),
-                "make it or choose another");
-  }
+  check_folder_of(file, "record");
 }
 
 int run_training(const RunRequest& request) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/input_setup.h"
+#include "cli/run_events.h"
 #include "cli/run_state.h"
 #include "cli/start.h"
 #include "engine/core/json.h"
@@ -32,6 +33,8 @@ Point resolve_place(const Point& given);
 // Refuses a file that exists or cannot be written.
 void check_new_record(const std::filesystem::path& file);
 
+void check_new_trace(const std::filesystem::path& file);  // the same
+
 // Parameters are resolved.
 Gathering gathering_of(const Point& parameters);
 
@@ -49,8 +52,10 @@ struct RunRequest {
   Deadlines deadlines;
   InputPlaces places;
   StatePlaces state;
+  EventPlaces events;
   RecordTarget target;
-  bool json = false;  // print the record to standard output
+  std::filesystem::path trace;  // --trace; empty: none
+  bool json = false;            // print the record to standard output
   bool quiet = false, verbose = false;
   bool log_ranks = false;            // all ranks print
   std::filesystem::path log_folder;  // rank-3.log of each rank goes there; empty: nowhere

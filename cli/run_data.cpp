@@ -1,6 +1,7 @@
 #include "cli/run_data.h"
 
 #include "engine/core/clock.h"
+#include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
 #include "engine/input/page_cache.h"
@@ -38,10 +39,16 @@ std::filesystem::path stage(const std::filesystem::path& folder, const InputPlac
 DatasetPair load_files(const RunRequest& request, const Workload& workload,
                        const ThreadPlan& threads, const Place& place, RunFacts& facts) {
   const InputPlaces& places = request.places;
-  std::filesystem::path folder = find_data_folder(workload.data_set, places.data);
-  facts.resident_share = resident_share(folder);
-  facts.synthetic = has_synthetic_mark(folder);
-  if (!places.stage.empty()) folder = stage(folder, places, place, facts);
+  std::filesystem::path folder;  // none where the workload makes its samples
+  if (!workload.data_set.empty()) {
+    folder = find_data_folder(workload.data_set, places.data);
+    facts.resident_share = resident_share(folder);
+    facts.synthetic = has_synthetic_mark(folder);
+    if (!places.stage.empty()) folder = stage(folder, places, place, facts);
+  } else if (!places.data.empty() || !places.stage.empty()) {
+    throw Error(ErrorKind::usage, "workload " + workload.name + " makes its samples itself",
+                places.data.empty() ? "--stage" : "--data", "leave it out");
+  }
   facts.input = input_options(request.parameters, places, layout_of(request.parameters), threads);
   DatasetPair data = workload.load(folder, facts.input);
   facts.decodes = data.train.store != nullptr;
@@ -63,7 +70,9 @@ DatasetPair load_run_data(const RunRequest& request, const Workload& workload,
     return static_cast<std::size_t>(parameters.integer(name).value_or(0));
   };
   facts.synthetic = parameters.text("input") == "synthetic";
-  facts.data_set = facts.synthetic ? "synthetic" : workload.data_set;
+  facts.data_set = facts.synthetic             ? "synthetic"
+                   : workload.data_set.empty() ? workload.name
+                                               : workload.data_set;
   DatasetPair data;
   if (facts.synthetic) {
     const Shape shape = network.sample();

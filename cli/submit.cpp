@@ -156,6 +156,7 @@ class Submitter {
     print_plan();
     if (submission_.arrays.empty()) return 0;
     if (!is_affordable()) return 1;
+    leave_wanted(plan_);
     // In a container there are no commands of Slurm for the collector.
     const bool collect = !options_.no_collect && !site_.container.on;
     send_submission(submission_, site_, plan_, resolved_, journal, slurm_, collect,

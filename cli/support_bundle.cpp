@@ -33,7 +33,8 @@ constexpr std::array<std::string_view, 22> kBeginnings = {
 
 std::string environment_text() {
   std::string text;
-  for (const auto& [name, value] : environment_of_process()) {
+  for (const auto& entry : environment_of_process()) {
+    const std::string &name = entry.first, &value = entry.second;
     const bool wanted =
         std::any_of(kBeginnings.begin(), kBeginnings.end(),
                     [&](std::string_view begin) { return name.starts_with(begin); });

@@ -1,6 +1,5 @@
 // paceline sweep SPEC
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +11,7 @@
 
 #include "analysis/report.h"
 #include "cli/plan_study.h"
+#include "cli/screen.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/terminal.h"
@@ -78,39 +78,6 @@ StudyPlan plan_of(const SweepOptions& options) {
   return plan;
 }
 
-// Lines to standard error; on a terminal the current state is one line that is written over.
-class Screen {
- public:
-  void line(const std::string& text) {
-    clear();
-    fmt::print(stderr, "{}\n", text);
-  }
-
-  void status(const std::string& text) {
-    if (!moving_) return;
-    clear();
-    fmt::print(stderr, "{}", text.substr(0, columns() - 1));
-    std::fflush(stderr);
-    shown_ = true;
-  }
-
-  void clear() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-    shown_ = false;
-  }
-
- private:
-  // A line that wraps cannot be written over.
-  static std::size_t columns() {
-    winsize size{};
-    const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-    return known ? size.ws_col : 80;
-  }
-
-  bool moving_ = is_terminal(STDERR_FILENO);
-  bool shown_ = false;
-};
-
 void report(const StudyPlan& plan) {
   ReportOptions options;
   options.out = plan.study / "report";
@@ -137,6 +104,7 @@ int conclude(const SweepOptions& options, const StudyPlan& plan, const RunnerRes
 int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved>& resolved) {
   const StudyLock lock(plan.study);
   look_at_store(plan, resolved, options.new_build);
+  leave_wanted(plan);
   Screen screen;
   for (const std::string& line : resume_lines(plan)) screen.line(line);
   RunnerSetup setup;

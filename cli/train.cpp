@@ -35,9 +35,11 @@ constexpr char kFooter[] = R"(Examples:
 On the cpu device a replica (--gpus counts them) is a group of cores.)";
 
 struct TrainOptions {
-  std::string workload, data, stage, cache_folder, record, log_folder, store, context, run, resume;
+  std::string workload, data, stage, cache_folder, record, log_folder, store, context, run, resume,
+      trace;
   std::map<std::string, std::string> parameters;  // by name, as typed
   DeadlineTexts deadlines;
+  CLI::Option* tensorboard = nullptr;  // its value may be left out
   bool json = false, quiet = false, verbose = false, log_ranks = false;
 };
 
@@ -51,6 +53,9 @@ Point parse_parameters(const TrainOptions& options) {
   Point point;
   for (const auto& [name, text] : options.parameters) {
     if (!text.empty()) point.set(name, parsed_value(name, text, flag_of(name)));
+  }
+  if (options.tensorboard->count() > 0 && !point.find("tensorboard")) {
+    point.set("tensorboard", std::string(kEventFolder));
   }
   return point;
 }
@@ -94,11 +99,13 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   log::set_up(logging);
   RunRequest request;
   request.workload = options.workload;
-  request.parameters =
-      resolve_parameters(make_workload(options.workload), parse_parameters(options));
+  const Point given = parse_parameters(options);
+  request.parameters = resolve_parameters(make_workload(options.workload), given);
+  request.events = event_places(request.parameters, options.workload, given);
   request.places = {options.data, options.stage, options.cache_folder};
   check_places(request.parameters, request.places);
   request.state = {options.run, options.resume};
+  request.trace = options.trace;
   request.json = options.json;
   request.quiet = options.quiet;
   request.verbose = options.verbose;
@@ -107,6 +114,7 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   request.deadlines = deadlines_of(options.deadlines, environment_of_process());
   request.command = command;
   read_context(options, request.target);
+  if (!request.target.point_folder.empty()) request.events.name = request.target.point_folder;
   place_status(options.run);
   const Environment environment = environment_of_process();
   const Place place = find_place(environment);
@@ -137,6 +145,10 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
   verb->add_option("--resume", options->resume,
                    "go on from: latest (of the run's folder; none yet: start afresh), a "
                    "checkpoint, or a job's number");
+  verb->add_option(
+      "--trace", options->trace,
+      "write a timeline of all ranks to this new file, for ui.perfetto.dev; the run is "
+      "marked as traced and enters no interval");
   verb->add_option("--record", options->record, "write the run record to this new file");
   verb->add_flag("--json", options->json, "print the record to standard output");
   verb->add_flag("--quiet", options->quiet, "no progress, only warnings and errors");
@@ -156,6 +168,7 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
     CLI::Option* option = is_switch ? verb->add_flag(both, text, help)
                                     : verb->add_option(flag_of(parameter.name), text, help);
     option->group("Parameters (sweep axes)");
+    if (parameter.name == "tensorboard") options->tensorboard = option->expected(0, 1);
   }
   verb->footer(kFooter);
   verb->callback([options, command, &action] {

@@ -31,6 +31,10 @@ void add_collect(CLI::App& app, Action& action);
 void add_element(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
+void add_explain(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
+void add_gate(CLI::App& app, Action& action);
+void add_best(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 

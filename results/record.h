@@ -42,7 +42,7 @@ class Record {
   int attempt() const;
   int round() const;
   bool completed() const { return status() == "completed"; }
-  bool flag(const char* name) const;  // resumed, oversubscribed, throttled, synthetic
+  bool flag(const char* name) const;  // resumed, oversubscribed, throttled, traced...
 
   Point parameters() const;  // every known parameter that the record gives
   std::string workload() const;

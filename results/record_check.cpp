@@ -267,6 +267,19 @@ class Check {
     }
   }
 
+  void check_goal() const {
+    const Json* until = find("/quality/until");
+    if (!until) return;
+    if (!until->is_object()) fail("/quality/until", "should be an object");
+    check_text("/quality/until/goal");
+    if (const Json* reached = find("/quality/until/reached"); reached && !reached->is_boolean()) {
+      fail("/quality/until/reached", "should be true or false");
+    }
+    for (const char* key : {"/epochs", "/steps", "/fit_seconds", "/seconds_with_evaluation"}) {
+      check_positive(std::string("/quality/until") + key);
+    }
+  }
+
   void check_results() const {
     for (const char* key : {"/timing/fit_seconds", "/throughput/samples_per_second",
                             "/throughput/samples", "/throughput/steps"}) {
@@ -274,6 +287,8 @@ class Check {
     }
     check_share("/utilization");
     check_share("/quality/test_accuracy");
+    check_share("/quality/test_top5");
+    check_goal();
     if (text("status") != "completed" || text("kind") == "collective") return;
     const bool rate_will_do = text("kind") != "measured";
     if (!find("/timing/fit_seconds") && !(rate_will_do && find("/throughput/samples_per_second"))) {

@@ -62,8 +62,9 @@ std::string reason_of(const Watch& watch, const RunLog& log, double limit) {
 
 class StudyRunner {
  public:
-  StudyRunner(const RunnerSetup& setup, const fs::path& study, const std::vector<RunStatus>& runs)
-      : setup_(setup), study_(study), runs_(runs), session_(new_session_id()) {
+  StudyRunner(const RunnerSetup& setup, const std::vector<RunnerSide>& sides,
+              const std::vector<RunStatus>& runs)
+      : setup_(setup), sides_(sides), runs_(runs), session_(new_session_id()) {
     for (const RunStatus& status : runs_) {
       if (status.state == RunState::done) {
         eta_.add(status.run.point, status.seconds);
@@ -76,7 +77,7 @@ class StudyRunner {
 
   RunnerResult go() {
     HeldSignals signals;
-    make_folder(study_ / "logs");
+    for (const RunnerSide& side : sides_) make_folder(side.study / "logs");
     for (const RunStatus& status : runs_) {
       if (status.state == RunState::done) continue;
       result_.stopped_by = signals.take();
@@ -88,14 +89,18 @@ class StudyRunner {
 
  private:
   const PlannedPoint& point_of(const ScheduledRun& run) const {
-    return (*setup_.points)[run.point];
+    return (*sides_[run.side].points)[run.point];
   }
+
+  const fs::path& study_of(const ScheduledRun& run) const { return sides_[run.side].study; }
 
   // "[ 7/18] gpus=2 repeat 2"
   std::string place(const ScheduledRun& run) const {
     const std::size_t number = total_ - waiting_.size() + (is_running_ ? 1 : 0);
-    return fmt::format("[{:>{}}/{}] {} repeat {}", number, std::to_string(total_).size(), total_,
-                       point_of(run).point.text(), run.repeat);
+    const std::string& side = sides_[run.side].name;
+    return fmt::format("[{:>{}}/{}] {}{}{} repeat {}", number, std::to_string(total_).size(),
+                       total_, side, side.empty() ? "" : " ", point_of(run).point.text(),
+                       run.repeat);
   }
 
   std::string left() const {
@@ -107,7 +112,7 @@ class StudyRunner {
   // STUDY/<point>/<repeat>.<attempt>, with the first attempt that neither a record nor samples
   // have: where Store will put this run's record.
   std::string next_name(const ScheduledRun& run) const {
-    const fs::path folder = study_ / point_of(run).point.folder();
+    const fs::path folder = study_of(run) / point_of(run).point.folder();
     for (int attempt = 1;; ++attempt) {
       const std::string name = fmt::format("{}.{}", run.repeat, attempt);
       if (!is_there(folder / (name + ".json")) && !is_there(folder / (name + ".steps.gz"))) {
@@ -118,8 +123,8 @@ class StudyRunner {
 
   ChildSetup child_of(const ScheduledRun& run) const {
     ChildSetup child;
-    child.command = setup_.program;
-    for (std::string& word : run_words(*setup_.spec, point_of(run), run, study_, session_)) {
+    child.command = sides_[run.side].program;
+    for (std::string& word : run_words(*setup_.spec, point_of(run), run, study_of(run), session_)) {
       child.command.push_back(std::move(word));
     }
     child.environment = environment_of_process();
@@ -131,7 +136,8 @@ class StudyRunner {
     is_running_ = true;
     if (setup_.status) setup_.status(place(run) + " is running" + left());
     const std::string name = next_name(run);
-    RunLog log(study_ / "logs" / fmt::format("{}.{}.log", point_of(run).point.folder(), name));
+    RunLog log(study_of(run) / "logs" /
+               fmt::format("{}.{}.log", point_of(run).point.folder(), name));
     const double start = now_seconds();
     const Watch watch = watch_child(
         child_of(run), [&](std::string_view text) { log.hear(text); }, setup_.grace_seconds,
@@ -156,7 +162,7 @@ class StudyRunner {
 
   // Done is what a record says, never an exit code.
   void finish(const ScheduledRun& run, const std::string& name, double seconds, const RunLog& log) {
-    const fs::path file = study_ / point_of(run).point.folder() / (name + ".json");
+    const fs::path file = study_of(run) / point_of(run).point.folder() / (name + ".json");
     std::string why = "it left no record";
     try {
       if (is_there(file)) {
@@ -187,13 +193,13 @@ class StudyRunner {
                             status == "timeout" ? "timed out" : status, reason, log.file().string(),
                             left()));
     const PlannedPoint& point = point_of(run);
-    write_unfinished(
-        study_, {setup_.spec->name, setup_.spec->workload, point.point.text(), point.point.folder(),
-                 point.parameters, run.repeat, session_, status, reason});
+    write_unfinished(study_of(run), {setup_.spec->name, setup_.spec->workload, point.point.text(),
+                                     point.point.folder(), point.parameters, run.repeat, session_,
+                                     status, reason});
   }
 
   const RunnerSetup& setup_;
-  const fs::path& study_;
+  const std::vector<RunnerSide>& sides_;
   const std::vector<RunStatus>& runs_;
   std::string session_;
   Eta eta_;
@@ -221,7 +227,12 @@ std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
 
 RunnerResult run_study(const RunnerSetup& setup, const StudyLock& lock,
                        const std::vector<RunStatus>& runs) {
-  return StudyRunner(setup, lock.study(), runs).go();
+  return run_sides(setup, {{"", setup.program, setup.points, lock.study()}}, runs);
+}
+
+RunnerResult run_sides(const RunnerSetup& setup, const std::vector<RunnerSide>& sides,
+                       const std::vector<RunStatus>& runs) {
+  return StudyRunner(setup, sides, runs).go();
 }
 
 }  // namespace paceline

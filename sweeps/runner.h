@@ -21,6 +21,14 @@ struct RunnerSetup {
   std::function<void(const std::string&)> status;  // what goes on now, written over; may be empty
 };
 
+// One of several programs that make the same points side by side.
+struct RunnerSide {
+  std::string name;                  // in the lines: "old"; empty where there is one side
+  std::vector<std::string> program;  // what is started
+  const std::vector<PlannedPoint>* points = nullptr;
+  std::filesystem::path study;  // its records
+};
+
 struct RunnerResult {
   int completed = 0, failed = 0;
   int stopped_by = 0;  // a signal that ended the study early; 0: none
@@ -34,6 +42,11 @@ struct RunnerResult {
 // nothing of it is kept, and no other is started. Throws input where records cannot be written.
 // Call from the main thread.
 RunnerResult run_study(const RunnerSetup& setup, const StudyLock& lock,
+                       const std::vector<RunStatus>& runs);
+
+// The same for several sides in one session, each with a lock of its own that the caller holds;
+// ScheduledRun::side says whose a run is. Program and points of the setup are not used.
+RunnerResult run_sides(const RunnerSetup& setup, const std::vector<RunnerSide>& sides,
                        const std::vector<RunStatus>& runs);
 
 // What the program is told: train WORKLOAD --axis=value... --quiet --store=STUDY --context=JSON

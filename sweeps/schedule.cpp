@@ -26,4 +26,19 @@ std::vector<ScheduledRun> schedule(std::size_t points, int repeats, bool interle
   return runs;
 }
 
+std::vector<ScheduledRun> schedule_sides(std::size_t points, std::size_t sides, int rounds,
+                                         std::uint64_t seed) {
+  std::vector<ScheduledRun> runs;
+  for (const ScheduledRun& run : schedule(points, rounds, true, seed)) {
+    const std::size_t first = runs.size();
+    for (std::size_t side = 0; side < sides; ++side) runs.push_back({run.point, run.repeat, side});
+    RandomSequence random(seed, Stream::order, static_cast<std::uint32_t>(run.repeat),
+                          static_cast<std::uint32_t>(run.point) + 1);
+    for (std::size_t i = sides; i > 1; --i) {
+      std::swap(runs[first + i - 1], runs[first + random.below(static_cast<std::uint32_t>(i))]);
+    }
+  }
+  return runs;
+}
+
 }  // namespace paceline

@@ -4,7 +4,9 @@
 
 namespace paceline {
 
-Network network_of(const Workload& workload, const Point& parameters) {
+namespace {
+
+Network variant_of(const Workload& workload, const Point& parameters) {
   const auto variant = parameters.text("variant");
   if (!variant) return workload.network;
   if (!workload.variant) {
@@ -12,6 +14,22 @@ Network network_of(const Workload& workload, const Point& parameters) {
                 "leave variant out");
   }
   return workload.variant(*variant);
+}
+
+}  // namespace
+
+Network network_of(const Workload& workload, const Point& parameters) {
+  Network network = variant_of(workload, parameters);
+  const double smoothing = parameters.real("label_smoothing").value_or(0);
+  const Value* literal = parameters.find("literal_guide_loss");
+  if (literal && std::get<bool>(*literal)) {
+    if (smoothing > 0) {
+      throw Error(ErrorKind::usage, "label_smoothing does not go with literal_guide_loss", "",
+                  "leave one of them out");
+    }
+    network.softmax_twice();
+  }
+  return network.smooth_labels(smoothing);
 }
 
 }  // namespace paceline

@@ -15,10 +15,11 @@ namespace paceline {
 
 struct Workload {
   std::string name;
-  std::string summary;   // one line for `paceline list workloads`
-  Network network;       // in the variant of the defaults
-  Point defaults;        // parameters that this workload sets; the rest have common defaults
-  std::string data_set;  // folder name below data/; empty: there is none, input is synthetic
+  std::string summary;  // one line for `paceline list workloads`
+  Network network;      // in the variant of the defaults
+  Point defaults;       // parameters that this workload sets; the rest have common defaults
+  // Folder name below data/; empty: there is none, and samples are synthetic, or `load` makes them.
+  std::string data_set;
   std::size_t train_samples = 0, test_samples = 0;  // of the whole set, for synthetic input
   // `options` are for samples that are encoded images; where samples lie in memory they say
   // nothing.
@@ -30,7 +31,7 @@ struct Workload {
 
 using WorkloadFactory = Workload (*)();
 
-// Throws usage for a variant that the workload does not have.
+// In its variant and with its loss. Throws usage for a variant that the workload does not have.
 Network network_of(const Workload& workload, const Point& parameters);
 
 }  // namespace paceline

@@ -23,7 +23,7 @@ struct Deadlines {
   double warn_seconds = 30;
   double abort_seconds = 120;
   double start_seconds = 600;
-  double first_sum_seconds = 30;  // of one bucket, before the first step
+  double first_sum_seconds = 30;                          // of one bucket, before the first step
   std::shared_ptr<const std::atomic<bool>> settled = {};  // the first step has ended; null: it has
 
   double limit_seconds() const {

@@ -172,7 +172,7 @@ void make_folder(const fs::path& folder) {
   fs::create_directories(folder, code);
   if (!code && fs::is_directory(folder)) return;
   fs::path part = folder;
-  while (!part.empty() && part != part.parent_path() && !fs::exists(part.parent_path())) {
+  while (part.has_parent_path() && part != part.parent_path() && !fs::exists(part.parent_path())) {
     part = part.parent_path();
   }
   throw Error(ErrorKind::input,

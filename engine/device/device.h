@@ -2,6 +2,7 @@
 // allocated after the first step. One Device object a replica.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/random.h"
 #include "engine/core/support.h"
+#include "engine/core/trace.h"
 #include "engine/device/update.h"
 #include "engine/plan/plan.h"
 
@@ -48,17 +50,27 @@ struct Batch {
 
 enum class Mode { train, evaluate };
 
+// The gradients of several batches as those of one step: of the first they are put aside, those of
+// more are added there, and what lies there is added to the last ones.
+enum class Accumulate { first, more, last };
+
 // Sums over samples since the last take_sums().
 struct LossSums {
   double loss = 0;     // cross-entropy, natural logarithm, not divided
   double correct = 0;  // samples whose largest output is the label
   double samples = 0;
+  double top5 = 0;  // samples whose label is among the five largest outputs; of equals, the first
 
   LossSums& operator+=(const LossSums& other) {
     loss += other.loss;
     correct += other.correct;
     samples += other.samples;
+    top5 += other.top5;
     return *this;
+  }
+  std::array<double, 4> values() const { return {loss, correct, samples, top5}; }
+  static LossSums of(const std::array<double, 4>& values) {
+    return {values[0], values[1], values[2], values[3]};
   }
 };
 
@@ -88,6 +100,12 @@ class Program {
   virtual void repeat_forward(int from, int to) = 0;
   // Backward of operations `from` down to `to`, both included, for the last forward in train mode.
   virtual void backward(int from, int to) = 0;
+  // Of elements [begin, end) of the gradient arena, behind their backward.
+  virtual void accumulate(Accumulate which, std::size_t begin, std::size_t end) = 0;
+  // Where rule.clip_norm is set, once all gradients of a step are final and before its updates:
+  // their norm over the whole arena, whose parts are added in an order of their own, so that equal
+  // gradients give equal bits whatever the threads and buckets.
+  virtual void measure_gradients(const UpdateRule& rule) = 0;
   // The optimizer over elements [begin, end) of the arenas.
   virtual void update(const UpdateRule& rule, std::size_t begin, std::size_t end) = 0;
 
@@ -129,6 +147,13 @@ class Program {
                               std::byte* own) const {
     static_cast<void>(index);
     std::memcpy(own, canonical.data(), canonical.size());
+  }
+
+  // Notes each operation that runs from now on; null: no more. False: operations are only queued
+  // here, and their times are not known.
+  virtual bool trace(TraceRing* ring) {
+    static_cast<void>(ring);
+    return false;
   }
 
   // Memory beside the plan's arenas that operations share.

@@ -1,13 +1,36 @@
 #include "engine/device/host_program.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
 
 namespace paceline {
 
 namespace {
+
+constexpr std::size_t kNormBlock = 8192;  // elements whose squares are added by one thread
+
+// In lanes of double, so that an instruction set changes no bit: the square of a float is exact.
+template <typename T>
+double square_sum(const T* values, std::size_t count) {
+  constexpr std::size_t kLanes = 16;
+  double sums[kLanes] = {};
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::size_t l = 0; l < kLanes; ++l) {
+      const auto value = static_cast<double>(values[i + l]);
+      sums[l] += value * value;
+    }
+  }
+  double sum = 0;
+  for (const double lane : sums) sum += lane;
+  for (; i < count; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  return sum;
+}
 
 template <typename T>
 std::vector<double> read(const T* data, const ParameterInfo& info) {
@@ -29,9 +52,11 @@ template <typename T>
 HostProgram<T>::HostProgram(const Plan& plan, std::byte* gradients)
     : plan_(plan),
       gradients_(gradients),
+      stretches_(plan),
       activations_(host_memory(plan.activation_bytes)),
       parameters_(host_memory(plan.arena_elements * sizeof(T))),
-      statistics_(host_memory(plan.statistics_elements * sizeof(T))) {
+      statistics_(host_memory(plan.statistics_elements * sizeof(T))),
+      square_sums_((plan.arena_elements + kNormBlock - 1) / kNormBlock) {
   for (const ParameterInfo& info : plan.statistics) {
     std::fill_n(real(statistics_.data()) + info.offset, info.elements,
                 static_cast<T>(info.initial));
@@ -47,12 +72,32 @@ void HostProgram<T>::forward(Mode mode) {
 
 template <typename T>
 void HostProgram<T>::repeat_forward(int from, int to) {
-  for (int i = from; i <= to; ++i) run_forward(plan_.operations[static_cast<std::size_t>(i)], i);
+  for (int i = from; i <= to; ++i) run(i, true);
 }
 
 template <typename T>
 void HostProgram<T>::backward(int from, int to) {
-  for (int i = from; i >= to; --i) run_backward(plan_.operations[static_cast<std::size_t>(i)], i);
+  for (int i = from; i >= to; --i) run(i, false);
+}
+
+template <typename T>
+void HostProgram<T>::run(int index, bool forward) {
+  const Operation& op = plan_.operations[static_cast<std::size_t>(index)];
+  const double begin = trace_ ? now_seconds() : 0;
+  forward ? run_forward(op, index) : run_backward(op, index);
+  if (!trace_) return;
+  const auto& names = forward ? forward_names_ : backward_names_;
+  trace_->note(names[static_cast<std::size_t>(index)], begin, now_seconds());
+}
+
+template <typename T>
+bool HostProgram<T>::trace(TraceRing* ring) {
+  for (std::size_t i = forward_names_.size(); i < plan_.operations.size(); ++i) {
+    forward_names_.push_back(plan_.operations[i].name + " forward");
+    backward_names_.push_back(plan_.operations[i].name + " backward");
+  }
+  trace_ = ring;
+  return true;
 }
 
 template <typename T>
@@ -70,12 +115,60 @@ void HostProgram<T>::prepare_state(Optimizer optimizer) {
 }
 
 template <typename T>
+void HostProgram<T>::accumulate(Accumulate which, std::size_t begin, std::size_t end) {
+  if (!kept_.data()) kept_ = host_memory(plan_.arena_elements * sizeof(T));
+  T* gradients = real(gradients_) + begin;
+  T* kept = real(kept_.data()) + begin;
+  const auto add = [which, gradients, kept](std::size_t from, std::size_t to) {
+    if (which == Accumulate::first) {
+      std::copy(gradients + from, gradients + to, kept + from);
+      return;
+    }
+    T* sum = which == Accumulate::more ? kept : gradients;
+    for (std::size_t i = from; i < to; ++i) sum[i] = kept[i] + gradients[i];
+  };
+  in_parts(end - begin, 1, std::ref(add));
+}
+
+template <typename T>
+void HostProgram<T>::measure_gradients(const UpdateRule& rule) {
+  const auto measure = [this](std::size_t from, std::size_t to) {
+    for (std::size_t block = from; block < to; ++block) {
+      const std::size_t begin = block * kNormBlock;
+      square_sums_[block] =
+          square_sum(real(gradients_) + begin, std::min(kNormBlock, plan_.arena_elements - begin));
+    }
+  };
+  in_parts(square_sums_.size(), kNormBlock, std::ref(measure));
+  gradient_factor_ =
+      clip_factor(std::accumulate(square_sums_.begin(), square_sums_.end(), 0.0), rule.clip_norm);
+}
+
+template <typename T>
 void HostProgram<T>::update(const UpdateRule& rule, std::size_t begin, std::size_t end) {
   prepare_state(rule.optimizer);
-  const auto at = [begin](const Memory& memory) -> T* {
-    return memory.data() ? real(memory.data()) + begin : nullptr;
+  UpdateRule mine = rule;
+  if (rule.clip_norm > 0) mine.gradient_factor = gradient_factor_;
+  const auto part = [this, &mine, begin](std::size_t from, std::size_t to) {
+    update_part(mine, begin + from, begin + to);
   };
-  apply(rule, at(parameters_), real(gradients_) + begin, at(state_a_), at(state_b_), end - begin);
+  in_parts(end - begin, 1, std::ref(part));
+}
+
+template <typename T>
+void HostProgram<T>::update_part(const UpdateRule& rule, std::size_t begin, std::size_t end) {
+  const auto stretch = [this](const UpdateRule& its, std::size_t from, std::size_t to) {
+    const auto at = [from](const Memory& memory) -> T* {
+      return memory.data() ? real(memory.data()) + from : nullptr;
+    };
+    apply(its, at(parameters_), real(gradients_) + from, at(state_a_), at(state_b_), to - from);
+  };
+  if (!rule.decays()) return stretch(rule, begin, end);
+  UpdateRule without = rule;
+  without.decay = without.l2 = 0;
+  stretches_.over(begin, end, [&](std::size_t from, std::size_t to, bool decays) {
+    stretch(decays ? rule : without, from, to);
+  });
 }
 
 template <typename T>

@@ -2,11 +2,13 @@
 // access to parameters. A device's program adds the operations themselves and the update.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/device/device.h"
+#include "engine/device/stretches.h"
 
 namespace paceline {
 
@@ -22,6 +24,8 @@ class HostProgram : public Program {
   void forward(Mode mode) override;
   void repeat_forward(int from, int to) override;
   void backward(int from, int to) override;
+  void accumulate(Accumulate which, std::size_t begin, std::size_t end) override;
+  void measure_gradients(const UpdateRule& rule) override;
   void update(const UpdateRule& rule, std::size_t begin, std::size_t end) override;
   LossSums take_sums() override;
   std::byte* gradients() override { return gradients_; }
@@ -35,21 +39,26 @@ class HostProgram : public Program {
   std::vector<double> read_statistic(int index) const override;
   void write_statistic(int index, std::span<const double> values) override;
   ProgramState state(Optimizer optimizer) override;
+  bool trace(TraceRing* ring) override;
 
  protected:
   // One operation, for the current batch(); `index` is its place in the plan.
   virtual void run_forward(const Operation& op, int index) = 0;
   virtual void run_backward(const Operation& op, int index) = 0;
   virtual void apply(const UpdateRule& rule, T* w, const T* g, T* a, T* b, std::size_t count) = 0;
+  // body(begin, end) on parts of [0, count), whose items are as much work as `elements` of a vector
+  // each; on threads where the device has some.
+  using Part = std::function<void(std::size_t begin, std::size_t end)>;
+  virtual void in_parts(std::size_t count, std::size_t elements, const Part& body) {
+    static_cast<void>(elements);
+    body(0, count);
+  }
 
   const Plan& plan() const { return plan_; }
   const Batch& batch() const { return batch_; }
   std::size_t samples() const { return static_cast<std::size_t>(batch_.samples); }
   Mode mode() const { return mode_; }
-  void add_sums(double loss, double correct) {
-    sums_.loss += loss;
-    sums_.correct += correct;
-  }
+  void add_sums(const LossSums& sums) { sums_ += sums; }  // the samples are counted by forward
 
   template <typename U = T>
   U* tensor(int index) const {
@@ -68,14 +77,22 @@ class HostProgram : public Program {
     return plan_.parameters[static_cast<std::size_t>(index)].offset;
   }
   void prepare_state(Optimizer optimizer);
+  void update_part(const UpdateRule& rule, std::size_t begin, std::size_t end);
+  void run(int index, bool forward);
 
   const Plan& plan_;
   std::byte* gradients_;
+  Stretches stretches_;
   Memory activations_, parameters_, statistics_, state_a_, state_b_;
+  Memory kept_;                      // gradients put aside
+  std::vector<double> square_sums_;  // by block of the gradient arena
+  double gradient_factor_ = 1;
   bool state_ready_ = false;
   Batch batch_;
   Mode mode_ = Mode::train;
   LossSums sums_;
+  TraceRing* trace_ = nullptr;
+  std::vector<std::string> forward_names_, backward_names_;  // in a trace
 };
 
 }  // namespace paceline

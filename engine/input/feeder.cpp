@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/core/binding.h"
+#include "engine/core/clock.h"
 
 namespace paceline {
 
@@ -44,14 +45,18 @@ Feeder::~Feeder() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Feeder::prepare(Slot& slot, std::size_t step, Hand& hand) const {
+void Feeder::prepare(Slot& slot, std::size_t index, Hand& hand) const {
+  const auto parts = static_cast<std::size_t>(setup_.parts);
+  const std::size_t step = setup_.first_step + index / parts;
+  const int part = static_cast<int>(index % parts);
   StagedBatch& batch = slot.batch;
   batch.global_samples = hand.stream.samples_of_step(step);
   batch.pass = hand.stream.pass_of_step(step);
-  batch.samples = slice_of(batch.global_samples, setup_.rank, setup_.ranks).count;
+  const std::size_t mine = slice_of(batch.global_samples, setup_.rank, setup_.ranks).count;
+  batch.samples = slice_of(mine, part, setup_.parts).count;
   if (slot.staged_once && dataset_.synthetic && setup_.repeat_synthetic) return;
   std::vector<Drawn>& drawn = hand.drawn;
-  hand.stream.draw(step, setup_.rank, setup_.ranks, drawn);
+  hand.stream.draw(step, setup_.rank, setup_.ranks, drawn, part, setup_.parts);
   const std::size_t bytes = dataset_.sample_bytes();
   constexpr std::size_t kAhead = 4;  // samples lie far apart: fetch early
   for (std::size_t i = 0; i < drawn.size(); ++i) {
@@ -63,17 +68,26 @@ void Feeder::prepare(Slot& slot, std::size_t step, Hand& hand) const {
   slot.staged_once = drawn.size() == setup_.batch;
 }
 
+void Feeder::prepare_traced(Slot& slot, std::size_t batch, Hand& hand, int worker) const {
+  if (setup_.trace == nullptr) return prepare(slot, batch, hand);
+  const double begin = now_seconds();
+  prepare(slot, batch, hand);
+  const std::size_t step = setup_.first_step + batch / static_cast<std::size_t>(setup_.parts);
+  setup_.trace->note("batch", begin, now_seconds(), step + 1, 0,
+                     static_cast<std::uint32_t>(worker));
+}
+
 const StagedBatch& Feeder::next() {
-  const std::size_t step = given_++;
-  Slot& slot = slot_of(step);
+  const std::size_t batch = given_++;
+  Slot& slot = slot_of(batch);
   if (threads_.empty()) {
-    prepare(slot, setup_.first_step + step, inline_hand_);
+    prepare_traced(slot, batch, inline_hand_, 0);
     counts_ += slot.counts;
     return slot.batch;
   }
   std::unique_lock lock(mutex_);
-  if (step > 0) {
-    slot_of(step - 1).state = State::empty;
+  if (batch > 0) {
+    slot_of(batch - 1).state = State::empty;
     changed_.notify_all();
   }
   ready_batches_ +=
@@ -92,14 +106,15 @@ void Feeder::work(int worker) try {
   }
   Hand hand(*this);
   const auto stride = static_cast<std::size_t>(setup_.threads);
-  for (auto step = static_cast<std::size_t>(worker); step < setup_.steps; step += stride) {
-    Slot& slot = slot_of(step);  // only this worker fills it: slots are a multiple of threads
+  const std::size_t batches = setup_.steps * static_cast<std::size_t>(setup_.parts);
+  for (auto batch = static_cast<std::size_t>(worker); batch < batches; batch += stride) {
+    Slot& slot = slot_of(batch);  // only this worker fills it: slots are a multiple of threads
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return stop_ || slot.state == State::empty; });
       if (stop_) return;
     }
-    prepare(slot, setup_.first_step + step, hand);
+    prepare_traced(slot, batch, hand, worker);
     {
       std::lock_guard lock(mutex_);
       slot.state = State::filled;

@@ -1,7 +1,7 @@
 // Prepares the batches of one rank in staging slots, in order, on input threads or inline.
 //
-// Worker w of W prepares steps w, w + W, ...; a slot is taken again only when the step that used it
-// was given back. What a batch holds does not depend on the number of threads.
+// Worker w of W prepares batches w, w + W, ...; a slot is taken again only when the batch that used
+// it was given back. What a batch holds does not depend on the number of threads.
 #pragma once
 
 #include <condition_variable>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/core/memory.h"
+#include "engine/core/trace.h"
 #include "engine/input/dataset.h"
 #include "engine/input/stream.h"
 
@@ -35,6 +36,7 @@ class Feeder {
     int rank = 0, ranks = 1;
     std::size_t batch = 0;  // of this rank, at most
     std::size_t first_step = 0, steps = 0;
+    int parts = 1;          // batches that this rank's samples of a step come in
     int threads = 0;        // 0: prepared by next() itself
     std::vector<int> cpus;  // for the threads
     // Of the slots, in what memory a device copies from best.
@@ -42,13 +44,16 @@ class Feeder {
     // A synthetic set is staged once a slot and then used again, so that a run without input cost
     // can be measured.
     bool repeat_synthetic = true;
+    // Notes each batch that is prepared, by its step from 1 and its thread.
+    TraceRing* trace = nullptr;
   };
 
   // `dataset` outlives the feeder.
   Feeder(const Dataset& dataset, const StreamSpec& stream, const Setup& setup);
   ~Feeder();
 
-  // The next step's batch, valid until the next call. Throws what an input thread threw.
+  // The next batch, a part of a step or all of it, valid until the next call. Throws what an input
+  // thread threw.
   const StagedBatch& next();
 
   // Batches that were ready when next() was called, summed over calls; 0 inline.
@@ -74,9 +79,10 @@ class Feeder {
     std::vector<Drawn> drawn;
   };
 
-  void prepare(Slot& slot, std::size_t step, Hand& hand) const;
+  void prepare(Slot& slot, std::size_t batch, Hand& hand) const;
+  void prepare_traced(Slot& slot, std::size_t batch, Hand& hand, int worker) const;
   void work(int worker);
-  Slot& slot_of(std::size_t step) { return slots_[step % slots_.size()]; }
+  Slot& slot_of(std::size_t batch) { return slots_[batch % slots_.size()]; }
 
   const Dataset& dataset_;
   StreamSpec stream_spec_;

@@ -69,10 +69,12 @@ std::uint32_t SampleStream::sample_at(std::size_t at) {
   return order_of_pass(static_cast<std::uint32_t>(at / spec_.samples))[position];
 }
 
-void SampleStream::draw(std::size_t step, int rank, int ranks, std::vector<Drawn>& drawn) {
+void SampleStream::draw(std::size_t step, int rank, int ranks, std::vector<Drawn>& drawn, int part,
+                        int parts) {
   drawn.clear();
-  const Slice slice = slice_of(samples_of_step(step), rank, ranks);
-  const std::size_t first = position_of_step(step) + slice.begin;
+  const Slice block = slice_of(samples_of_step(step), rank, ranks);
+  const Slice slice = slice_of(block.count, part, parts);
+  const std::size_t first = position_of_step(step) + block.begin + slice.begin;
   for (std::size_t i = 0; i < slice.count; ++i) {
     const std::size_t at = first + i;
     drawn.push_back({sample_at(at), static_cast<std::uint32_t>(at % spec_.samples)});

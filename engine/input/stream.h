@@ -46,9 +46,10 @@ class SampleStream {
   std::uint32_t pass_of_step(std::size_t step) const;    // in which its first sample lies
 
   // The samples that rank takes in step `step` (counted from the start over all epochs), into
-  // `drawn`.
+  // `drawn`; of these, the `part`-th of `parts` contiguous parts.
   // Steps are asked for in any order, but going back is slow.
-  void draw(std::size_t step, int rank, int ranks, std::vector<Drawn>& drawn);
+  void draw(std::size_t step, int rank, int ranks, std::vector<Drawn>& drawn, int part = 0,
+            int parts = 1);
 
  private:
   const std::vector<std::uint32_t>& order_of_pass(std::uint32_t pass);

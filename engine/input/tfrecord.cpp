@@ -24,6 +24,15 @@ constexpr char kGetAgain[] =
     "get the file again and compare its checksum, or go on without it by --on-bad-sample skip";
 
 template <typename T>
+void append(std::string& bytes, T number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+std::uint32_t masked(std::string_view data) {
+  return masked_crc32c(std::as_bytes(std::span(data.data(), data.size())));
+}
+
+template <typename T>
 T number_at(const char* bytes) {
   T value;
   std::memcpy(&value, bytes, sizeof value);
@@ -31,8 +40,7 @@ T number_at(const char* bytes) {
 }
 
 bool header_is_sound(const char* header) {
-  return masked_crc32c(std::as_bytes(std::span(header, kLengthBytes))) ==
-         number_at<std::uint32_t>(header + kLengthBytes);
+  return masked({header, kLengthBytes}) == number_at<std::uint32_t>(header + kLengthBytes);
 }
 
 // A gzip file begins like a TFRecord file whose first record is large: the CRC decides.
@@ -127,7 +135,7 @@ void TfRecordFile::read(std::size_t i, std::string& data) const {
   const Record& record = records_.at(i);
   data.resize(record.length);
   file_.read(record.offset, record.length, data.data());
-  if (masked_crc32c(std::as_bytes(std::span(data.data(), data.size()))) != record.masked_crc) {
+  if (masked(data) != record.masked_crc) {
     throw Error(ErrorKind::input, "the CRC of a record's data is wrong", where(i), kGetAgain);
   }
 }
@@ -148,6 +156,16 @@ std::uint64_t TfRecordFile::hash() const {
         .add(&record.masked_crc, sizeof record.masked_crc);
   }
   return hash.value();
+}
+
+std::string framed_record(std::string_view data) {
+  std::string record;
+  record.reserve(kHeaderBytes + data.size() + kCrcBytes);
+  append<std::uint64_t>(record, data.size());
+  append(record, masked(record));
+  record += data;
+  append(record, masked(data));
+  return record;
 }
 
 }  // namespace paceline

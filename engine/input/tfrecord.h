@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/input/random_file.h"
@@ -60,5 +61,8 @@ class TfRecordFile {
   std::uint64_t end_ = 0;  // of the last record
   std::string damage_;
 };
+
+// `data` as a record of such a file: header, data, CRC.
+std::string framed_record(std::string_view data);
 
 }  // namespace paceline

@@ -35,7 +35,9 @@ class Lowering {
                   fmt::format("network {} ends with {} values for {} classes", network_.name(),
                               end.shape.elements(), network_.classes()));
     }
-    push(OpKind::softmax_cross_entropy, "softmax_cross_entropy", end, end.shape);
+    Operation& loss = push(OpKind::softmax_cross_entropy, "softmax_cross_entropy", end, end.shape);
+    loss.smoothing = network_.label_smoothing();
+    loss.softmax_twice = network_.has_softmax_twice();
     return std::move(operations_);
   }
 

@@ -24,6 +24,11 @@ Network& Network::push(Layer layer, const char* base_name) {
   return *this;
 }
 
+Network& Network::smooth_labels(double share) {
+  label_smoothing_ = share;
+  return *this;
+}
+
 Network& Network::dense(int units) {
   return push({.kind = LayerKind::dense, .name = "", .units = units}, "dense");
 }
@@ -70,6 +75,12 @@ Network& Network::flatten() {
 
 Network& Network::dropout(double rate) {
   return push({.kind = LayerKind::dropout, .name = "", .rate = rate}, "dropout");
+}
+
+Network& Network::softmax_twice() {
+  if (!softmax_twice_) name_ += ", softmax twice";
+  softmax_twice_ = true;
+  return *this;
 }
 
 Network& Network::named(std::string name) {

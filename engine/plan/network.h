@@ -66,6 +66,15 @@ class Network {
   Network& flatten();
   Network& dropout(double rate);
 
+  // What the loss wants of a class: 1 - share at the label, and share / classes everywhere more
+  // (Szegedy et al., arXiv 1512.00567, section 7), in training and evaluation, as Keras has it.
+  Network& smooth_labels(double share);
+  // The last layer's output goes through a softmax before the loss, which takes a softmax again:
+  // the mistake of guides that combine Softmax with from_logits=True. To show what it does. The
+  // name says so, too: a checkpoint of the one is none of the other.
+  Network& softmax_twice();
+  bool has_softmax_twice() const { return softmax_twice_; }
+
   Network& named(std::string name);  // the layer made last
   int last() const { return last_; }
   Network& from(int layer);  // the next layer reads this one
@@ -73,6 +82,7 @@ class Network {
   const std::string& name() const { return name_; }
   Shape sample() const { return sample_; }
   int classes() const { return classes_; }
+  double label_smoothing() const { return label_smoothing_; }
   const std::vector<Layer>& layers() const { return layers_; }
 
  private:
@@ -81,7 +91,9 @@ class Network {
   std::string name_;
   Shape sample_;
   int classes_;
+  double label_smoothing_ = 0;
   int last_ = kInput;
+  bool softmax_twice_ = false;
   std::vector<Layer> layers_;
 };
 

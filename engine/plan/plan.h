@@ -58,6 +58,8 @@ struct Operation {
   int kernel = 0, stride = 1, padding = 0;
   double epsilon = 0, momentum = 0;  // batch_norm
   double rate = 0;                   // dropout
+  double smoothing = 0;              // of the loss' labels: Network::smooth_labels
+  bool softmax_twice = false;        // softmax_cross_entropy: of the softmax, as if it were logits
   std::uint32_t layer = 0;           // index of the dropout layer, for its random bits
   int pool = 0;                      // fused: side of the max pooling behind it, 0 for none
   bool relu = false;                 // fused: ReLU behind it (before the pooling)

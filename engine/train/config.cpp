@@ -14,16 +14,33 @@ RateRule rate_rule_of(const std::string& name) {
               "known: none, linear, sqrt");
 }
 
-double scaled_rate(const TrainConfig& config) {
+namespace {
+
+double growth(const TrainConfig& config) {
   switch (config.rate_rule) {
     case RateRule::none:
-      return config.learning_rate;
+      return 1;
     case RateRule::linear:
-      return config.learning_rate * config.replicas;
+      return config.replicas;
     case RateRule::sqrt:
-      return config.learning_rate * std::sqrt(config.replicas);
+      return std::sqrt(config.replicas);
   }
-  return config.learning_rate;
+  return 1;
+}
+
+}  // namespace
+
+double scaled_rate(const TrainConfig& config) {
+  return config.learning_rate * growth(config);
+}
+
+Schedule schedule_of(const TrainConfig& config, std::size_t steps_per_epoch) {
+  const double first = config.rate_rule == RateRule::none ? 0 : config.learning_rate;
+  const double epochs = config.epochs < kManyEpochs ? config.epochs
+                                                    : static_cast<double>(config.step_limit) /
+                                                          static_cast<double>(steps_per_epoch);
+  return {config.schedule, first, scaled_rate(config), config.schedule.end_rate * growth(config),
+          epochs};
 }
 
 }  // namespace paceline

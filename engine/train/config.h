@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "engine/device/update.h"
+#include "engine/train/goal.h"
+#include "engine/train/schedule.h"
 
 namespace paceline {
 
@@ -14,13 +17,15 @@ RateRule rate_rule_of(const std::string& name);  // throws usage
 
 enum class Evaluate { none, end, epoch };
 
+constexpr int kManyEpochs = 1 << 20;  // where only steps are given
+
 // Which running averages of batch_norm evaluation takes: their mean over replicas, or each rank on
 // its share of the test set its own.
 enum class NormStatistics { averaged, local };
 
 struct TrainConfig {
   int replicas = 1;
-  int batch_per_replica = 64;
+  int batch_per_replica = 64;  // samples that it computes at once
   int epochs = 1;
   std::size_t step_limit = 0;       // stop after so many steps; 0: none
   std::size_t steps_per_epoch = 0;  // from an endless stream; 0: one pass
@@ -40,9 +45,27 @@ struct TrainConfig {
   std::size_t log_every = 0;    // steps; 0: by time
   bool check_replicas = true;   // equal parameters on all ranks at the end
   std::size_t check_every = 0;  // and every so many steps, and before the first; 0: no
+
+  // The recipe; docs/training.md.
+  ScheduleSpec schedule;
+  double weight_decay = 0;
+  bool decoupled_decay = true;           // false: l2, see engine/device/update.h
+  double clip_norm = 0, clip_value = 0;  // 0: none
+  int evaluate_every = 1;                // epochs, of Evaluate::epoch; the last one always
+  std::optional<Goal> until;             // ends the training; of Evaluate::epoch
+  int accumulate = 1;                    // batches of a replica in one step
 };
+
+// Of one step.
+inline std::size_t global_batch_of(const TrainConfig& config) {
+  return static_cast<std::size_t>(config.batch_per_replica) *
+         static_cast<std::size_t>(config.replicas) * static_cast<std::size_t>(config.accumulate);
+}
 
 // learning_rate, times replicas (linear) or their square root.
 double scaled_rate(const TrainConfig& config);
+// What of the run's length decides: all its epochs, even if a limit of steps ends it before; where
+// only that is given, as many epochs as its steps are.
+Schedule schedule_of(const TrainConfig& config, std::size_t steps_per_epoch);
 
 }  // namespace paceline

@@ -36,6 +36,7 @@ LossSums forward_fed(Program& program, const Dataset& dataset, const Slice& slic
   stream.first = slice.begin;
   setup.rank = 0;  // the stream is this rank's alone
   setup.ranks = 1;
+  setup.parts = 1;
   setup.first_step = 0;
   setup.steps = SampleStream(stream).steps_per_epoch();
   setup.repeat_synthetic = false;
@@ -65,10 +66,12 @@ Evaluation evaluate(Program& program, const Dataset& dataset, Communicator& comm
   const LossSums sums = dataset.store || !dataset.has_all_in_memory()
                             ? forward_fed(program, dataset, slice, input, result.input)
                             : forward_in_memory(program, dataset, slice, input.batch);
-  std::array<double, 3> totals = {sums.loss, sums.correct, sums.samples};
+  std::array<double, 4> totals = sums.values();
   sum_over_ranks(communicator, totals);
-  result.loss = totals[0] / totals[2];
-  result.accuracy = totals[1] / totals[2];
+  const LossSums all = LossSums::of(totals);
+  result.loss = all.loss / all.samples;
+  result.accuracy = all.correct / all.samples;
+  result.top5 = all.top5 / all.samples;
   return result;
 }
 

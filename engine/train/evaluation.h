@@ -11,7 +11,7 @@ namespace paceline {
 // Means over the whole set, the same on every rank. Sums, not means, are reduced, so ranks may have
 // unequal shares.
 struct Evaluation {
-  double loss = 0, accuracy = 0;
+  double loss = 0, accuracy = 0, top5 = 0;
   InputCounts input;  // of this rank
 };
 

@@ -9,12 +9,14 @@
 #include "engine/input/image_store.h"
 #include "engine/train/memory_use.h"
 #include "engine/train/phase_clock.h"
+#include "engine/train/trace/tracer.h"
 
 namespace paceline {
 
 struct EpochQuality {
   double train_loss = 0, train_accuracy = 0;  // means over the epoch's samples, as it went
   double test_loss = -1, test_accuracy = -1;  // negative: not evaluated
+  double train_top5 = -1, test_top5 = -1;     // negative: not evaluated, or five classes or fewer
 };
 
 // Of training, of its first epoch, and of evaluation.
@@ -32,7 +34,7 @@ struct InputOutcome : RunInputCounts {
 struct RankTimes {
   std::vector<StepTimes> steps;
   double communication_busy = 0;  // all-reduce time, hidden or not
-  double input_ready = 0;         // batches that stood ready, mean over steps
+  double input_ready = 0;         // batches that stood ready, mean over batches
 };
 
 // What keeping the run's state safe took, on rank 0.
@@ -56,6 +58,7 @@ struct Straggler {
 struct TrainingOutcome {
   double fit_seconds = 0;  // barrier to barrier, maximum over ranks, without evaluation
   double setup_seconds = 0, evaluation_seconds = 0;
+  double events_seconds = 0;       // handing over what event files hold; not in fit_seconds
   double consistency_seconds = 0;  // comparing replicas, on this rank; not in fit_seconds
   std::vector<double> epoch_seconds;
   std::size_t steps = 0, samples = 0;  // of this call, where a run went on; samples of all replicas
@@ -66,9 +69,11 @@ struct TrainingOutcome {
   std::size_t global_batch = 0;
   double learning_rate = 0;
   std::vector<EpochQuality> epochs;
+  bool goal_reached = false;             // an evaluation met TrainConfig::until, and training ended
   std::uint64_t parameter_checksum = 0;  // over canonical fp32 values
   std::vector<RankTimes> ranks;
   std::optional<Straggler> straggler;
+  std::optional<TraceOutcome> trace;  // where one was asked for
   InputOutcome input;
   std::vector<std::size_t> bucket_bytes;
   std::size_t parameter_count = 0;

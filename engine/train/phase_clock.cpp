@@ -5,7 +5,7 @@
 namespace paceline {
 
 PhaseClock::PhaseClock(std::size_t steps, Lane& lane)
-    : lane_(lane), by_markers_(lane.keeps_time()) {
+    : lane_(lane), by_markers_(lane.keeps_time()), timeline_(lane) {
   steps_.reserve(steps);
 }
 
@@ -25,6 +25,7 @@ void PhaseClock::end(Phase phase) {
   }
   const double now = now_seconds();
   current_.seconds[static_cast<std::size_t>(phase)] += static_cast<float>(now - last_);
+  if (trace_) trace_->note(kPhaseNames[static_cast<std::size_t>(phase)], last_, now, step_number());
   last_ = now;
 }
 
@@ -38,19 +39,38 @@ void PhaseClock::end_step() {
     return;
   }
   current_.total = static_cast<float>(last_ - start_);
+  if (trace_) trace_->note("step", start_, last_, step_number());
   steps_.push_back(current_);
 }
 
 void PhaseClock::note(const Pending& pending) {
   StepTimes times;
   Marker from = pending.begin;
+  const double begin = trace_ ? timeline_.time_of(from) : 0;
+  double before = begin;
   for (const auto& [phase, marker] : pending.ends) {
     const auto seconds = static_cast<float>(lane_.seconds_between(from, marker));
     times.seconds[static_cast<std::size_t>(phase)] += seconds;
     times.total += seconds;
     from = marker;
+    if (!trace_) continue;
+    const double at = timeline_.time_of(marker);
+    trace_->note(kPhaseNames[static_cast<std::size_t>(phase)], before, at, step_number());
+    before = at;
   }
+  if (trace_) trace_->note("step", begin, before, step_number());
   steps_.push_back(times);
+}
+
+void PhaseClock::trace(TraceRing* ring, std::size_t step) {
+  trace_ = ring;
+  first_traced_ = step - steps_.size();
+}
+
+void PhaseClock::anchor() {
+  if (!trace_ || !by_markers_) return;
+  steps();
+  timeline_.anchor();
 }
 
 const std::vector<StepTimes>& PhaseClock::steps() {

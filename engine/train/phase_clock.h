@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "engine/core/lane.h"
+#include "engine/core/trace.h"
+#include "engine/train/trace/lane_timeline.h"
 
 namespace paceline {
 
@@ -38,6 +40,11 @@ class PhaseClock {
   void end(Phase phase);
   void end_step();
 
+  // Notes phases and steps, too, of which the next is the `step`th; null: no more.
+  void trace(TraceRing* ring, std::size_t step);
+  // The lane is drained: what its markers say is from now on told from this time of the clock.
+  void anchor();
+
   // Of all steps; waits for the lane.
   const std::vector<StepTimes>& steps();
 
@@ -48,12 +55,16 @@ class PhaseClock {
     std::vector<std::pair<Phase, Marker>> ends;
   };
   void note(const Pending& pending);
+  std::size_t step_number() const { return first_traced_ + steps_.size(); }
 
   Lane& lane_;
   bool by_markers_;
   double start_ = 0, last_ = 0;
   StepTimes current_;
   std::deque<Pending> pending_;
+  TraceRing* trace_ = nullptr;
+  std::size_t first_traced_ = 0;  // the number of the first step
+  LaneTimeline timeline_;
   std::vector<StepTimes> steps_;
 };
 

@@ -59,7 +59,8 @@ Reducer::Reducer(std::vector<Bucket> buckets, DType real, std::byte* gradients,
       communicator_(communicator),
       compute_(compute),
       comm_(comm),
-      done_(buckets_.size()) {}
+      done_(buckets_.size()),
+      timeline_(comm) {}
 
 void Reducer::start(std::size_t index) {
   const Bucket& bucket = buckets_[index];
@@ -69,17 +70,34 @@ void Reducer::start(std::size_t index) {
   if (!timed) comm_.submit([this] { started_ = now_seconds(); });
   communicator_.all_reduce(gradients_ + bucket.begin * size_of(real_), bucket.end - bucket.begin,
                            real_, comm_, bucket.label);
-  if (!timed) comm_.submit([this] { busy_seconds_ += now_seconds() - started_; });
+  if (!timed) comm_.submit([this, index] { note(index, started_, now_seconds()); });
   done_[index] = comm_.mark();
   if (!timed) return;
-  spells_.push_back({begin, done_[index]});
+  spells_.push_back({begin, done_[index], index});
   note_spells(kSpellsAhead * buckets_.size());
+}
+
+void Reducer::note(std::size_t bucket, double begin, double end) {
+  busy_seconds_ += end - begin;
+  if (!trace_) return;
+  const Bucket& range = buckets_[bucket];
+  trace_->note(range.label, begin, end, sequence_++, (range.end - range.begin) * size_of(real_));
+}
+
+void Reducer::anchor() {
+  if (!trace_ || !comm_.keeps_time()) return;
+  busy_seconds();
+  timeline_.anchor();
 }
 
 // All but the last `keep`, as far as they are reached.
 void Reducer::note_spells(std::size_t keep) {
   while (spells_.size() > keep && comm_.reached(spells_.front().end)) {
-    busy_seconds_ += comm_.seconds_between(spells_.front().begin, spells_.front().end);
+    const Spell& spell = spells_.front();
+    const double seconds = comm_.seconds_between(spell.begin, spell.end);
+    const double begin = trace_ ? timeline_.time_of(spell.begin) : 0;
+    if (trace_) timeline_.time_of(spell.end);
+    note(spell.bucket, begin, begin + seconds);
     spells_.pop_front();
   }
 }

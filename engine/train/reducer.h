@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "engine/comm/communicator.h"
+#include "engine/core/trace.h"
 #include "engine/plan/plan.h"
+#include "engine/train/trace/lane_timeline.h"
 
 namespace paceline {
 
@@ -38,6 +40,10 @@ class Reducer {
   // communication lane threw.
   void finish(std::size_t index);
 
+  // Notes each all-reduce, too, with its number in the run, which is the same on every rank.
+  void trace(TraceRing* ring) { trace_ = ring; }
+  void anchor();  // as PhaseClock::anchor(), of the communication lane
+
   // Seconds that all-reduces took on the communication lane, hidden or not. Waits for a lane that
   // keeps time itself.
   double busy_seconds();
@@ -52,12 +58,17 @@ class Reducer {
   std::vector<Marker> done_;
   struct Spell {
     Marker begin, end;
+    std::size_t bucket;
   };
+  void note(std::size_t bucket, double begin, double end);
   void note_spells(std::size_t keep);
 
   std::deque<Spell> spells_;  // of a lane that keeps time: not yet added up
   double started_ = 0;        // written and read on the communication lane only
   double busy_seconds_ = 0;   // the same; read after the lane is drained
+  TraceRing* trace_ = nullptr;
+  std::uint64_t sequence_ = 0;  // as started_
+  LaneTimeline timeline_;
 };
 
 }  // namespace paceline

@@ -22,6 +22,8 @@ struct SessionSetup {
   std::vector<std::vector<int>> cpus;            // of each replica here, all of them
   const CheckpointSetup* checkpoints = nullptr;  // null: none is written or resumed
   double first_sum_seconds = 0;                  // as Trainer::Setup has it
+  const EventSetup* events = nullptr;            // null: nothing for TensorBoard
+  const TraceSetup* trace = nullptr;             // null: no trace
   bool counts_caches = true;  // false: another process tells how full the cache is that it shares
   std::function<void(const Progress&)> report;
   std::function<void(const std::string&)> note, tell;  // as Trainer::Setup has them

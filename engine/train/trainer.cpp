@@ -27,8 +27,7 @@ StreamSpec stream_of(const TrainConfig& config, const Dataset& train) {
   StreamSpec stream;
   stream.seed = config.seed;
   stream.samples = train.samples;
-  stream.global_batch = static_cast<std::size_t>(config.batch_per_replica) *
-                        static_cast<std::size_t>(config.replicas);
+  stream.global_batch = global_batch_of(config);
   stream.shuffle_buffer = config.shuffle_buffer;
   stream.drop_last = config.drop_last;
   stream.steps_per_epoch = config.steps_per_epoch;
@@ -70,9 +69,10 @@ Trainer::Trainer(Setup setup)
   if (!gradients_.data()) gradients_ = device.allocate(bytes);
   program_ = device.compile(plan_, gradients_.data());
   memory_ = memory_use(plan_, config_.optimizer, program_->scratch_bytes());
+  if (config_.accumulate > 1) memory_.gradients *= 2;  // those put aside
   start_weights();
-  rate_ = scaled_rate(config_);
   stream_ = stream_of(config_, setup_.data->train);
+  schedule_ = schedule_of(config_, SampleStream(stream_).steps_per_epoch());
   total_steps_ = steps_in_all(config_, stream_);
   if (setup_.checkpoints) resume();
   replica_check_ =
@@ -87,10 +87,14 @@ Trainer::Trainer(Setup setup)
   feeding_.ranks = communicator_.size();
   feeding_.batch = static_cast<std::size_t>(config_.batch_per_replica);
   feeding_.steps = steps_here;
+  feeding_.parts = config_.accumulate;
   feeding_.threads = setup_.input_threads;
   feeding_.cpus = setup_.input_cpus;
   feeding_.allocate = [&device](std::size_t size) { return device.allocate_staging(size); };
   clock_ = std::make_unique<PhaseClock>(steps_here, device.compute_lane());
+  if (setup_.events) {
+    events_ = std::make_unique<EventLog>(setup_.events->folder, setup_.checkpoint_cpus);
+  }
   if (setup_.note) {
     for (const std::string& note : notes) setup_.note(note);
     for (const std::string& line : program_->implementations()) setup_.note(line);
@@ -151,19 +155,46 @@ Batch Trainer::batch_of(const StagedBatch& staged) const {
 }
 
 void Trainer::step(const Batch& batch) {
-  program_->load(batch);
-  clock_->end(Phase::input);
-  program_->forward(Mode::train);
-  clock_->end(Phase::forward);
+  forward(batch);
   backward_and_reduce();
   apply_updates();
 }
 
+// The batches of a step, whose gradients are added here and reduced once; returns the last one.
+const StagedBatch& Trainer::step_of(Feeder& feeder) {
+  for (int part = 0;; ++part) {
+    {
+      const StreamWait wait(communicator_, "the steps before");
+      program_->wait_for_input();
+    }
+    communicator_.throw_if_ended();
+    const StagedBatch& staged = feeder.next();
+    if (part + 1 == config_.accumulate) {
+      step(batch_of(staged));
+      return staged;
+    }
+    forward(batch_of(staged));
+    program_->backward(last_operation(), 0);
+    program_->accumulate(part == 0 ? Accumulate::first : Accumulate::more, 0, plan_.arena_elements);
+    clock_->end(Phase::backward);
+  }
+}
+
+void Trainer::forward(const Batch& batch) {
+  program_->load(batch);
+  clock_->end(Phase::input);
+  program_->forward(Mode::train);
+  clock_->end(Phase::forward);
+}
+
 void Trainer::backward_and_reduce() {
-  int next = static_cast<int>(plan_.operations.size()) - 1;
+  int next = last_operation();
   const auto& buckets = reducer_->buckets();
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     program_->backward(next, buckets[i].operation);
+    if (config_.accumulate > 1) {
+      program_->accumulate(Accumulate::last, buckets[i].begin, buckets[i].end);
+    }
     next = buckets[i].operation - 1;
     if (overlap_) reducer_->start(i);
   }
@@ -174,9 +205,9 @@ void Trainer::backward_and_reduce() {
 }
 
 void Trainer::apply_updates() {
-  const UpdateRule rule =
-      update_rule(config_.optimizer, rate_, config_.momentum, ++progress_.updates);
+  const UpdateRule rule = rule_of_step();
   const auto& buckets = reducer_->buckets();
+  if (rule.clip_norm > 0 && config_.update) measure_gradients(rule);
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     reducer_->finish(i);
     clock_->end(Phase::communication);
@@ -190,15 +221,8 @@ bool Trainer::run_epoch(Feeder& feeder, std::size_t steps) {
     const bool beside_checkpoint = keeper_ && keeper_->is_writing();
     communicator_.note_step(progress_.step + 1);
     clock_->begin_step();
-    {
-      const StreamWait wait(communicator_, "the steps before");
-      program_->wait_for_input();
-    }
-    communicator_.throw_if_ended();
-    const StagedBatch& staged = feeder.next();
-    step(batch_of(staged));
-    count_step(staged);
-    if (setup_.report) report_progress();
+    count_step(step_of(feeder));
+    if (setup_.report || events_) report_progress();
     clock_->end_step();
     check_replicas_if_due();
     if (!keeper_) continue;
@@ -261,23 +285,24 @@ void Trainer::report_progress() {
   const double now = now_seconds();
   const auto samples =
       static_cast<double>((progress_.step - last_report_step_) * stream_.global_batch);
-  setup_.report({progress_.step, total_steps_, progress_.epoch + 1,
-                 sums.loss / std::max(1.0, sums.samples), samples / (now - last_report_)});
+  const Progress progress{progress_.step, total_steps_, progress_.epoch + 1,
+                          sums.loss / std::max(1.0, sums.samples), samples / (now - last_report_)};
+  if (setup_.report) setup_.report(progress);
+  if (events_) note_progress_event(progress);
   last_report_ = now;
   last_report_step_ = progress_.step;
 }
 
 // Gathers the epoch's sums over ranks. Not in the timed part.
 void Trainer::finish_epoch(double seconds) {
-  const LossSums sums = program_->take_sums();
-  std::array<double, 3> totals = {epoch_totals_.loss + sums.loss,
-                                  epoch_totals_.correct + sums.correct,
-                                  epoch_totals_.samples + sums.samples};
-  epoch_totals_ = {};
+  epoch_totals_ += program_->take_sums();
+  std::array<double, 4> totals = std::exchange(epoch_totals_, {}).values();
   sum_over_ranks(communicator_, totals);
+  const LossSums all = LossSums::of(totals);
   EpochQuality quality;
-  quality.train_loss = totals[0] / totals[2];
-  quality.train_accuracy = totals[1] / totals[2];
+  quality.train_loss = all.loss / all.samples;
+  quality.train_accuracy = all.correct / all.samples;
+  if (counts_top5()) quality.train_top5 = all.top5 / all.samples;
   if (!std::isfinite(quality.train_loss)) {
     throw Error(ErrorKind::usage,
                 fmt::format("the loss is not finite after epoch {}", progress_.epoch + 1),
@@ -303,14 +328,19 @@ void Trainer::evaluate_now() {
   evaluation_ += result.input;
   outcome_.epochs.back().test_loss = result.loss;
   outcome_.epochs.back().test_accuracy = result.accuracy;
+  if (counts_top5()) outcome_.epochs.back().test_top5 = result.top5;
   outcome_.evaluation_seconds += now_seconds() - start;
 }
 
 TrainingOutcome Trainer::run() {
   if (progress_.step >= total_steps_) return std::move(outcome_);  // it went on at its end
-  Feeder feeder(setup_.data->train, stream_, feeding_);
   communicator_.barrier();
   sum_once();
+  if (setup_.trace) start_trace();
+  Feeder::Setup feeding = feeding_;
+  if (tracer_) feeding.trace = &tracer_->ring(TraceLane::input);
+  Feeder feeder(setup_.data->train, stream_, feeding);
+  communicator_.barrier();
   const Probe probe = setup_.device->probe();
   outcome_.probe_flops_per_second = probe.flops_per_second;
   outcome_.probe_bytes_per_second = probe.bytes_per_second;
@@ -318,9 +348,12 @@ TrainingOutcome Trainer::run() {
   if (keeper_ && keeper_->saves() && !outcome_.resumed) save();  // the initial weights
   train_epochs(feeder);
   if (keeper_) finish_checkpoints();
+  if (events_) settle_events();
+  if (tracer_) finish_trace();
   outcome_.ranks.resize(1);
+  const std::size_t batches = outcome_.steps * static_cast<std::size_t>(config_.accumulate);
   outcome_.ranks[0].input_ready =
-      feeder.ready_batches() / static_cast<double>(std::max<std::size_t>(1, outcome_.steps));
+      feeder.ready_batches() / static_cast<double>(std::max<std::size_t>(1, batches));
   outcome_.input = gather_input(communicator_, *setup_.data,
                                 {feeder.counts(), first_epoch_, evaluation_}, setup_.counts_caches);
   gather(outcome_);
@@ -331,6 +364,7 @@ void Trainer::train_epochs(Feeder& feeder) {
   const SampleStream stream(stream_);
   std::size_t of_epoch = stream.steps_of_first_epoch();
   while (progress_.step < total_steps_ && !outcome_.stopped) {
+    if (tracer_) anchor_trace();
     communicator_.barrier();
     const double start = last_report_ = now_seconds();
     last_report_step_ = progress_.step;
@@ -351,10 +385,11 @@ void Trainer::train_epochs(Feeder& feeder) {
     finish_epoch(seconds);
     progress_.position = stream.position_of_step(outcome_.steps);
     of_epoch = stream.steps_per_epoch();
-    const bool last = progress_.step >= total_steps_;
-    if (config_.evaluate == Evaluate::epoch || (config_.evaluate == Evaluate::end && last)) {
+    if (evaluates_after_epoch()) {
       evaluate_now();
+      end_if_goal_is_reached();
     }
+    if (events_) note_epoch_events(seconds);
     outcome_.stopped = stops_after_epoch();
   }
 }
@@ -387,7 +422,7 @@ void Trainer::gather(TrainingOutcome& outcome) {
   if (config_.check_replicas) replica_check_->check(progress_.step);
   outcome.consistency_seconds = replica_check_->seconds();
   outcome.global_batch = stream_.global_batch;
-  outcome.learning_rate = rate_;
+  outcome.learning_rate = schedule_->full();
   for (const Bucket& bucket : reducer_->buckets()) {
     outcome.bucket_bytes.push_back((bucket.end - bucket.begin) * size_of(plan_.real));
   }

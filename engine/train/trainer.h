@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,13 @@
 #include "engine/plan/plan.h"
 #include "engine/train/checkpoint/keeper.h"
 #include "engine/train/config.h"
+#include "engine/train/events/event_log.h"
 #include "engine/train/memory_use.h"
 #include "engine/train/outcome.h"
 #include "engine/train/reducer.h"
 #include "engine/train/replica_check.h"
+#include "engine/train/schedule.h"
+#include "engine/train/trace/tracer.h"
 
 namespace paceline {
 
@@ -41,6 +45,8 @@ class Trainer {
     double first_sum_seconds = 0;                  // see check_first_sum()
     bool counts_caches = true;  // false where another replica does that shares them
     const CheckpointSetup* checkpoints = nullptr;  // null: none is written or resumed
+    const EventSetup* events = nullptr;            // rank 0; null: nothing for TensorBoard
+    const TraceSetup* trace = nullptr;             // of every rank; null: no trace
     std::function<void(const Progress&)> report;   // rank 0; may be empty
     std::function<void(const std::string&)> note;  // details for the log; may be empty
     std::function<void(const std::string&)> tell;  // what a user should see; may be empty
@@ -75,11 +81,28 @@ class Trainer {
   bool stops_after_epoch();
   void save();
   void note_step_time(bool beside_checkpoint);
+  bool evaluates_after_epoch() const;
   void evaluate_now();
+  void end_if_goal_is_reached();
+  bool counts_top5() const { return plan_.classes > 5; }
+  const StagedBatch& step_of(Feeder& feeder);
+  void forward(const Batch& batch);
   void backward_and_reduce();
   void apply_updates();
+  double epochs_done() const;
+  UpdateRule rule_of_step();
+  void measure_gradients(const UpdateRule& rule);
+  int last_operation() const { return static_cast<int>(plan_.operations.size()) - 1; }
   void drain();
   void report_progress();
+  void note_progress_event(const Progress& progress);
+  void note_epoch_events(double seconds);
+  Event epoch_event(double seconds);
+  Event histogram_event() const;
+  void settle_events();
+  void start_trace();
+  void anchor_trace();
+  void finish_trace();
   void gather(TrainingOutcome& outcome);
   void check_replicas_if_due();
   Batch batch_of(const StagedBatch& staged) const;
@@ -96,6 +119,8 @@ class Trainer {
   std::unique_ptr<ReplicaCheck> replica_check_;
   std::unique_ptr<PhaseClock> clock_;
   std::unique_ptr<CheckpointKeeper> keeper_;
+  std::unique_ptr<Tracer> tracer_;
+  std::unique_ptr<EventLog> events_;  // rank 0, where it writes for TensorBoard
   StreamSpec stream_;
   Feeder::Setup feeding_;
   std::size_t total_steps_ = 0;  // those done before the run went on included
@@ -104,8 +129,10 @@ class Trainer {
   double not_training_ = 0;  // seconds of this epoch that went into checkpoints and comparisons
   InputCounts first_epoch_, evaluation_;  // of this rank
   bool overlap_ = false;
-  double rate_ = 0;
+  std::optional<Schedule> schedule_;
+  double rate_ = 0;           // of the step at hand
   double summed_before_ = 0;  // seconds, by sum_once()
+  bool operations_traced_ = false;
   LossSums epoch_totals_;
   struct StepMean {
     double seconds = 0;
@@ -114,6 +141,7 @@ class Trainer {
   };
   StepMean alone_, beside_checkpoints_;
   double last_step_end_ = 0;
+  std::size_t noted_steps_ = 0, noted_samples_ = 0;  // that event files tell of
   double last_report_ = 0;
   std::size_t last_report_step_ = 0;
   TrainingOutcome outcome_;

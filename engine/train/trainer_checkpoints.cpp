@@ -30,10 +30,11 @@ void Trainer::resume() {
   const std::size_t per_epoch = stream.steps_per_epoch();
   progress_.step = static_cast<std::size_t>(progress_.epoch) * per_epoch + per_epoch -
                    stream.steps_of_first_epoch();
-  epoch_totals_ = {progress_.sums[0], progress_.sums[1], progress_.sums[2]};
+  epoch_totals_ = LossSums::of(progress_.sums);
   outcome_.epochs = progress_.epochs;
   outcome_.resumed = true;
   outcome_.resumed_after = progress_.step;
+  if (progress_.position_in_epoch == 0) end_if_goal_is_reached();
 }
 
 // For how much slower steps are while a checkpoint is written beside them.
@@ -51,7 +52,7 @@ void Trainer::save() {
   drain();
   const double start = now_seconds();
   epoch_totals_ += program_->take_sums();
-  progress_.sums = {epoch_totals_.loss, epoch_totals_.correct, epoch_totals_.samples};
+  progress_.sums = epoch_totals_.values();
   progress_.epochs = outcome_.epochs;
   keeper_->save(progress_);
   not_training_ += now_seconds() - start;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/core/error.h"
+#include "engine/device/loss.h"
 
 namespace paceline::cpu {
 
@@ -136,10 +137,11 @@ void CpuProgram::run_backward(const Operation& op, int index) {
 
 void CpuProgram::apply(const UpdateRule& rule, float* w, const float* g, float* a, float* b,
                        std::size_t count) {
-  const auto at = [](float* state, std::size_t begin) { return state ? state + begin : nullptr; };
-  parallel_.ranges(count, kLine, kLeast, [&](std::size_t begin, std::size_t end) {
-    kernels_.update(rule, w + begin, g + begin, at(a, begin), at(b, begin), end - begin);
-  });
+  kernels_.update(rule, w, g, a, b, count);
+}
+
+void CpuProgram::in_parts(std::size_t count, std::size_t elements, const Part& body) {
+  parallel_.ranges(count, (kLine + elements - 1) / elements, kLeast / elements + 1, body);
 }
 
 DropoutBits CpuProgram::dropout_bits(const Operation& op) const {
@@ -268,9 +270,35 @@ void CpuProgram::add_to(float* sum, const float* part, std::size_t count) const 
   });
 }
 
+namespace {
+
+// Operation::softmax_twice: the loss that takes probabilities for logits. They lie in 0 to 1, so
+// exp() of them needs no care.
+double loss_of_probabilities(const float* p, std::size_t label, std::size_t classes) {
+  double total = 0;
+  for (std::size_t j = 0; j < classes; ++j) total += std::exp(static_cast<double>(p[j]));
+  return std::log(total) - static_cast<double>(p[label]);
+}
+
+void gradient_of_probabilities(const float* p, std::size_t label, std::size_t classes, float scale,
+                               float* dx) {
+  float total = 0, weighted = 0;
+  for (std::size_t j = 0; j < classes; ++j) {
+    total += dx[j] = std::exp(p[j]);
+    weighted += dx[j] * p[j];
+  }
+  const float mean = weighted / total - p[label];
+  for (std::size_t j = 0; j < classes; ++j) {
+    const float target = j == label ? 1 : 0;
+    dx[j] = p[j] * (dx[j] / total - target - mean) * scale;
+  }
+}
+
+}  // namespace
+
 void CpuProgram::loss_forward(const Operation& op) {
   const std::size_t classes = op.in.elements();
-  double loss = 0, correct = 0;
+  LossSums sums;
   for (std::size_t n = 0; n < samples(); ++n) {
     const float* row = tensor(op.input) + n * classes;
     float* p = tensor(op.output) + n * classes;
@@ -279,20 +307,33 @@ void CpuProgram::loss_forward(const Operation& op) {
     float total = 0;
     for (std::size_t j = 0; j < classes; ++j) total += p[j] = std::exp(row[j] - *largest);
     for (std::size_t j = 0; j < classes; ++j) p[j] /= total;
-    loss += std::log(static_cast<double>(total)) - static_cast<double>(row[label] - *largest);
-    correct += static_cast<std::size_t>(largest - row) == label;
+    const double log_total = std::log(static_cast<double>(total));
+    sums.loss += op.softmax_twice
+                     ? loss_of_probabilities(p, label, classes)
+                     : smoothed_loss(row, classes, label, *largest, log_total, op.smoothing);
+    sums.correct += static_cast<std::size_t>(largest - row) == label;
+    sums.top5 += is_in_top(row, classes, label);
   }
-  add_sums(loss, correct);
+  add_sums(sums);
 }
 
 void CpuProgram::loss_backward(const Operation& op) {
   const std::size_t classes = op.in.elements();
   const float scale = 1.0F / static_cast<float>(batch().global_samples);
+  const Targets targets = targets_of(op.smoothing, classes);
+  const auto at_label = static_cast<float>(targets.at_label);
+  const auto elsewhere = static_cast<float>(targets.elsewhere);
   const float* p = tensor(op.output);
   float* dx = tensor(op.input_grad);
   for (std::size_t n = 0; n < samples(); ++n) {
+    if (op.softmax_twice) {
+      gradient_of_probabilities(p + n * classes, static_cast<std::size_t>(batch().labels[n]),
+                                classes, scale, dx + n * classes);
+      continue;
+    }
     for (std::size_t j = 0; j < classes; ++j) {
-      const float target = static_cast<std::size_t>(batch().labels[n]) == j ? 1 : 0;
+      const bool is_label = static_cast<std::size_t>(batch().labels[n]) == j;
+      const float target = is_label ? at_label : elsewhere;
       dx[n * classes + j] = (p[n * classes + j] - target) * scale;
     }
   }

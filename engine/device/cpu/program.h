@@ -47,6 +47,7 @@ class CpuProgram final : public HostProgram<float> {
   void run_backward(const Operation& op, int index) override;
   void apply(const UpdateRule& rule, float* w, const float* g, float* a, float* b,
              std::size_t count) override;
+  void in_parts(std::size_t count, std::size_t elements, const Part& body) override;
 
   void dense_forward(const Operation& op, Prepared& prepared);
   void dense_backward(const Operation& op, Prepared& prepared);

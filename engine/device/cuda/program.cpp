@@ -1,4 +1,5 @@
-// Setting a program up, and what a host sees of it. Its operations are in operations.cpp.
+// Setting a program up, and what a host sees of it. Its operations are in operations.cpp, what
+// becomes of gradients in updates.cpp.
 #include "engine/device/cuda/program.h"
 
 #include <fmt/format.h>
@@ -14,8 +15,6 @@
 namespace paceline::cuda {
 
 namespace {
-
-constexpr std::size_t kRuleSlots = 4;
 
 // out, row, column, in and back: canonical order is row, column, in, out.
 template <typename Visit>
@@ -50,11 +49,14 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
       activations_(runtime.device_memory(plan.activation_bytes)),
       parameters_(runtime.device_memory(plan.arena_elements * sizeof(float))),
       statistics_(runtime.device_memory(plan.statistics_elements * sizeof(float))),
-      sums_(own(2 * sizeof(double))),
+      sums_(own(3 * sizeof(double))),
       row_loss_(own(whole_batch() * sizeof(float))),
       row_correct_(own(whole_batch())),
       rule_(own(sizeof(UpdateRule))),
       pinned_rules_(runtime.pinned_memory(kRuleSlots * sizeof(UpdateRule))),
+      decays_(own(plan.arena_elements / kDecayGroup + 1)),
+      square_sums_(own(SquareSums::blocks(plan.arena_elements) * sizeof(double))),
+      clip_(own(sizeof(ClipState))),
       prepared_(plan.operations.size()) {
   if (narrow()) {
     narrow_parameters_ = own(plan.arena_elements * size_of(plan.activation));
@@ -71,6 +73,7 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
   partials_ = own(partial_floats_ * sizeof(float));
   counters_ = own((tiles_ + 1) * sizeof(unsigned));
   make_pieces();
+  mark_decay();
   set_initial_statistics();
 }
 
@@ -261,114 +264,12 @@ void CudaProgram::backward(int from, int to) {
       });
 }
 
-// Widens the gradients that stand in 16 bits and clears those that cancel: one launch for all of
-// these operations, whose pieces follow each other.
-void CudaProgram::finish_gradients(int from, int to) {
-  const Prepared &first = prepared_[static_cast<std::size_t>(to)],
-                 &last = prepared_[static_cast<std::size_t>(from)];
-  const unsigned count = last.first_piece + last.pieces - first.first_piece;
-  if (count == 0) return;
-  with_type(plan_.activation, [&](auto type) {
-    using T = decltype(type);
-    const auto* pieces = reinterpret_cast<const GradientPiece*>(pieces_.data()) + first.first_piece;
-    runtime_.launch(WidenGradients<T>{pieces, reinterpret_cast<const T*>(narrow_gradients_.data()),
-                                      reinterpret_cast<float*>(gradients_)},
-                    {count, kThreads, 0}, compute_.stream());
-  });
-}
-
-void CudaProgram::prepare_state(Optimizer optimizer) {
-  if (std::exchange(has_state_, true)) return;
-  const std::size_t bytes = plan_.arena_elements * sizeof(float);
-  const int arenas = state_arenas(optimizer);
-  if (arenas > 0) first_moments_ = runtime_.device_memory(bytes);
-  if (arenas > 1) second_moments_ = runtime_.device_memory(bytes);
-  if (const double initial = initial_state(optimizer); arenas > 0 && initial != 0) {
-    write(floats(first_moments_), std::vector<double>(plan_.arena_elements, initial));
-  }
-}
-
-void CudaProgram::set_rule(const UpdateRule& rule) {
-  prepare_state(rule.optimizer);
-  if (rule_set_ == rule) return;
-  rule_set_ = rule;
-  // kRuleSlots steps are never queued at once: the slots of staging hold the host back before.
-  auto* pinned = reinterpret_cast<UpdateRule*>(pinned_rules_.data()) + rules_set_++ % kRuleSlots;
-  *pinned = rule;
-  runtime_.copy(rule_.data(), pinned, sizeof *pinned, compute_.stream());
-}
-
-// With a loss scale nothing may change before all gradients are known to be finite: ranges are then
-// only looked at, and the last one updates everything.
-void CudaProgram::update(const UpdateRule& rule, std::size_t begin, std::size_t end) {
-  set_rule(rule);
-  replays_.run("update", {2, static_cast<std::size_t>(rule.optimizer), begin, end}, [&] {
-    if (!loss_scale_.data()) return update_range(begin, end);
-    auto* scale = reinterpret_cast<LossScale*>(loss_scale_.data());
-    run(FindInfinite{reinterpret_cast<const float*>(gradients_) + begin, end - begin, scale},
-        end - begin);
-    if (end < plan_.arena_elements) return;
-    update_range(0, end);
-    runtime_.launch(AdjustScale{scale}, {1, 1, 0}, compute_.stream());
-  });
-}
-
-void CudaProgram::update_range(std::size_t begin, std::size_t end) {
-  const auto at = [begin](const Memory& memory) {
-    return memory.data() ? floats(memory) + begin : nullptr;
-  };
-  with_type(plan_.activation, [&](auto type) {
-    using T = decltype(type);
-    T* copy = narrow() ? reinterpret_cast<T*>(narrow_parameters_.data()) + begin : nullptr;
-    run(Update<T>{at(parameters_), at(first_moments_), at(second_moments_),
-                  reinterpret_cast<const float*>(gradients_) + begin, copy,
-                  reinterpret_cast<const UpdateRule*>(rule_.data()),
-                  reinterpret_cast<const LossScale*>(loss_scale_.data()), end - begin},
-        end - begin);
-  });
-  for (std::size_t i = 0; i < prepared_.size(); ++i) {
-    const Operation& op = plan_.operations[i];
-    if (op.kind != OpKind::conv) continue;
-    const std::size_t weight = offset(op.weight);
-    if (weight >= begin && weight < end) refresh_padded(op, prepared_[i]);
-  }
-}
-
-void CudaProgram::refresh_padded(const Operation& op, Prepared& prepared) {
-  const PreparedConv& conv = *prepared.conv;
-  if (!conv.padded_w.data()) return;
-  with_type(plan_.activation, [&](auto type) {
-    using T = decltype(type);
-    const auto rows = static_cast<std::size_t>(op.kernel * op.kernel * op.out.channels);
-    run(PadRows<T, float>{parameter(op.weight), static_cast<T*>(conv.w), rows, op.in.channels,
-                          conv.padded},
-        rows * static_cast<std::size_t>(conv.padded));
-  });
-}
-
-// The copies of parameters that products read, after a host wrote parameters.
-void CudaProgram::refresh_copies() {
-  copies_stale_ = false;
-  if (narrow()) {
-    with_type(plan_.activation, [&](auto type) {
-      using T = decltype(type);
-      run_vectors(
-          Convert<T, float>{floats(parameters_), reinterpret_cast<T*>(narrow_parameters_.data()),
-                            plan_.arena_elements},
-          plan_.arena_elements);
-    });
-  }
-  for (std::size_t i = 0; i < prepared_.size(); ++i) {
-    if (prepared_[i].conv) refresh_padded(plan_.operations[i], prepared_[i]);
-  }
-}
-
 LossSums CudaProgram::take_sums() {
-  std::array<double, 2> sums{};
+  std::array<double, 3> sums{};
   runtime_.copy(sums.data(), sums_.data(), sizeof sums, compute_.stream());
   runtime_.clear(sums_.data(), sizeof sums, compute_.stream());
   compute_.drain();
-  return {sums[0], sums[1], std::exchange(sample_count_, 0)};
+  return {sums[0], sums[1], std::exchange(sample_count_, 0), sums[2]};
 }
 
 const Operation* CudaProgram::conv_of_weight(int parameter) const {

@@ -54,6 +54,8 @@ class CudaProgram final : public Program {
   void forward(Mode mode) override;
   void repeat_forward(int from, int to) override;
   void backward(int from, int to) override;
+  void accumulate(Accumulate which, std::size_t begin, std::size_t end) override;
+  void measure_gradients(const UpdateRule& rule) override;
   void update(const UpdateRule& rule, std::size_t begin, std::size_t end) override;
   void wait_for_input() override { staging_.wait_until_copied(); }
   LossSums take_sums() override;
@@ -76,6 +78,7 @@ class CudaProgram final : public Program {
 
  private:
   static constexpr unsigned kThreads = 256;
+  static constexpr std::size_t kRuleSlots = 4;
 
   struct Prepared {
     std::optional<PreparedConv> conv;
@@ -146,7 +149,8 @@ class CudaProgram final : public Program {
 
   void prepare_state(Optimizer optimizer);
   void set_rule(const UpdateRule& rule);
-  void update_range(std::size_t begin, std::size_t end);
+  void update_range(const UpdateRule& rule, std::size_t begin, std::size_t end);
+  void mark_decay();
   void refresh_copies();
   void refresh_padded(const Operation& op, Prepared& prepared);
 
@@ -200,6 +204,9 @@ class CudaProgram final : public Program {
   Memory sums_, row_loss_, row_correct_;
   Memory loss_scale_;           // fp16
   Memory rule_, pinned_rules_;  // UpdateRule
+  Memory decays_;               // a byte a kDecayGroup elements of the arena
+  Memory square_sums_, clip_;   // double; ClipState
+  Memory kept_gradients_;       // put aside
   std::vector<Prepared> prepared_;
   bool copies_stale_ = true, has_state_ = false;
   std::optional<UpdateRule> rule_set_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/device/loss.h"
+
 namespace paceline::reference {
 
 void cast_input(const Batch& batch, double* y, std::size_t elements) {
@@ -141,7 +143,7 @@ void dropout_backward(const double* dy, const std::uint8_t* kept, double* dx, do
 }
 
 LossSums softmax_cross_entropy_forward(const double* x, const std::int32_t* labels, double* p,
-                                       std::size_t samples, std::size_t classes) {
+                                       std::size_t samples, std::size_t classes, double smoothing) {
   LossSums sums;
   for (std::size_t n = 0; n < samples; ++n) {
     const double* row = x + n * classes;
@@ -151,20 +153,49 @@ LossSums softmax_cross_entropy_forward(const double* x, const std::int32_t* labe
     double total = 0;
     for (std::size_t j = 0; j < classes; ++j) total += out[j] = std::exp(row[j] - *largest);
     for (std::size_t j = 0; j < classes; ++j) out[j] /= total;
-    sums.loss += std::log(total) - (row[label] - *largest);
+    sums.loss += smoothed_loss(row, classes, label, *largest, std::log(total), smoothing);
     sums.correct += static_cast<std::size_t>(largest - row) == label;
+    sums.top5 += is_in_top(row, classes, label);
   }
   return sums;
 }
 
 void softmax_cross_entropy_backward(const double* p, const std::int32_t* labels, double* dx,
-                                    std::size_t samples, std::size_t classes,
+                                    std::size_t samples, std::size_t classes, double smoothing,
                                     double global_samples) {
+  const Targets targets = targets_of(smoothing, classes);
   for (std::size_t n = 0; n < samples; ++n) {
     for (std::size_t j = 0; j < classes; ++j) {
-      const double target = static_cast<std::size_t>(labels[n]) == j ? 1 : 0;
+      const bool is_label = static_cast<std::size_t>(labels[n]) == j;
+      const double target = is_label ? targets.at_label : targets.elsewhere;
       dx[n * classes + j] = (p[n * classes + j] - target) / global_samples;
     }
+  }
+}
+
+LossSums softmax_twice_forward(const double* x, const std::int32_t* labels, double* p,
+                               std::size_t samples, std::size_t classes) {
+  LossSums sums = softmax_cross_entropy_forward(x, labels, p, samples, classes, 0);
+  std::vector<double> again(classes);
+  sums.loss = 0;
+  for (std::size_t n = 0; n < samples; ++n) {
+    sums.loss +=
+        softmax_cross_entropy_forward(p + n * classes, labels + n, again.data(), 1, classes, 0)
+            .loss;
+  }
+  return sums;
+}
+
+void softmax_twice_backward(const double* p, const std::int32_t* labels, double* dx,
+                            std::size_t samples, std::size_t classes, double global_samples) {
+  std::vector<double> q(classes), g(classes);
+  for (std::size_t n = 0; n < samples; ++n) {
+    const double* row = p + n * classes;
+    softmax_cross_entropy_forward(row, labels + n, q.data(), 1, classes, 0);
+    softmax_cross_entropy_backward(q.data(), labels + n, g.data(), 1, classes, 0, global_samples);
+    double mean = 0;
+    for (std::size_t j = 0; j < classes; ++j) mean += g[j] * row[j];
+    for (std::size_t j = 0; j < classes; ++j) dx[n * classes + j] = row[j] * (g[j] - mean);
   }
 }
 

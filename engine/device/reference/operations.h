@@ -71,13 +71,21 @@ void dropout_forward(const double* x, double* y, std::uint8_t* kept, const Batch
 void dropout_backward(const double* dy, const std::uint8_t* kept, double* dx, double rate,
                       std::size_t count);
 
-// Probabilities to p; returns the cross-entropy and the number of correct samples, summed.
+// Probabilities to p; returns the cross-entropy and the number of hits, summed.
 LossSums softmax_cross_entropy_forward(const double* x, const std::int32_t* labels, double* p,
-                                       std::size_t samples, std::size_t classes);
-// (p - 1 at the label) / global samples.
+                                       std::size_t samples, std::size_t classes, double smoothing);
+// (p - targets) / global samples.
 void softmax_cross_entropy_backward(const double* p, const std::int32_t* labels, double* dx,
-                                    std::size_t samples, std::size_t classes,
+                                    std::size_t samples, std::size_t classes, double smoothing,
                                     double global_samples);
+
+// The same where the probabilities are taken for logits, and so go through a softmax again: p is
+// that of the first one, the loss log(sum exp(p)) - p[label].
+LossSums softmax_twice_forward(const double* x, const std::int32_t* labels, double* p,
+                               std::size_t samples, std::size_t classes);
+// With q = softmax(p): p (g - sum g p) / global samples, where g = q - 1 at the label.
+void softmax_twice_backward(const double* p, const std::int32_t* labels, double* dx,
+                            std::size_t samples, std::size_t classes, double global_samples);
 
 // Multiplies and adds for the probe; returns how many operations it did.
 double multiply_add_rounds(std::size_t rounds);

@@ -65,11 +65,12 @@ class ReferenceProgram final : public HostProgram<double> {
         }
         return dropout_forward(x, y, tensor<std::uint8_t>(op.saved), batch(), op.layer,
                                batch().dropout_key, op.rate, op.in.elements());
-      case OpKind::softmax_cross_entropy: {
-        const LossSums sums =
-            softmax_cross_entropy_forward(x, batch().labels, y, samples(), op.in.elements());
-        return add_sums(sums.loss, sums.correct);
-      }
+      case OpKind::softmax_cross_entropy:
+        return add_sums(
+            op.softmax_twice
+                ? softmax_twice_forward(x, batch().labels, y, samples(), op.in.elements())
+                : softmax_cross_entropy_forward(x, batch().labels, y, samples(), op.in.elements(),
+                                                op.smoothing));
     }
   }
 
@@ -123,8 +124,13 @@ class ReferenceProgram final : public HostProgram<double> {
         if (dx) dropout_backward(dy, tensor<std::uint8_t>(op.saved), dx, op.rate, count);
         return;
       case OpKind::softmax_cross_entropy:
+        if (op.softmax_twice) {
+          return softmax_twice_backward(tensor(op.output), batch().labels, dx, samples(),
+                                        op.in.elements(), batch().global_samples);
+        }
         return softmax_cross_entropy_backward(tensor(op.output), batch().labels, dx, samples(),
-                                              op.in.elements(), batch().global_samples);
+                                              op.in.elements(), op.smoothing,
+                                              batch().global_samples);
     }
   }
 

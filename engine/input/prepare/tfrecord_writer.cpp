@@ -3,28 +3,16 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
-#include <bit>
 #include <cerrno>
 #include <cstring>
 
 #include "engine/core/error.h"
-#include "engine/input/crc32c.h"
 #include "engine/input/example.pb.h"
+#include "engine/input/tfrecord.h"
 
 namespace paceline {
 
-static_assert(std::endian::native == std::endian::little, "numbers are written as they stand");
-
 namespace {
-
-template <typename T>
-void append(std::string& bytes, T number) {
-  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
-
-std::uint32_t masked(std::string_view data) {
-  return masked_crc32c(std::as_bytes(std::span(data.data(), data.size())));
-}
 
 [[noreturn]] void fail(const std::filesystem::path& file) {
   throw Error(ErrorKind::input, std::string("cannot be written: ") + std::strerror(errno),
@@ -39,12 +27,7 @@ TfRecordWriter::TfRecordWriter(const std::filesystem::path& file)
 }
 
 void TfRecordWriter::write(std::string_view data) {
-  std::string head;
-  append<std::uint64_t>(head, data.size());
-  append(head, masked(head));
-  std::string tail;
-  append(tail, masked(data));
-  stream_ << head << data << tail;
+  stream_ << framed_record(data);
   if (!stream_) fail(file_);
   bytes_ += data.size();
 }

@@ -23,15 +23,40 @@ constexpr double kPatience = 0.5;  // seconds; well below the shortest deadline 
 constexpr const char* kMustMatch[] = {"workload",   "variant",    "data_hash",      "seed",
                                       "optimizer",  "last_batch", "shuffle_buffer", "input",
                                       "cache_type", "train_limit"};
-constexpr const char* kOfNoConsequence[] = {"log_every",       "keep",          "checkpoint_every",
-                                            "epochs",          "steps",         "cpus_per_task",
-                                            "compute_threads", "input_threads", "comm_threads",
-                                            "oversubscribe"};
+constexpr const char* kOfNoConsequence[] = {
+    "log_every",     "keep",          "checkpoint_every", "epochs",          "steps",
+    "cpus_per_task", "until",         "evaluate_every",   "compute_threads", "input_threads",
+    "comm_threads",  "oversubscribe", "tensorboard",      "histogram_freq"};
+
+// Here "not given" is a value like any other.
+constexpr const char* kRecipe[] = {"warmup_epochs", "schedule",          "decay_epochs",
+                                   "decay_factor",  "end_rate",          "power",
+                                   "weight_decay",  "weight_decay_form", "clip_norm",
+                                   "clip_value",    "accumulate",        "label_smoothing"};
+using Facts = std::map<std::string, std::string>;
+
+std::string fact_of(const Facts& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  return found == facts.end() ? "not given" : found->second;
+}
 
 template <std::size_t N>
 bool is_among(const char* const (&names)[N], const std::string& name) {
   return std::any_of(std::begin(names), std::end(names),
                      [&](const char* one) { return name == one; });
+}
+
+// "schedule constant (was cosine)", of what the recipe was and is.
+void compare_recipes(const Facts& now, const Facts& then, std::vector<std::string>& changes) {
+  const auto compare = [&](const char* name) {
+    const std::string is = fact_of(now, name), was = fact_of(then, name);
+    if (is != was) changes.push_back(fmt::format("{} {} (was {})", name, is, was));
+  };
+  for (const char* name : kRecipe) compare(name);
+  // Where the rate falls until the run's end, that counts too.
+  const std::string schedule = fact_of(now, "schedule");
+  if (schedule != "cosine" && schedule != "polynomial") return;
+  compare(now.count("epochs") > 0 ? "epochs" : "steps");
 }
 
 std::string to_hexadecimal(std::span<const std::byte> bytes) {
@@ -122,7 +147,7 @@ void CheckpointKeeper::check_goes_on(const CheckpointManifest& manifest) const {
   std::vector<std::string> other;
   for (const auto& [name, value] : setup_.facts) {
     const auto then = manifest.run.find(name);
-    if (then == manifest.run.end() || then->second == value) continue;
+    if (then == manifest.run.end() || then->second == value || is_among(kRecipe, name)) continue;
     if (is_among(kMustMatch, name)) {
       throw Error(ErrorKind::usage,
                   fmt::format("{} is {}, and {} in the checkpoint: the run would not go on as it "
@@ -134,6 +159,7 @@ void CheckpointKeeper::check_goes_on(const CheckpointManifest& manifest) const {
       other.push_back(fmt::format("{} {} (was {})", name, value, then->second));
     }
   }
+  compare_recipes(setup_.facts, manifest.run, other);
   tell(fmt::format("going on after step {} of {}", manifest.progress.step, where));
   if (!other.empty()) tell("going on otherwise than before: " + join(other, ", "));
 }

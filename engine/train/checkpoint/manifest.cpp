@@ -82,8 +82,8 @@ class Field {
 Json json_of(const TrainingProgress& progress) {
   Json epochs = Json::array();
   for (const EpochQuality& epoch : progress.epochs) {
-    epochs.push_back(
-        {epoch.train_loss, epoch.train_accuracy, epoch.test_loss, epoch.test_accuracy});
+    epochs.push_back({epoch.train_loss, epoch.train_accuracy, epoch.test_loss, epoch.test_accuracy,
+                      epoch.train_top5, epoch.test_top5});
   }
   return {{"step", progress.step},
           {"epoch", progress.epoch},
@@ -94,19 +94,21 @@ Json json_of(const TrainingProgress& progress) {
           {"epochs", epochs}};
 }
 
-TrainingProgress progress_of(const Field& field) {
+TrainingProgress progress_of(const Field& field, int version) {
   TrainingProgress progress;
   progress.step = field["step"].count();
   progress.epoch = field["epoch"].small();
   progress.position = field["position"].count();
   progress.position_in_epoch = field["position_in_epoch"].count();
   progress.updates = static_cast<long>(field["updates"].count());
-  const auto sums = field["sums"].list_of(progress.sums.size());
+  const auto sums = field["sums"].list_of(version == 1 ? 3 : progress.sums.size());
   for (std::size_t i = 0; i < sums.size(); ++i) progress.sums[i] = sums[i].number();
   for (const Field& row : field["epochs"].list()) {
-    const auto values = row.list_of(4);
-    progress.epochs.push_back(
-        {values[0].number(), values[1].number(), values[2].number(), values[3].number()});
+    const auto values = row.list_of(version == 1 ? 4 : 6);
+    EpochQuality& epoch = progress.epochs.emplace_back();
+    epoch = {values[0].number(), values[1].number(), values[2].number(), values[3].number()};
+    if (version > 1) epoch.train_top5 = values[4].number();
+    if (version > 1) epoch.test_top5 = values[5].number();
   }
   return progress;
 }
@@ -142,7 +144,8 @@ CheckpointManifest parse_manifest(std::string_view text, const std::string& wher
   const JsonDocument document(where, text);
   const Field root(document.value(), "", where);
   if (root["format"].text() != kFormat) throw bad("is no manifest of a checkpoint", where);
-  if (const int version = root["version"].small(); version > kCheckpointVersion) {
+  const int version = root["version"].small();
+  if (version > kCheckpointVersion) {
     throw Error(
         ErrorKind::input,
         fmt::format("is of version {}, and this program knows {}", version, kCheckpointVersion),
@@ -151,7 +154,7 @@ CheckpointManifest parse_manifest(std::string_view text, const std::string& wher
   CheckpointManifest manifest;
   manifest.workload = root["workload"].text();
   manifest.network = root["network"].text();
-  manifest.progress = progress_of(root["progress"]);
+  manifest.progress = progress_of(root["progress"], version);
   manifest.ranks = root["ranks"].small();
   manifest.global_batch = root["global_batch"].count();
   if (manifest.ranks < 1 || manifest.global_batch < 1) throw bad("is of no ranks", where);

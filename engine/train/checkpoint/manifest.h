@@ -19,7 +19,7 @@ struct TrainingProgress {
   std::size_t position = 0;  // samples taken, in the endless sequence of passes (see stream.h)
   std::size_t position_in_epoch = 0;   // of these, in the epoch that is not complete
   long updates = 0;                    // of the optimizer
-  std::array<double, 3> sums{};        // loss, correct, samples of that epoch so far, of all ranks
+  std::array<double, 4> sums{};        // LossSums of that epoch so far, of all ranks
   std::vector<EpochQuality> epochs{};  // of the complete ones
 };
 
@@ -29,7 +29,7 @@ struct CheckpointFile {
   std::string hash;  // see core/hash.h
 };
 
-constexpr int kCheckpointVersion = 1;
+constexpr int kCheckpointVersion = 2;  // 1 had no top-5 numbers
 
 struct CheckpointManifest {
   std::string workload, network;

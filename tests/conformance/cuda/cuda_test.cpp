@@ -11,6 +11,7 @@
 #include "engine/device/cuda/cuda_device.h"
 #include "engine/device/table.h"
 #include "tests/conformance/device/cases.h"
+#include "tests/conformance/device/recipe.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/host_cuda/host_runtime.h"
 
@@ -249,6 +250,55 @@ TEST(PlayedCuda, NothingIsAllocatedAfterTheFirstStep) {
     if (step == 1) after_first = counts.allocations;
   }
   EXPECT_EQ(counts.allocations, after_first);
+}
+
+TEST_P(Cuda, SmoothsLabelsAndCountsTheTopFive) {
+  for (const bool replays : {true, false}) {
+    follow_losses([&](const Network& network, int batch) {
+      return Replica(make_gpu(GetParam(), "fp32", replays), network, batch, true);
+    });
+  }
+}
+
+TEST_P(Cuda, ClipsDecaysAndPutsGradientsTogether) {
+  for (const std::string precision : {"fp32", "bf16"}) {
+    SCOPED_TRACE(precision);
+    const MakeReplica make = [&](const Network& network, int batch) {
+      return Replica(make_gpu(GetParam(), precision), network, batch, true);
+    };
+    follow_updates(make, 1e-6);
+    follow_accumulation(make, precision == "fp32" ? 1e-5 : 0.1);
+  }
+}
+
+// The norm is that of the gradient without its scale, and an overflow still only skips the step.
+TEST_P(Cuda, ClipsWhatTheLossScaleLeavesInFp16) {
+  Network network("n", {4, 4, 1}, 3);
+  network.conv(8, 3).relu().flatten().dense(3);
+  Replica replica(make_gpu(GetParam(), "fp16"), network, 2, true);
+  Program& program = replica.program();
+  const RandomBatch inputs(network, 2, 2, 1);
+  UpdateRule rule = update_rule(Optimizer::sgd, 1, 0, 1);
+  const auto step = [&](bool overflow) {
+    program.forward(inputs.batch(), Mode::train);
+    program.backward(static_cast<int>(replica.plan().operations.size()) - 1, 0);
+    double norm = 0;
+    for (std::size_t i = 0; i < replica.plan().parameters.size(); ++i) {
+      for (const double value : program.read_gradient(static_cast<int>(i))) norm += value * value;
+    }
+    if (overflow) replica.poison_gradients();
+    rule.clip_norm = std::sqrt(norm) / 4;
+    program.measure_gradients(rule);
+    const std::vector<double> before = program.read_parameter(0),
+                              gradient = program.read_gradient(0);
+    program.update(rule, 0, replica.plan().arena_elements);
+    const std::vector<double> after = program.read_parameter(0);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      EXPECT_NEAR(after[i], overflow ? before[i] : before[i] - gradient[i] / 4, 1e-6);
+    }
+  };
+  step(true);
+  step(false);
 }
 
 // A gradient that overflows in 16 bits must change nothing but the scale.

@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/device/table.h"
 #include "tests/conformance/device/cases.h"
+#include "tests/conformance/device/recipe.h"
 
 namespace paceline::conformance {
 namespace {
@@ -100,6 +101,7 @@ void compare_evaluation(Replica& tested, Replica& reference, const Batch& batch)
   const LossSums a = tested.program().take_sums(), b = reference.program().take_sums();
   EXPECT_NEAR(a.loss, b.loss, 1e-5 * b.loss);
   EXPECT_EQ(a.correct, b.correct);
+  EXPECT_EQ(a.top5, b.top5);
   EXPECT_EQ(a.samples, b.samples);
 }
 
@@ -156,6 +158,26 @@ TEST_P(DeviceAgainstReference, UpdatesOfEveryOptimizer) {
           << info.name << ", optimizer " << static_cast<int>(optimizer);
     }
   }
+}
+
+TEST_P(DeviceAgainstReference, SmoothedLossesAndTheTopFive) {
+  follow_losses([](const Network& network, int batch) {
+    return Replica(make_variant(GetParam()), network, batch, true);
+  });
+}
+
+TEST_P(DeviceAgainstReference, ClippingAndDecay) {
+  follow_updates([](const Network& network,
+                    int batch) { return Replica(make_variant(GetParam()), network, batch, true); },
+                 1e-6);
+}
+
+TEST_P(DeviceAgainstReference, GradientsOfSeveralBatches) {
+  follow_accumulation(
+      [](const Network& network, int batch) {
+        return Replica(make_variant(GetParam()), network, batch, true);
+      },
+      1e-5);
 }
 
 TEST_P(DeviceAgainstReference, SameBitsTwice) {

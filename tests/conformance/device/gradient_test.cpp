@@ -61,6 +61,30 @@ TEST_P(FiniteDifferences, AgreeWithBackward) {
   }
 }
 
+// torch.nn.functional.cross_entropy([[1, 2, 3, 4]], [2], label_smoothing=0.1) = 1.4901897 and its
+// gradient, softmax - [0.025, 0.025, 0.925, 0.025].
+TEST(Reference, SmoothsLabelsAsPyTorchDoes) {
+  Network network("n", {1, 1, 1}, 4);
+  network.smooth_labels(0.1).dense(4);
+  Replica replica(make_device("reference"), network, 1, false);
+  replica.program().write_parameter(replica.index_of("dense/kernel"),
+                                    std::vector<double>{0, 0, 0, 0});
+  replica.program().write_parameter(replica.index_of("dense/bias"),
+                                    std::vector<double>{1, 2, 3, 4});
+  const RandomBatch random(network, 1, 1, 1);
+  Batch batch = random.batch();
+  const std::int32_t label = 2;
+  batch.labels = &label;
+  EXPECT_NEAR(replica.loss(batch), 1.4901897, 1e-7);
+  replica.backward();
+  const double softmax[] = {0.0320586033, 0.0871443187, 0.2368828181, 0.6439142599};
+  const std::vector<double> gradient =
+      replica.program().read_gradient(replica.index_of("dense/bias"));
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(gradient[i], softmax[i] - (i == 2 ? 0.925 : 0.025), 1e-9);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Networks, FiniteDifferences, testing::ValuesIn(smooth_cases()),
                          [](const auto& info) {
                            std::string name = info.param.name;

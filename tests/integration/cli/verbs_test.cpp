@@ -89,6 +89,21 @@ TEST_F(CliVerbs, NearestNamesAreSuggested) {
   expect_refused("sweep", 64, {"spec", "see paceline sweep --help"});
 }
 
+TEST_F(CliVerbs, BestAnswersOrRefusesInOneLine) {
+  const Ran ran = paceline("best '" + kStudy + "' --within 5%");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_TRUE(contains(ran.out, "best: 4 GPUs, cpus-per-task 16: 214 s")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "undecided")) << ran.out;
+  EXPECT_TRUE(
+      contains(paceline("best '" + kStudy + "' --within 5 --json").out, "\"within\": 0.05"));
+  for (const char* within : {"x", "-1", "nan", "5%%", "1e9", "''"}) {
+    expect_refused("best '" + kStudy + "' --within " + std::string(within), 64, {"--within", "5%"});
+  }
+  expect_refused("best /nonexistent/study", 65, {"no such study"});
+  expect_refused("best '" + kStudy + "' --only backend=no", 64, {"backend", "mirrored"});
+  expect_refused("best", 64, {"STUDY", "see paceline best --help"});
+}
+
 TEST_F(CliVerbs, CompletionOffersVerbsOptionsAndChoices) {
   EXPECT_EQ(completed("swe", 1), "sweep\n");
   EXPECT_EQ(completed("report --form", 2), "--format\n");

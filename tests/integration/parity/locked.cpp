@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/device/table.h"
 #include "workloads/table.h"
@@ -34,7 +35,11 @@ std::unique_ptr<Device> make_device(const std::string& name) {
 
 Locked::Locked(const std::string& workload, const std::string& device, const DatasetPair& data,
                int batch, int rank, int ranks)
-    : workload_(find(workload_table(), workload)()),
+    : Locked(find(workload_table(), workload)(), device, data, batch, rank, ranks) {}
+
+Locked::Locked(Workload workload, const std::string& device, const DatasetPair& data, int batch,
+               int rank, int ranks)
+    : workload_(std::move(workload)),
       data_(data),
       rank_(rank),
       ranks_(ranks),

@@ -16,6 +16,9 @@ class Locked {
   // Rank `rank` of `ranks` that share a global batch of 64; weights as make_parity.py has them.
   Locked(const std::string& workload, const std::string& device, const DatasetPair& data, int batch,
          int rank = 0, int ranks = 1);
+  // The same with the workload's network changed.
+  Locked(Workload workload, const std::string& device, const DatasetPair& data, int batch,
+         int rank = 0, int ranks = 1);
 
   // Forward and backward on step `step`'s batch; sums gradients over `communicator` if given.
   // Returns this rank's part of the global batch's mean loss.

@@ -57,6 +57,7 @@ TEST_F(Sweep, ASecondCallMakesExactlyWhatIsMissing) {
   const auto before = completed();
   EXPECT_EQ(before.size(), runs);
   EXPECT_TRUE(to_make().empty());
+  EXPECT_TRUE(fs::exists(study() / "plan.json"));  // by which reports know what is missing
 
   const std::string removed = "gpus=2,cpus_per_task=2,backend=mirrored";
   const std::string cut = "gpus=1,cpus_per_task=1,backend=self";

@@ -50,6 +50,16 @@ void expect_part(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
 }
 
+// A Horovod script without its distributed optimizer: each rank trains on its part by itself.
+TEST(CheckEvery, FindsRanksThatDoNotReduce) {
+  TrainingRun run = run_of(2, 5);
+  run.backend = "null";
+  const std::string line = refusal_of(run);
+  expect_part(line, "different parameters after step 5");
+  run.config.check_every = 0;  // without the check it would go unseen until the end
+  expect_part(refusal_of(run), "different parameters after step 20");
+}
+
 TEST(CheckEvery, NamesStepRankAndParameter) {
   TrainingRun run = run_of(3, 5);
   run.meddle = change_at(7, 1);

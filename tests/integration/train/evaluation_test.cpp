@@ -64,6 +64,17 @@ TEST_F(EvaluationTest, DoesNotDependOnThreadsOrTheCache) {
   }
 }
 
+TEST_F(EvaluationTest, TakesWholeBatchesWhereStepsHaveSeveral) {
+  const training::Result plain = train(2, 1, {});
+  run_.config.accumulate = 3;
+  run_.config.batch_per_replica = 8;
+  run_.config.update = false;
+  const training::Result parted = train(2, 1, {});
+  EXPECT_EQ(parted.outcome.input.evaluation.fetched, plain.outcome.input.evaluation.fetched);
+  run_.config.accumulate = 1;
+  EXPECT_EQ(train(2, 1, {}).outcome.epochs[0].test_loss, parted.outcome.epochs[0].test_loss);
+}
+
 // Tells which threads read.
 class WatchedSource final : public SampleSource {
  public:

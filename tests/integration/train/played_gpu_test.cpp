@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "engine/core/clock.h"
+#include "engine/core/json.h"
 #include "engine/device/cuda/cuda_device.h"
 #include "tests/integration/train/training.h"
 #include "tests/support/host_cuda/host_runtime.h"
+#include "tests/support/scratch.h"
 
 namespace paceline::training {
 namespace {
@@ -74,6 +78,34 @@ void trains_like_the_cpu(const std::string& workload, int replicas, int input_th
   }
 }
 
+// Phases come from markers, which are placed on the host's clock.
+TEST(PlayedGpu, IsTraced) {
+  const Scratch scratch;
+  const TraceSetup trace{scratch.path() / "trace.json"};
+  training::Run run = run_of("mnist-mlp", 2);
+  run.make_device = [] { return played(cuda::Math::fp32); };
+  run.trace = &trace;
+  const double before = now_seconds();
+  const Result result = train(run, mnist(52, 20));
+  const double seconds = now_seconds() - before;
+  ASSERT_TRUE(result.outcome.trace);
+  const TraceOutcome& traced = *result.outcome.trace;
+  EXPECT_EQ(traced.failure, "");
+  EXPECT_FALSE(traced.operations) << "they are queued";
+  EXPECT_GT(traced.arrows, 0U);
+  ASSERT_EQ(traced.overlap.size(), 2U);
+  const JsonDocument document = read_json(trace.file);
+  std::size_t steps = 0;
+  for (const auto& event : document.value().at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    EXPECT_GE(event.at("ts"), 0);
+    EXPECT_GE(event.at("dur"), 0);
+    EXPECT_LT(event.at("ts"), 1e6 * seconds);
+    steps += event.at("name") == "step";
+  }
+  EXPECT_EQ(steps, 2 * result.outcome.steps);
+}
+
 TEST(PlayedGpu, TrainsLikeTheCpu) {
   trains_like_the_cpu("mnist-mlp", 1, 0);
   trains_like_the_cpu("mnist-cnn", 1, 2);
@@ -82,6 +114,29 @@ TEST(PlayedGpu, TrainsLikeTheCpu) {
 TEST(PlayedGpu, ReplicasReduceThroughTheHost) {
   trains_like_the_cpu("mnist-mlp", 2, 1);
   trains_like_the_cpu("mnist-cnn", 3, 0);
+}
+
+// With a rate, a decay and a factor of clipping that differ from step to step, through replayed
+// graphs.
+TEST(PlayedGpu, FollowsARecipeLikeTheCpu) {
+  const DatasetPair data = mnist(100, 20);
+  training::Run run = run_of("mnist-mlp", 2);
+  run.config.batch_per_replica = 4;
+  run.config.accumulate = 2;
+  run.config.step_limit = 6;
+  run.config.schedule = {.decay = Decay::cosine, .warmup_epochs = 0.6, .end_rate = 1e-4};
+  run.config.optimizer = Optimizer::momentum;
+  run.config.learning_rate = 0.05;
+  run.config.weight_decay = 0.1;
+  run.config.clip_norm = 0.5;
+  const Result expected = train(run, data);
+  run.make_device = [] { return played(cuda::Math::fp32); };
+  const Result result = train(run, data);
+  EXPECT_LT(distance(result, expected), 1e-4);
+  EXPECT_EQ(result.parameters[0], result.parameters[1]);
+  EXPECT_EQ(result.outcome.epochs.back().test_top5, expected.outcome.epochs.back().test_top5);
+  run.config.clip_norm = 0;
+  EXPECT_GT(distance(train(run, data), expected), 1e-4);
 }
 
 TEST(PlayedGpu, SixteenBitsTrainTheSameOnAllReplicas) {

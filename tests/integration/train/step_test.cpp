@@ -62,6 +62,17 @@ TEST_P(Step, AllocatesNothingAfterTheFirst) {
   }
 }
 
+TEST_P(Step, OfARecipeAllocatesNothingEither) {
+  TrainingRun run = run_of(GetParam(), "reference", 1);
+  run.config.schedule = {.decay = Decay::cosine, .warmup_epochs = 0.5};
+  run.config.weight_decay = 0.01;
+  run.config.clip_norm = 1;
+  run.config.accumulate = 2;
+  run.config.batch_per_replica = 8;
+  const Counts counts = counts_of(run, data());
+  EXPECT_EQ(counts.allocations[kSteps - 1] - counts.allocations[2], 0);
+}
+
 TEST_P(Step, FaultsNoPageAfterTheFirst) {
   const Counts counts = counts_of(run_of(GetParam(), "cpu", 1), data());
   EXPECT_EQ(counts.faults[kSteps - 1] - counts.faults[1], 0);

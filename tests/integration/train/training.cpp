@@ -34,6 +34,7 @@ Trainer::Setup setup_of(const Run& run, const Network& network, const DatasetPai
   setup.device = run.make_device ? run.make_device() : find(device_table(), run.device)(options);
   setup.input_threads = run.input_threads;
   setup.checkpoints = run.checkpoints;
+  setup.trace = run.trace;
   if (communicator.rank() != 0) return setup;
   setup.report = run.report;
   if (run.told) setup.tell = [&run](const std::string& line) { run.told->push_back(line); };

@@ -23,6 +23,7 @@ struct Run {
   std::function<void(const Progress&)> report;           // of rank 0
   const Network* network = nullptr;                      // instead of the workload's
   const CheckpointSetup* checkpoints = nullptr;
+  const TraceSetup* trace = nullptr;
   std::vector<std::string>* told = nullptr;             // what rank 0 told the user
   std::function<TrainConfig(int rank)> config_of_rank;  // instead of `config`
   // Of every rank, where not empty; called as `report` is, and may change what it is given.

@@ -43,6 +43,10 @@ template <typename Row>
 constexpr bool kWaits<ChannelSums<Row>> = true;
 template <>
 constexpr bool kWaits<SoftmaxLoss> = true;
+template <>
+constexpr bool kWaits<SquareSums> = true;
+template <>
+constexpr bool kWaits<FindClipFactor> = true;
 
 template <typename Kernel>
 void run_on_host(const void* parameters, const Grid& grid, HostBlock& host) {

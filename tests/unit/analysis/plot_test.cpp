@@ -1,10 +1,10 @@
-#include "analysis/plot.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
 
+#include "analysis/plots/draw.h"
+#include "analysis/plots/script.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "tests/unit/results/sample_record.h"
@@ -16,13 +16,18 @@ namespace fs = std::filesystem;
 using testing::TemporaryFolder;
 
 Plot sample_plot() {
-  return {
-      "a title",
-      "of tests",
-      "GPUs",
-      4,
-      {{"mpi", {{1, 1, std::nullopt}, {2, 1.8, Interval{1.7, 1.9}}, {4, 3, Interval{2.5, 3.6}}}},
-       {"mirrored", {{1, 1, std::nullopt}, {4, 2.5, std::nullopt}}}}};
+  Lines lines;
+  lines.series = {
+      {"mpi", {{1, 1, std::nullopt}, {2, 1.8, Interval{1.7, 1.9}}, {4, 3, Interval{2.5, 3.6}}}},
+      {"mirrored",
+       {{1, 1, std::nullopt}, {2, std::nullopt, std::nullopt}, {4, 2.5, std::nullopt}}}};
+  lines.ideal = PlotSeries{"ideal", {{1, 1, std::nullopt}, {4, 4, std::nullopt}}};
+  lines.x_tics = {{1, "1"}, {2, "2"}, {4, "4"}};
+  return {"speedup", "a title", "of tests", "GPUs", "speed-up", lines};
+}
+
+Lines& lines_of(Plot& plot) {
+  return std::get<Lines>(plot.body);
 }
 
 // PATH is put back when the test ends.
@@ -74,7 +79,7 @@ TEST(Plot, NamesFromRecordsRunNothing) {
   const fs::path victim = folder / "victim";
   Plot plot = sample_plot();
   plot.title = "'; system('touch " + victim.string() + "') #";
-  plot.series[0].name = "`touch " + victim.string() + "`\nset output";
+  lines_of(plot).series[0].name = "`touch " + victim.string() + "`\nset output";
   draw_plot(plot, "svg", folder / "a 'b' $(c).svg");
   EXPECT_NE(read_text(folder / "a 'b' $(c).svg").find("’; system("), std::string::npos);
   EXPECT_FALSE(fs::exists(victim));
@@ -84,7 +89,35 @@ TEST(Plot, BarsThatHaveNoIntervalAreNotDrawn) {
   const std::string script = plot_script(sample_plot(), "svg");
   EXPECT_NE(script.find("$series0 using 1:2:3:4 with yerrorbars"), std::string::npos);
   EXPECT_EQ(script.find("$series1 using 1:2:3:4"), std::string::npos);
-  EXPECT_NE(script.find("set xtics (1, 2, 3, 4)"), std::string::npos);
+  EXPECT_NE(script.find("set xtics ('1' 1, '2' 2, '4' 4)"), std::string::npos);
+}
+
+TEST(Plot, AGapBreaksTheLineAndIsACross) {
+  const std::string script = plot_script(sample_plot(), "svg");
+  EXPECT_NE(script.find("$series1 << END\n1 1 1 1\n\n4 2.5 2.5 2.5\nEND"), std::string::npos);
+  EXPECT_NE(script.find("$gaps << END\n2 0\nEND"), std::string::npos);
+  EXPECT_NE(script.find("'no result'"), std::string::npos);
+}
+
+TEST(Plot, BarsAndHeatMapsAreDrawnToo) {
+  Bars bars;
+  bars.groups = {"one", "two's"};
+  bars.series = {{"mpi", {Bar{2, Interval{1.5, 2.5}, "2"}, std::nullopt}},
+                 {"gloo", {Bar{1, std::nullopt, "1"}, Bar{3, std::nullopt, "3"}}}};
+  HeatMap map;
+  map.columns = {"2", "4"};
+  map.rows = {"1"};
+  map.cells = {{HeatCell{"5 s", "best", 0}, std::nullopt}};
+  for (const auto& body : {std::variant<Lines, Bars, HeatMap>(bars), {map}}) {
+    const std::string svg = draw_plot({"x", "a title", "", "x", "", body}, "svg");
+    EXPECT_NE(svg.find("a title"), std::string::npos);
+    EXPECT_NE(svg.find(body.index() == 1 ? "two’s" : "no result"), std::string::npos);
+  }
+  bars.stacked = true;
+  bars.notes = {"3 ms", "not run"};
+  const std::string script = plot_script({"x", "", "", "", "", bars}, "svg");
+  EXPECT_NE(script.find("$bars1 << END\n3 0 2 3 "), std::string::npos) << script;  // on the first
+  EXPECT_EQ(script.find("$errors"), std::string::npos);
 }
 
 TEST(Plot, AMissingGnuplotIsNamedByItsPackage) {

@@ -36,6 +36,24 @@ TEST(Scaling, FollowsFromWhatIsFixed) {
   EXPECT_EQ(derived({{2, 6400, 50, 64}, {2, 6400, 50, 64}}), Scaling::one_size);
 }
 
+// How many samples a goal takes is a result, not another study.
+TEST(Scaling, RunsThatEndWithAGoalAreJudgedByTheirBatch) {
+  std::vector<paceline::Run> runs(2);
+  for (int i = 0; i < 2; ++i) {
+    paceline::Run& run = runs[static_cast<std::size_t>(i)];
+    run.gpus = i + 1;
+    run.goal = "test_accuracy>=0.98";
+    run.samples = i == 0 ? 180000 : 240000;
+    run.batch_per_replica = 64;
+    run.global_batch = 64.0 * run.gpus;
+  }
+  EXPECT_EQ(scaling_of({&runs[0], &runs[1]}), Scaling::fixed_epochs);
+  runs[1].global_batch = 64;
+  EXPECT_EQ(scaling_of({&runs[0], &runs[1]}), Scaling::strong);
+  runs[1].goal = "test_accuracy>=0.99";
+  EXPECT_THROW(scaling_of({&runs[0], &runs[1]}), Error);
+}
+
 // 60,000 samples in batches of 128 drop 96, of 256 drop 96, of 512 drop 96 + ...
 TEST(Scaling, ADroppedLastBatchIsNoChangeOfTheTotal) {
   EXPECT_EQ(derived({{1, 59968, 937, 64}, {2, 59904, 468, 64}, {4, 59904, 234, 64}}),

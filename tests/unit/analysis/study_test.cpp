@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/comparison.h"
+#include "analysis/labels.h"
 #include "engine/core/error.h"
 #include "tests/unit/analysis/samples.h"
 
@@ -66,13 +67,15 @@ TEST(Study, TaintedRunsStayOut) {
   Json lone = sample_record({.gpus = 4});
   lone["flags"]["oversubscribed"] = true;
   records.push_back(lone);
+  lone["flags"] = {{"traced", true}};
   records.push_back(lone);
   const Study study = only_study(records);
   ASSERT_EQ(study.rows.size(), 3U);
+  EXPECT_EQ(row_label(study.rows[2]), "oversubscribed, traced");
   EXPECT_EQ(study.rows[1].runs.size(), 2U);
   EXPECT_EQ(study.rows[1].left_out, 1U);
   EXPECT_TRUE(study.rows[2].tainted);
-  EXPECT_TRUE(any_note(study, "1 resumed, throttled or oversubscribed run is left out"));
+  EXPECT_TRUE(any_note(study, "1 resumed, throttled, oversubscribed or traced run is left out"));
   const Comparison comparison = compare(study, Base::matched);
   EXPECT_FALSE(comparison.speed_ups[2]->ratio.estimate.interval);
 }

@@ -61,6 +61,37 @@ TEST(Feeder, BatchesHoldTheStreamsSamplesForEveryNumberOfThreads) {
   }
 }
 
+// The parts of a rank's samples, in order, are what it takes at once; also of an incomplete batch.
+TEST(Feeder, PartsOfAStepAreItsSamplesInOrder) {
+  const Dataset set = numbered(101);
+  const StreamSpec spec{.seed = 3, .samples = 101, .global_batch = 24};
+  for (const int threads : {0, 2}) {
+    for (const int rank : {0, 1}) {
+      Feeder::Setup parted = setup(rank, 2, threads);
+      parted.parts = 3;
+      parted.steps = 12;
+      Feeder feeder(set, spec, parted);
+      SampleStream stream(spec);
+      std::vector<Drawn> drawn;
+      for (std::size_t step = 0; step < parted.steps; ++step) {
+        stream.draw(step, rank, 2, drawn);
+        std::size_t at = 0;
+        for (int part = 0; part < parted.parts; ++part) {
+          const StagedBatch& batch = feeder.next();
+          EXPECT_EQ(batch.global_samples, stream.samples_of_step(step));
+          ASSERT_LE(batch.samples, parted.batch);
+          ASSERT_LE(at + batch.samples, drawn.size());
+          for (std::size_t i = 0; i < batch.samples; ++i, ++at) {
+            EXPECT_EQ(batch.images[i * 6], drawn[at].sample);
+            EXPECT_EQ(batch.positions[i], drawn[at].position);
+          }
+        }
+        EXPECT_EQ(at, drawn.size());
+      }
+    }
+  }
+}
+
 TEST(Feeder, InOrderEverySampleOfAShareComesOnce) {
   const Dataset set = numbered(101);
   const StreamSpec spec{.samples = 50, .global_batch = 4, .in_order = true, .first = 51};

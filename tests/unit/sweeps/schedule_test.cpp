@@ -17,6 +17,23 @@ Pairs pairs_of(const std::vector<ScheduledRun>& runs) {
   return pairs;
 }
 
+// Each point's sides follow each other, in an order that is not always the same.
+TEST(Schedule, SidesRunSideBySide) {
+  constexpr std::size_t kPoints = 5, kSides = 2;
+  constexpr int kRounds = 6;
+  const auto runs = schedule_sides(kPoints, kSides, kRounds, 42);
+  ASSERT_EQ(runs.size(), kPoints * kSides * kRounds);
+  int first_first = 0;
+  for (std::size_t i = 0; i < runs.size(); i += kSides) {
+    EXPECT_EQ(runs[i].point, runs[i + 1].point);
+    EXPECT_EQ(runs[i].repeat, runs[i + 1].repeat);
+    EXPECT_NE(runs[i].side, runs[i + 1].side);
+    first_first += runs[i].side == 0;
+  }
+  EXPECT_GT(first_first, 5);
+  EXPECT_LT(first_first, 25);
+}
+
 TEST(Schedule, EveryRoundHoldsEachPointOnce) {
   const auto runs = schedule(7, 5, true, 42);
   ASSERT_EQ(runs.size(), 35u);

@@ -41,6 +41,8 @@ class TurningProgram : public Program {
   void forward(Mode) override {}
   void repeat_forward(int, int) override {}
   void backward(int, int) override {}
+  void accumulate(Accumulate, std::size_t, std::size_t) override {}
+  void measure_gradients(const UpdateRule&) override {}
   void update(const UpdateRule&, std::size_t, std::size_t) override {}
   LossSums take_sums() override { return {}; }
   std::byte* gradients() override { return nullptr; }
@@ -97,7 +99,8 @@ class CheckpointFiles : public ::testing::Test {
     manifest.progress.step = step;
     manifest.progress.position_in_epoch = in_epoch;
     manifest.progress.sums = {1.5, 2, 3};
-    manifest.progress.epochs.assign(static_cast<std::size_t>(epoch), {0.5, 0.25, 0.75, 0.125});
+    manifest.progress.epochs.assign(static_cast<std::size_t>(epoch),
+                                    {0.5, 0.25, 0.75, 0.125, 0.375, 0.625});
     manifest.ranks = 2;
     manifest.global_batch = 64;
     manifest.optimizer = "adam";
@@ -132,6 +135,8 @@ TEST_F(CheckpointFiles, ComeBackAsTheyWere) {
   EXPECT_EQ(manifest.progress.sums[0], 1.5);
   ASSERT_EQ(manifest.progress.epochs.size(), 3U);
   EXPECT_EQ(manifest.progress.epochs[2].test_accuracy, 0.125);
+  EXPECT_EQ(manifest.progress.epochs[2].train_top5, 0.375);
+  EXPECT_EQ(manifest.progress.epochs[2].test_top5, 0.625);
   EXPECT_EQ(manifest.run.at("seed"), "1");
   Snapshot back;
   read_checkpoint(folder, manifest, program_, plan_, 2, back);
@@ -201,11 +206,22 @@ TEST_F(CheckpointFiles, BadManifestsAreNamed) {
   expect(text.substr(0, text.size() / 2), "not JSON");
   expect("[]", "has no format");
   expect(replaced("paceline checkpoint", "else"), "no manifest of a checkpoint");
-  expect(replaced("\"version\": 1", "\"version\": 2"), "use a newer paceline");
+  expect(replaced("\"version\": 2", "\"version\": 3"), "use a newer paceline");
   expect(replaced("\"step\": 2", "\"step\": -2"), "progress.step is not a count");
   expect(replaced("\"ranks\": 2", "\"ranks\": 0"), "is of no ranks");
-  expect(replaced("\"sums\": [", "\"sums\": [1,"), "progress.sums is not a list of 3");
+  expect(replaced("\"sums\": [", "\"sums\": [1,"), "progress.sums is not a list of 4");
   expect(replaced("parameters.safetensors", "../x"), "names a file outside its folder");
+}
+
+TEST_F(CheckpointFiles, OlderOnesAreRead) {
+  std::ifstream stream(PACELINE_SOURCE_DIR "/tests/fuzz/corpus/manifest/small.json");
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  ASSERT_NE(text.find("\"version\": 1"), std::string::npos);
+  const TrainingProgress progress = parse_manifest(text, "").progress;
+  EXPECT_EQ(progress.sums, (std::array<double, 4>{12.5, 3300, 3376, 0}));
+  ASSERT_EQ(progress.epochs.size(), 1U);
+  EXPECT_EQ(progress.epochs[0].test_accuracy, 0.94);
+  EXPECT_LT(progress.epochs[0].test_top5, 0);
 }
 
 TEST_F(CheckpointFiles, TheNewestWholeOneIsFound) {

@@ -20,6 +20,8 @@ class FakeProgram : public Program {
   void write_gradient(int, std::span<const double>) override {}
   void repeat_forward(int, int) override {}
   void backward(int, int) override {}
+  void accumulate(Accumulate, std::size_t, std::size_t) override {}
+  void measure_gradients(const UpdateRule&) override {}
   void update(const UpdateRule&, std::size_t, std::size_t) override {}
   LossSums take_sums() override { return {}; }
   std::byte* gradients() override { return nullptr; }

@@ -51,6 +51,8 @@ void for_each_kernel(Visit visit) {
   visit.template visit<SoftmaxLoss>();
   visit.template visit<SoftmaxLossGradient>();
   visit.template visit<FindInfinite>();
+  visit.template visit<SquareSums>();
+  visit.template visit<FindClipFactor>();
   visit.template visit<AdjustScale>();
   visit.template visit<MultiplyAdd>();
   visit.template visit<CopyBytes>();

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/device/cuda/kernels/context.h"
+#include "engine/device/loss.h"
 
 namespace paceline::cuda {
 
@@ -14,10 +15,13 @@ struct SoftmaxLoss {
   const std::int32_t* labels;
   float* p;
   float* row_loss;            // by row
-  std::uint8_t* row_correct;  // by row
-  double* sums;               // loss, correct: added to
+  std::uint8_t* row_correct;  // by row: kFirst, kAmongFive
+  double* sums;               // loss, correct, among five: added to
   unsigned* finished;         // zero before and after
   int rows, classes;
+  float smoothing;
+  bool twice;  // the probabilities are taken for logits, see Operation::softmax_twice
+  static constexpr std::uint8_t kFirst = 1, kAmongFive = 2;
 
   // The threads' largest values with their columns, or sums.
   static constexpr std::size_t shared_bytes(unsigned threads) {
@@ -43,10 +47,24 @@ struct SoftmaxLoss {
     for (int j = static_cast<int>(c.thread()); j < classes; j += static_cast<int>(c.threads())) {
       out[j] /= total;
     }
+    const int label = labels[row];
+    const float own = values[label];
+    float before = 0, wanted = 0;
+    for (int j = static_cast<int>(c.thread()); j < classes; j += static_cast<int>(c.threads())) {
+      if (stands_before(values[j], j, own, label)) before += 1;
+      wanted += values[j] - top;
+    }
+    before = total_of(c, before, shared);
+    if (smoothing > 0) wanted = total_of(c, wanted, shared) * (smoothing / classes);
+    const float again = twice ? total_of(c, exponentials(c, out), shared) : 0;
     if (c.thread() == 0) {
-      const int label = labels[row];
-      row_loss[row] = logf(total) - (values[label] - top);
-      row_correct[row] = place == label;
+      const float at_label = own - top;
+      row_loss[row] = twice           ? logf(again) - expf(at_label) / total
+                      : smoothing > 0 ? logf(total) - (1 - smoothing) * at_label - wanted
+                                      : logf(total) - at_label;
+      const bool among_five = own == own && before < kTop;
+      row_correct[row] =
+          static_cast<std::uint8_t>((place == label ? kFirst : 0) | (among_five ? kAmongFive : 0));
     }
     add_rows(c, columns);
   }
@@ -80,6 +98,16 @@ struct SoftmaxLoss {
     return place;
   }
 
+  // Of the columns that this thread has written.
+  template <typename Context>
+  PACELINE_KERNEL float exponentials(Context& c, const float* out) const {
+    float sum = 0;
+    for (int j = static_cast<int>(c.thread()); j < classes; j += static_cast<int>(c.threads())) {
+      sum += expf(out[j]);
+    }
+    return sum;
+  }
+
   template <typename Context>
   PACELINE_KERNEL float total_of(Context& c, float mine, float* shared) const {
     shared[c.thread()] = mine;
@@ -104,22 +132,25 @@ struct SoftmaxLoss {
         *finished = 0;
         for (int r = 0; r < rows; ++r) {
           sums[0] += static_cast<double>(row_loss[r]);
-          sums[1] += row_correct[r];
+          sums[1] += row_correct[r] & kFirst ? 1 : 0;
+          sums[2] += row_correct[r] & kAmongFive ? 1 : 0;
         }
       }
     }
   }
 };
 
-// dx = (p - 1 at the label) x scale; zero for missing rows.
+// dx = (p - target) x scale; zero for missing rows.
 struct SoftmaxLossGradient {
   const float* p;
   const std::int32_t* labels;
   float* dx;
   std::size_t rows, missing;
   int classes;
-  const float* loss_scale;  // on the device; null: 1
-  float scale;              // 1 / global samples
+  const float* loss_scale;    // on the device; null: 1
+  float scale;                // 1 / global samples
+  float at_label, elsewhere;  // targets
+  bool twice;                 // see SoftmaxLoss
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
@@ -130,9 +161,24 @@ struct SoftmaxLossGradient {
         dx[i] = 0;
         return;
       }
-      const float target = static_cast<int>(i % classes) == labels[row] ? 1 : 0;
-      dx[i] = (p[i] - target) * factor;
+      const float target = static_cast<int>(i % classes) == labels[row] ? at_label : elsewhere;
+      dx[i] = (twice ? through_softmax(row, i, target) : p[i] - target) * factor;
     });
+  }
+
+ private:
+  // p (g - sum g p) with g = softmax(p) - 1 at the label. Sums of the row anew for each element:
+  // this loss is for a lesson, not for speed.
+  PACELINE_KERNEL float through_softmax(std::size_t row, std::size_t i, float target) const {
+    const float* values = p + row * classes;
+    float total = 0, weighted = 0;
+    for (int j = 0; j < classes; ++j) {
+      const float e = expf(values[j]);
+      total += e;
+      weighted += e * values[j];
+    }
+    const float mean = weighted / total - values[labels[row]];
+    return p[i] * (expf(p[i]) / total - target - mean);
   }
 };
 

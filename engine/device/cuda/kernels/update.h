@@ -61,6 +61,69 @@ struct FindInfinite {
   }
 };
 
+// What clipping by norm knows, on the device.
+struct ClipState {
+  double factor = 1;
+};
+
+// Sums of squares of the gradient arena, a block of it a block, in an order that is always the
+// same.
+struct SquareSums {
+  static constexpr unsigned kElements = 8192, kThreads = 256;
+  const float* gradients;
+  double* sums;  // by block
+  std::size_t count;
+
+  static constexpr unsigned blocks(std::size_t count) {
+    return static_cast<unsigned>((count + kElements - 1) / kElements);
+  }
+  static constexpr std::size_t shared_bytes() { return kThreads * sizeof(double); }
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    const std::size_t begin = static_cast<std::size_t>(c.block()) * kElements;
+    const std::size_t end = count - begin < kElements ? count : begin + kElements;
+    double sum = 0;
+    for (std::size_t i = begin + c.thread(); i < end; i += c.threads()) {
+      const auto value = static_cast<double>(gradients[i]);
+      sum += value * value;
+    }
+    const double total = total_of_block(c, sum);
+    if (c.thread() == 0) sums[c.block()] = total;
+  }
+
+  template <typename Context>
+  PACELINE_KERNEL static double total_of_block(Context& c, double mine) {
+    double* shared = c.template shared<double>();
+    shared[c.thread()] = mine;
+    for (unsigned half = c.threads() / 2; half > 0; half /= 2) {
+      c.sync();
+      if (c.thread() < half) shared[c.thread()] += shared[c.thread() + half];
+    }
+    c.sync();
+    return shared[0];
+  }
+};
+
+// One block: the factor from what SquareSums gave, of gradients without their loss scale.
+struct FindClipFactor {
+  const double* sums;
+  unsigned count;
+  const UpdateRule* rule;  // on the device
+  const LossScale* scale;  // null: gradients are as they are
+  ClipState* clip;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    double sum = 0;
+    for (unsigned i = c.thread(); i < count; i += c.threads()) sum += sums[i];
+    const double total = SquareSums::total_of_block(c, sum);
+    if (c.thread() != 0) return;
+    const double unscale = scale ? 1 / static_cast<double>(scale->scale) : 1;
+    clip->factor = clip_factor(total * unscale * unscale, rule->clip_norm);
+  }
+};
+
 // After the updates of a step: one thread.
 struct AdjustScale {
   LossScale* scale;
@@ -79,28 +142,47 @@ struct AdjustScale {
   }
 };
 
+// Elements of the arena that decay or do not together: parameters begin on such a group.
+constexpr std::size_t kDecayGroup = 16;
+
 // T is the type of the copy of the parameters that products read; float: there is none.
 template <typename T>
 struct Update {
   float *parameters, *first, *second;
   const float* gradients;
   T* narrow;
-  const UpdateRule* rule;  // on the device
-  const LossScale* scale;  // null: gradients are as they are
+  const UpdateRule* rule;      // on the device
+  const LossScale* scale;      // null: gradients are as they are
+  const ClipState* clip;       // null: they are not clipped by norm
+  const std::uint8_t* decays;  // by kDecayGroup elements; null: nothing decays
   std::size_t count;
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
     if (scale && scale->infinite) return;
     const float unscale = scale ? 1 / scale->scale : 1;
-    const UpdateRule r = *rule;
+    UpdateRule r = *rule;
+    if (clip) r.gradient_factor = clip->factor;
+    if (!decays) return over(c, count, [&](std::size_t i) { update(i, r, unscale); });
+    UpdateRule still = r;
+    still.decay = still.l2 = 0;
+    // Two calls, so that what a rule has in double is rounded once, not for each element.
     over(c, count, [&](std::size_t i) {
-      const float g = gradients[i] * unscale;
-      float w = parameters[i];
-      apply_update(r, &w, &g, first ? first + i : nullptr, second ? second + i : nullptr, 1);
-      parameters[i] = w;
-      if (narrow) narrow[i] = from_float<T>(w);
+      if (decays[i / kDecayGroup]) {
+        update(i, r, unscale);
+      } else {
+        update(i, still, unscale);
+      }
     });
+  }
+
+ private:
+  PACELINE_KERNEL void update(std::size_t i, const UpdateRule& its, float unscale) const {
+    const float g = gradients[i] * unscale;
+    float w = parameters[i];
+    apply_update(its, &w, &g, first ? first + i : nullptr, second ? second + i : nullptr, 1);
+    parameters[i] = w;
+    if (narrow) narrow[i] = from_float<T>(w);
   }
 };
 

@@ -1,0 +1,49 @@
+// The smallest point that is nearly as fast as the fastest: what to ask a cluster for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/comparison.h"
+#include "engine/core/json.h"
+
+namespace paceline {
+
+enum class Nearness {
+  within,     // its time over the best's lies below the limit, with its whole interval
+  beyond,     // above it, with its whole interval
+  undecided,  // the interval holds the limit, or there are fewer than three runs
+};
+
+struct NearPoint {
+  std::size_t row = 0;  // of the study
+  std::string name;
+  double cpus = 0;  // of all tasks; 0: not known
+  Ratio over_best;  // its time over the best's; per sample where rates are compared
+  Nearness nearness = Nearness::undecided;
+};
+
+struct Best {
+  double within = 0;                 // 0.05
+  bool rates = false;                // times per sample are compared
+  NearPoint by_mean;                 // the smallest whose mean is within, decided or not
+  NearPoint best, smallest;          // smallest: of those within; the best itself if no other is
+  std::vector<NearPoint> points;     // all, by replicas, CPUs and time
+  std::vector<NearPoint> undecided;  // smaller than the smallest, and maybe within
+};
+
+// Fewer replicas are smaller, then fewer CPUs, then less time. Rows of measured runs only, where
+// there are any. The best was chosen for its time, which makes it look a little better than it is,
+// and the others a little worse.
+Best find_best(const Study& study, double within);
+
+// An answer in a sentence or two, and the points nearby.
+std::string best_text(const Study& study, const Best& best);
+// {"schema": 1, "within", "compared", "decided", "best", "smallest",
+// "smallest_by_mean", "undecided": [..],
+// "points": [{"name", "nodes", "ntasks", "cpus_per_task", "gpus", "cpus", "backend", "runs",
+// "fit_seconds", "samples_per_second", "over_best", "over_best_low", "over_best_high", "interval",
+// "verdict"}]}
+Json best_json(const Study& study, const Best& best);
+
+}  // namespace paceline

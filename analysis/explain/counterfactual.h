@@ -1,0 +1,24 @@
+// What a cost is, from runs in which it was switched off.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/row_facts.h"
+
+namespace paceline {
+
+struct Counterfactual {
+  std::string without;       // "communication (backend null)"
+  std::string cost;          // "communication", for programs
+  Ratio speed_up;            // of the run without it, over the one with it
+  const Row* row = nullptr;  // the one without it
+};
+
+// Rows of the study that equal `row` but for one switch: backend=null, input=synthetic,
+// overlap=false, update=false. Empty for a row in which something is switched off itself.
+std::vector<Counterfactual> counterfactuals(const Study& study, const Row& row, bool rates);
+
+bool is_switched_off(const Run& run);
+
+}  // namespace paceline

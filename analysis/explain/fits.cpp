@@ -1,0 +1,98 @@
+#include "analysis/explain/fits.h"
+
+#include <cmath>
+#include <set>
+
+namespace paceline {
+
+namespace {
+
+std::vector<SpeedPoint> of_several(const std::vector<SpeedPoint>& points) {
+  std::vector<SpeedPoint> kept;
+  for (const SpeedPoint& point : points) {
+    if (point.replicas > 1) kept.push_back(point);
+  }
+  return kept;
+}
+
+Fitted fitted(double value, double variance, double degrees_of_freedom) {
+  if (degrees_of_freedom < 1) return {value, std::nullopt};
+  const double half_width = t_quantile(degrees_of_freedom) * std::sqrt(variance);
+  return {value, Interval{value - half_width, value + half_width}};
+}
+
+// y = s x by least squares.
+struct LinePoint {
+  double x = 0, y = 0;
+};
+
+std::optional<Fitted> fit_line(const std::vector<LinePoint>& points) {
+  if (points.empty()) return std::nullopt;
+  double xx = 0, xy = 0, rest = 0;
+  for (const auto& [x, y] : points) {
+    xx += x * x;
+    xy += x * y;
+  }
+  const double slope = xy / xx;
+  for (const auto& [x, y] : points) rest += (y - slope * x) * (y - slope * x);
+  const auto freedom = static_cast<double>(points.size()) - 1;
+  return fitted(slope, freedom > 0 ? rest / freedom / xx : 0, freedom);
+}
+
+}  // namespace
+
+std::optional<Fitted> fit_amdahl(const std::vector<SpeedPoint>& points) {
+  std::vector<LinePoint> line;
+  for (const auto& [n, s] : of_several(points)) {
+    line.push_back({s * (1 - 1 / n), s * (1 / s - 1 / n)});  // both over 1/S: relative errors
+  }
+  return fit_line(line);
+}
+
+std::optional<Fitted> fit_gustafson(const std::vector<SpeedPoint>& points) {
+  std::vector<LinePoint> line;
+  for (const auto& [n, s] : of_several(points)) line.push_back({(n - 1) / s, (n - s) / s});
+  return fit_line(line);
+}
+
+std::optional<UslFit> fit_usl(const std::vector<SpeedPoint>& all) {
+  const std::vector<SpeedPoint> points = of_several(all);
+  std::set<double> sizes;
+  double uu = 0, uv = 0, vv = 0, uy = 0, vy = 0;
+  for (const auto& [n, s] : points) {
+    sizes.insert(n);
+    const double weight = s / n, u = weight * (n - 1), v = weight * n * (n - 1);
+    const double y = weight * (n / s - 1);
+    uu += u * u;
+    uv += u * v;
+    vv += v * v;
+    uy += u * y;
+    vy += v * y;
+  }
+  if (sizes.size() < 2) return std::nullopt;
+  const double determinant = uu * vv - uv * uv;
+  const double a = (uy * vv - vy * uv) / determinant, b = (vy * uu - uy * uv) / determinant;
+  double rest = 0;
+  for (const auto& [n, s] : points) {
+    const double off = s / n * (n / s - 1 - a * (n - 1) - b * n * (n - 1));
+    rest += off * off;
+  }
+  const auto freedom = static_cast<double>(points.size()) - 2;
+  const double variance = freedom > 0 ? rest / freedom : 0;
+  UslFit fit{fitted(a, variance * vv / determinant, freedom),
+             fitted(b, variance * uu / determinant, freedom), 0};
+  if (b > 0 && a < 1) fit.peak = std::sqrt((1 - a) / b);
+  return fit;
+}
+
+std::vector<SpeedPoint> speed_points(const Ladder& ladder) {
+  std::vector<SpeedPoint> points;
+  for (const Rung& rung : ladder.rungs) {
+    for (const RowFacts* row : rung.rows) {
+      points.push_back({static_cast<double>(rung.gpus), row->speed_up->ratio.estimate.value});
+    }
+  }
+  return points;
+}
+
+}  // namespace paceline

@@ -1,0 +1,213 @@
+#include "analysis/gaps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kMostSeries = 6;  // in a note
+
+// For these the layout stands, or the table, or they make no difference.
+const std::set<std::string, std::less<>> kElsewhere = {
+    "gpus", "nodes", "cpus_per_task", "cpus_per_replica", "backend", "precision", "seed"};
+
+using LayoutKey = std::tuple<std::string, std::string, int, std::optional<int>, std::optional<int>,
+                             std::optional<int>>;
+
+LayoutKey layout_of_run(const Run& run) {
+  return {run.kind, run.backend, run.gpus, run.nodes, run.ntasks, run.cpus_per_task};
+}
+
+// Whether a run of the same layout did what `wanted` gives. A plan, and the record of a run that
+// left none itself, give only what their spec says.
+bool serves(const Run& run, const Run& wanted) {
+  const auto& given = wanted.parameters.values();
+  return std::all_of(given.begin(), given.end(), [&](const auto& parameter) {
+    const auto& [name, value] = parameter;
+    if (kElsewhere.contains(name) || !find_parameter(name)->identity) return true;
+    return run.parameters.text(name) == to_text(value);
+  });
+}
+
+Row gap_of(Run run, const std::string& why) {
+  Row row;
+  row.gap = why;
+  row.runs.push_back(std::move(run));
+  return row;
+}
+
+// Takes a gap unless a row, or a gap that it has, serves.
+class Gaps {
+ public:
+  explicit Gaps(const Study& study) {
+    for (const Row& row : study.rows) known_[layout_of_run(row.first())].push_back(row.first());
+  }
+
+  void add(Run wanted, const std::string& why) {
+    auto& known = known_[layout_of_run(wanted)];
+    for (const Run& run : known) {
+      if (serves(run, wanted)) return;
+    }
+    known.push_back(wanted);
+    gaps_.push_back(gap_of(std::move(wanted), why));
+  }
+
+  std::vector<Row> take() { return std::move(gaps_); }
+
+ private:
+  std::map<LayoutKey, std::vector<Run>> known_;
+  std::vector<Row> gaps_;
+};
+
+Run planned_run(const WantedRuns& plan, const Point& point, const Study& study) {
+  const Layout layout = layout_of(point, plan.study);
+  Run run;
+  run.kind = "measured";
+  run.study = plan.study;
+  run.workload = plan.workload;
+  run.parameters = point;
+  run.precision = point.text("precision").value_or(study.precision);
+  run.backend = point.text("backend").value_or("self");
+  run.gpus = layout.gpus;
+  run.nodes = layout.nodes;
+  run.ntasks = layout.ntasks;
+  run.cpus_per_task = layout.cpus_per_task;
+  run.replicas_are_cores = layout.replicas_are_cores;
+  return run;
+}
+
+// What a series of growing sizes holds fixed.
+using Series = std::tuple<std::string, std::string, std::string, std::string, double>;
+
+Series series_of(const Study& study, const Run& run) {
+  std::string axes;
+  for (const std::string& axis : study.axes) {
+    axes += fmt::format("{} {}, ", axis, run.parameters.text(axis).value_or("-"));
+  }
+  const double cpus =
+      run.replicas_are_cores ? run.cpus_per_replica().value_or(0) : run.cpus_per_task.value_or(0);
+  return {run.kind, run.system, run.backend, axes, cpus};
+}
+
+struct Matrix {
+  std::map<Series, std::map<int, const Row*>> series;
+  std::map<std::pair<std::string, std::string>, std::set<int>> sizes;  // of a kind and system
+
+  explicit Matrix(const Study& study) {
+    for (const Row& row : study.rows) {
+      const Run& run = row.first();
+      series[series_of(study, run)][run.gpus] = &row;
+      sizes[{run.kind, run.system}].insert(run.gpus);
+    }
+  }
+
+  // Sizes that others of the system have and this series has not.
+  std::vector<int> missing(const Series& key) const {
+    std::vector<int> result;
+    const auto& here = series.at(key);
+    for (const int gpus : sizes.at({std::get<0>(key), std::get<1>(key)})) {
+      if (!here.contains(gpus)) result.push_back(gpus);
+    }
+    return result;
+  }
+};
+
+bool is_between(const std::map<int, const Row*>& series, int gpus) {
+  return series.begin()->first < gpus && gpus < series.rbegin()->first;
+}
+
+// A run of another size in the place of `like`. Its nodes cannot be known.
+Run resized(const Run& like, int gpus) {
+  Run run;
+  run.kind = like.kind;
+  run.study = like.study;
+  run.workload = like.workload;
+  run.system = like.system;
+  run.parameters = like.parameters;
+  run.parameters.set("gpus", std::int64_t{gpus});
+  run.precision = like.precision;
+  run.backend = like.backend;
+  run.replicas_are_cores = like.replicas_are_cores;
+  run.gpus = gpus;
+  run.ntasks = like.ntasks;
+  run.cpus_per_task = like.cpus_per_task;
+  if (like.ntasks == like.gpus) {
+    run.ntasks = gpus;
+  } else if (like.replicas_are_cores && like.cpus_per_task) {
+    run.cpus_per_task = *like.cpus_per_task / like.gpus * gpus;
+  }
+  return run;
+}
+
+void add_planned(Gaps& gaps, const Study& study, const std::vector<WantedRuns>& plans) {
+  for (const WantedRuns& plan : plans) {
+    if (plan.workload != study.workload) continue;
+    for (const Point& point : plan.points) {
+      const Run run = planned_run(plan, point, study);
+      if (run.precision == study.precision) gaps.add(run, "not run");
+    }
+  }
+}
+
+void add_holes(Gaps& gaps, const Study& study) {
+  const Matrix matrix(study);
+  for (const auto& [key, sizes] : matrix.series) {
+    for (const int gpus : matrix.missing(key)) {
+      if (!is_between(sizes, gpus)) continue;
+      gaps.add(resized(sizes.upper_bound(gpus)->second->first(), gpus), "not run");
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinished,
+                           const std::vector<WantedRuns>& plans) {
+  Gaps gaps(study);
+  for (const Run& run : unfinished) {
+    if (run.workload != study.workload) continue;
+    if (!run.precision.empty() && run.precision != study.precision) continue;
+    gaps.add(run, run.status);
+  }
+  add_planned(gaps, study, plans);
+  if (plans.empty()) add_holes(gaps, study);
+  return gaps.take();
+}
+
+std::string open_ends_note(const Study& study) {
+  const Matrix matrix(study);
+  std::vector<std::string> parts;
+  std::size_t more = 0;
+  for (const auto& [key, sizes] : matrix.series) {
+    std::vector<std::string> missing;
+    for (const int gpus : matrix.missing(key)) {
+      if (!is_between(sizes, gpus)) missing.push_back(std::to_string(gpus));
+    }
+    if (missing.empty()) continue;
+    const auto& [kind, system, backend, axes, cpus] = key;
+    std::string name = system.empty() ? backend : system + ", " + backend;
+    if (cpus > 0) {
+      name += fmt::format("{}{}{} {:g}", name.empty() ? "" : ", ", axes,
+                          study.replicas_are_cores ? "CPUs per replica" : "cpus-per-task", cpus);
+    }
+    if (parts.size() < kMostSeries) {
+      parts.push_back(fmt::format("{} replicas ({})", join(missing, ", "), name));
+    } else {
+      ++more;
+    }
+  }
+  if (parts.empty()) return "";
+  return "not run, though others of their size were: " + join(parts, "; ") +
+         (more > 0 ? fmt::format("; {} more", more) : "");
+}
+
+}  // namespace paceline

@@ -1,0 +1,22 @@
+// Points that a table should have and has not: rows without results, never silently absent.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/study.h"
+#include "results/wanted.h"
+
+namespace paceline {
+
+// Rows of one empty run, with the reason in Row::gap: points of which no run completed
+// ("failed", "timeout", ...), points that a plan names and nobody ran ("not run"), and, where there
+// is no plan, sizes between others of the same series that other series have ("not run"). In no
+// order.
+std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinished,
+                           const std::vector<WantedRuns>& plans);
+
+// Where there is no plan: sizes that others have, at the end of a series. A sentence, or nothing.
+std::string open_ends_note(const Study& study);
+
+}  // namespace paceline

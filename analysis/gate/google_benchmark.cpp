@@ -1,0 +1,135 @@
+#include "analysis/gate/google_benchmark.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool looks_like_one(const fs::path& file) {
+  if (file.extension() != ".json") return false;
+  try {
+    const Json json = Json::parse(read_text(file), nullptr, false);
+    return json.is_object() && json.contains("benchmarks") && json["benchmarks"].is_array();
+  } catch (const Error&) {
+    return false;  // who opens it as a record will say what is wrong
+  }
+}
+
+std::string text_of(const Json& json, const char* key) {
+  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
+}
+
+class Reader {
+ public:
+  Reader(const std::string& side, const fs::path& file) : document_(read_json(file)) {
+    side_.name = side;
+    const Json& json = document_.value();
+    session_ = file.string();
+    if (!json.contains("context") || !json["context"].is_object()) return;
+    const Json& context = json["context"];
+    session_ += " " + text_of(context, "date");
+    if (const std::string host = text_of(context, "host_name"); !host.empty()) {
+      side_.machines.insert("host " + host);
+    }
+    if (context.contains("num_cpus") && context["num_cpus"].is_number_integer()) {
+      side_.machines.insert(fmt::format("{} CPUs", context["num_cpus"].get<int>()));
+    }
+    const std::string type = text_of(context, "library_build_type");
+    if (!type.empty()) side_.builds.insert(type);
+  }
+
+  Side read() {
+    side_.sessions.insert(session_);
+    const Json& benchmarks = document_.value()["benchmarks"];
+    for (std::size_t i = 0; i < benchmarks.size(); ++i) {
+      add(benchmarks[i], document_.where(fmt::format("/benchmarks/{}", i)));
+    }
+    return std::move(side_);
+  }
+
+ private:
+  void add(const Json& row, const std::string& where) {
+    if (!row.is_object() || text_of(row, "name").empty()) {
+      throw Error(ErrorKind::input, "is no benchmark: it has no name", where,
+                  "make the file again");
+    }
+    if (text_of(row, "run_type") == "aggregate") return;
+    const std::string name =
+        text_of(row, "run_name").empty() ? text_of(row, "name") : text_of(row, "run_name");
+    Subject& subject = subject_of(name);
+    if (row.contains("error_occurred") && row["error_occurred"] == Json(true)) {
+      ++subject.not_ended;
+      subject.why = text_of(row, "error_message");
+      if (subject.why.empty()) subject.why = "it reported an error";
+      return;
+    }
+    ++subject.runs;
+    auto& samples = subject.samples[Quantity::time];
+    samples.push_back({seconds_of(row, name, where), session_, 0});
+  }
+
+  Subject& subject_of(const std::string& name) {
+    const auto [it, first] = index_.emplace(name, side_.subjects.size());
+    if (first) {
+      side_.subjects.emplace_back();
+      side_.subjects.back().name = name;
+    }
+    return side_.subjects[it->second];
+  }
+
+  static double seconds_of(const Json& row, const std::string& name, const std::string& where) {
+    static const std::map<std::string, double> kUnits = {
+        {"", 1e-9}, {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+    const auto fail = [&](const std::string& what) -> Error {
+      return Error(ErrorKind::input, fmt::format("benchmark \"{}\" {}", name, what), where,
+                   "run it again, or leave it out");
+    };
+    if (!row.contains("real_time") || !row["real_time"].is_number()) throw fail("has no real_time");
+    const auto unit = kUnits.find(text_of(row, "time_unit"));
+    if (unit == kUnits.end() || (row.contains("time_unit") && !row["time_unit"].is_string()))
+      throw fail("has unknown time_unit " + row["time_unit"].dump());
+    const double seconds = row["real_time"].get<double>() * unit->second;
+    if (!(seconds > 0) || !std::isfinite(seconds))
+      throw fail("has a real_time that is not positive");
+    return seconds;
+  }
+
+  JsonDocument document_;
+  Side side_;
+  std::string session_;
+  std::map<std::string, std::size_t> index_;
+};
+
+}  // namespace
+
+std::vector<fs::path> google_benchmark_files(const fs::path& place) {
+  std::error_code ignored;
+  if (fs::is_regular_file(place, ignored)) {
+    return looks_like_one(place) ? std::vector{place} : std::vector<fs::path>{};
+  }
+  std::vector<fs::path> files;
+  if (!fs::is_directory(place, ignored)) return files;
+  for (const auto& entry : fs::directory_iterator(place, ignored)) {
+    if (entry.is_regular_file(ignored) && looks_like_one(entry.path()))
+      files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Side read_google_benchmark(const std::string& side, const fs::path& file) {
+  return Reader(side, file).read();
+}
+
+}  // namespace paceline

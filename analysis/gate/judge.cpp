@@ -1,0 +1,386 @@
+#include "analysis/gate/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+
+#include "analysis/gate/match.h"
+#include "analysis/gate/moderation.h"
+#include "analysis/gate/wording.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+using Samples = std::vector<Sample>;
+using RoundKey = std::pair<std::string, int>;
+
+// Values on the scale on which they are compared, more being worse.
+double scaled(double value, const QuantityInfo& info) {
+  const double magnitude = info.is_factor ? std::log(value) : value;
+  return info.more_is_worse ? magnitude : -magnitude;
+}
+
+double as_change(double difference, const QuantityInfo& info) {
+  return info.is_factor ? std::exp(difference) - 1 : difference;
+}
+
+std::vector<double> scaled_values(const Samples& samples, const QuantityInfo& info) {
+  std::vector<double> values;
+  for (const Sample& sample : samples) values.push_back(scaled(sample.value, info));
+  return values;
+}
+
+double mean_of(const Samples& samples, const QuantityInfo& info) {
+  const std::vector<double> values = scaled_values(samples, info);
+  double sum = 0;
+  for (const double value : values) sum += value / static_cast<double>(values.size());
+  if (!info.more_is_worse) sum = -sum;
+  return info.is_factor ? std::exp(sum) : sum;
+}
+
+template <typename Key, typename KeyOf>
+std::map<Key, double> means_by(const Samples& samples, const QuantityInfo& info, KeyOf key_of) {
+  std::map<Key, std::pair<double, int>> sums;
+  for (const Sample& sample : samples) {
+    auto& [sum, count] = sums[key_of(sample)];
+    sum += scaled(sample.value, info);
+    ++count;
+  }
+  std::map<Key, double> means;
+  for (const auto& [key, sum] : sums) means[key] = sum.first / sum.second;
+  return means;
+}
+
+std::map<RoundKey, double> by_round(const Samples& samples, const QuantityInfo& info) {
+  Samples in_rounds;
+  for (const Sample& sample : samples) {
+    if (sample.round > 0 && !sample.session.empty()) in_rounds.push_back(sample);
+  }
+  return means_by<RoundKey>(in_rounds, info,
+                            [](const Sample& s) { return RoundKey(s.session, s.round); });
+}
+
+std::vector<double> session_means(const Samples& samples, const QuantityInfo& info) {
+  std::vector<double> means;
+  for (const auto& [session, mean] :
+       means_by<std::string>(samples, info, [](const Sample& s) { return s.session; })) {
+    means.push_back(mean);
+  }
+  return means;
+}
+
+// Differences of rounds that both sides have; empty unless these are all of the smaller side.
+std::vector<double> paired(const Samples& baseline, const Samples& current,
+                           const QuantityInfo& info) {
+  const auto before = by_round(baseline, info), now = by_round(current, info);
+  std::vector<double> differences;
+  for (const auto& [round, value] : now) {
+    if (const auto it = before.find(round); it != before.end()) {
+      differences.push_back(value - it->second);
+    }
+  }
+  const bool all_shared = differences.size() == std::min(before.size(), now.size());
+  return all_shared ? differences : std::vector<double>{};
+}
+
+Difference weigh(const Samples& baseline, const Samples& current, const QuantityInfo& info,
+                 Evidence& evidence) {
+  if (const auto differences = paired(baseline, current, info); !differences.empty()) {
+    evidence = Evidence::paired;
+    return paired_difference(differences);
+  }
+  const auto by_runs = [&] {
+    return independent_difference(scaled_values(current, info), scaled_values(baseline, info));
+  };
+  if (!info.is_of_machine) {
+    evidence = Evidence::runs;
+    return by_runs();
+  }
+  const auto before = session_means(baseline, info), now = session_means(current, info);
+  if (before.size() >= kFewestSessions) {
+    evidence = Evidence::sessions;
+    Difference difference = pooled_difference(now, before);
+    difference.count = std::min(baseline.size(), current.size());
+    return difference;
+  }
+  evidence = Evidence::apart;
+  return by_runs();
+}
+
+// How many rounds would tell a change of the threshold from none at this noise; 0: more than 100.
+int rounds_needed(const Difference& difference, double threshold, const QuantityInfo& info) {
+  constexpr int kMost = 100;
+  const double wanted = info.is_factor ? std::log1p(threshold) : threshold;
+  const double spread =
+      difference.standard_error * std::sqrt(static_cast<double>(difference.count));
+  for (int rounds = static_cast<int>(kFewestRuns); rounds <= kMost; ++rounds) {
+    if (t_quantile(rounds - 1) * spread / std::sqrt(rounds) < wanted) return rounds;
+  }
+  return 0;
+}
+
+struct Weighed {
+  Check check;
+  Difference difference;
+};
+
+Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, const Samples& baseline,
+                      const Samples& current, double threshold) {
+  Weighed result;
+  Check& check = result.check;
+  check.subject = subject;
+  check.quantity = info.quantity;
+  check.threshold = threshold;
+  check.baseline_runs = baseline.size();
+  check.current_runs = current.size();
+  check.baseline_sessions = session_means(baseline, info).size();
+  check.baseline = mean_of(baseline, info);
+  check.current = mean_of(current, info);
+  result.difference = weigh(baseline, current, info, check.evidence);
+  return result;
+}
+
+// What the check says of its difference.
+void fill_in(Weighed& weighed) {
+  Check& check = weighed.check;
+  if (check.evidence == Evidence::none) return;
+  const QuantityInfo& info = info_of(check.quantity);
+  check.change = as_change(weighed.difference.mean, info);
+  if (const auto interval = weighed.difference.interval()) {
+    check.interval = Interval{as_change(interval->low, info), as_change(interval->high, info)};
+  }
+  if (weighed.difference.count >= kFewestRuns) check.p = weighed.difference.p_value();
+}
+
+void decide(Weighed& weighed) {
+  Check& check = weighed.check;
+  const QuantityInfo& info = info_of(check.quantity);
+  const Difference& difference = weighed.difference;
+  if (difference.count < kFewestRuns) {
+    check.reason = fmt::format("{} and {} runs: at least {} of each decide", check.baseline_runs,
+                               check.current_runs, kFewestRuns);
+    return;
+  }
+  if (check.evidence == Evidence::apart) {
+    check.reason = fmt::format(
+        "the sides ran in sessions of their own, and the baseline has {} of them: {} decide, or "
+        "fresh runs of both (--rerun)",
+        check.baseline_sessions, kFewestSessions);
+    return;
+  }
+  const std::string change = change_text(*check.change, info);
+  if (*check.change >= check.threshold) {
+    const bool significant = check.adjusted_p < kSignificance;
+    check.verdict = significant ? Verdict::regression : Verdict::undecided;
+    check.reason = fmt::format("{} by {}, {} ({})", worse_word(info), change,
+                               significant ? "beyond the noise" : "within the noise",
+                               p_phrase(check.adjusted_p));
+    const int rounds = significant ? 0 : rounds_needed(difference, check.threshold, info);
+    if (rounds > 0) check.reason += fmt::format("; about {} rounds would tell", rounds);
+    return;
+  }
+  const double bound = check.interval->high;
+  if (bound < 2 * check.threshold) {
+    check.verdict = Verdict::pass;
+    return;
+  }
+  check.reason = fmt::format("too noisy: {} by up to {} cannot be excluded", worse_word(info),
+                             change_text(bound, info));
+  const int rounds = rounds_needed(difference, check.threshold, info);
+  if (rounds > 0) check.reason += fmt::format("; about {} rounds would tell", rounds);
+}
+
+// A point whose runs no longer end well is worse than a slow one.
+std::optional<Check> check_of_absence(const Subject& baseline, const Subject* current,
+                                      double threshold) {
+  if (baseline.runs == 0 || (current && current->runs > 0)) return std::nullopt;
+  Check check;
+  check.subject = baseline.name;
+  check.threshold = threshold;
+  check.baseline_runs = baseline.runs;
+  if (current && current->not_ended >= kFewestRuns && baseline.runs >= kFewestRuns) {
+    check.verdict = Verdict::regression;
+    check.reason = fmt::format("none of {} runs ended well: {}", current->not_ended, current->why);
+  } else if (current && current->not_ended > 0) {
+    check.reason = fmt::format("no run ended well, {} tried: {}", current->not_ended, current->why);
+  } else {
+    check.reason = "there is no run of it on the current side that counts";
+  }
+  return check;
+}
+
+class Judge {
+ public:
+  Judge(const Side& baseline, const Side& current, const GateOptions& options)
+      : baseline_(baseline), current_(current), options_(options) {}
+
+  Judgement judge() {
+    const Matches matches = match_subjects(baseline_, current_, options_.one_spec);
+    for (std::size_t i = 0; i < baseline_.subjects.size(); ++i) {
+      const auto other = matches.of_baseline[i];
+      weigh_subject(baseline_.subjects[i], other ? &current_.subjects[*other] : nullptr);
+    }
+    if (weighed_.empty()) throw_nothing_common(matches);
+    adjust();
+    Judgement judgement;
+    for (Weighed& each : weighed_) {
+      if (each.check.evidence != Evidence::none) decide(each);
+      judgement.checks.push_back(std::move(each.check));
+    }
+    judgement.notes = matches.notes;
+    for (const Side* side : {&baseline_, &current_}) {
+      if (side->builds.size() > 1) {
+        judgement.notes.push_back(
+            fmt::format("the {} has runs of several builds: {}", side->name,
+                        join({side->builds.begin(), side->builds.end()}, ", ")));
+      }
+      judgement.notes.insert(judgement.notes.end(), side->notes.begin(), side->notes.end());
+    }
+    return judgement;
+  }
+
+ private:
+  bool is_wanted(const std::string& subject, Quantity quantity) const {
+    return (options_.quantities.empty() || options_.quantities.contains(quantity)) &&
+           (options_.only.empty() || options_.only.contains({subject, quantity}));
+  }
+
+  void weigh_subject(const Subject& before, const Subject* now) {
+    if (auto check = check_of_absence(before, now, options_.thresholds.at(Quantity::time))) {
+      if (is_wanted(before.name, Quantity::time)) weighed_.push_back({std::move(*check), {}});
+      return;
+    }
+    if (!now || before.runs == 0) return;
+    for (const QuantityInfo& info : quantities()) {
+      const auto baseline = before.samples.find(info.quantity);
+      const auto current = now->samples.find(info.quantity);
+      if (baseline == before.samples.end() || current == now->samples.end()) continue;
+      if (!is_wanted(before.name, info.quantity)) continue;
+      weighed_.push_back(weigh_samples(before.name, info, baseline->second, current->second,
+                                       options_.thresholds.at(info.quantity)));
+    }
+  }
+
+  // Pairs of one session tell the noise of their point alone by few runs, and together they tell
+  // what noise is like here. Not so sessions, which all points share.
+  void moderate_pairs() {
+    for (const QuantityInfo& info : quantities()) {
+      std::vector<Difference*> differences;
+      for (Weighed& each : weighed_) {
+        const bool alike =
+            each.check.quantity == info.quantity && each.check.evidence == Evidence::paired;
+        if (alike && each.difference.count >= kFewestRuns) differences.push_back(&each.difference);
+      }
+      moderate(differences);
+    }
+  }
+
+  void adjust() {
+    moderate_pairs();
+    std::vector<double> p;
+    for (Weighed& each : weighed_) fill_in(each);
+    for (const Weighed& each : weighed_) p.push_back(each.check.p);
+    const std::vector<double> adjusted = holm_adjusted(p);
+    for (std::size_t i = 0; i < p.size(); ++i) weighed_[i].check.adjusted_p = adjusted[i];
+  }
+
+  [[noreturn]] void throw_nothing_common(const Matches& matches) const {
+    throw Error(ErrorKind::input, "no point of the baseline can be compared with the current side",
+                matches.notes.empty() ? "" : matches.notes.front(),
+                "compare runs of the same points");
+  }
+
+  const Side& baseline_;
+  const Side& current_;
+  const GateOptions& options_;
+  std::vector<Weighed> weighed_;
+};
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) {
+  return verdict == Verdict::pass         ? "pass"
+         : verdict == Verdict::regression ? "regression"
+                                          : "undecided";
+}
+
+int exit_code(Verdict verdict) {
+  return verdict == Verdict::pass ? 0 : verdict == Verdict::regression ? 1 : 2;
+}
+
+std::string_view name_of(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::paired:
+      return "paired";
+    case Evidence::sessions:
+      return "sessions";
+    case Evidence::runs:
+      return "runs";
+    case Evidence::apart:
+      return "apart";
+    case Evidence::none:
+      return "none";
+  }
+  return "none";
+}
+
+Verdict Judgement::verdict() const {
+  Verdict verdict = Verdict::pass;
+  for (const Check& check : checks) {
+    if (check.verdict == Verdict::regression) return Verdict::regression;
+    if (check.verdict == Verdict::undecided) verdict = Verdict::undecided;
+  }
+  return verdict;
+}
+
+Judgement judge(const Side& baseline, const Side& current, const GateOptions& options) {
+  return Judge(baseline, current, options).judge();
+}
+
+std::vector<std::string> unlike_machines(const Side& baseline, const Side& current) {
+  std::vector<std::string> differences;
+  const auto only_in = [&](const Side& side, const Side& other) {
+    for (const std::string& machine : side.machines) {
+      if (!other.machines.contains(machine)) {
+        differences.push_back(fmt::format("only the {} ran on {}", side.name, machine));
+      }
+    }
+  };
+  if (baseline.machines.empty() || current.machines.empty()) return differences;
+  only_in(baseline, current);
+  only_in(current, baseline);
+  return differences;
+}
+
+GateOptions suspects_of(const Judgement& first, const GateOptions& options) {
+  GateOptions suspects = options;
+  suspects.only.clear();
+  for (const Check& check : first.checks) {
+    if (check.verdict != Verdict::pass) suspects.only.insert({check.subject, check.quantity});
+  }
+  return suspects;
+}
+
+void settle(Judgement& first, const Judgement& fresh) {
+  for (Check& check : first.checks) {
+    if (check.verdict == Verdict::pass) continue;
+    const auto it = std::find_if(fresh.checks.begin(), fresh.checks.end(), [&](const Check& other) {
+      return other.subject == check.subject && other.quantity == check.quantity;
+    });
+    if (it == fresh.checks.end()) continue;
+    const std::optional<double> before = check.change;
+    check = *it;
+    check.is_fresh = true;
+    check.first_change = before;
+  }
+  first.is_confirmed = true;
+  first.notes.insert(first.notes.end(), fresh.notes.begin(), fresh.notes.end());
+}
+
+}  // namespace paceline

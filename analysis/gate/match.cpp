@@ -1,0 +1,138 @@
+#include "analysis/gate/match.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// How two points differ. Parameters that only one side has are those that its build knows.
+struct Distance {
+  std::vector<std::string> unlike;  // "epochs was 5, is 10"
+  std::size_t one_sided = 0;
+};
+
+Distance distance(const Subject& baseline, const Subject& current) {
+  Distance result;
+  for (const Parameter& parameter : parameters()) {
+    if (!parameter.identity || parameter.name == "seed") continue;
+    const auto was = baseline.parameters.text(parameter.name);
+    const auto is = current.parameters.text(parameter.name);
+    if (was == is) continue;
+    if (was && is) {
+      result.unlike.push_back(fmt::format("{} was {}, is {}", parameter.name, *was, *is));
+    } else {
+      ++result.one_sided;
+    }
+  }
+  return result;
+}
+
+std::string key_of(const Subject& subject) {
+  if (subject.workload.empty()) return subject.name;
+  std::string key = subject.workload + '|';
+  for (const auto& [name, value] : subject.parameters.values()) {
+    if (name != "seed" && find_parameter(name)->identity) key += name + '=' + to_text(value) + ',';
+  }
+  return key;
+}
+
+class Matcher {
+ public:
+  Matcher(const Side& baseline, const Side& current, bool one_spec)
+      : baseline_(baseline),
+        current_(current),
+        one_spec_(one_spec),
+        taken_(current.subjects.size()) {
+    result_.of_baseline.resize(baseline.subjects.size());
+  }
+
+  Matches match() {
+    match_equal();
+    for (std::size_t i = 0; i < baseline_.subjects.size(); ++i) {
+      if (!result_.of_baseline[i]) match_nearest(i);
+    }
+    std::vector<std::string> fresh;
+    for (std::size_t k = 0; k < taken_.size(); ++k) {
+      if (!taken_[k]) fresh.push_back(current_.subjects[k].name);
+    }
+    if (!fresh.empty()) {
+      constexpr std::size_t kShown = 5;
+      const std::size_t count = fresh.size();
+      if (count > kShown) fresh.resize(kShown);
+      result_.notes.push_back(
+          fmt::format("not in the baseline, so not judged: {}{}", join(fresh, "; "),
+                      count > kShown ? fmt::format("; {} more", count - kShown) : ""));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void take(std::size_t i, std::size_t k) {
+    result_.of_baseline[i] = k;
+    taken_[k] = true;
+  }
+
+  void match_equal() {
+    std::unordered_map<std::string, std::size_t> keys;
+    for (std::size_t k = 0; k < current_.subjects.size(); ++k) {
+      keys.emplace(key_of(current_.subjects[k]), k);
+    }
+    for (std::size_t i = 0; i < baseline_.subjects.size(); ++i) {
+      const auto it = keys.find(key_of(baseline_.subjects[i]));
+      if (it != keys.end() && !taken_[it->second]) take(i, it->second);
+    }
+  }
+
+  void match_nearest(std::size_t i) {
+    const Subject& mine = baseline_.subjects[i];
+    if (mine.workload.empty()) return;
+    using Rank = std::tuple<bool, std::size_t, bool, std::size_t>;
+    std::optional<std::size_t> best;
+    Distance nearest;
+    Rank nearest_rank;
+    for (std::size_t k = 0; k < current_.subjects.size(); ++k) {
+      if (taken_[k] || current_.subjects[k].workload != mine.workload) continue;
+      const Distance d = distance(mine, current_.subjects[k]);
+      const bool other_name = current_.subjects[k].name != mine.name;
+      const Rank rank(one_spec_ && other_name, d.unlike.size(), other_name, d.one_sided);
+      if (best && nearest_rank <= rank) continue;
+      best = k;
+      nearest = d;
+      nearest_rank = rank;
+    }
+    if (!best) return;
+    const bool same_name = current_.subjects[*best].name == mine.name;
+    const std::string unlike = join(nearest.unlike, ", ");
+    if (nearest.unlike.empty()) {
+      take(i, *best);
+      result_.notes.push_back(
+          fmt::format("{}: parameters that only one side knows: {}", mine.name, nearest.one_sided));
+    } else if (same_name && one_spec_) {
+      take(i, *best);
+      result_.notes.push_back(fmt::format("{}: defaults differ: {}", mine.name, unlike));
+    } else if (same_name) {
+      result_.notes.push_back(fmt::format("{} cannot be compared: {}", mine.name, unlike));
+    }
+  }
+
+  const Side& baseline_;
+  const Side& current_;
+  bool one_spec_;
+  std::vector<bool> taken_;
+  Matches result_;
+};
+
+}  // namespace
+
+Matches match_subjects(const Side& baseline, const Side& current, bool one_spec) {
+  return Matcher(baseline, current, one_spec).match();
+}
+
+}  // namespace paceline

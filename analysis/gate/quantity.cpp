@@ -1,0 +1,42 @@
+#include "analysis/gate/quantity.h"
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+const std::vector<QuantityInfo>& quantities() {
+  static const std::vector<QuantityInfo> table = {
+      {Quantity::time, "time", "time", true, true, true, 0.025},
+      {Quantity::serial_fraction, "serial_fraction", "serial fraction", false, true, true, 0.05},
+      {Quantity::communication, "communication", "exposed communication", false, true, true, 0.05},
+      {Quantity::loss, "loss", "training loss", true, true, false, 0.05},
+      {Quantity::accuracy, "accuracy", "test accuracy", false, false, false, 0.005},
+  };
+  return table;
+}
+
+const QuantityInfo& info_of(Quantity quantity) {
+  return *std::find_if(quantities().begin(), quantities().end(),
+                       [&](const QuantityInfo& info) { return info.quantity == quantity; });
+}
+
+Thresholds default_thresholds() {
+  Thresholds thresholds;
+  for (const QuantityInfo& info : quantities()) thresholds[info.quantity] = info.threshold;
+  return thresholds;
+}
+
+double parse_threshold(const std::string& text, const std::string& option) {
+  constexpr double kLargest = 10;
+  const bool percent = text.ends_with("%");
+  const auto number = to_real(trim(percent ? text.substr(0, text.size() - 1) : text));
+  const double share = number ? *number / (percent ? 100 : 1) : 0;
+  if (number && share > 0 && share <= kLargest) return share;
+  throw Error(ErrorKind::usage, "\"" + text + "\" is no threshold", option,
+              "give a share above 0, as 2.5% or 0.025");
+}
+
+}  // namespace paceline

@@ -1,0 +1,309 @@
+#include "analysis/gate/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "analysis/aligned.h"
+#include "analysis/gate/wording.h"
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+std::string one_value(const std::optional<double>& value, const QuantityInfo& info) {
+  return value ? value_text(*value, info) : "";
+}
+
+std::string interval_text(const Check& check, const QuantityInfo& info) {
+  if (!check.interval) return "";
+  auto [low, high] = *check.interval;
+  if (!info.more_is_worse) std::swap(low, high);
+  return fmt::format("[{}, {}]", signed_change_text(low, info), signed_change_text(high, info));
+}
+
+std::string sentence(const Check& check) {
+  if (!check.is_fresh || !check.first_change) return check.reason;
+  const std::string first =
+      " (first runs: " + signed_change_text(*check.first_change, info_of(check.quantity)) + ")";
+  const bool was_suspect = *check.first_change >= check.threshold;
+  if (check.verdict == Verdict::pass) {
+    return was_suspect ? "not confirmed by fresh runs" + first : "";
+  }
+  if (check.verdict == Verdict::undecided)
+    return "fresh runs did not decide: " + check.reason + first;
+  return (was_suspect ? "confirmed by" : "seen in") + (" fresh runs: " + check.reason) + first;
+}
+
+// Checks of one verdict and reason, said once.
+struct Said {
+  Verdict verdict;
+  std::string text;
+  std::vector<std::string> of;  // "time of mnist-cnn gpus=2"
+};
+
+std::vector<Said> said_of(const Judgement& judgement) {
+  std::vector<Said> all;
+  for (const Check& check : judgement.checks) {
+    const std::string text = sentence(check);
+    if (text.empty()) continue;
+    const std::string of = fmt::format("{} of {}", info_of(check.quantity).heading, check.subject);
+    const auto it = std::find_if(all.begin(), all.end(), [&](const Said& said) {
+      return said.verdict == check.verdict && said.text == text;
+    });
+    if (it == all.end()) {
+      all.push_back({check.verdict, text, {of}});
+    } else {
+      it->of.push_back(of);
+    }
+  }
+  return all;
+}
+
+std::string subjects_of(const Said& said) {
+  constexpr std::size_t kShown = 3;
+  if (said.of.size() <= kShown) return join(said.of, "; ");
+  return fmt::format("{}; {} more", join({said.of.begin(), said.of.begin() + kShown}, "; "),
+                     said.of.size() - kShown);
+}
+
+const std::vector<std::string> kHeadings = {"quantity", "point",  "baseline",
+                                            "current",  "change", "95 % interval",
+                                            "p (Holm)", "runs",   "verdict"};
+
+std::vector<std::string> cells_of(const Check& check) {
+  const QuantityInfo& info = info_of(check.quantity);
+  return {std::string(info.heading),
+          check.subject,
+          one_value(check.baseline, info),
+          one_value(check.current, info),
+          check.change ? signed_change_text(*check.change, info) : "",
+          interval_text(check, info),
+          check.evidence == Evidence::none ? "" : p_text(check.adjusted_p),
+          fmt::format("{} + {}", check.baseline_runs, check.current_runs),
+          std::string(name_of(check.verdict))};
+}
+
+// Time always; the rest where there is something to see.
+std::vector<const Check*> shown(const Judgement& judgement) {
+  std::vector<const Check*> checks;
+  for (const Check& check : judgement.checks) {
+    if (check.quantity == Quantity::time || check.verdict != Verdict::pass || check.is_fresh) {
+      checks.push_back(&check);
+    }
+  }
+  return checks;
+}
+
+// "2 regressions, 1 undecided, 25 passed; exposed communication of 3 points passed"
+std::string counted(const Judgement& judgement) {
+  std::map<Verdict, std::size_t> counts;
+  for (const Check& check : judgement.checks) ++counts[check.verdict];
+  return fmt::format("{} check{}: {} passed, {} undecided, {} regression{}",
+                     judgement.checks.size(), judgement.checks.size() == 1 ? "" : "s",
+                     counts[Verdict::pass], counts[Verdict::undecided], counts[Verdict::regression],
+                     counts[Verdict::regression] == 1 ? "" : "s");
+}
+
+std::vector<std::string> legend(const Judgement& judgement) {
+  std::vector<std::string> notes = {
+      "interval: 95 % t interval of the change of the mean, over pairs of runs of one round or "
+      "over "
+      "sessions; p: two-sided, Holm-adjusted over all checks"};
+  std::map<std::string, std::string> thresholds;
+  std::size_t hidden = 0;
+  for (const Check& check : judgement.checks) {
+    const QuantityInfo& info = info_of(check.quantity);
+    thresholds[std::string(info.heading)] = change_text(check.threshold, info);
+    hidden += check.quantity != Quantity::time && check.verdict == Verdict::pass && !check.is_fresh;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [heading, threshold] : thresholds) parts.push_back(heading + " " + threshold);
+  notes.push_back("regression: worse by the threshold or more (" + join(parts, ", ") +
+                  ") and p < 0.05; pass: less, and twice the threshold is excluded");
+  if (hidden > 0) {
+    notes.push_back(
+        fmt::format("{} check{} of other quantities passed", hidden, hidden == 1 ? "" : "s"));
+  }
+  const bool unconfirmed =
+      std::any_of(judgement.checks.begin(), judgement.checks.end(), [](const Check& check) {
+        return check.verdict == Verdict::regression && !check.is_fresh &&
+               check.evidence != Evidence::none;
+      });
+  if (unconfirmed) notes.push_back("no fresh runs confirm the regression; --rerun makes them");
+  notes.insert(notes.end(), judgement.notes.begin(), judgement.notes.end());
+  return notes;
+}
+
+std::string headline(const Judgement& judgement, const GateSides& sides) {
+  const auto called = [](const std::string& name, const std::string& place) {
+    return place.empty() ? name : name + " " + place;
+  };
+  return fmt::format("gate: {} ({}{}); {} against {}", name_of(judgement.verdict()),
+                     counted(judgement), judgement.is_confirmed ? ", after fresh runs" : "",
+                     called(sides.current, sides.current_place),
+                     called(sides.baseline, sides.baseline_place));
+}
+
+std::string xml(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '&') {
+      escaped += "&amp;";
+    } else if (c == '<') {
+      escaped += "&lt;";
+    } else if (c == '>') {
+      escaped += "&gt;";
+    } else if (c == '"') {
+      escaped += "&quot;";
+    } else if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') {
+      escaped += c;  // XML 1.0 has no other control characters
+    }
+  }
+  return escaped;
+}
+
+// Of a workflow command's message.
+std::string command_text(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    escaped += c == '%' ? "%25" : c == '\r' ? "%0D" : c == '\n' ? "%0A" : std::string(1, c);
+  }
+  return escaped;
+}
+
+std::string cell(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) escaped += c == '|' ? "\\|" : c == '\n' ? " " : std::string(1, c);
+  return escaped;
+}
+
+Json number(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json json_of(const Check& check) {
+  return {{"subject", check.subject},
+          {"quantity", info_of(check.quantity).key},
+          {"verdict", name_of(check.verdict)},
+          {"evidence", name_of(check.evidence)},
+          {"reason", sentence(check)},
+          {"baseline", number(check.baseline)},
+          {"current", number(check.current)},
+          {"change", number(check.change)},
+          {"change_low", check.interval ? Json(check.interval->low) : Json(nullptr)},
+          {"change_high", check.interval ? Json(check.interval->high) : Json(nullptr)},
+          {"threshold", check.threshold},
+          {"p", check.p},
+          {"p_adjusted", check.adjusted_p},
+          {"baseline_runs", check.baseline_runs},
+          {"current_runs", check.current_runs},
+          {"fresh", check.is_fresh},
+          {"first_change", number(check.first_change)}};
+}
+
+}  // namespace
+
+std::string gate_text(const Judgement& judgement, const GateSides& sides, const TextStyle& style) {
+  const char* bold = style.colours ? "\033[1m" : "";
+  const char* plain = style.colours ? "\033[0m" : "";
+  std::vector<std::vector<std::string>> rows = {kHeadings};
+  rows[0][2] = sides.baseline;
+  rows[0][3] = sides.current;
+  for (const Check* check : shown(judgement)) rows.push_back(cells_of(*check));
+  std::string text =
+      fmt::format("{}{}{}\n\n{}", bold, headline(judgement, sides), plain, aligned(rows, 2));
+  text += '\n';
+  const std::vector<Said> all_said = said_of(judgement);
+  for (const Said& said : all_said) {
+    text += fmt::format("{}: {}: {}\n", name_of(said.verdict), subjects_of(said), said.text);
+  }
+  if (!all_said.empty()) text += '\n';
+  for (const std::string& note : legend(judgement)) text += "- " + note + '\n';
+  return text;
+}
+
+std::string gate_markdown(const Judgement& judgement, const GateSides& sides) {
+  std::string text = fmt::format("## {}\n\n|", cell(headline(judgement, sides)));
+  std::vector<std::string> headings = kHeadings;
+  headings[2] = sides.baseline;
+  headings[3] = sides.current;
+  for (const std::string& heading : headings) text += fmt::format(" {} |", cell(heading));
+  text += "\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n";
+  for (const Check* check : shown(judgement)) {
+    text += '|';
+    for (const std::string& value : cells_of(*check)) text += fmt::format(" {} |", cell(value));
+    text += '\n';
+  }
+  text += '\n';
+  for (const Said& said : said_of(judgement)) {
+    text += fmt::format("- **{}**: {}: {}\n", name_of(said.verdict), cell(subjects_of(said)),
+                        cell(said.text));
+  }
+  for (const std::string& note : legend(judgement)) text += fmt::format("- {}\n", cell(note));
+  return text;
+}
+
+std::string gate_json(const Judgement& judgement, const GateSides& sides) {
+  Json checks = Json::array();
+  for (const Check& check : judgement.checks) checks.push_back(json_of(check));
+  const Json document = {{"schema", 1},
+                         {"verdict", name_of(judgement.verdict())},
+                         {"confirmed", judgement.is_confirmed},
+                         {"baseline", sides.baseline_place},
+                         {"current", sides.current_place},
+                         {"checks", checks},
+                         {"notes", judgement.notes}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string gate_junit(const Judgement& judgement, const GateSides& sides) {
+  std::map<Verdict, std::size_t> counts;
+  std::string cases;
+  for (const Check& check : judgement.checks) {
+    ++counts[check.verdict];
+    const QuantityInfo& info = info_of(check.quantity);
+    cases += fmt::format("  <testcase classname=\"paceline.gate.{}\" name=\"{}\"", info.key,
+                         xml(check.subject));
+    if (check.verdict == Verdict::pass) {
+      cases += "/>\n";
+      continue;
+    }
+    const bool red = check.verdict == Verdict::regression;
+    const std::string reason = xml(sentence(check));
+    cases += fmt::format(
+        ">\n    <{0} message=\"{1}\" type=\"{2}\">{3} against {4}: {1}</{0}>\n"
+        "  </testcase>\n",
+        red ? "failure" : "error", reason, name_of(check.verdict),
+        xml(one_value(check.current, info)), xml(one_value(check.baseline, info)));
+  }
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<testsuites>\n"
+      "<testsuite name=\"paceline gate: {} against {}\" tests=\"{}\" failures=\"{}\" "
+      "errors=\"{}\">\n{}</testsuite>\n</testsuites>\n",
+      xml(sides.current), xml(sides.baseline), judgement.checks.size(), counts[Verdict::regression],
+      counts[Verdict::undecided], cases);
+}
+
+std::string gate_annotations(const Judgement& judgement) {
+  std::string text;
+  for (const Check& check : judgement.checks) {
+    if (check.verdict == Verdict::pass) continue;
+    text += fmt::format("::{} title=paceline gate {}::{} of {}: {}\n",
+                        check.verdict == Verdict::regression ? "error" : "warning",
+                        name_of(check.verdict), info_of(check.quantity).heading,
+                        command_text(check.subject), command_text(sentence(check)));
+  }
+  if (judgement.verdict() == Verdict::pass) {
+    text +=
+        fmt::format("::notice title=paceline gate pass::{}\n", command_text(counted(judgement)));
+  }
+  return text;
+}
+
+}  // namespace paceline

@@ -1,0 +1,284 @@
+#include "analysis/gate/side.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "analysis/comparison.h"
+#include "analysis/gate/google_benchmark.h"
+#include "analysis/run.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// What may differ between a point and the point of one replica that it is compared with.
+const std::set<std::string, std::less<>> kOfSize = {
+    "gpus", "nodes", "cpus_per_task", "backend", "batch_per_replica", "global_batch", "steps"};
+
+std::string parameters_without(const Point& parameters,
+                               const std::set<std::string, std::less<>>& left_out) {
+  std::string text;
+  for (const auto& [name, value] : parameters.values()) {
+    if (name == "seed" || !find_parameter(name)->identity || left_out.contains(name)) continue;
+    text += name + '=' + to_text(value) + ',';
+  }
+  return text;
+}
+
+// Losses of all epochs as one number; nothing where there are none, NaN where one is no number.
+std::optional<double> trajectory(const Json& record) {
+  const Json::json_pointer path("/quality/epochs");
+  if (!record.contains(path) || !record.at(path).is_array()) return std::nullopt;
+  double sum = 0;
+  std::size_t count = 0;
+  for (const Json& epoch : record.at(path)) {
+    if (!epoch.is_object() || !epoch.contains("train_loss")) continue;
+    const Json& loss = epoch["train_loss"];
+    if (!loss.is_number()) return std::nan("");
+    sum += std::log(std::max(loss.get<double>(), 1e-12));
+    ++count;
+  }
+  return count > 0 ? std::optional(std::exp(sum / static_cast<double>(count))) : std::nullopt;
+}
+
+// "AMD EPYC 7B13" and each kind of GPU, where known.
+void add_machine(const Record& record, const Run& run, std::set<std::string>& machines) {
+  if (!run.cpu_model.empty()) machines.insert(run.cpu_model);
+  const auto gpus = record.json().find("gpus");
+  if (gpus == record.json().end() || !gpus->is_array()) return;
+  for (const Json& gpu : *gpus) {
+    if (gpu.is_object() && gpu.contains("name") && gpu["name"].is_string()) {
+      machines.insert(gpu["name"].get<std::string>());
+    }
+  }
+}
+
+struct Member {
+  Run run;
+  std::optional<double> loss;
+
+  double time() const { return run.fit_seconds ? *run.fit_seconds : 1 / *run.samples_per_second; }
+  bool diverged() const { return loss && std::isnan(*loss); }
+};
+
+struct Group {
+  Subject subject;
+  std::vector<Member> members;  // that count
+};
+
+class SideMaker {
+ public:
+  explicit SideMaker(const std::string& name) { side_.name = name; }
+
+  Side make(const StoreContent& content) {
+    for (const Record& record : content.records) {
+      if (record.kind() != "collective" && record.kind() != "predicted") add(record);
+    }
+    for (const Rejected& rejected : content.rejected) {
+      side_.notes.push_back(fmt::format("{}: ignored record: {}", side_.name, rejected.reason));
+    }
+    for (Group& group : groups_) settle(group);
+    find_singles();
+    for (Group& group : groups_) add_serial_fraction(group);
+    for (Group& group : groups_) side_.subjects.push_back(std::move(group.subject));
+    return std::move(side_);
+  }
+
+ private:
+  void add(const Record& record) {
+    Member member{run_of(record), trajectory(record.json())};
+    Subject& subject = group_of(record).subject;
+    const bool ended = record.completed() && !member.diverged();
+    if (!ended) {
+      ++subject.not_ended;
+      subject.why = member.diverged() ? "its loss is no number" : record.reason();
+      if (subject.why.empty()) subject.why = record.status();
+      return;
+    }
+    if (member.run.resumed || member.run.throttled) {
+      ++subject.left_out;
+      return;
+    }
+    add_machine(record, member.run, side_.machines);
+    if (!member.run.build.empty()) side_.builds.insert(member.run.build);
+    side_.sessions.insert(member.run.session);
+    group_of(record).members.push_back(std::move(member));
+  }
+
+  Group& group_of(const Record& record) {
+    const Point parameters = record.parameters();
+    const std::string key =
+        record.workload() + '|' + record.kind() + '|' + parameters_without(parameters, {});
+    const auto [it, first] = index_.emplace(key, groups_.size());
+    if (first) {
+      groups_.emplace_back();
+      groups_.back().subject.name = subject_name(record);
+      groups_.back().subject.workload = record.workload();
+      groups_.back().subject.parameters = parameters;
+    }
+    return groups_[it->second];
+  }
+
+  // Clean runs where there are any.
+  void settle(Group& group) {
+    Subject& subject = group.subject;
+    const auto is_clean = [](const Member& member) { return !member.run.oversubscribed; };
+    const bool any_clean = std::any_of(group.members.begin(), group.members.end(), is_clean);
+    if (any_clean) {
+      subject.left_out +=
+          std::erase_if(group.members, [&](const Member& m) { return !is_clean(m); });
+    } else if (!group.members.empty()) {
+      side_.notes.push_back(
+          fmt::format("{}: {} has only oversubscribed runs", side_.name, subject.name));
+    }
+    subject.runs = group.members.size();
+    for (const Member& member : group.members) {
+      const Run& run = member.run;
+      add_sample(subject, Quantity::time, run, member.time());
+      if (run.phase_step > 0 && run.gpus > 1) {
+        add_sample(subject, Quantity::communication, run, run.phase_communication / run.phase_step);
+      }
+      if (member.loss) add_sample(subject, Quantity::loss, run, *member.loss);
+      if (run.test_accuracy) add_sample(subject, Quantity::accuracy, run, *run.test_accuracy);
+    }
+  }
+
+  static void add_sample(Subject& subject, Quantity quantity, const Run& run, double value) {
+    subject.samples[quantity].push_back({value, run.session, run.round});
+  }
+
+  // What a point and the point of one replica that it is compared with have in common.
+  static std::string series_of(const Run& run) {
+    const double cpus = run.replicas_are_cores ? run.cpus_per_replica().value_or(0)
+                                               : static_cast<double>(run.cpus_per_task.value_or(0));
+    return fmt::format("{}|{}|{:g}|{}", run.workload, run.kind, cpus,
+                       parameters_without(run.parameters, kOfSize));
+  }
+
+  static bool is_base_of(const Run& single, const Run& run) {
+    return (single.backend == run.backend || single.backend == "self") && single.samples &&
+           run.samples && std::abs(*single.samples / *run.samples - 1) < 0.01;
+  }
+
+  void find_singles() {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const auto& members = groups_[i].members;
+      if (members.empty() || members.front().run.gpus != 1) continue;
+      singles_[series_of(members.front().run)].push_back(i);
+    }
+  }
+
+  // Each run against the mean of one replica's runs of its round, else against that of all of them.
+  void add_serial_fraction(Group& group) {
+    if (group.members.empty() || group.members.front().run.gpus < 2) return;
+    const Run& run = group.members.front().run;
+    const Group* base = nullptr;
+    for (const std::size_t i : singles_[series_of(run)]) {
+      const Run& single = groups_[i].members.front().run;
+      if (!is_base_of(single, run)) continue;
+      if (!base || single.backend == run.backend) base = &groups_[i];
+    }
+    if (!base) return;
+    group.subject.base = base->subject.name;
+    for (const Member& member : group.members) {
+      const double speed_up = base_time(*base, member.run) / member.time();
+      add_sample(group.subject, Quantity::serial_fraction, member.run,
+                 karp_flatt(speed_up, member.run.gpus));
+    }
+  }
+
+  static double base_time(const Group& base, const Run& run) {
+    double sum = 0, count = 0, all = 0;
+    for (const Member& member : base.members) {
+      all += member.time() / static_cast<double>(base.members.size());
+      if (run.round < 1 || member.run.session != run.session || member.run.round != run.round) {
+        continue;
+      }
+      sum += member.time();
+      ++count;
+    }
+    return count > 0 ? sum / count : all;
+  }
+
+  Side side_;
+  std::vector<Group> groups_;
+  std::unordered_map<std::string, std::size_t> index_;
+  std::unordered_map<std::string, std::vector<std::size_t>> singles_;  // groups by series
+};
+
+void append(Side& side, Side more) {
+  for (Subject& subject : more.subjects) {
+    Subject* known = nullptr;
+    for (Subject& mine : side.subjects) {
+      if (subject.workload.empty() && mine.workload.empty() && mine.name == subject.name) {
+        known = &mine;
+      }
+    }
+    if (!known) {
+      side.subjects.push_back(std::move(subject));
+      continue;
+    }
+    known->runs += subject.runs;
+    for (auto& [quantity, samples] : subject.samples) {
+      auto& all = known->samples[quantity];
+      all.insert(all.end(), samples.begin(), samples.end());
+    }
+  }
+  side.machines.merge(more.machines);
+  side.builds.merge(more.builds);
+  side.sessions.merge(more.sessions);
+  side.notes.insert(side.notes.end(), more.notes.begin(), more.notes.end());
+}
+
+}  // namespace
+
+const Subject* Side::find(const std::string& subject) const {
+  const auto it = std::find_if(subjects.begin(), subjects.end(),
+                               [&](const Subject& mine) { return mine.name == subject; });
+  return it == subjects.end() ? nullptr : &*it;
+}
+
+std::string subject_name(const Record& record) {
+  std::string point = record.point();
+  if (point.empty()) {
+    const Point parameters = record.parameters();
+    Point shown;
+    for (const char* name : {"gpus", "nodes", "cpus_per_task", "backend"}) {
+      if (const Value* value = parameters.find(name)) shown.set(name, *value);
+    }
+    point = shown.text();
+  }
+  return record.workload() + (point.empty() ? "" : " " + point);
+}
+
+Side side_of(const std::string& name, const StoreContent& content) {
+  return SideMaker(name).make(content);
+}
+
+Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places) {
+  Side side;
+  side.name = name;
+  std::vector<std::filesystem::path> stores;
+  for (const std::filesystem::path& place : places) {
+    const auto files = google_benchmark_files(place);
+    if (files.empty()) stores.push_back(place);
+    for (const auto& file : files) append(side, read_google_benchmark(name, file));
+  }
+  if (!stores.empty()) append(side, side_of(name, load_stores(stores)));
+  const bool any = std::any_of(side.subjects.begin(), side.subjects.end(),
+                               [](const Subject& s) { return s.runs > 0 || s.not_ended > 0; });
+  if (any) return side;
+  std::vector<std::string> names;
+  for (const auto& place : places) names.push_back(place.string());
+  throw Error(
+      ErrorKind::input, fmt::format("the {} has no run to compare", name), join(names, ", "),
+      side.notes.empty() ? "run the study first, or name another folder" : side.notes.front());
+}
+
+}  // namespace paceline

@@ -1,0 +1,57 @@
+// One side of a gate: what was measured, point by point and run by run.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analysis/gate/quantity.h"
+#include "results/parameters.h"
+#include "results/store.h"
+
+namespace paceline {
+
+// One run's value. Runs of one session and round went side by side.
+struct Sample {
+  double value = 0;
+  std::string session;
+  int round = 0;  // 0: of none
+};
+
+// A point of a study, or a benchmark of Google Benchmark's JSON.
+struct Subject {
+  std::string name;      // "mnist-cnn gpus=2,backend=mpi"
+  std::string workload;  // empty for a benchmark
+  Point parameters;
+  std::map<Quantity, std::vector<Sample>> samples;
+  std::size_t runs = 0;       // that count
+  std::size_t left_out = 0;   // resumed, throttled or oversubscribed beside them, or in error
+  std::size_t not_ended = 0;  // failed, timed out or diverged
+  std::string why;            // the last of these
+  std::string base;           // the subject of one replica that its serial fraction rests on
+};
+
+struct Side {
+  std::string name;  // "baseline"
+  std::vector<Subject> subjects;
+  std::set<std::string> machines, builds, sessions;
+  std::vector<std::string> notes;
+
+  const Subject* find(const std::string& subject) const;
+};
+
+// Runs that are resumed or throttled never count; oversubscribed ones only where a point has no
+// others, with a note. A run whose loss is no number counts as one that did not end.
+Side side_of(const std::string& name, const StoreContent& content);
+
+// Studies, records, or files of Google Benchmark's JSON (google_benchmark.h). Throws input where
+// nothing is there to compare.
+Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places);
+
+// "mnist-cnn gpus=2,backend=mpi": what a gate calls the point of a record.
+std::string subject_name(const Record& record);
+
+}  // namespace paceline

@@ -1,0 +1,75 @@
+#include "analysis/html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace paceline {
+
+namespace {
+
+// Between `open` and `close`, both with it, every time.
+void erase_all(std::string& text, std::string_view open, std::string_view close) {
+  for (std::size_t at = text.find(open); at != std::string::npos; at = text.find(open, at)) {
+    const std::size_t end = text.find(close, at + open.size());
+    if (end == std::string::npos) return;
+    text.erase(at, end + close.size() - at);
+  }
+}
+
+void replace_all(std::string& text, std::string_view what, const std::string& by) {
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at)) {
+    text.replace(at, what.size(), by);
+    at += by.size();
+  }
+}
+
+}  // namespace
+
+std::string html_text(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      case '\'':
+        result += "&#39;";
+        break;
+      default:
+        result += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+    }
+  }
+  return result;
+}
+
+std::string inline_svg(const std::string& svg, const std::string& prefix,
+                       const std::string& title) {
+  std::string text = svg.substr(std::min(svg.size(), svg.find("<svg")));
+  erase_all(text, "<title>", "</title>");
+  erase_all(text, "<desc>", "</desc>");
+  erase_all(text, "xmlns=\"", "\"");
+  erase_all(text, "xmlns:xlink=\"", "\"");
+  replace_all(text, "xlink:href=", "href=");
+  for (const char quote : {'\'', '"'}) {
+    replace_all(text, fmt::format(" id={}", quote), fmt::format(" id={}{}", quote, prefix));
+    replace_all(text, fmt::format("href={}#", quote), fmt::format("href={}#{}", quote, prefix));
+  }
+  replace_all(text, "url(#", "url(#" + prefix);
+  const std::size_t end = text.find('>');
+  if (end == std::string::npos) return "";
+  const std::string name = html_text(title);
+  return fmt::format("<svg role=\"img\" aria-label=\"{}\"{}><title>{}</title>{}", name,
+                     text.substr(4, end - 4), name, text.substr(end + 1));
+}
+
+}  // namespace paceline

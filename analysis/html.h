@@ -1,0 +1,17 @@
+// Small pieces of HTML, well-formed as XML is too.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+// Text as it may stand between tags and in quoted attributes: & < > " ' are entities, control
+// characters blanks.
+std::string html_text(std::string_view text);
+
+// gnuplot's SVG file as an element of a page: no prolog, no namespaces, no titles of gnuplot's own,
+// ids made unlike those of other pictures by `prefix`, `title` for those who hear the page.
+std::string inline_svg(const std::string& svg, const std::string& prefix, const std::string& title);
+
+}  // namespace paceline

@@ -1,0 +1,105 @@
+// All-reduce by message size, as nccl-tests draws it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "analysis/plots/study_plots.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kMostSeries = 8;
+constexpr double kGiga = 1e9;
+
+using Curve = std::map<double, double>;  // bytes -> GB/s
+
+std::optional<double> number(const Json& row, const char* key) {
+  const auto found = row.find(key);
+  if (found == row.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+// busbw = bytes / seconds * 2 (n-1)/n; of one rank the bytes it would copy.
+Curve curve_of(const Json& rows, const char* seconds_key, int ranks) {
+  const double factor = ranks > 1 ? 2.0 * (ranks - 1) / ranks : 1;
+  Curve curve;
+  for (const Json& row : rows) {
+    const auto bytes = number(row, "bytes"), seconds = number(row, seconds_key);
+    if (bytes && seconds && *seconds > 0) curve[*bytes] = *bytes / *seconds * factor / kGiga;
+  }
+  return curve;
+}
+
+void add(Lines& lines, const std::string& name, const Curve& curve) {
+  if (curve.size() < 2 || lines.series.size() == kMostSeries) return;
+  PlotSeries series{name, {}};
+  for (const auto& [bytes, rate] : curve) series.points.push_back({bytes, rate, std::nullopt});
+  lines.series.push_back(std::move(series));
+}
+
+std::string text_at(const Json& json, const char* pointer) {
+  const Json::json_pointer path(pointer);
+  return json.contains(path) && json.at(path).is_string() ? json.at(path).get<std::string>() : "";
+}
+
+std::string size_name(double bytes) {
+  for (const auto& [unit, name] :
+       {std::pair{1073741824.0, "GiB"}, {1048576.0, "MiB"}, {1024.0, "KiB"}}) {
+    if (bytes >= unit) return fmt::format("{:g} {}", bytes / unit, name);
+  }
+  return fmt::format("{:g} B", bytes);
+}
+
+// Powers of two, about seven of them.
+std::vector<Tic> tics(const Lines& lines) {
+  double least = lines.series.front().points.front().x, most = least;
+  for (const PlotSeries& series : lines.series) {
+    least = std::min(least, series.points.front().x);
+    most = std::max(most, series.points.back().x);
+  }
+  std::vector<double> powers;
+  for (double power = 1; power <= most; power *= 2) {
+    if (power >= least) powers.push_back(power);
+  }
+  std::vector<Tic> result;
+  const std::size_t step = std::max<std::size_t>(1, (powers.size() + 6) / 7);
+  for (std::size_t i = 0; i < powers.size(); i += step) {
+    result.push_back({powers[i], size_name(powers[i])});
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
+  Lines lines;
+  lines.log_x = true;
+  lines.log_y = 10;
+  for (const Record& record : records) {
+    const Json& block = record.json().at("collective");
+    const int ranks = record.layout().gpus;
+    const std::string size = fmt::format("{} ranks", ranks);
+    const std::string backend = text_at(record.json(), "/provenance/backend_asked");
+    add(lines, join({backend.empty() ? "all-reduce" : backend, size}, ", "),
+        curve_of(block.at("rows"), "seconds", ranks));
+    const std::string library = text_at(block, "/library");
+    add(lines, library.empty() ? "library" : fmt::format("{}, {}", library, size),
+        curve_of(block.at("rows"), "library_seconds", ranks));
+  }
+  if (lines.series.empty()) return {};
+  lines.x_tics = tics(lines);
+  Plot plot;
+  plot.name = "bandwidth";
+  plot.title = "all-reduce by message size";
+  plot.subtitle = "bus bandwidth: bytes / median seconds × 2 (n-1)/n";
+  plot.x_label = "bytes of one rank";
+  plot.y_label = "GB/s";
+  plot.body = std::move(lines);
+  return {plot};
+}
+
+}  // namespace paceline

@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/plots/script_parts.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double kBand = 0.76;  // of a group's height is bars
+constexpr std::size_t kMostGroupName = 44, kMostName = 60;
+
+// Groups stand at 0, -1, -2, ... from the top.
+struct Box {
+  double from, to, low, high;
+};
+
+double middle(const Box& box) {
+  return (box.low + box.high) / 2;
+}
+
+Box box_of(const Bars& bars, std::size_t series, std::size_t group) {
+  const double at = -static_cast<double>(group);
+  const double value = bars.series[series].bars[group]->value;
+  if (!bars.stacked) {
+    const double height = kBand / static_cast<double>(bars.series.size());
+    const double top = at + kBand / 2 - height * static_cast<double>(series);
+    return {0, value, top - 0.92 * height, top};
+  }
+  double before = 0;
+  for (std::size_t s = 0; s < series; ++s) {
+    if (bars.series[s].bars[group]) before += bars.series[s].bars[group]->value;
+  }
+  return {before, before + value, at - kBand / 2, at + kBand / 2};
+}
+
+double longest(const Bars& bars) {
+  double most = 0;
+  for (std::size_t s = 0; s < bars.series.size(); ++s) {
+    for (std::size_t g = 0; g < bars.groups.size(); ++g) {
+      const auto& bar = bars.series[s].bars[g];
+      if (!bar) continue;
+      most = std::max(most, box_of(bars, s, g).to);
+      if (bar->interval) most = std::max(most, std::min(bar->interval->high, 2 * bar->value));
+    }
+  }
+  return most;
+}
+
+std::string boxes(const Bars& bars, std::size_t series) {
+  std::string block = fmt::format("$bars{} << END\n", series);
+  for (std::size_t g = 0; g < bars.groups.size(); ++g) {
+    if (!bars.series[series].bars[g]) continue;
+    const Box box = box_of(bars, series, g);
+    block += fmt::format("{} {} {} {} {} {}\n", box.to, middle(box), box.from, box.to, box.low,
+                         box.high);
+  }
+  return block + "END\n";
+}
+
+std::string error_bars(const Bars& bars) {
+  std::string block;
+  for (std::size_t s = 0; s < bars.series.size(); ++s) {
+    for (std::size_t g = 0; g < bars.groups.size(); ++g) {
+      const auto& bar = bars.series[s].bars[g];
+      if (!bar || !bar->interval || bars.stacked) continue;
+      block += fmt::format("{} {} {} {}\n", bar->value, middle(box_of(bars, s, g)),
+                           bar->interval->low, bar->interval->high);
+    }
+  }
+  return block.empty() ? block : "$errors << END\n" + block + "END\n";
+}
+
+// Numbers behind the bars, notes behind the stacks.
+std::string labels(const Bars& bars, double most) {
+  std::string text;
+  int number = 3;
+  const auto put = [&](const std::string& what, double x, double y, const char* colour) {
+    if (what.empty()) return;
+    text += fmt::format("set label {} {} at {},{} left font ',12' textcolor rgb '{}'\n", number++,
+                        quoted(what), x + 0.012 * most, y, colour);
+  };
+  for (std::size_t g = 0; g < bars.groups.size(); ++g) {
+    double end = 0;
+    for (std::size_t s = 0; s < bars.series.size(); ++s) {
+      const auto& bar = bars.series[s].bars[g];
+      if (!bar) continue;
+      const Box box = box_of(bars, s, g);
+      end = std::max(end, box.to);
+      const double high = bar->interval ? std::min(bar->interval->high, 2 * bar->value) : box.to;
+      put(bar->label, std::max(high, box.to), middle(box), "#000000");
+    }
+    if (g < bars.notes.size()) {
+      put(bars.notes[g], end, -static_cast<double>(g), end > 0 ? "#000000" : kFaint);
+    }
+  }
+  return text;
+}
+
+// 1, 2 or 5 times a power of ten, so that about five numbers stand below the axis.
+double tic_step(double most) {
+  const double power = std::pow(10.0, std::floor(std::log10(most / 5)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= most / 5) return factor * power;
+  }
+  return 10 * power;
+}
+
+std::string group_tics(const Bars& bars) {
+  std::vector<std::string> tics;
+  std::size_t longest = 0;  // gnuplot would take letters for wider than they are
+  for (std::size_t g = 0; g < bars.groups.size(); ++g) {
+    longest = std::max(longest, std::min(kMostGroupName, bars.groups[g].size()));
+    tics.push_back(fmt::format("{} {}", quoted(clipped(bars.groups[g], kMostGroupName)),
+                               -static_cast<int>(g)));
+  }
+  return fmt::format("set ytics ({}) scale 0\nset lmargin {:.1f}\n", join(tics, ", "),
+                     3 + 0.93 * static_cast<double>(longest));
+}
+
+}  // namespace
+
+std::size_t body_height(const Bars& bars) {
+  const std::size_t lines = bars.stacked ? 1 : std::max<std::size_t>(1, bars.series.size());
+  return 185 + bars.groups.size() * (bars.stacked ? 30 : 12 + 26 * lines);
+}
+
+std::string bars_script(const Bars& bars) {
+  const double most = longest(bars);
+  std::string script = group_tics(bars);
+  script += fmt::format("set xrange [0:{}]\nset xtics 0,{}\nset yrange [{}:0.6]\n", 1.18 * most,
+                        tic_step(most), 0.4 - static_cast<double>(bars.groups.size()));
+  script += "set grid xtics linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\n";
+  script += "set border 1\nset style fill solid 1.0 border rgb '#ffffff'\n";
+  script += labels(bars, most);
+  std::vector<std::string> parts;
+  for (std::size_t s = 0; s < bars.series.size(); ++s) {
+    script += boxes(bars, s);
+    parts.push_back(
+        fmt::format("$bars{} using 1:2:3:4:5:6 with boxxyerror linewidth 0.5 fillcolor rgb '{}' "
+                    "title {}",
+                    s, colour(s), quoted(clipped(bars.series[s].name, kMostName))));
+  }
+  if (const std::string errors = error_bars(bars); !errors.empty()) {
+    script += errors;
+    parts.push_back(
+        "$errors using 1:2:3:4 with xerrorbars pointtype -1 linewidth 1.2 linecolor rgb '#000000' "
+        "notitle");
+  }
+  return script + "plot " + join(parts, ", \\\n  ") + "\n";
+}
+
+}  // namespace paceline

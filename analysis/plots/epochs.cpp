@@ -1,0 +1,89 @@
+// Is the first epoch unlike the others, and do they drift?
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/plots/study_plots.h"
+#include "analysis/point_names.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kMostSeries = 8, kMostAside = 6;
+constexpr double kMostOnALinearAxis = 12;  // the slowest epoch over the fastest
+
+std::size_t epochs_of(const Row& row) {
+  std::size_t least = row.first().epoch_seconds.size();
+  for (const Run& run : row.runs) least = std::min(least, run.epoch_seconds.size());
+  return least;
+}
+
+PlotSeries series_of(const Row& row, const std::string& name) {
+  PlotSeries series{name, {}};
+  for (std::size_t epoch = 0; epoch < epochs_of(row); ++epoch) {
+    std::vector<double> seconds;
+    for (const Run& run : row.runs) seconds.push_back(run.epoch_seconds[epoch]);
+    const Estimate mean = geometric_mean(seconds);
+    series.points.push_back(
+        {static_cast<double>(epoch + 1), mean.value, row.tainted ? std::nullopt : mean.interval});
+  }
+  return series;
+}
+
+std::vector<Tic> tics(std::size_t epochs) {
+  std::vector<Tic> result;
+  const std::size_t step = std::max<std::size_t>(1, (epochs + 14) / 15);
+  for (std::size_t epoch = 1; epoch <= epochs; epoch += step) {
+    result.push_back({static_cast<double>(epoch), std::to_string(epoch)});
+  }
+  return result;
+}
+
+double spread_of(const Lines& lines) {
+  double least = *lines.series.front().points.front().y, most = least;
+  for (const PlotSeries& series : lines.series) {
+    for (const PlotPoint& point : series.points) {
+      least = std::min(least, *point.y);
+      most = std::max(most, *point.y);
+    }
+  }
+  return most / least;
+}
+
+}  // namespace
+
+std::vector<Plot> epoch_plots(const PlotSource& source) {
+  std::vector<const Row*> rows;
+  for (std::size_t i = 0; i < source.study.rows.size(); ++i) {
+    const Row& row = source.study.rows[i];
+    if (source.comparison.best_of_size[i] && epochs_of(row) > 1) rows.push_back(&row);
+  }
+  if (rows.empty()) return {};
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row* a, const Row* b) { return a->first().gpus < b->first().gpus; });
+  if (rows.size() > kMostSeries) rows.resize(kMostSeries);
+  const std::vector<std::string> names = point_names(source.study, rows);
+  Lines lines;
+  std::size_t most = 0;
+  bool bars = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    lines.series.push_back(series_of(*rows[i], names[i]));
+    most = std::max(most, lines.series.back().points.size());
+    bars = bars || lines.series.back().points.front().interval;
+  }
+  lines.x_tics = tics(most);
+  lines.aside = bars && rows.size() > 1 && most <= kMostAside;
+  if (spread_of(lines) > kMostOnALinearAxis) lines.log_y = 10;
+  Plot plot;
+  plot.name = "epochs";
+  plot.title = source.title;
+  plot.subtitle = std::string("seconds of each epoch, the fastest point of each size") +
+                  (bars ? "; bars: 95 % intervals" : "");
+  plot.x_label = "epoch";
+  plot.y_label = "seconds";
+  plot.body = std::move(lines);
+  return {plot};
+}
+
+}  // namespace paceline

@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analysis/plots/script_parts.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kMostName = 60;
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+};
+
+bool has_bars(const PlotSeries& series) {
+  return std::any_of(series.points.begin(), series.points.end(),
+                     [](const PlotPoint& point) { return point.interval.has_value(); });
+}
+
+bool has_gaps(const Lines& lines) {
+  return std::any_of(lines.series.begin(), lines.series.end(), [](const PlotSeries& series) {
+    return std::any_of(series.points.begin(), series.points.end(),
+                       [](const PlotPoint& point) { return !point.y; });
+  });
+}
+
+Range x_range(const Lines& lines) {
+  Range range;
+  for (const PlotSeries& series : lines.series) {
+    for (const PlotPoint& point : series.points) range.add(point.x);
+  }
+  return range;
+}
+
+Range y_range(const Lines& lines) {
+  Range range;
+  const auto add = [&](const PlotSeries& series) {
+    for (const PlotPoint& point : series.points) {
+      if (!point.y) continue;
+      range.add(*point.y);
+      if (point.interval) range.add(point.interval->high);
+      if (point.interval) range.add(point.interval->low);
+    }
+  };
+  for (const PlotSeries& series : lines.series) add(series);
+  if (lines.ideal) add(*lines.ideal);
+  if (lines.highest_y) range.high = std::min(range.high, *lines.highest_y);
+  return range;
+}
+
+// By a hundredth of the axis, where there is a bar that another could cover.
+double shifted(const Lines& lines, const Range& range, std::size_t index, const PlotPoint& point) {
+  const double x = point.x;
+  if (!lines.aside || !point.interval) return x;
+  const double steps =
+      static_cast<double>(index) - (static_cast<double>(lines.series.size()) - 1) / 2;
+  if (lines.log_x) return x * std::pow(range.high / range.low, 0.008 * steps);
+  return x + 0.01 * (range.high - range.low) * steps;
+}
+
+// A blank line breaks the line.
+std::string data_block(const Lines& lines, const Range& range, std::size_t index) {
+  std::string block = fmt::format("$series{} << END\n", index);
+  for (const PlotPoint& point : lines.series[index].points) {
+    if (!point.y) {
+      block += '\n';
+      continue;
+    }
+    const Interval bar = point.interval.value_or(Interval{*point.y, *point.y});
+    block += fmt::format("{} {} {} {}\n", shifted(lines, range, index, point), *point.y, bar.low,
+                         bar.high);
+  }
+  return block + "END\n";
+}
+
+std::string gap_block(const Lines& lines, double floor) {
+  std::string block = "$gaps << END\n";
+  for (const PlotSeries& series : lines.series) {
+    for (const PlotPoint& point : series.points) {
+      if (!point.y) block += fmt::format("{} {}\n", point.x, floor);
+    }
+  }
+  return block + "END\n";
+}
+
+std::string ideal_block(const PlotSeries& ideal) {
+  std::string block = "$ideal << END\n";
+  for (const PlotPoint& point : ideal.points) block += fmt::format("{} {}\n", point.x, *point.y);
+  return block + "END\n";
+}
+
+std::string axes(const Lines& lines, const Range& x, double floor, double top) {
+  std::string text = "set grid ytics linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\n";
+  if (lines.log_x) {
+    const double margin = std::pow(x.high / x.low, 0.04);
+    text += fmt::format("set logscale x 2\nset xrange [{}:{}]\n", x.low / margin, x.high * margin);
+  } else {
+    const double margin = std::max(0.05 * (x.high - x.low), 0.05);
+    text += fmt::format("set xrange [{}:{}]\n", x.low - margin, x.high + margin);
+  }
+  if (lines.log_y)
+    text += fmt::format("set logscale y {}\nset format y '%g'\nunset mytics\n", lines.log_y);
+  text += fmt::format("set yrange [{}:{}]\n", floor, top);
+  std::vector<std::string> tics;
+  for (const Tic& tic : lines.x_tics)
+    tics.push_back(fmt::format("{} {}", quoted(tic.label), tic.at));
+  if (!tics.empty()) text += fmt::format("set xtics ({})\n", join(tics, ", "));
+  return text;
+}
+
+std::string curves(const Lines& lines) {
+  std::vector<std::string> parts;
+  if (lines.ideal) {
+    parts.push_back(
+        "$ideal using 1:2 with lines dashtype (8,6) linewidth 1 linecolor rgb '#000000' title " +
+        quoted(lines.ideal->name));
+  }
+  for (std::size_t i = 0; i < lines.series.size(); ++i) {
+    const PlotSeries& series = lines.series[i];
+    parts.push_back(fmt::format("$series{} using 1:2 with linespoints {} title {}", i,
+                                line_style(i), quoted(clipped(series.name, kMostName))));
+    if (has_bars(series)) {
+      parts.push_back(
+          fmt::format("$series{} using 1:2:3:4 with yerrorbars {} notitle", i, line_style(i)));
+    }
+  }
+  if (has_gaps(lines)) {
+    parts.push_back(
+        fmt::format("$gaps using 1:2 with points pointtype 2 pointsize 1.2 linewidth 2 linecolor "
+                    "rgb '{}' title "
+                    "'no result'",
+                    kFaint));
+  }
+  return "plot " + join(parts, ", \\\n  ") + "\n";
+}
+
+}  // namespace
+
+std::string lines_script(const Lines& lines) {
+  const Range x = x_range(lines), y = y_range(lines);
+  const double floor = lines.log_y ? y.low / 1.2 : 0;
+  const double top = lines.log_y ? y.high * 1.2 : 1.04 * y.high;
+  std::string script = axes(lines, x, floor, top);
+  if (lines.ideal) script += ideal_block(*lines.ideal);
+  for (std::size_t i = 0; i < lines.series.size(); ++i) script += data_block(lines, x, i);
+  if (has_gaps(lines)) script += gap_block(lines, floor);
+  return script + curves(lines);
+}
+
+}  // namespace paceline

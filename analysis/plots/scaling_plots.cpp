@@ -1,0 +1,117 @@
+// Speed-up and efficiency over replicas.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "analysis/plots/study_plots.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kMostReadableSeries = 8;
+constexpr int kMostOnALinearAxis = 32;  // replicas
+
+const Estimate& speed_up_of(const RowFacts& row) {
+  return row.speed_up->ratio.estimate;
+}
+
+// `per_replica`: divided by the replicas, in percent.
+PlotSeries series_of(const Ladder& ladder, const std::string& otherwise, bool per_replica) {
+  PlotSeries series{ladder.name.empty() ? otherwise : ladder.name, {}};
+  for (const Rung& rung : ladder.rungs) {
+    const RowFacts* best = *std::max_element(rung.rows.begin(), rung.rows.end(),
+                                             [](const RowFacts* a, const RowFacts* b) {
+                                               return speed_up_of(*a).value < speed_up_of(*b).value;
+                                             });
+    const double scale = per_replica ? 100.0 / rung.gpus : 1;
+    PlotPoint point{static_cast<double>(rung.gpus), speed_up_of(*best).value * scale, {}};
+    if (const auto& interval = speed_up_of(*best).interval) {
+      point.interval = Interval{interval->low * scale, interval->high * scale};
+    }
+    series.points.push_back(point);
+  }
+  for (const int gpus : ladder.gaps) {
+    series.points.push_back({static_cast<double>(gpus), std::nullopt, std::nullopt});
+  }
+  std::stable_sort(series.points.begin(), series.points.end(),
+                   [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
+  return series;
+}
+
+// Every size that was run where they are few or far apart; gnuplot's own choice is not whole.
+std::vector<Tic> tics(const std::vector<PlotSeries>& series, int most, bool logarithmic) {
+  std::set<int> sizes = {1};
+  for (const PlotSeries& each : series) {
+    for (const PlotPoint& point : each.points) sizes.insert(static_cast<int>(point.x));
+  }
+  if (most <= 16) {
+    for (int gpus = 1; gpus <= most; ++gpus) sizes.insert(gpus);
+  }
+  std::vector<Tic> result;
+  int last = 0;
+  for (const int gpus : sizes) {
+    const bool crowded = logarithmic ? gpus < 1.3 * last : gpus - last < most / 20;
+    if (last > 0 && gpus < most && crowded) continue;
+    result.push_back({static_cast<double>(gpus), std::to_string(gpus)});
+    last = gpus;
+  }
+  return result;
+}
+
+bool has_bars(const std::vector<PlotSeries>& all) {
+  for (const PlotSeries& series : all) {
+    for (const PlotPoint& point : series.points) {
+      if (point.interval) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
+  std::vector<Ladder> ladders = make_ladders(source.study, source.comparison, source.facts, true);
+  if (ladders.size() > kMostReadableSeries) {
+    ladders = make_ladders(source.study, source.comparison, source.facts, false);
+  }
+  if (ladders.empty()) return {};
+  Lines lines;
+  int most = 1;
+  for (const Ladder& ladder : ladders) {
+    lines.series.push_back(series_of(ladder, source.facts.front().run().kind, per_replica));
+    most = std::max(
+        {most, ladder.rungs.back().gpus, static_cast<int>(lines.series.back().points.back().x)});
+  }
+  lines.log_x = most > kMostOnALinearAxis;
+  if (lines.log_x && !per_replica) lines.log_y = 2;
+  lines.x_tics = tics(lines.series, most, lines.log_x);
+  lines.aside = has_bars(lines.series) && lines.series.size() > 1;
+  const auto end = static_cast<double>(most);
+  const double at_one = per_replica ? 100 : 1, at_end = per_replica ? 100 : end;
+  lines.ideal = PlotSeries{"ideal", {{1, at_one, {}}, {end, at_end, {}}}};
+  lines.highest_y = 1.5 * at_end;
+  Plot plot;
+  plot.name = per_replica ? "efficiency" : kSpeedUpPlot;
+  plot.title = source.title;
+  plot.subtitle = fmt::format("{}ratio of {}, base {}", per_replica ? "speed-up / replicas: " : "",
+                              source.comparison.rates ? "samples per second" : "fit seconds",
+                              source.comparison.base == Base::best ? "best" : "matched");
+  if (has_bars(lines.series)) plot.subtitle += "; bars: 95 % intervals";
+  plot.x_label = source.study.replicas_are_cores ? "replicas (groups of CPU cores)" : "GPUs";
+  plot.y_label = per_replica ? "efficiency (%)" : "speed-up";
+  plot.body = std::move(lines);
+  return {plot};
+}
+
+}  // namespace
+
+std::vector<Plot> speed_up_plots(const PlotSource& source) {
+  return plots(source, false);
+}
+
+std::vector<Plot> efficiency_plots(const PlotSource& source) {
+  return plots(source, true);
+}
+
+}  // namespace paceline

@@ -1,0 +1,136 @@
+#include "analysis/plots/script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "analysis/plots/script_parts.h"
+
+namespace paceline {
+
+namespace {
+
+// Okabe and Ito's palette without black, which is the ideal line's, and its yellow last: it is
+// faint on white.
+constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                 "#e69f00", "#56b4e9", "#999999", "#f0e442"};
+constexpr std::array kPointTypes = {7, 5, 9, 13, 11, 15, 6, 4};
+constexpr std::size_t kMostTitle = 76, kMostSubtitle = 92;
+constexpr std::size_t kLineHeight = 22, kLinesHeight = 440;
+
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
+}
+
+std::vector<std::string> legend_of(const Plot& plot) {
+  std::vector<std::string> names;
+  if (const auto* lines = std::get_if<Lines>(&plot.body)) {
+    if (lines->ideal) names.push_back(lines->ideal->name);
+    for (const PlotSeries& series : lines->series) names.push_back(series.name);
+  } else if (const auto* bars = std::get_if<Bars>(&plot.body)) {
+    for (const BarSeries& series : bars->series) names.push_back(series.name);
+  }
+  return names;
+}
+
+// Short names stand in several columns.
+std::size_t legend_columns(const std::vector<std::string>& names) {
+  std::size_t longest = 0;
+  for (const std::string& name : names) longest = std::max(longest, width_of(name));
+  const std::size_t fit = 68 / (longest + 6);
+  return std::clamp<std::size_t>(fit, 1, std::max<std::size_t>(1, names.size()));
+}
+
+std::size_t height_of(const Plot& plot) {
+  const auto names = legend_of(plot);
+  const std::size_t columns = legend_columns(names);
+  const std::size_t legend = kLineHeight * ((names.size() + columns - 1) / columns + 1);
+  if (const auto* bars = std::get_if<Bars>(&plot.body)) return body_height(*bars) + legend;
+  if (const auto* map = std::get_if<HeatMap>(&plot.body)) return body_height(*map);
+  return kLinesHeight + legend;
+}
+
+// Sizes are in hundredths of the printed inch: PNG has twice the dots of SVG.
+std::string terminal(const std::string& format, std::size_t height) {
+  if (format == "svg") {
+    return fmt::format(
+        "svg noenhanced size 700,{} font 'DejaVu Sans,Helvetica,Arial,sans-serif,14' "
+        "linewidth 1.5 background '#ffffff'",
+        height);
+  }
+  if (format == "png") {
+    return fmt::format(
+        "pngcairo noenhanced size 1400,{} font 'DejaVu Sans,14' fontscale 1.86 linewidth 3 "
+        "pointscale 2 "
+        "background '#ffffff'",
+        2 * height);
+  }
+  return fmt::format("pdfcairo noenhanced size 7in,{:.2f}in font 'DejaVu Sans,14' linewidth 1.5",
+                     static_cast<double>(height) / 100);
+}
+
+std::string key(const Plot& plot) {
+  const auto names = legend_of(plot);
+  if (names.empty()) return "unset key\n";
+  return fmt::format(
+      "set key below center vertical maxcols {} maxrows {} reverse Left samplen 2.5 title ' '\n",
+      legend_columns(names), (names.size() + legend_columns(names) - 1) / legend_columns(names));
+}
+
+struct BodyScript {
+  std::string operator()(const Lines& lines) const { return lines_script(lines); }
+  std::string operator()(const Bars& bars) const { return bars_script(bars); }
+  std::string operator()(const HeatMap& map) const { return heat_map_script(map); }
+};
+
+}  // namespace
+
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      result += "’";
+    } else {
+      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return result + "'";
+}
+
+std::string clipped(const std::string& text, std::size_t characters) {
+  if (width_of(text) <= characters) return text;
+  std::size_t seen = 0, end = 0;
+  for (; end < text.size(); ++end) {
+    const bool begins = (static_cast<unsigned char>(text[end]) >> 6) != 2;
+    if (begins && seen++ == characters - 1) break;
+  }
+  return text.substr(0, end) + "…";
+}
+
+std::string colour(std::size_t index) {
+  return kColours[index % kColours.size()];
+}
+
+std::string line_style(std::size_t index) {
+  return fmt::format("linecolor rgb '{}' pointtype {} pointsize 0.8 linewidth 1.2", colour(index),
+                     kPointTypes[index % kPointTypes.size()]);
+}
+
+std::string plot_script(const Plot& plot, const std::string& format) {
+  std::string script = fmt::format("set terminal {}\nset output ARG1\nset encoding utf8\n",
+                                   terminal(format, height_of(plot)));
+  script += fmt::format(
+      "set tmargin 3.6\n"
+      "set label 1 {} at screen 0.5,1 center offset 0,-1.1 font ',15'\n"
+      "set label 2 {} at screen 0.5,1 center offset 0,-2.5 font ',13' textcolor rgb '#444444'\n",
+      quoted(clipped(plot.title, kMostTitle)), quoted(clipped(plot.subtitle, kMostSubtitle)));
+  script +=
+      fmt::format("set xlabel {}\nset ylabel {}\n", quoted(plot.x_label), quoted(plot.y_label));
+  script += "set border 3\nset tics nomirror out\n";
+  script += key(plot);
+  return script + std::visit(BodyScript{}, plot.body) + "unset output\n";
+}
+
+}  // namespace paceline

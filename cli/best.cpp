@@ -1,0 +1,87 @@
+// paceline best STUDY --within 5%
+#include "analysis/best.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/verb.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  paceline best results/local/quick
+  paceline best results/local/quick --within 10% --only backend=mpi
+  paceline best results/local/quick --json
+
+A point is within the limit if the 95 % interval of its time over the best's is; smaller points whose
+interval holds the limit, or of fewer than 3 runs, are named as undecided.)";
+
+constexpr double kMostPercent = 1000;
+
+struct Arguments {
+  std::vector<std::string> studies, only;
+  std::string within = "5%";
+  bool json = false;
+};
+
+// "5%", "5 %" or "5".
+double share_of(const std::string& text) {
+  std::string_view number = trim(text);
+  if (number.ends_with('%')) number = trim(number.substr(0, number.size() - 1));
+  const auto percent = to_real(number);
+  if (!percent || *percent < 0 || *percent > kMostPercent) {
+    throw Error(ErrorKind::usage, "\"" + text + "\" is no percentage from 0 to 1000", "--within",
+                "write for example --within 5%");
+  }
+  return *percent / 100;
+}
+
+int best(const Arguments& arguments) {
+  const double within = share_of(arguments.within);
+  std::vector<Selection> only;
+  for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
+  const StoreContent content = load_stores({arguments.studies.begin(), arguments.studies.end()});
+  const std::vector<Study> studies = make_studies(content, only);
+  if (studies.size() > 1) {
+    throw Error(ErrorKind::usage, "these records make several tables",
+                studies[0].rows[0].first().where + " and " + studies[1].rows[0].first().where,
+                "choose one with --only, e.g. --only precision=fp32");
+  }
+  const Best found = find_best(studies[0], within);
+  if (arguments.json) {
+    fmt::print("{}\n",
+               best_json(studies[0], found).dump(2, ' ', false, Json::error_handler_t::replace));
+    return EXIT_SUCCESS;
+  }
+  fmt::print("{}", best_text(studies[0], found));
+  for (const Rejected& rejected : content.rejected) {
+    fmt::print("ignored record: {}\n", rejected.reason);
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+void add_best(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb =
+      app.add_subcommand("best", "The fewest GPUs and CPUs that are nearly as fast as the best");
+  verb->footer(kFooter);
+  verb->add_option("STUDY", arguments->studies, "Folders of run records, records, published tables")
+      ->required();
+  verb->add_option("--within", arguments->within, "How much slower than the best is near enough")
+      ->capture_default_str();
+  verb->add_option("--only", arguments->only, "Use only records with KEY=VALUE (may be repeated)")
+      ->allow_extra_args(false);
+  verb->add_flag("--json", arguments->json, "For programs");
+  verb->callback([arguments, &action] { action = [arguments] { return best(*arguments); }; });
+}
+
+}  // namespace paceline

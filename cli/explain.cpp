@@ -1,0 +1,64 @@
+// paceline explain STUDY
+#include "analysis/explain/explain.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include "cli/report_options.h"
+#include "cli/verb.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  paceline explain results/local/quick
+  paceline explain results/reference/cassava-resnet50 --base best
+  paceline explain results/local/quick --only backend=mpi --json
+
+Efficiencies, labels and laws: docs/explain.md)";
+
+struct Arguments {
+  std::vector<std::string> studies, only;
+  std::string base = "matched";
+  bool json = false;
+};
+
+int run_explain(const Arguments& arguments) {
+  std::vector<Selection> only;
+  for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
+  StoreContent content = load_stores({arguments.studies.begin(), arguments.studies.end()});
+  std::erase_if(content.records,
+                [](const Record& record) { return record.kind() == "collective"; });
+  const auto explanations = explain(content, base_of(arguments.base), only);
+  if (arguments.json) {
+    std::cout << explanations_json(explanations);
+    return EXIT_SUCCESS;
+  }
+  for (const Explanation& explanation : explanations) {
+    if (&explanation != &explanations.front()) std::cout << '\n';
+    std::cout << explanation_text(explanation);
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("explain", "Where the efficiency of a study went, in words");
+  verb->footer(kFooter);
+  verb->add_option("STUDY", arguments->studies, "Folders of run records, or published tables")
+      ->required();
+  verb->add_option("--base", arguments->base, "Base of speed-ups: matched or best")
+      ->capture_default_str();
+  verb->add_option("--only", arguments->only, "Use only records with KEY=VALUE (may be repeated)")
+      ->allow_extra_args(false);
+  verb->add_flag("--json", arguments->json, "machine-readable");
+  verb->callback(
+      [arguments, &action] { action = [arguments] { return run_explain(*arguments); }; });
+}
+
+}  // namespace paceline

@@ -1,0 +1,60 @@
+// paceline export STUDY: for other people's tools
+#include "analysis/gate/export.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include "cli/verb.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kFooter[] = R"(Examples:
+  paceline export results/local/quick --format gbench --out quick.json
+  paceline export results/local/quick --format github-action > output.json
+
+gbench is Google Benchmark's JSON (compare.py and dashboards read it); github-action is what
+github-action-benchmark calls customSmallerIsBetter.)";
+
+struct Arguments {
+  std::vector<std::string> studies;
+  std::string format, out;
+};
+
+int run_export(const Arguments& arguments) {
+  const std::vector<std::string> formats = {"gbench", "github-action"};
+  if (arguments.format != formats[0] && arguments.format != formats[1]) {
+    throw Error(ErrorKind::usage, "unknown format \"" + arguments.format + "\"", "--format",
+                suggestion(arguments.format, formats));
+  }
+  const Side side = read_side("study", {arguments.studies.begin(), arguments.studies.end()});
+  for (const std::string& note : side.notes) std::cerr << "paceline: " << note << '\n';
+  const std::string text =
+      arguments.format == formats[0] ? google_benchmark_json(side) : github_action_json(side);
+  if (arguments.out.empty()) {
+    std::cout << text;
+  } else {
+    replace_file(arguments.out, text);
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("export", "A study as other tools read it");
+  verb->footer(kFooter);
+  verb->add_option("STUDY", arguments->studies, "Folders of run records, or records")->required();
+  verb->add_option("--format", arguments->format, "gbench or github-action")->required();
+  verb->add_option("--out", arguments->out, "file, instead of standard output");
+  verb->callback([arguments, &action] { action = [arguments] { return run_export(*arguments); }; });
+}
+
+}  // namespace paceline

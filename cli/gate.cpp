@@ -1,0 +1,264 @@
+// paceline gate: has it got worse?
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <iostream>
+#include <memory>
+
+#include "analysis/gate/render.h"
+#include "cli/gate_runs.h"
+#include "cli/plan_study.h"
+#include "cli/verb.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/terminal.h"
+#include "engine/core/text.h"
+#include "engine/launch/program.h"
+
+namespace paceline {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kFooter[] = R"(Examples:
+  paceline gate --baseline nightly/quick --current results/local/quick
+  paceline gate --baseline nightly/quick --current results/local/quick --rerun ./old/paceline
+  paceline gate --ab ./old/paceline ./new/paceline sweeps/quick.json --out ab --junit gate.xml
+  paceline gate --aa sweeps/quick.json                  # is this machine quiet enough?
+  paceline gate --baseline before.json --current after.json    # Google Benchmark's JSON
+
+Exit codes: 0 pass, 1 regression, 2 undecided, 64 or 65 bad input, 130 or 143 stopped.
+What each verdict needs: docs/gate.md)";
+
+struct GateArguments {
+  std::vector<std::string> baseline, current, ab;
+  std::string aa, rerun, current_program, data;
+  std::map<Quantity, std::string> thresholds;
+  std::vector<std::string> only;
+  std::string junit, markdown;
+  GateRuns runs;
+  bool force = false, json = false, github = false;
+  bool rounds_given = false;
+};
+
+Quantity quantity_of(const std::string& key) {
+  std::vector<std::string> known;
+  for (const QuantityInfo& info : quantities()) {
+    if (info.key == key) return info.quantity;
+    known.emplace_back(info.key);
+  }
+  throw Error(ErrorKind::usage, "unknown quantity \"" + key + "\"", "--only",
+              suggestion(key, known));
+}
+
+// "--threshold" for time, "--serial-fraction-threshold" and so on for the others.
+std::string threshold_option(const QuantityInfo& info) {
+  if (info.quantity == Quantity::time) return "--threshold";
+  std::string key(info.key);
+  std::replace(key.begin(), key.end(), '_', '-');
+  return "--" + key + "-threshold";
+}
+
+GateOptions options_of(const GateArguments& arguments) {
+  GateOptions options;
+  for (const auto& [quantity, text] : arguments.thresholds) {
+    options.thresholds[quantity] = parse_threshold(text, threshold_option(info_of(quantity)));
+  }
+  for (const std::string& key : arguments.only) options.quantities.insert(quantity_of(key));
+  return options;
+}
+
+void refuse_unlike_machines(const Side& baseline, const Side& current, bool force,
+                            std::vector<std::string>& notes) {
+  const auto differences = unlike_machines(baseline, current);
+  if (differences.empty()) return;
+  if (!force) {
+    throw Error(ErrorKind::input, "unlike machines cannot be compared", join(differences, "; "),
+                "run both on like machines, or compare nevertheless with --force");
+  }
+  notes.push_back("UNLIKE MACHINES: " + join(differences, "; "));
+}
+
+GateOutcome gate_stored(const GateArguments& arguments, const GateOptions& options) {
+  const std::vector<fs::path> before(arguments.baseline.begin(), arguments.baseline.end());
+  const std::vector<fs::path> now(arguments.current.begin(), arguments.current.end());
+  const Side baseline = read_side("baseline", before), current = read_side("current", now);
+  std::vector<std::string> notes;
+  refuse_unlike_machines(baseline, current, arguments.force, notes);
+  GateOutcome outcome{judge(baseline, current, options), 0};
+  outcome.judgement.notes.insert(outcome.judgement.notes.begin(), notes.begin(), notes.end());
+  if (arguments.rerun.empty() || outcome.judgement.verdict() == Verdict::pass) return outcome;
+  if (arguments.current_program.empty() && !engine_is_here()) {
+    throw Error(ErrorKind::usage, "this build has no engine, so it cannot run the current side",
+                "--rerun", "give a build that can with --current-binary");
+  }
+  const fs::path program =
+      arguments.current_program.empty() ? this_program() : fs::path(arguments.current_program);
+  return confirm(baseline, current, std::move(outcome.judgement), arguments.rerun, program,
+                 arguments.runs, options);
+}
+
+GateOutcome gate_fresh(const GateArguments& arguments, const GateOptions& options) {
+  if (!arguments.ab.empty()) {
+    return gate_builds(arguments.ab[0], arguments.ab[1], arguments.ab[2], arguments.runs, options);
+  }
+  if (!engine_is_here()) {
+    throw Error(ErrorKind::usage, "this build has no engine, so it can run nothing", "--aa",
+                "compare a build that can with itself: --ab PROGRAM PROGRAM SPEC");
+  }
+  return gate_builds(this_program(), this_program(), arguments.aa, arguments.runs, options);
+}
+
+GateSides sides_of(const GateArguments& arguments) {
+  GateSides sides;
+  if (arguments.ab.empty() && arguments.aa.empty()) {
+    sides.baseline_place = join(arguments.baseline, ", ");
+    sides.current_place = join(arguments.current, ", ");
+    return sides;
+  }
+  const std::string self = this_program().string();
+  return {"old", "new", arguments.ab.empty() ? self : arguments.ab[0],
+          arguments.ab.empty() ? self : arguments.ab[1]};
+}
+
+void deliver(const Judgement& judgement, const GateArguments& arguments) {
+  const GateSides sides = sides_of(arguments);
+  TextStyle style;
+  style.colours = colours_welcome(STDOUT_FILENO);
+  std::cout << (arguments.json ? gate_json(judgement, sides) : gate_text(judgement, sides, style));
+  const char* actions = std::getenv("GITHUB_ACTIONS");
+  if (arguments.github || (actions && std::string(actions) == "true")) {
+    // Standard output is one JSON document, where that was asked for.
+    (arguments.json ? std::cerr : std::cout) << gate_annotations(judgement);
+  }
+  std::cout << std::flush;
+  if (!arguments.junit.empty()) replace_file(arguments.junit, gate_junit(judgement, sides));
+  if (!arguments.markdown.empty()) {
+    replace_file(arguments.markdown, gate_markdown(judgement, sides));
+  }
+}
+
+// Found out before hours of runs, not after.
+void check_writable(const std::string& file, const char* option) {
+  if (file.empty()) return;
+  std::error_code ignored;
+  const fs::path folder = fs::absolute(file).parent_path();
+  if (fs::is_directory(folder, ignored) && !fs::is_directory(file, ignored)) return;
+  throw Error(ErrorKind::input, "no file can be written there", fmt::format("{} {}", option, file),
+              "name a file in a folder that exists");
+}
+
+void check_arguments(const GateArguments& arguments) {
+  const bool stored = !arguments.baseline.empty() || !arguments.current.empty();
+  const int modes = stored + !arguments.ab.empty() + !arguments.aa.empty();
+  const std::string ways = "give --baseline DIR --current DIR, --ab OLD NEW SPEC, or --aa SPEC";
+  if (modes == 0) throw Error(ErrorKind::usage, "there is nothing to judge", "", ways);
+  if (modes > 1) throw Error(ErrorKind::usage, "is asked for several gates at once", "", ways);
+  if (stored && (arguments.baseline.empty() || arguments.current.empty())) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("there is no {}", arguments.baseline.empty() ? "--baseline" : "--current"), "",
+        "give both");
+  }
+  const bool runs = !stored || !arguments.rerun.empty();
+  const auto only_with_runs = [&](bool given, const char* option) {
+    if (!given || runs) return;
+    throw Error(ErrorKind::usage, "nothing is run, so this says nothing", option,
+                "leave it out, or add --rerun OLD_BINARY");
+  };
+  only_with_runs(!arguments.runs.out.empty(), "--out");
+  only_with_runs(arguments.rounds_given, "--rounds");
+  only_with_runs(!arguments.data.empty(), "--data");
+  only_with_runs(arguments.runs.timeout_seconds > 0, "--timeout");
+  only_with_runs(!arguments.current_program.empty(), "--current-binary");
+  check_writable(arguments.junit, "--junit");
+  check_writable(arguments.markdown, "--markdown");
+  if (!stored && arguments.force) {
+    throw Error(ErrorKind::usage, "is for stored studies: fresh runs share a machine", "--force",
+                "leave it out");
+  }
+  if (!stored) return;
+  for (const auto& [given, option] : {std::pair(arguments.runs.control, "--control"),
+                                      std::pair(!arguments.runs.set.empty(), "--set")}) {
+    if (given) throw Error(ErrorKind::usage, "is for --ab and --aa", option, "leave it out");
+  }
+}
+
+int gate(const GateArguments& arguments) {
+  check_arguments(arguments);
+  if (!arguments.data.empty()) setenv("PACELINE_DATA", fs::absolute(arguments.data).c_str(), 1);
+  const GateOptions options = options_of(arguments);
+  const bool stored = !arguments.baseline.empty();
+  const GateOutcome outcome =
+      stored ? gate_stored(arguments, options) : gate_fresh(arguments, options);
+  if (outcome.stopped_by != 0) {
+    fmt::print(stderr, "paceline: stopped by {}; there is no verdict\n",
+               strsignal(outcome.stopped_by));
+    return 128 + outcome.stopped_by;
+  }
+  deliver(outcome.judgement, arguments);
+  return exit_code(outcome.judgement.verdict());
+}
+
+void add_thresholds(CLI::App& verb, const std::shared_ptr<GateArguments>& arguments) {
+  for (const QuantityInfo& info : quantities()) {
+    verb.add_option(threshold_option(info), arguments->thresholds[info.quantity],
+                    fmt::format("{} this much {} is a regression", info.heading,
+                                info.more_is_worse ? "higher" : "lower"))
+        ->default_str(fmt::format("{}", info.threshold));
+  }
+}
+
+}  // namespace
+
+void add_gate(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("gate", "Has it got worse? Pass, regression or undecided");
+  auto arguments = std::make_shared<GateArguments>();
+  GateRuns& runs = arguments->runs;
+  verb->footer(kFooter);
+  verb->add_option("--baseline", arguments->baseline, "what was: studies, or Google Benchmark JSON")
+      ->allow_extra_args(false);
+  verb->add_option("--current", arguments->current, "what is: studies, or Google Benchmark JSON")
+      ->allow_extra_args(false);
+  verb->add_option("--ab", arguments->ab,
+                   "OLD_BINARY NEW_BINARY SPEC: run both builds side by side")
+      ->expected(3);
+  verb->add_option("--aa", arguments->aa, "SPEC: this build against itself, as a control");
+  verb->add_option(
+      "--rerun", arguments->rerun,
+      "the baseline's binary: what does not pass is run again, both builds side by side");
+  verb->add_option("--current-binary", arguments->current_program,
+                   "with --rerun: the current side's binary, instead of this one");
+  CLI::Option* rounds =
+      verb->add_option("--rounds", runs.rounds, "fresh runs of each point and side")
+          ->check(CLI::Range(1, 1000))
+          ->capture_default_str();
+  verb->add_flag("--control", runs.control, "with --ab: the old build once more, against itself");
+  verb->add_option("--set", runs.set, "axis=value or axis=v1,v2: instead of what the spec says")
+      ->expected(1)
+      ->take_all();
+  verb->add_option("--data", arguments->data, "folder with the data sets' folders (e.g. data)");
+  verb->add_option("--timeout", runs.timeout_seconds, "seconds that one run may take")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--out", runs.out, "folder that keeps the records of fresh runs");
+  add_thresholds(*verb, arguments);
+  verb->add_option("--only", arguments->only, "quantities to judge; comma-separated")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  verb->add_flag("--force", arguments->force, "compare unlike machines, and say so");
+  verb->add_flag("--json", arguments->json, "machine-readable");
+  verb->add_option("--junit", arguments->junit, "file for JUnit XML");
+  verb->add_option("--markdown", arguments->markdown, "file for Markdown");
+  verb->add_flag("--github", arguments->github,
+                 "annotations for GitHub Actions (always where GITHUB_ACTIONS is true)");
+  verb->callback([arguments, rounds, &action] {
+    arguments->rounds_given = rounds->count() > 0;
+    std::erase_if(arguments->thresholds, [](const auto& entry) { return entry.second.empty(); });
+    action = [arguments] { return gate(*arguments); };
+  });
+}
+
+}  // namespace paceline

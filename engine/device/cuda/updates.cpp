@@ -1,0 +1,160 @@
+// From gradients to parameters, and the copies of these that products read.
+#include <utility>
+
+#include "engine/device/cuda/operations.h"
+#include "engine/device/cuda/program.h"
+#include "engine/device/stretches.h"
+
+namespace paceline::cuda {
+
+void CudaProgram::mark_decay() {
+  std::vector<std::uint8_t> marks(decays_.bytes());
+  Stretches(plan_).over(0, plan_.arena_elements,
+                        [&](std::size_t begin, std::size_t end, bool decays) {
+                          for (std::size_t i = begin; i < end; i += kDecayGroup) {
+                            marks[i / kDecayGroup] = decays;
+                          }
+                        });
+  runtime_.copy(decays_.data(), marks.data(), marks.size(), compute_.stream());
+  runtime_.synchronize_stream(compute_.stream());
+}
+
+// Widens the gradients that stand in 16 bits and clears those that cancel: one launch for all of
+// these operations, whose pieces follow each other.
+void CudaProgram::finish_gradients(int from, int to) {
+  const Prepared &first = prepared_[static_cast<std::size_t>(to)],
+                 &last = prepared_[static_cast<std::size_t>(from)];
+  const unsigned count = last.first_piece + last.pieces - first.first_piece;
+  if (count == 0) return;
+  with_type(plan_.activation, [&](auto type) {
+    using T = decltype(type);
+    const auto* pieces = reinterpret_cast<const GradientPiece*>(pieces_.data()) + first.first_piece;
+    runtime_.launch(WidenGradients<T>{pieces, reinterpret_cast<const T*>(narrow_gradients_.data()),
+                                      reinterpret_cast<float*>(gradients_)},
+                    {count, kThreads, 0}, compute_.stream());
+  });
+}
+
+void CudaProgram::prepare_state(Optimizer optimizer) {
+  if (std::exchange(has_state_, true)) return;
+  const std::size_t bytes = plan_.arena_elements * sizeof(float);
+  const int arenas = state_arenas(optimizer);
+  if (arenas > 0) first_moments_ = runtime_.device_memory(bytes);
+  if (arenas > 1) second_moments_ = runtime_.device_memory(bytes);
+  if (const double initial = initial_state(optimizer); arenas > 0 && initial != 0) {
+    write(floats(first_moments_), std::vector<double>(plan_.arena_elements, initial));
+  }
+}
+
+void CudaProgram::set_rule(const UpdateRule& rule) {
+  prepare_state(rule.optimizer);
+  if (rule_set_ == rule) return;
+  rule_set_ = rule;
+  // kRuleSlots steps are never queued at once: the slots of staging hold the host back before.
+  auto* pinned = reinterpret_cast<UpdateRule*>(pinned_rules_.data()) + rules_set_++ % kRuleSlots;
+  *pinned = rule;
+  runtime_.copy(rule_.data(), pinned, sizeof *pinned, compute_.stream());
+}
+
+void CudaProgram::accumulate(Accumulate which, std::size_t begin, std::size_t end) {
+  if (!kept_gradients_.data()) {
+    kept_gradients_ = runtime_.device_memory(plan_.arena_elements * sizeof(float));
+  }
+  float* gradients = reinterpret_cast<float*>(gradients_) + begin;
+  float* kept = floats(kept_gradients_) + begin;
+  const bool last = which == Accumulate::last;
+  run_vectors(Convert<float, float>{last ? kept : gradients, last ? gradients : kept, end - begin,
+                                    which != Accumulate::first},
+              end - begin);
+}
+
+void CudaProgram::measure_gradients(const UpdateRule& rule) {
+  set_rule(rule);
+  auto* sums = reinterpret_cast<double*>(square_sums_.data());
+  const unsigned blocks = SquareSums::blocks(plan_.arena_elements);
+  const Grid grid{blocks, SquareSums::kThreads, SquareSums::shared_bytes()};
+  runtime_.launch(
+      SquareSums{reinterpret_cast<const float*>(gradients_), sums, plan_.arena_elements}, grid,
+      compute_.stream());
+  runtime_.launch(FindClipFactor{sums, blocks, reinterpret_cast<const UpdateRule*>(rule_.data()),
+                                 reinterpret_cast<const LossScale*>(loss_scale_.data()),
+                                 reinterpret_cast<ClipState*>(clip_.data())},
+                  {1, SquareSums::kThreads, SquareSums::shared_bytes()}, compute_.stream());
+}
+
+// With a loss scale nothing may change before all gradients are known to be finite: ranges are then
+// only looked at, and the last one updates everything.
+void CudaProgram::update(const UpdateRule& rule, std::size_t begin, std::size_t end) {
+  set_rule(rule);
+  const auto yes = [](bool value) { return static_cast<std::size_t>(value); };
+  const Replays::Key key = {2,
+                            static_cast<std::size_t>(rule.optimizer),
+                            begin,
+                            end,
+                            yes(rule.clip_norm > 0),
+                            yes(rule.decays())};
+  replays_.run("update", key, [&] {
+    if (!loss_scale_.data()) return update_range(rule, begin, end);
+    auto* scale = reinterpret_cast<LossScale*>(loss_scale_.data());
+    run(FindInfinite{reinterpret_cast<const float*>(gradients_) + begin, end - begin, scale},
+        end - begin);
+    if (end < plan_.arena_elements) return;
+    update_range(rule, 0, end);
+    runtime_.launch(AdjustScale{scale}, {1, 1, 0}, compute_.stream());
+  });
+}
+
+void CudaProgram::update_range(const UpdateRule& rule, std::size_t begin, std::size_t end) {
+  const auto at = [begin](const Memory& memory) {
+    return memory.data() ? floats(memory) + begin : nullptr;
+  };
+  const auto* decays = reinterpret_cast<const std::uint8_t*>(decays_.data());
+  with_type(plan_.activation, [&](auto type) {
+    using T = decltype(type);
+    T* copy = narrow() ? reinterpret_cast<T*>(narrow_parameters_.data()) + begin : nullptr;
+    run(Update<T>{at(parameters_), at(first_moments_), at(second_moments_),
+                  reinterpret_cast<const float*>(gradients_) + begin, copy,
+                  reinterpret_cast<const UpdateRule*>(rule_.data()),
+                  reinterpret_cast<const LossScale*>(loss_scale_.data()),
+                  rule.clip_norm > 0 ? reinterpret_cast<const ClipState*>(clip_.data()) : nullptr,
+                  rule.decays() ? decays + begin / kDecayGroup : nullptr, end - begin},
+        end - begin);
+  });
+  for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    const Operation& op = plan_.operations[i];
+    if (op.kind != OpKind::conv) continue;
+    const std::size_t weight = offset(op.weight);
+    if (weight >= begin && weight < end) refresh_padded(op, prepared_[i]);
+  }
+}
+
+void CudaProgram::refresh_padded(const Operation& op, Prepared& prepared) {
+  const PreparedConv& conv = *prepared.conv;
+  if (!conv.padded_w.data()) return;
+  with_type(plan_.activation, [&](auto type) {
+    using T = decltype(type);
+    const auto rows = static_cast<std::size_t>(op.kernel * op.kernel * op.out.channels);
+    run(PadRows<T, float>{parameter(op.weight), static_cast<T*>(conv.w), rows, op.in.channels,
+                          conv.padded},
+        rows * static_cast<std::size_t>(conv.padded));
+  });
+}
+
+// The copies of parameters that products read, after a host wrote parameters.
+void CudaProgram::refresh_copies() {
+  copies_stale_ = false;
+  if (narrow()) {
+    with_type(plan_.activation, [&](auto type) {
+      using T = decltype(type);
+      run_vectors(
+          Convert<T, float>{floats(parameters_), reinterpret_cast<T*>(narrow_parameters_.data()),
+                            plan_.arena_elements},
+          plan_.arena_elements);
+    });
+  }
+  for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    if (prepared_[i].conv) refresh_padded(plan_.operations[i], prepared_[i]);
+  }
+}
+
+}  // namespace paceline::cuda

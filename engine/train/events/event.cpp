@@ -1,0 +1,113 @@
+#include "engine/train/events/event.h"
+
+#include <cstring>
+
+#include "engine/core/error.h"
+#include "engine/train/events/event.pb.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr int kFloat = 1, kDouble = 2;  // tensorflow/core/framework/types.proto
+constexpr int kColumns = 3;             // left edge, right edge, count
+constexpr char kWriter[] = "paceline";
+
+wire::Summary::Value* add_value(wire::Event& event, const std::string& tag, const char* plugin) {
+  wire::Summary::Value* value = event.mutable_summary()->add_value();
+  value->set_tag(tag);
+  value->mutable_metadata()->mutable_plugin_data()->set_plugin_name(plugin);
+  return value;
+}
+
+void add(wire::Event& event, const Event::Scalar& scalar) {
+  wire::Tensor* tensor = add_value(event, scalar.tag, "scalars")->mutable_tensor();
+  tensor->set_dtype(kFloat);
+  tensor->mutable_tensor_shape();
+  tensor->add_float_val(static_cast<float>(scalar.value));
+}
+
+void add(wire::Event& event, const Event::Distribution& distribution) {
+  wire::Tensor* tensor = add_value(event, distribution.tag, "histograms")->mutable_tensor();
+  tensor->set_dtype(kDouble);
+  const Histogram& buckets = distribution.histogram;
+  tensor->mutable_tensor_shape()->add_dim()->set_size(static_cast<std::int64_t>(buckets.size()));
+  tensor->mutable_tensor_shape()->add_dim()->set_size(kColumns);
+  std::string content;
+  for (const HistogramBucket& bucket : buckets) {
+    for (const double number : {bucket.left, bucket.right, bucket.count}) {
+      content.append(reinterpret_cast<const char*>(&number), sizeof number);
+    }
+  }
+  tensor->set_tensor_content(std::move(content));
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where) {
+  throw Error(ErrorKind::input, what, where, "write the event file again");
+}
+
+double scalar_of(const wire::Tensor& tensor, const std::string& where) {
+  if (tensor.dtype() == kFloat && tensor.float_val_size() == 1) {
+    return static_cast<double>(tensor.float_val(0));
+  }
+  if (tensor.dtype() == kFloat && tensor.tensor_content().size() == sizeof(float)) {
+    float value = 0;
+    std::memcpy(&value, tensor.tensor_content().data(), sizeof value);
+    return static_cast<double>(value);
+  }
+  refuse("a scalar that is no single float", where);
+}
+
+Histogram histogram_of(const wire::Tensor& tensor, const std::string& where) {
+  const std::string& content = tensor.tensor_content();
+  constexpr std::size_t kRow = kColumns * sizeof(double);
+  if (tensor.dtype() != kDouble || content.size() % kRow != 0) {
+    refuse("a histogram that has no three columns of doubles", where);
+  }
+  Histogram buckets(content.size() / kRow);
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    double row[kColumns];
+    std::memcpy(row, content.data() + i * kRow, kRow);
+    buckets[i] = {row[0], row[1], row[2]};
+  }
+  return buckets;
+}
+
+}  // namespace
+
+std::string encode(const Event& event) {
+  wire::Event message;
+  message.set_wall_time(event.wall_time);
+  message.set_step(event.step);
+  if (!event.file_version.empty()) {
+    message.set_file_version(event.file_version);
+    message.mutable_source_metadata()->set_writer(kWriter);
+  }
+  for (const auto& scalar : event.scalars) add(message, scalar);
+  for (const auto& distribution : event.histograms) add(message, distribution);
+  return message.SerializeAsString();
+}
+
+Event decode_event(std::string_view bytes, const std::string& where) {
+  wire::Event message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    refuse("a record that is no event", where);
+  }
+  Event event;
+  event.wall_time = message.wall_time();
+  event.step = message.step();
+  event.file_version = message.file_version();
+  for (const wire::Summary::Value& value : message.summary().value()) {
+    const std::string& plugin = value.metadata().plugin_data().plugin_name();
+    if (value.has_simple_value()) {
+      event.scalars.push_back({value.tag(), static_cast<double>(value.simple_value())});
+    } else if (plugin == "scalars") {
+      event.scalars.push_back({value.tag(), scalar_of(value.tensor(), where)});
+    } else if (plugin == "histograms") {
+      event.histograms.push_back({value.tag(), histogram_of(value.tensor(), where)});
+    }
+  }
+  return event;
+}
+
+}  // namespace paceline

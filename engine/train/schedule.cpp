@@ -1,0 +1,65 @@
+#include "engine/train/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+Decay decay_of(const std::string& name) {
+  if (name == "constant") return Decay::constant;
+  if (name == "step") return Decay::step;
+  if (name == "cosine") return Decay::cosine;
+  if (name == "polynomial") return Decay::polynomial;
+  throw Error(ErrorKind::usage, "unknown schedule \"" + name + "\"", "",
+              "known: constant, step, cosine, polynomial");
+}
+
+std::vector<double> decay_epochs_of(std::string_view text) {
+  std::vector<double> epochs;
+  for (const std::string& part : split(text, ',')) {
+    const auto epoch = to_real(part);
+    const double least = epochs.empty() ? 0 : epochs.back();
+    if (!epoch || !std::isfinite(*epoch) || *epoch <= least) {
+      throw Error(ErrorKind::usage, fmt::format("decay_epochs cannot be \"{}\"", text), "",
+                  "give growing numbers above zero, as 30,60,80");
+    }
+    epochs.push_back(*epoch);
+  }
+  return epochs;
+}
+
+Schedule::Schedule(ScheduleSpec spec, double first, double full, double end, double epochs)
+    : spec_(std::move(spec)), first_(first), full_(full), end_(end), epochs_(epochs) {}
+
+double Schedule::rate(double epochs) const {
+  if (epochs >= spec_.warmup_epochs) return decayed(epochs);
+  return first_ + epochs / spec_.warmup_epochs * (full_ - first_);
+}
+
+double Schedule::decayed(double epochs) const {
+  const double room = epochs_ - spec_.warmup_epochs;
+  const double t = room > 0 ? std::min(1.0, (epochs - spec_.warmup_epochs) / room) : 1;
+  switch (spec_.decay) {
+    case Decay::constant:
+      return full_;
+    case Decay::step: {
+      const auto past = std::count_if(spec_.decay_epochs.begin(), spec_.decay_epochs.end(),
+                                      [&](double epoch) { return epoch <= epochs; });
+      return full_ * std::pow(spec_.decay_factor, static_cast<double>(past));
+    }
+    case Decay::cosine:
+      return end_ + (full_ - end_) * (1 + std::cos(std::numbers::pi * t)) / 2;
+    case Decay::polynomial:
+      return end_ + (full_ - end_) * std::pow(1 - t, spec_.power);
+  }
+  return full_;
+}
+
+}  // namespace paceline

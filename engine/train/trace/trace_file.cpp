@@ -1,0 +1,137 @@
+#include "engine/train/trace/trace_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kBuffer = std::size_t{1} << 20;
+constexpr const char* kLaneNames[kTraceLanes] = {"compute: phases", "compute: operations",
+                                                 "communication", "input"};
+constexpr int kPartsOfLane = 1000;  // threads of a lane have numbers of their own
+
+std::string json_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20) out += c;
+  }
+  return out + '"';
+}
+
+int thread_of(std::size_t lane, std::uint32_t part) {
+  return static_cast<int>(lane) * kPartsOfLane + static_cast<int>(part);
+}
+
+std::string metadata(int rank, int thread, const char* what, const std::string& name, int order) {
+  return fmt::format(
+      R"({{"ph":"M","pid":{0},"tid":{1},"name":"{2}_name","args":{{"name":{3}}}}},)"
+      "\n"
+      R"({{"ph":"M","pid":{0},"tid":{1},"name":"{2}_sort_index","args":{{"sort_index":{4}}}}})",
+      rank, thread, what, json_text(name), order);
+}
+
+std::string arguments(TraceLane lane, const TraceSpell& spell) {
+  switch (lane) {
+    case TraceLane::phases:
+    case TraceLane::input:
+      return fmt::format(R"("step":{})", spell.number);
+    case TraceLane::communication:
+      return fmt::format(R"("sequence":{},"bytes":{})", spell.number, spell.bytes);
+    case TraceLane::operations:
+      return "";
+  }
+  return "";
+}
+
+}  // namespace
+
+TraceFile::TraceFile(std::filesystem::path file, double zero)
+    : path_(std::move(file)),
+      partial_(path_.string() + fmt::format(".{}.tmp", getpid())),
+      file_(std::make_unique<NewFile>(partial_)),
+      zero_(zero) {
+  buffer_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+}
+
+void TraceFile::write_event(const std::string& event) {
+  if (!first_) buffer_ += ",\n";
+  first_ = false;
+  buffer_ += event;
+  if (buffer_.size() < kBuffer) return;
+  file_->write(buffer_.data(), buffer_.size());
+  buffer_.clear();
+}
+
+void TraceFile::add(const RankTrace& trace, const RankClock& clock) {
+  write_event(metadata(trace.rank, 0, "process",
+                       fmt::format("rank {} on {}", trace.rank, trace.host), trace.rank));
+  for (std::size_t lane = 0; lane < kTraceLanes; ++lane) {
+    std::uint32_t parts = 0;
+    for (const TraceSpell& spell : trace.lanes[lane]) parts = std::max(parts, spell.part + 1);
+    for (std::uint32_t part = 0; part < parts; ++part) {
+      const std::string name =
+          parts == 1 ? kLaneNames[lane] : fmt::format("{} {}", kLaneNames[lane], part);
+      const int thread = thread_of(lane, part);
+      write_event(metadata(trace.rank, thread, "thread", name, thread));
+    }
+    for (const TraceSpell& spell : trace.lanes[lane]) {
+      const double begin = clock.on_first(spell.begin), end = clock.on_first(spell.end);
+      write_event(fmt::format(
+          R"({{"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"name":{},"args":{{{}}}}})",
+          trace.rank, thread_of(lane, spell.part), 1e6 * (begin - zero_), 1e6 * (end - begin),
+          json_text(spell.text()), arguments(static_cast<TraceLane>(lane), spell)));
+      ++spells_;
+      if (static_cast<TraceLane>(lane) == TraceLane::communication) {
+        collectives_[spell.number].push_back({trace.rank, begin, end});
+      }
+    }
+  }
+}
+
+void TraceFile::write_arrows(std::uint64_t sequence, const std::vector<Visit>& visits) {
+  const auto last =
+      std::max_element(visits.begin(), visits.end(),
+                       [](const Visit& a, const Visit& b) { return a.begin < b.begin; });
+  const auto write = [&](char phase, const Visit& visit, int other, double at) {
+    write_event(fmt::format(
+        R"({{"ph":"{}","pid":{},"tid":{},"ts":{:.3f},"id":"{}.{}","name":"all-reduce","cat":"collective"{}}})",
+        phase, visit.rank, thread_of(static_cast<std::size_t>(TraceLane::communication), 0),
+        1e6 * (at - zero_), sequence, other, phase == 'f' ? R"(,"bp":"e")" : ""));
+  };
+  for (const Visit& visit : visits) {
+    if (visit.rank == last->rank) continue;
+    write('s', *last, visit.rank, last->begin);
+    write('f', visit, visit.rank, std::clamp(last->begin, visit.begin, visit.end));
+    ++arrows_;
+  }
+}
+
+void TraceFile::finish(const std::map<std::string, std::string>& facts) {
+  for (const auto& [sequence, visits] : collectives_) {
+    if (visits.size() > 1) write_arrows(sequence, visits);
+  }
+  buffer_ += "\n],\"otherData\":{";
+  for (auto it = facts.begin(); it != facts.end(); ++it) {
+    buffer_ += fmt::format("{}\n{}:{}", it == facts.begin() ? "" : ",", json_text(it->first),
+                           json_text(it->second));
+  }
+  buffer_ += "}}\n";
+  file_->write(buffer_.data(), buffer_.size());
+  file_->finish();
+  std::error_code code;
+  std::filesystem::rename(partial_, path_, code);
+  if (code) {
+    throw Error(ErrorKind::input, "the trace cannot be given its name: " + code.message(),
+                path_.string(), "choose another folder");
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,252 @@
+// paceline gate and export as a user meets them. What stands in for a build is a script that leaves
+// records of known times, so no engine is needed.
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+
+// The first argument of a run is "train"; times are 2 + 8 / gpus seconds, times what FILE.factor
+// says, with a spread of less than 1 % that follows from side and repeat.
+constexpr char kBuild[] = R"bash(#!/bin/bash
+if [ "$1" = --version ]; then echo "paceline 0.1.0 stand-in (GNU, Release 12)"; exit 0; fi
+for word in "$@"; do
+  case $word in
+    --store=*) store=${word#--store=};;
+    --context=*) context=${word#--context=};;
+    --gpus=*) gpus=${word#--gpus=};;
+  esac
+done
+field() { grep -oP "\"$1\":\"?\K[^\",}]*" <<< "$context"; }
+point=$(grep -oP '"point":"\K[^"]*' <<< "$context")
+folder=$(grep -oP '"point_folder":"\K[^"]*' <<< "$context")
+repeat=$(field repeat)
+if [ -e "$0.fails" ]; then echo "paceline: rank 1 was killed" >&2; exit 71; fi
+if [ -e "$0.sleeps" ]; then sleep 30; fi
+seconds=$(awk -v g="$gpus" -v f="$(cat "$0.factor" 2> /dev/null || echo 1)" -v r="$repeat" \
+  -v s="${#store}" 'BEGIN { print (2 + 8 / g) * f * (1 + 0.002 * sin(7 * r + s + g)) }')
+mkdir -p "$store/$folder"
+cat > "$store/$folder/$repeat.1.json" << RECORD
+{"schema": 1, "kind": "measured", "study": "$(field study)", "point": "$point", "repeat": $repeat,
+ "attempt": 1, "session": "$(field session)", "round": $(field round), "status": "completed",
+ "reason": "", "identity": "x",
+ "parameters": {"workload": "mnist-cnn", "gpus": $gpus, "cpus_per_task": 1, "backend": "mpi"},
+ "layout": {"nodes": 1, "ntasks": $gpus, "cpus_per_task": 1, "gpus": $gpus, "cpus_per_replica": 1,
+            "replicas_are": "cores"},
+ "provenance": {"cpu_model": "$(cat "$0.cpu" 2> /dev/null || echo A CPU)"},
+ "timing": {"fit_seconds": $seconds}, "throughput": {"samples": 1000},
+ "quality": {"epochs": [{"train_loss": 0.5}, {"train_loss": 0.3}], "test_accuracy": 0.98}}
+RECORD
+)bash";
+
+class CliGate : public testing::Cli {
+ protected:
+  CliGate() {
+    for (const char* name : {"old", "new"}) {
+      std::ofstream(folder() / name) << kBuild;
+      std::filesystem::permissions(folder() / name, std::filesystem::perms::owner_all);
+    }
+    std::ofstream(folder() / "spec.json")
+        << R"({"name": "t", "workload": "mnist-cnn", "axes": {"gpus": [1, 2]},
+              "fixed": {"backend": "mpi", "cpus_per_task": 1}})";
+  }
+
+  void make(const std::string& file, const std::string& content) const {
+    std::ofstream(folder() / file) << content;
+  }
+
+  nlohmann::json json(const std::string& arguments, int code) const {
+    const Ran ran = paceline(arguments + " --json");
+    EXPECT_EQ(ran.code, code) << ran.err << ran.out;
+    return nlohmann::json::parse(ran.out);
+  }
+};
+
+TEST_F(CliGate, TwoLikeBuildsPass) {
+  const Ran ran = paceline("gate --ab ./old ./new spec.json --control --rounds 3");
+  EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
+  for (const char* part : {"gate: pass", "mnist-cnn gpus=1", "mnist-cnn gpus=2",
+                           "the control, old against old, shows no difference"}) {
+    EXPECT_TRUE(contains(ran.out, part)) << part << "\n" << ran.out;
+  }
+  EXPECT_TRUE(contains(ran.err, "old: paceline 0.1.0 stand-in")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "[18/18]")) << ran.err;
+  EXPECT_FALSE(contains(ran.err, "fresh rounds")) << "nothing was suspect";
+}
+
+TEST_F(CliGate, ASlowBuildIsConfirmedAndWrittenInEveryForm) {
+  make("new.factor", "1.08");
+  const Ran ran = paceline(
+      "gate --ab ./old ./new spec.json --rounds 3 --out kept --junit j.xml --markdown m.md "
+      "--github");
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  for (const char* part : {"gate: regression", "confirmed by fresh runs: slower by", "+8.0 %",
+                           "::error title=paceline gate regression::time of mnist-cnn gpus=2"}) {
+    EXPECT_TRUE(contains(ran.out, part)) << part << "\n" << ran.out;
+  }
+  EXPECT_TRUE(contains(ran.err, "3 fresh rounds of 2 points decide")) << ran.err;
+  EXPECT_TRUE(contains(text_of(folder() / "j.xml"), "<failure message=\"confirmed by fresh"));
+  EXPECT_TRUE(contains(text_of(folder() / "m.md"), "## gate: regression"));
+  EXPECT_TRUE(std::filesystem::exists(folder() / "kept/fresh/new/gpus=2/3.1.json"));
+  // The records kept are judged again, without running anything.
+  const auto again = json("gate --baseline kept/fresh/old --current kept/fresh/new", 1);
+  EXPECT_EQ(again["verdict"], "regression");
+  EXPECT_EQ(again["checks"][0]["evidence"], "paired");
+  expect_refused("gate --ab ./old ./new spec.json --out kept", 64, {"--out kept", "not an empty"});
+}
+
+TEST_F(CliGate, StoredSessionsAreUndecidedUntilRunsAreFresh) {
+  ASSERT_EQ(paceline("gate --ab ./old ./old spec.json --rounds 3 --out monday").code, 0);
+  make("new.factor", "1.08");
+  ASSERT_EQ(paceline("gate --ab ./new ./new spec.json --rounds 3 --out tuesday").code, 0);
+  const std::string stored = "gate --baseline monday/first/old --current tuesday/first/old";
+  const Ran undecided = paceline(stored);
+  EXPECT_EQ(undecided.code, 2);
+  EXPECT_TRUE(contains(undecided.out, "the baseline has 1 of them: 3 decide")) << undecided.out;
+  const auto confirmed =
+      json(stored + " --rerun ./old --current-binary ./new --rounds 3 --only time", 1);
+  EXPECT_EQ(confirmed["confirmed"], true);
+  EXPECT_EQ(confirmed["checks"][0]["fresh"], true);
+  make("new.factor", "1");
+  EXPECT_EQ(json(stored + " --rerun ./old --current-binary ./new --rounds 3", 0)["verdict"],
+            "pass");
+}
+
+TEST_F(CliGate, ABuildThatFailsIsARegressionAndItsLogsAreKept) {
+  make("new.fails", "");
+  const Ran ran = paceline("gate --ab ./old ./new spec.json --rounds 3");
+  EXPECT_EQ(ran.code, 1) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "none of 3 runs ended well: rank 1 was killed")) << ran.out;
+  const auto at = ran.err.find("the runs are kept in ");
+  ASSERT_NE(at, std::string::npos) << ran.err;
+  const std::string kept = ran.err.substr(at + 21, ran.err.find('\n', at) - at - 21);
+  EXPECT_TRUE(std::filesystem::exists(kept + "/first/new/logs"));
+  std::filesystem::remove_all(kept);
+}
+
+TEST_F(CliGate, UnlikeMachinesOnlyByForce) {
+  make("new.cpu", "Another CPU");
+  ASSERT_EQ(paceline("gate --ab ./old ./new spec.json --rounds 3 --out kept").code, 0);
+  const std::string gate = "gate --baseline kept/first/old --current kept/first/new";
+  expect_refused(gate, 65, {"unlike machines", "A CPU", "Another CPU", "--force"});
+  const Ran forced = paceline(gate + " --force");
+  EXPECT_EQ(forced.code, 0) << forced.out;
+  EXPECT_TRUE(contains(forced.out, "UNLIKE MACHINES: only the baseline ran on A CPU"));
+}
+
+TEST_F(CliGate, StoppedItSaysSoAndKeepsWhatItHas) {
+  make("new.sleeps", "");
+  const Ran ran = shell(
+      "(until ls kept/first/new/logs/*.log > /dev/null 2>&1; do sleep 0.1; done; kill -INT $$) & "
+      "exec '" PACELINE_BINARY "' gate --ab ./old ./new spec.json --rounds 3 --out kept");
+  EXPECT_EQ(ran.code, 130) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "there is no verdict")) << ran.err;
+  EXPECT_EQ(ran.out, "");
+}
+
+TEST_F(CliGate, GithubActionsIsNoticed) {
+  ASSERT_EQ(paceline("gate --ab ./old ./old spec.json --rounds 3 --out kept").code, 0);
+  const std::string gate = " paceline gate --baseline kept/first/old --current kept/first/new";
+  EXPECT_TRUE(
+      contains(shell("GITHUB_ACTIONS=true" + gate).out, "::notice title=paceline gate pass"));
+  EXPECT_FALSE(contains(shell(gate).out, "::notice"));
+  const Ran json = shell("GITHUB_ACTIONS=true" + gate + " --json");
+  EXPECT_TRUE(nlohmann::json::accept(json.out)) << json.out;
+  EXPECT_TRUE(contains(json.err, "::notice"));
+}
+
+TEST_F(CliGate, GoogleBenchmarksFilesAreCompared) {
+  const auto file = [](double time) {
+    std::string rows;
+    for (int i = 0; i < 3; ++i) {
+      rows += std::string(i ? "," : "") + R"({"name": "BM_sum/8", "run_type": "iteration",
+        "real_time": )" +
+              std::to_string(time + i * 0.01) + "}";
+    }
+    return R"({"context": {"date": "today"}, "benchmarks": [)" + rows + "]}";
+  };
+  for (const char* name : {"a.json", "b.json", "c.json"}) make(name, file(10));
+  make("slow.json", file(12));
+  const std::string before =
+      "gate --baseline a.json --baseline b.json --baseline c.json --current ";
+  EXPECT_EQ(paceline(before + "a.json").code, 0);
+  const auto slow = json(before + "slow.json", 1);
+  EXPECT_EQ(slow["checks"][0]["evidence"], "sessions");
+  EXPECT_NEAR(slow["checks"][0]["change"].get<double>(), 0.2, 1e-3);
+  expect_refused(before + "slow.json --rerun ./old --current-binary ./new", 64,
+                 {"nothing that did not pass can be run again"});
+}
+
+TEST_F(CliGate, ExportsAreReadByTheToolsTheyAreFor) {
+  ASSERT_EQ(paceline("gate --ab ./old ./old spec.json --rounds 3 --out kept").code, 0);
+  ASSERT_EQ(paceline("export kept/first/old --format gbench --out g.json").code, 0);
+  const auto g = nlohmann::json::parse(text_of(folder() / "g.json"));
+  ASSERT_EQ(g["benchmarks"].size(), 6U);
+  for (const auto& row : g["benchmarks"]) {  // what compare.py takes
+    for (const char* key : {"name", "real_time", "cpu_time", "time_unit", "run_type"}) {
+      EXPECT_TRUE(row.contains(key)) << key;
+    }
+  }
+  const Ran action = paceline("export kept/first/old --format github-action");
+  EXPECT_EQ(action.code, 0);
+  EXPECT_EQ(nlohmann::json::parse(action.out).size(), 2U);
+  expect_refused("export kept/first/old --format gbenhc", 64,
+                 {"gbenhc", "did you mean \"gbench\"?"});
+  expect_refused("export missing --format gbench", 65, {"missing"});
+}
+
+TEST_F(CliGate, BadRequestsAreOneLine) {
+  const std::string ab = "gate --ab ./old ./new spec.json ";
+  expect_refused("gate", 64, {"nothing to judge", "--ab OLD NEW SPEC"});
+  expect_refused("gate --baseline a", 64, {"there is no --current"});
+  expect_refused("gate --current a", 64, {"there is no --baseline"});
+  expect_refused(ab + "--baseline a --current b", 64, {"several gates at once"});
+  expect_refused("gate --baseline no --current spec.json", 65, {"no"});
+  expect_refused("gate --ab ./old ./new", 64, {"--ab", "see paceline gate --help"});
+  expect_refused("gate --ab ./missing ./new spec.json", 64, {"./missing", "paceline binary"});
+  expect_refused("gate --ab /bin/true ./new spec.json", 64, {"does not say that it is a paceline"});
+  expect_refused("gate --ab spec.json ./new spec.json", 64, {"no program that can be run"});
+  expect_refused(ab + "--threshold fast", 64, {"\"fast\" is no threshold", "--threshold"});
+  expect_refused(ab + "--accuracy-threshold -1", 64, {"--accuracy-threshold"});
+  expect_refused(ab + "--only tme", 64, {"unknown quantity \"tme\"", "did you mean \"time\"?"});
+  expect_refused(ab + "--rounds 0", 64, {"--rounds"});
+  expect_refused("gate --baseline a --current b --control", 64, {"--control", "for --ab"});
+  expect_refused("gate --baseline a --current b --out c", 64, {"--out", "nothing is run"});
+  expect_refused("gate --baseline a --current b --rounds 3", 64, {"--rounds", "nothing is run"});
+  expect_refused("gate --baseline a --current b --data .", 64, {"--data", "nothing is run"});
+  expect_refused(ab + "--force", 64, {"--force", "for stored studies"});
+  expect_refused(ab + "--junit no/j.xml", 65, {"--junit no/j.xml", "folder that exists"});
+  expect_refused(ab + "--markdown .", 65, {"--markdown ."});
+  expect_refused("gate --baseline a --current b --current-binary c", 64, {"--current-binary"});
+  expect_refused("gate --baselin a", 64, {"did you mean --baseline?"});
+}
+
+TEST_F(CliGate, BadFilesAreNamed) {
+  make("cut.json", R"({"benchmarks": [)");
+  expect_refused("gate --baseline cut.json --current cut.json", 65, {"cut.json"});
+  make("b.json", R"({"benchmarks": [{"name": "a", "real_time": 0}]})");
+  expect_refused("gate --baseline b.json --current b.json", 65, {"b.json:1", "not positive"});
+  make("spec.json", R"({"name": "t", "workload": "mnist-cnn", "axes": {"gpu": [1]}})");
+  expect_refused("gate --ab ./old ./new spec.json", 64, {"spec.json:1", "did you mean \"gpus\"?"});
+}
+
+TEST_F(CliGate, ExplainRefusesWhatItCannotRead) {
+  const std::string cassava = PACELINE_SOURCE_DIR "/results/reference/cassava-resnet50";
+  expect_refused("explain", 64, {"STUDY"});
+  expect_refused("explain missing", 65, {"missing"});
+  expect_refused("explain " + cassava + " --base bset", 64, {"did you mean \"best\"?"});
+  expect_refused("explain " + cassava + " --only backend", 64, {"not KEY=VALUE"});
+  const Ran ran = paceline("explain " + cassava + " --base best");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_TRUE(contains(ran.out, "a fixed serial share of about 17 %")) << ran.out;
+  EXPECT_TRUE(nlohmann::json::accept(paceline("explain --json " + cassava).out));
+}
+
+}  // namespace
+}  // namespace paceline

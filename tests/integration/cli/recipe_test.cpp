@@ -1,0 +1,125 @@
+// Schedules, clipping, accumulation and goals on the command line: what contradicts itself is one
+// line, what is given is in the record.
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+using Json = nlohmann::json;
+
+const std::string kRun =
+    "train mnist-mlp --data '" PACELINE_SOURCE_DIR "/data/mnist' --cpus-per-task 1 ";
+const std::string kShort = kRun + "--steps 3 ";
+
+class CliRecipe : public testing::Cli {
+ protected:
+  Json record_of(const std::string& options) const {
+    const Ran ran = paceline(options + " --json");
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    err_ = ran.err;
+    return ran.code == 0 ? Json::parse(ran.out) : Json::object();
+  }
+  mutable std::string err_;
+};
+
+TEST_F(CliRecipe, OptionsOfAnotherScheduleAreRefused) {
+  expect_refused(kShort + "--schedule linear", 64, {"schedule", "\"linear\"", "cosine"});
+  expect_refused(kShort + "--schedule step", 64, {"--decay-epochs", "30,60,80"});
+  expect_refused(kShort + "--schedule step --decay-epochs 60,30", 64, {"decay_epochs", "growing"});
+  expect_refused(kShort + "--decay-epochs 1", 64, {"of schedule step", "--schedule step"});
+  expect_refused(kShort + "--schedule cosine --power 2", 64, {"power is of schedule polynomial"});
+  expect_refused(kShort + "--end-rate 0.1", 64, {"end_rate is of schedules cosine and polynomial"});
+  expect_refused(kShort + "--warmup-epochs -1", 64, {"warmup_epochs", "at least 0"});
+  expect_refused(kRun + "--epochs 2 --warmup-epochs 3", 64, {"warm-up of 3", "longer than", "2"});
+}
+
+TEST_F(CliRecipe, ContradictionsAreRefused) {
+  expect_refused(kShort + "--clip-norm 1 --clip-value 1", 64, {"clip_norm or by clip_value"});
+  expect_refused(kShort + "--weight-decay-form l2", 64, {"weight_decay_form", "--weight-decay"});
+  expect_refused(kShort + "--weight-decay -1", 64, {"weight_decay", "at least 0"});
+  expect_refused(kShort + "--label-smoothing 1.5", 64, {"label_smoothing", "at most 1"});
+  expect_refused(kShort + "--until 0.98", 64, {"until cannot be \"0.98\"", "test_accuracy=0.98"});
+  expect_refused(kShort + "--until test_accuracy=98", 64, {"a share of the samples"});
+  expect_refused(kShort + "--until test_accuracy=0.9 --evaluate end", 64,
+                 {"until is for evaluations after epochs", "--evaluate epoch"});
+  expect_refused(kShort + "--evaluate-every 2 --evaluate none", 64, {"evaluate_every is for"});
+}
+
+TEST_F(CliRecipe, GlobalBatchesAndWhatTheyAreMadeOf) {
+  const std::string two = kShort +
+                          "--gpus 2 --backend mirrored --cpus-per-replica 1 "
+                          "--oversubscribe --input synthetic ";
+  const std::string bad = "train mnist-mlp --steps 3 --gpus 2 --backend mirrored ";
+  expect_refused(bad + "--global-batch 100 --batch-per-replica 64", 64,
+                 {"global_batch 100 is not gpus 2 x batch_per_replica 64"});
+  expect_refused(bad + "--global-batch 96 --batch-per-replica 16 --accumulate 2", 64,
+                 {"global_batch 96 is not gpus 2 x batch_per_replica 16 x accumulate 2"});
+  expect_refused(bad + "--batch-per-replica 1048576 --accumulate 1000000", 64, {"2^30"});
+  expect_refused(bad + "--accumulate 0", 64, {"accumulate", "at least 1"});
+  std::string two_tasks = two;
+  two_tasks.replace(two_tasks.find("--cpus-per-task 1 "), 18, "");
+  const Json derived = record_of(two_tasks + "--global-batch 96 --batch-per-replica 16");
+  EXPECT_EQ(derived["parameters"]["accumulate"], 3);
+  EXPECT_EQ(derived["plan"]["global_batch"], 96);
+  EXPECT_EQ(derived["throughput"]["samples"], 3 * 96);
+  const Json batch = record_of(two_tasks + "--global-batch 96 --accumulate 2");
+  EXPECT_EQ(batch["parameters"]["batch_per_replica"], 24);
+  const Json plain = record_of(two_tasks + "--global-batch 96");
+  EXPECT_EQ(plain["parameters"]["batch_per_replica"], 48);
+  EXPECT_FALSE(plain["parameters"].contains("accumulate"));
+}
+
+TEST_F(CliRecipe, AllOfItIsInTheRecord) {
+  const Json record =
+      record_of(kShort +
+                "--learning-rate-rule linear --warmup-epochs 0.5 --schedule polynomial --power 2 "
+                "--weight-decay 0.01 --clip-norm 1 --label-smoothing 0.1");
+  const Json& parameters = record["parameters"];
+  EXPECT_EQ(parameters["schedule"], "polynomial");
+  EXPECT_EQ(parameters["warmup_epochs"], 0.5);
+  EXPECT_EQ(parameters["end_rate"], 0.0);
+  EXPECT_EQ(parameters["weight_decay_form"], "decoupled");
+  EXPECT_EQ(parameters["clip_norm"], 1.0);
+  EXPECT_EQ(parameters["label_smoothing"], 0.1);
+  const Json& quality = record["quality"];
+  EXPECT_TRUE(quality["until"].is_null());
+  EXPECT_GE(quality["test_top5"].get<double>(), quality["test_accuracy"].get<double>());
+  EXPECT_GE(quality["epochs"][0]["train_top5"].get<double>(), 0);
+}
+
+TEST_F(CliRecipe, AGoalEndsTheRunAndIsTimed) {
+  const std::string run = kRun + "--train-limit 2000 --test-limit 500 ";
+  const Json reached = record_of(run + "--epochs 50 --until test_accuracy=0.5");
+  const Json& until = reached["quality"]["until"];
+  EXPECT_EQ(until["goal"], "test_accuracy>=0.5");
+  EXPECT_EQ(until["reached"], true);
+  EXPECT_LT(until["epochs"], 50);
+  EXPECT_EQ(until["steps"], reached["throughput"]["steps"]);
+  EXPECT_EQ(until["fit_seconds"], reached["timing"]["fit_seconds"]);
+  EXPECT_GT(until["seconds_with_evaluation"], until["fit_seconds"]);
+  EXPECT_EQ(reached["parameters"]["evaluate"], "epoch");
+  EXPECT_TRUE(contains(err_, "test_accuracy>=0.5 was reached after epoch")) << err_;
+
+  const Json missed = record_of(run + "--epochs 2 --until test_loss=0.0001");
+  EXPECT_EQ(missed["quality"]["until"]["reached"], false);
+  EXPECT_TRUE(missed["quality"]["until"]["fit_seconds"].is_null());
+  EXPECT_EQ(missed["status"], "completed");
+  EXPECT_TRUE(contains(err_, "test_loss<=0.0001 was not reached in 2 epochs")) << err_;
+}
+
+TEST_F(CliRecipe, AnotherRecipeOnResumeIsSaid) {
+  const std::string run =
+      kRun + "--train-limit 640 --test-limit 100 --epochs 4 --checkpoint-every 2steps --run-dir r ";
+  ASSERT_EQ(paceline(run + "--steps 4 --schedule cosine").code, 0);
+  const Ran other = paceline(run + "--steps 6 --resume latest --clip-norm 1");
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_TRUE(contains(other.err, "schedule not given (was cosine)")) << other.err;
+  EXPECT_TRUE(contains(other.err, "clip_norm 1 (was not given)")) << other.err;
+}
+
+}  // namespace
+}  // namespace paceline

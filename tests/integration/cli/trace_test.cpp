@@ -1,0 +1,121 @@
+// What `paceline train --trace` leaves.
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using nlohmann::json;
+using testing::contains;
+using testing::Ran;
+
+constexpr char kTraced[] =
+    "train mnist-cnn --train-limit 1280 --test-limit 100 --batch-per-replica 32 --steps 20 "
+    "--gpus 2 --oversubscribe --bucket-mb 0.5 --evaluate none --json ";
+constexpr char kOneCpu[] = "--quiet --cpus-per-replica 1 --backend ";
+
+class Trace : public testing::Cli {
+ protected:
+  json trace_of(const std::string& arguments) {
+    const Ran ran = paceline(kTraced + arguments + " --trace trace.json");
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    record_ = json::parse(ran.out, nullptr, false);
+    return json::parse(text_of(folder() / "trace.json"), nullptr, false);
+  }
+  json record_;
+};
+
+// sequence -> rank -> begin and end, microseconds of rank 0's clock
+using Collectives = std::map<int, std::map<int, std::pair<double, double>>>;
+
+Collectives collectives_of(const json& trace) {
+  Collectives found;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X" || !event["args"].contains("sequence")) continue;
+    const double begin = event["ts"], end = begin + event["dur"].get<double>();
+    found[event["args"]["sequence"]][event["pid"]] = {begin, end};
+  }
+  return found;
+}
+
+void expect_arrows(const json& trace) {
+  std::map<std::string, int> starts, ends;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "s") ++starts[event["id"]];
+    if (event["ph"] == "f") ++ends[event["id"]];
+  }
+  EXPECT_FALSE(starts.empty());
+  EXPECT_EQ(starts, ends);
+  for (const auto& [id, count] : starts) EXPECT_EQ(count, 1) << id;
+}
+
+// Nobody's sum ends before everybody's has begun, as far as clocks are known.
+void expect_causality(const json& trace, double tolerance) {
+  const Collectives all = collectives_of(trace);
+  EXPECT_GE(all.size(), 20U);
+  for (const auto& [sequence, ranks] : all) {
+    ASSERT_EQ(ranks.size(), 2U) << sequence;
+    EXPECT_GE(ranks.at(0).second, ranks.at(1).first - tolerance) << sequence;
+    EXPECT_GE(ranks.at(1).second, ranks.at(0).first - tolerance) << sequence;
+  }
+}
+
+TEST_F(Trace, IsOneFileOfAllRanks) {
+  for (const char* backend : {"mirrored", "gloo"}) {
+    SCOPED_TRACE(backend);
+    std::filesystem::remove(folder() / "trace.json");
+    const json trace = trace_of(std::string(kOneCpu) + backend);
+    ASSERT_TRUE(trace.is_object());
+    std::map<std::string, int> names;
+    std::map<int, int> ranks;
+    for (const json& event : trace["traceEvents"]) {
+      ++names[event["name"]];
+      ++ranks[event["pid"]];
+    }
+    EXPECT_EQ(ranks.size(), 2U);
+    for (const char* phase : {"step", "forward", "backward"}) EXPECT_EQ(names[phase], 40) << phase;
+    EXPECT_EQ(names["batch"], 40);
+    EXPECT_EQ(names["bucket 0"], 40);
+    EXPECT_EQ(names["dense forward"], 40);
+    EXPECT_EQ(names["dense backward"], 40);
+    expect_arrows(trace);
+    const json& numbers = record_["trace"];
+    expect_causality(trace, 1e6 * 2 * numbers["clock_uncertainty_seconds"].get<double>() + 1);
+    EXPECT_EQ(numbers["dropped"], 0);
+    EXPECT_GT(numbers["communication_seconds"], 0);
+    EXPECT_GE(numbers["overlap"], 0);
+    EXPECT_LE(numbers["overlap"], 1);
+    EXPECT_GT(numbers["overhead_seconds"], 0);
+    EXPECT_EQ(record_["flags"]["traced"], true);
+  }
+}
+
+TEST_F(Trace, IsOffUnlessAskedFor) {
+  const Ran ran = paceline(std::string(kTraced) + kOneCpu + "mirrored");
+  const json record = json::parse(ran.out);
+  EXPECT_EQ(record["flags"]["traced"], false);
+  EXPECT_TRUE(record["trace"].is_null());
+}
+
+TEST_F(Trace, SaysWhatWasHidden) {
+  const Ran ran =
+      paceline(std::string(kTraced) +
+               "--backend mirrored --cpus-per-replica 2 --comm-threads 1 --trace trace.json");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "of communication")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "hidden behind computing")) << ran.err;
+}
+
+TEST_F(Trace, RefusesWhatItWouldWriteOver) {
+  std::ofstream(folder() / "there.json") << "mine";
+  expect_refused("train mnist-mlp --steps 1 --quiet --trace there.json", 65,
+                 {"there.json", "another name"});
+  expect_refused("train mnist-mlp --steps 1 --quiet --trace no/where.json", 65, {"no/where.json"});
+  EXPECT_EQ(text_of(folder() / "there.json"), "mine");
+}
+
+}  // namespace
+}  // namespace paceline

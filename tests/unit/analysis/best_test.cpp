@@ -1,0 +1,120 @@
+#include "analysis/best.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/core/error.h"
+#include "tests/unit/analysis/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::content_of;
+using testing::sample_record;
+
+// Runs of a point in rounds, each off by the factors.
+void add(std::vector<Json>& records, int gpus, int cpus, double seconds,
+         const std::vector<double>& factors) {
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    const int round = static_cast<int>(i) + 1;
+    records.push_back(sample_record({.gpus = gpus,
+                                     .cpus_per_replica = cpus,
+                                     .repeat = round,
+                                     .round = round,
+                                     .fit_seconds = seconds * factors[i]}));
+  }
+}
+
+struct Found {
+  Study study;
+  Best best;
+};
+
+Found found(const std::vector<Json>& records, double within) {
+  Study study = make_studies(content_of(records)).at(0);
+  Best best = find_best(study, within);
+  return {std::move(study), std::move(best)};
+}
+
+const std::vector<double> kQuiet = {1.0, 1.004, 0.997, 1.002};
+const std::vector<double> kQuieter = {1.001, 1.003, 0.998, 1.001};
+
+TEST(Best, TheSmallestThatIsSurelyNear) {
+  std::vector<Json> records;
+  add(records, 1, 1, 100, kQuieter);
+  add(records, 2, 1, 51.5, kQuieter);
+  add(records, 2, 2, 51, kQuieter);
+  add(records, 4, 1, 50, kQuiet);
+  const auto [study, best] = found(records, 0.05);
+  EXPECT_EQ(best.best.name, "4 replicas, 1 CPU each");
+  EXPECT_EQ(best.smallest.name, "2 replicas, 1 CPU each");
+  EXPECT_TRUE(best.undecided.empty());
+  EXPECT_EQ(best.points.front().nearness, Nearness::beyond);
+  EXPECT_EQ(best.points[1].over_best.kind, RatioKind::paired);
+  EXPECT_NEAR(best.points[1].over_best.estimate.value, 1.03, 1e-3);
+  EXPECT_LT(best.points[1].over_best.estimate.interval->high, 1.05);
+  const Json json = best_json(study, best);
+  EXPECT_EQ(json["smallest"]["gpus"], 2);
+  EXPECT_EQ(json["smallest"]["cpus"], 2);
+  EXPECT_EQ(json["decided"], true);
+  EXPECT_EQ(json["points"].size(), 4U);
+  EXPECT_NE(best_text(study, best).find("2 replicas, 1 CPU each: 51.54 s, +3.0 % ["),
+            std::string::npos)
+      << best_text(study, best);
+}
+
+TEST(Best, AnIntervalThatHoldsTheLimitDecidesNothing) {
+  std::vector<Json> records;
+  add(records, 1, 1, 52, {1.1, 0.9, 1.05, 0.95});
+  add(records, 2, 1, 50, kQuiet);
+  const auto [study, best] = found(records, 0.05);
+  EXPECT_EQ(best.smallest.row, best.best.row);
+  ASSERT_EQ(best.undecided.size(), 1U);
+  EXPECT_NE(best_text(study, best).find("run more repeats"), std::string::npos);
+  EXPECT_EQ(best_json(study, best)["decided"], false);
+}
+
+TEST(Best, FewerThanThreeRunsNeverDecide) {
+  std::vector<Json> records;
+  add(records, 1, 1, 50.1, {1, 1.0001});
+  add(records, 2, 1, 50, {1, 1.0001});
+  const auto [study, best] = found(records, 0.05);
+  EXPECT_EQ(best.points[0].nearness, Nearness::undecided);
+  EXPECT_TRUE(best.points[0].over_best.estimate.interval);
+}
+
+TEST(Best, ASingleRunFarFromTheBestIsNotListed) {
+  std::vector<Json> records;
+  add(records, 1, 1, 100, {1});
+  add(records, 2, 1, 51, {1});
+  add(records, 4, 1, 50, {1});
+  const auto [study, best] = found(records, 0.05);
+  EXPECT_EQ(best.smallest.name, "4 replicas");
+  EXPECT_EQ(best.by_mean.name, "2 replicas");
+  EXPECT_EQ(best.undecided.size(), 2U);
+  const std::string text = best_text(study, best);
+  EXPECT_NE(text.find("  2 replicas: 51 s, +2.0 % over the best, 1 run, undecided"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("  1 replica:"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 smaller point of fewer than 3 runs"), std::string::npos) << text;
+}
+
+TEST(Best, RatesAreComparedWhereTheWorkGrows) {
+  std::vector<Json> records;
+  for (const auto& [gpus, rate] : {std::pair{1, 100.0}, {2, 190.0}, {4, 192.0}}) {
+    for (int round = 1; round <= 3; ++round) {
+      Json json = sample_record({.gpus = gpus, .repeat = round, .round = round});
+      json["throughput"] = {{"samples", 640 * gpus}, {"steps", 10}, {"samples_per_second", rate}};
+      records.push_back(json);
+    }
+  }
+  const auto [study, best] = found(records, 0.05);
+  EXPECT_TRUE(best.rates);
+  EXPECT_EQ(best.best.name, "4 replicas");
+  EXPECT_EQ(best.smallest.name, "2 replicas");
+}
+
+}  // namespace
+}  // namespace paceline

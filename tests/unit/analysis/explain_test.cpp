@@ -1,0 +1,257 @@
+#include "analysis/explain/explain.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/unit/analysis/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::content_of;
+using testing::sample_record;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string all_text(const StoreContent& content, Base base = Base::matched) {
+  std::string text;
+  for (const Explanation& each : explain(content, base)) text += explanation_text(each);
+  return text;
+}
+
+StoreContent reference(const std::string& name) {
+  return load_store(std::filesystem::path(PACELINE_SOURCE_DIR) / "results/reference" / name);
+}
+
+TEST(Explain, CassavaBestIsAFixedShareOfSeventeenPercent) {
+  const auto explanations = explain(reference("cassava-resnet50"), Base::best);
+  ASSERT_EQ(explanations.size(), 1U);
+  ASSERT_EQ(explanations[0].ladders.size(), 1U);
+  const LadderExplanation& ladder = explanations[0].ladders[0];
+  EXPECT_NEAR(ladder.amdahl->value, 0.173, 0.005);  // Karp-Flatt 0.181, 0.165, 0.174
+  ASSERT_TRUE(ladder.amdahl->interval);
+  EXPECT_LT(ladder.amdahl->interval->high, 0.2);
+  EXPECT_LE(ladder.usl->coherence.interval->low, 0);
+  const std::string text = explanation_text(explanations[0]);
+  EXPECT_TRUE(has(text, "a fixed serial share of about 17 %, not communication that grows"));
+  EXPECT_TRUE(has(text, "no cost that grows with the replicas"));
+  EXPECT_FALSE(has(text, "a cost grows"));
+  EXPECT_TRUE(has(text, "the records have no phases of a step"));
+}
+
+TEST(Explain, CassavaMatchedIsTheRangeOverCpus) {
+  const std::string text = all_text(reference("cassava-resnet50"));
+  EXPECT_TRUE(has(text, "a fixed serial share of about 18 %, not communication that grows"))
+      << text;
+  EXPECT_TRUE(has(text, "Karp-Flatt 0.177 to 0.200 / 0.162 to 0.180 / 0.173 to 0.200")) << text;
+  EXPECT_FALSE(has(text, "a cost grows"));
+}
+
+// Of a 1000-sample run on two ranks and on one: seconds by phase and rank.
+struct RankSeconds {
+  double input = 0, compute = 0, communication = 0, other = 0;
+};
+
+Json record_with(const std::vector<RankSeconds>& ranks, double outside_of_steps = 0) {
+  const RankSeconds& first = ranks[0];
+  const double step = first.input + first.compute + first.communication + first.other;
+  Json record = sample_record(
+      {.gpus = static_cast<int>(ranks.size()), .fit_seconds = step + outside_of_steps});
+  record["phases"] = Json::array();
+  for (const RankSeconds& rank : ranks) {
+    record["phases"].push_back({{"input", rank.input},
+                                {"forward", rank.compute / 4},
+                                {"backward", rank.compute / 2},
+                                {"update", rank.compute / 4},
+                                {"communication", rank.communication},
+                                {"other", rank.other},
+                                {"step", step}});
+  }
+  return record;
+}
+
+PointExplanation explained(const Json& base, const Json& point) {
+  static std::vector<Explanation> kept;  // points look into it
+  kept = explain(content_of({base, point}), Base::matched);
+  return kept.at(0).points.at(1);
+}
+
+const Json kIdealBase = record_with({{.compute = 10}});
+
+// By hand: T 10, i 1, o 0.5, c 2 and 1.5 (least 1.5), u 6.5 and 7: means 1, 0.5, 1.75, 6.75.
+TEST(Explain, EfficienciesByHand) {
+  const PointExplanation point =
+      explained(kIdealBase, record_with({{1, 6.5, 2, 0.5}, {1, 7, 1.5, 0.5}}));
+  ASSERT_TRUE(point.step);
+  EXPECT_NEAR(point.step->input, 9.0 / 10, 1e-12);
+  EXPECT_NEAR(point.step->launch, 8.5 / 9, 1e-12);
+  EXPECT_NEAR(point.step->transfer, 7.0 / 8.5, 1e-12);
+  EXPECT_NEAR(point.step->serialization, 1.0, 1e-12);
+  EXPECT_NEAR(point.step->load_balance, 6.75 / 7, 1e-12);
+  EXPECT_NEAR(point.step->product(), 0.675, 1e-12);
+  EXPECT_NEAR(*point.computation_scaling, 10 / 13.5, 1e-12);
+  EXPECT_NEAR(*point.product, 0.5, 1e-12);  // 10 s on one replica, 10 s on two
+  EXPECT_NEAR(*point.residual, 0, 1e-12);
+  EXPECT_NEAR(point.lost.total(), 0.5, 1e-12);
+  EXPECT_NEAR(point.lost.compute, 3.5 / 20, 1e-12);
+  EXPECT_EQ(point.label, "compute");
+  EXPECT_TRUE(has(point.because, "1.35 times as long")) << point.because;
+}
+
+TEST(Explain, WhatIsOutsideOfStepsIsTheRest) {
+  const PointExplanation point =
+      explained(kIdealBase, record_with({{.compute = 5}, {.compute = 5}}, 1));
+  EXPECT_NEAR(*point.product, 1, 1e-12);
+  EXPECT_NEAR(*point.residual, 5.0 / 6 - 1, 1e-12);
+}
+
+TEST(Explain, EachLossHasItsLabel) {
+  const auto label = [](const std::vector<RankSeconds>& ranks) {
+    return explained(kIdealBase, record_with(ranks)).label;
+  };
+  EXPECT_EQ(label({{.input = 2, .compute = 5}, {.input = 2, .compute = 5}}), "input");
+  EXPECT_EQ(label({{.compute = 5, .communication = 2}, {.compute = 5, .communication = 2}}),
+            "communication");
+  EXPECT_EQ(label({{.compute = 7}, {.compute = 4, .communication = 3}}), "straggler");
+  EXPECT_EQ(label({{.compute = 5, .other = 2}, {.compute = 5, .other = 2}}), "launch");
+  EXPECT_EQ(label({{.compute = 8}, {.compute = 8}}), "compute");
+  EXPECT_EQ(label({{.compute = 5.05}, {.compute = 5.05}}), "compute");
+}
+
+TEST(Explain, TheStragglerIsNamed) {
+  Json late = record_with({{.compute = 7}, {.compute = 4, .communication = 3}});
+  late["straggler"] = {{"rank", 0},
+                       {"host", "node7"},
+                       {"phase", "forward"},
+                       {"excess_seconds_per_step", 0.1},
+                       {"share_of_step", 0.43}};
+  const std::string because = explained(kIdealBase, late).because;
+  EXPECT_TRUE(has(because, "rank 0 on node7 is late by 43 % of a step, mostly in forward"))
+      << because;
+}
+
+TEST(Explain, APointWithoutABaseIsLabelledByItsStep) {
+  const auto explanations =
+      explain(content_of({record_with({{.input = 4, .compute = 6}})}), Base::matched);
+  EXPECT_EQ(explanations[0].points[0].label, "input");
+  EXPECT_TRUE(has(explanations[0].points[0].because, "compute 60.0, input 40.0"));
+}
+
+Json switched(const Json& like, const char* parameter, const Json& value, double fit_seconds) {
+  Json record = like;
+  record["parameters"][parameter] = value;
+  record["timing"]["fit_seconds"] = fit_seconds;
+  record["throughput"]["samples_per_second"] = 120000 / fit_seconds;
+  return record;
+}
+
+TEST(Explain, RunsWithoutACostSayWhatItIs) {
+  Json two = sample_record({.gpus = 2, .fit_seconds = 6});
+  two["parameters"]["input"] = "data";
+  two["parameters"]["overlap"] = true;
+  Json synthetic = switched(two, "input", "synthetic", 4);
+  synthetic["parameters"]["weights"] = "none";
+  Json one = sample_record({.fit_seconds = 10});
+  one["parameters"]["input"] = "data";
+  one["parameters"]["overlap"] = true;
+  const std::string text = all_text(
+      content_of({one, two, switched(two, "backend", "null", 5), synthetic,
+                  switched(two, "overlap", false, 7.5), switched(two, "update", false, 5.9)}));
+  EXPECT_TRUE(
+      has(text, "without communication (backend null): 1.200 times as fast: it costs 16.7 %"))
+      << text;
+  EXPECT_TRUE(has(text, "without input (input synthetic): 1.500 times as fast: it costs 33.3 %"));
+  EXPECT_TRUE(has(text, "(overlap false): 0.800 times as fast: it saves 20.0 % of the time"));
+  EXPECT_TRUE(has(text, "without the optimizer (update false): 1.017 times as fast"));
+}
+
+std::vector<SpeedPoint> speeds(const std::function<double(double)>& law, double noise = 0) {
+  std::mt19937_64 engine(5);
+  std::normal_distribution<double> normal;
+  std::vector<SpeedPoint> points;
+  for (const double n : {1, 2, 4, 8, 16}) {
+    points.push_back({n, law(n) * std::exp(noise * normal(engine))});
+  }
+  return points;
+}
+
+TEST(Fits, LawsAreRecovered) {
+  const auto amdahl = fit_amdahl(speeds([](double n) { return 1 / (0.2 + 0.8 / n); }));
+  EXPECT_NEAR(amdahl->value, 0.2, 1e-12);
+  EXPECT_NEAR(amdahl->interval->high - amdahl->interval->low, 0, 1e-9);
+  EXPECT_NEAR(fit_gustafson(speeds([](double n) { return n - 0.1 * (n - 1); }))->value, 0.1, 1e-12);
+  const auto usl =
+      fit_usl(speeds([](double n) { return n / (1 + 0.05 * (n - 1) + 0.01 * n * (n - 1)); }));
+  EXPECT_NEAR(usl->contention.value, 0.05, 1e-12);
+  EXPECT_NEAR(usl->coherence.value, 0.01, 1e-12);
+  EXPECT_NEAR(usl->peak, std::sqrt(0.95 / 0.01), 1e-9);
+}
+
+// In 1,000 noisy ladders the 95 % interval of the serial share holds it as often as it says. The
+// base is without noise, as the fit takes it to be.
+TEST(Fits, TheIntervalOfTheShareCoversIt) {
+  std::mt19937_64 engine(3);
+  std::normal_distribution<double> normal;
+  int covered = 0;
+  for (int study = 0; study < 1000; ++study) {
+    std::vector<SpeedPoint> points = {{1, 1}};
+    for (const double n : {2, 3, 4, 6, 8}) {
+      points.push_back({n, 1 / (0.2 + 0.8 / n) * std::exp(0.01 * normal(engine))});
+    }
+    const auto fit = fit_amdahl(points);
+    covered += fit->interval->low <= 0.2 && 0.2 <= fit->interval->high;
+  }
+  EXPECT_GE(covered, 930);
+  EXPECT_LE(covered, 970);
+}
+
+TEST(Fits, TooFewPoints) {
+  EXPECT_FALSE(fit_amdahl({{1, 1}}));
+  EXPECT_FALSE(fit_amdahl({{1, 1}, {2, 1.8}})->interval);
+  EXPECT_FALSE(fit_usl({{1, 1}, {2, 1.8}}));
+  EXPECT_FALSE(fit_usl({{1, 1}, {2, 1.8}, {4, 3}})->coherence.interval);
+}
+
+TEST(Explain, AGrowingCostIsSeen) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2, 4, 8, 16}) {
+    const double n = gpus;
+    records.push_back(sample_record(
+        {.gpus = gpus, .fit_seconds = 10 * (1 + 0.02 * (n - 1) + 0.02 * n * (n - 1)) / n}));
+  }
+  const std::string text = all_text(content_of(records));
+  EXPECT_TRUE(has(text, "a cost grows with the replicas: more than about 7 are slower again"))
+      << text;
+}
+
+// Speed-ups that make the fractions 0.19, 0.25, 0.19: up and down is no trend.
+TEST(Explain, UpAndDownIsNoTrend) {
+  std::vector<Json> records = {sample_record({.fit_seconds = 10})};
+  for (const auto& [gpus, fraction] : {std::pair(2, 0.19), {4, 0.25}, {8, 0.19}}) {
+    records.push_back(
+        sample_record({.gpus = gpus, .fit_seconds = 10 * (fraction + (1 - fraction) / gpus)}));
+  }
+  const std::string text = all_text(content_of(records));
+  EXPECT_TRUE(has(text, "lies between 0.190 and 0.250, without a trend")) << text;
+}
+
+TEST(Explain, JsonSaysTheSame) {
+  const Json document = Json::parse(explanations_json(explain(
+      content_of({kIdealBase, record_with({{1, 6.5, 2, 0.5}, {1, 7, 1.5, 0.5}})}), Base::matched)));
+  const Json& point = document["explanations"][0]["points"][1];
+  EXPECT_EQ(point["gpus"], 2);
+  EXPECT_EQ(point["label"], "compute");
+  EXPECT_NEAR(point["efficiency"].get<double>(), 0.5, 1e-9);
+  EXPECT_NEAR(point["product"].get<double>(), 0.5, 1e-9);
+  EXPECT_NEAR(point["input"].get<double>(), 0.9, 1e-9);
+  EXPECT_TRUE(document["explanations"][0]["points"][0]["product"].is_null());
+  EXPECT_TRUE(document["explanations"][0]["ladders"][0].contains("amdahl_serial_share"));
+}
+
+}  // namespace
+}  // namespace paceline

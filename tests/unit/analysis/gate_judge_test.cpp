@@ -1,0 +1,296 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "analysis/gate/judge.h"
+#include "engine/core/error.h"
+
+namespace paceline {
+namespace {
+
+// A machine on which runs vary by 1 %, rounds of a session by 1 %, and sessions by 2 %.
+class Machine {
+ public:
+  explicit Machine(unsigned seed) : engine_(seed) {}
+
+  // `rounds` runs of each point on each side, side by side in one session. `factor` is the true
+  // time of a point of the current side over that of the baseline.
+  // Points that are as quiet or as noisy as this says, instead of 1 %.
+  std::function<double(int point)> noise = [](int) { return 0.01; };
+
+  void session(const std::string& name, int points, int rounds,
+               const std::function<double(int point)>& factor, Side* baseline, Side* current) {
+    const double effect = 0.02 * normal_(engine_);
+    for (int round = 1; round <= rounds; ++round) {
+      const double drift = effect + 0.01 * normal_(engine_);
+      for (int point = 0; point < points; ++point) {
+        if (baseline) add(*baseline, point, name, round, drift);
+        if (current) add(*current, point, name, round, drift + std::log(factor(point)));
+      }
+    }
+  }
+
+ private:
+  void add(Side& side, int point, const std::string& session, int round, double log_time) {
+    while (side.subjects.size() <= static_cast<std::size_t>(point)) {
+      side.subjects.emplace_back();
+      side.subjects.back().name = "point " + std::to_string(side.subjects.size());
+    }
+    Subject& subject = side.subjects[static_cast<std::size_t>(point)];
+    subject.samples[Quantity::time].push_back(
+        {(10 + point) * std::exp(log_time + noise(point) * normal_(engine_)), session, round});
+    ++subject.runs;
+  }
+
+  std::mt19937_64 engine_;
+  std::normal_distribution<double> normal_;
+};
+
+double unchanged(int) {
+  return 1;
+}
+
+// The first point is slower by 5 %.
+double one_slower(int point) {
+  return point == 0 ? 1.05 : 1;
+}
+
+struct Outcomes {
+  int regression = 0, undecided = 0, pass = 0, of = 0;
+  double red() const { return static_cast<double>(regression) / of; }
+  double passed() const { return static_cast<double>(pass) / of; }
+};
+
+struct Plan {
+  int points = 1;
+  int baseline_sessions = 0;  // 0: both sides interleaved from the start, as --ab does
+  std::function<double(int)> factor = unchanged;
+  int studies = 1000;
+  bool rerun = true;
+  std::function<double(int)> noise = {};
+};
+
+Judgement study(Machine& machine, const Plan& plan) {
+  constexpr int kRounds = 5;
+  Side baseline, current;
+  if (plan.baseline_sessions == 0) {
+    machine.session("first", plan.points, kRounds, plan.factor, &baseline, &current);
+  }
+  for (int session = 1; session <= plan.baseline_sessions; ++session) {
+    machine.session("stored " + std::to_string(session), plan.points, kRounds, unchanged, &baseline,
+                    nullptr);
+  }
+  if (plan.baseline_sessions > 0) {
+    machine.session("today", plan.points, kRounds, plan.factor, nullptr, &current);
+  }
+  const GateOptions options;
+  Judgement judgement = judge(baseline, current, options);
+  if (judgement.verdict() == Verdict::pass || !plan.rerun) return judgement;
+  Side fresh_baseline, fresh_current;
+  machine.session("fresh", plan.points, kRounds, plan.factor, &fresh_baseline, &fresh_current);
+  settle(judgement, judge(fresh_baseline, fresh_current, suspects_of(judgement, options)));
+  return judgement;
+}
+
+Outcomes outcomes(const Plan& plan) {
+  Machine machine(20261121);
+  if (plan.noise) machine.noise = plan.noise;
+  Outcomes result;
+  for (result.of = 0; result.of < plan.studies; ++result.of) {
+    const Verdict verdict = study(machine, plan).verdict();
+    result.regression += verdict == Verdict::regression;
+    result.undecided += verdict == Verdict::undecided;
+    result.pass += verdict == Verdict::pass;
+  }
+  return result;
+}
+
+TEST(GateSimulation, TheSameBuildIsHardlyEverRed) {
+  for (const int sessions : {0, 1, 3}) {
+    for (const int points : {1, 14}) {
+      const Outcomes found = outcomes({.points = points, .baseline_sessions = sessions});
+      EXPECT_LT(found.red(), 0.01) << points << " points, " << sessions << " sessions";
+      EXPECT_GT(found.passed(), 0.95) << points << " points, " << sessions << " sessions";
+    }
+  }
+  EXPECT_LT(outcomes({.points = 60, .baseline_sessions = 1, .studies = 300}).red(), 0.01);
+}
+
+TEST(GateSimulation, FivePercentAreFoundAmongFourteenPoints) {
+  for (const int sessions : {0, 1, 3}) {
+    for (const int points : {1, 2, 5, 14}) {
+      const Outcomes found = outcomes(
+          {.points = points, .baseline_sessions = sessions, .factor = one_slower, .studies = 500});
+      EXPECT_GT(found.red(), 0.95) << points << " points, " << sessions << " sessions";
+    }
+  }
+}
+
+TEST(GateSimulation, TenPercentAreFoundAmongSixtyPoints) {
+  const auto slower = [](int point) { return point == 37 ? 1.1 : 1.0; };
+  for (const int sessions : {0, 1, 3}) {
+    EXPECT_GT(
+        outcomes({.points = 60, .baseline_sessions = sessions, .factor = slower, .studies = 100})
+            .red(),
+        0.99);
+  }
+}
+
+// What is borrowed from other points about the noise must not make a noisy one look quiet.
+TEST(GateSimulation, UnlikeNoiseMakesNoFalseAlarms) {
+  const auto noise = [](int point) { return point % 2 == 0 ? 0.002 : 0.04; };
+  // With runs that vary by 4 % chance alone makes 2.5 %, and the test's own 5 % are what is left.
+  EXPECT_LT(outcomes({.points = 14, .studies = 300, .noise = noise}).red(), 0.05);
+  EXPECT_LT(outcomes({.points = 14, .baseline_sessions = 1, .studies = 300, .noise = noise}).red(),
+            0.05);
+}
+
+// Why sessions are the unit of replication: runs of one session against those of another would call
+// one build in three a regression.
+TEST(GateSimulation, StoredRunsOfFewSessionsNeverDecide) {
+  for (const int sessions : {1, 2}) {
+    const Outcomes found =
+        outcomes({.points = 14, .baseline_sessions = sessions, .studies = 200, .rerun = false});
+    EXPECT_EQ(found.undecided, found.of) << sessions;
+  }
+  const Outcomes decided =
+      outcomes({.points = 1, .baseline_sessions = 8, .studies = 1000, .rerun = false});
+  EXPECT_LT(decided.red(), 0.05);
+  EXPECT_GT(decided.passed(), 0.3);  // against sessions that vary by 2 %, one of today says little
+}
+
+TEST(GateSimulation, FasterIsNoRegression) {
+  const auto faster = [](int) { return 0.8; };
+  EXPECT_EQ(outcomes({.points = 5, .factor = faster, .studies = 100}).pass, 100);
+}
+
+// Sides with one point and equal values but for what a test sets.
+Side side_with(const std::string& name, Quantity quantity, const std::vector<double>& values,
+               const std::string& session) {
+  Side side;
+  side.name = name;
+  side.subjects.emplace_back();
+  Subject& subject = side.subjects.back();
+  subject.name = "gpus=2";
+  subject.runs = values.size();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    subject.samples[quantity].push_back({values[i], session, static_cast<int>(i) + 1});
+  }
+  return side;
+}
+
+Check only_check(Quantity quantity, const std::vector<double>& before,
+                 const std::vector<double>& now, const GateOptions& options = {}) {
+  const Judgement judgement = judge(side_with("baseline", quantity, before, "s"),
+                                    side_with("current", quantity, now, "s"), options);
+  EXPECT_EQ(judgement.checks.size(), 1U);
+  return judgement.checks.at(0);
+}
+
+TEST(Gate, NeedsThreeRunsOfEach) {
+  const Check check = only_check(Quantity::time, {10, 10}, {20, 20});
+  EXPECT_EQ(check.verdict, Verdict::undecided);
+  EXPECT_NE(check.reason.find("at least 3"), std::string::npos) << check.reason;
+  EXPECT_EQ(only_check(Quantity::time, {10, 10.1, 9.9}, {20, 20.1, 19.9}).verdict,
+            Verdict::regression);
+}
+
+TEST(Gate, NeedsAnEffectAndATest) {
+  // Significant, but 2 %.
+  EXPECT_EQ(only_check(Quantity::time, {10, 10, 10}, {10.2, 10.2001, 10.1999}).verdict,
+            Verdict::pass);
+  // 3.2 %, but one run of three is responsible.
+  const Check noisy = only_check(Quantity::time, {10, 10, 10}, {10, 10, 11});
+  EXPECT_EQ(noisy.verdict, Verdict::undecided);
+  EXPECT_NE(noisy.reason.find("within the noise"), std::string::npos) << noisy.reason;
+  EXPECT_NE(noisy.reason.find("rounds would tell"), std::string::npos) << noisy.reason;
+  // No effect, but so noisy that a large one could hide.
+  const Check blind = only_check(Quantity::time, {10, 11, 9}, {9, 10, 11});
+  EXPECT_EQ(blind.verdict, Verdict::undecided);
+  EXPECT_NE(blind.reason.find("too noisy"), std::string::npos) << blind.reason;
+}
+
+TEST(Gate, ThresholdsAreThoseGiven) {
+  GateOptions options;
+  options.thresholds[Quantity::time] = 0.1;
+  const std::vector<double> before = {10, 10.01, 9.99}, now = {10.5, 10.51, 10.49};
+  EXPECT_EQ(only_check(Quantity::time, before, now).verdict, Verdict::regression);
+  EXPECT_EQ(only_check(Quantity::time, before, now, options).verdict, Verdict::pass);
+}
+
+TEST(Gate, EachQuantityHasItsDirection) {
+  EXPECT_EQ(only_check(Quantity::accuracy, {0.98, 0.981, 0.979}, {0.96, 0.961, 0.959}).verdict,
+            Verdict::regression);
+  EXPECT_EQ(only_check(Quantity::accuracy, {0.96, 0.961, 0.959}, {0.98, 0.981, 0.979}).verdict,
+            Verdict::pass);
+  EXPECT_EQ(only_check(Quantity::loss, {0.1, 0.1, 0.1}, {0.12, 0.12, 0.12}).verdict,
+            Verdict::regression);
+  EXPECT_EQ(only_check(Quantity::serial_fraction, {0.1, 0.1, 0.1}, {0.2, 0.2, 0.2}).verdict,
+            Verdict::regression);
+  EXPECT_EQ(only_check(Quantity::communication, {0.0, 0.0, 0.0}, {0.2, 0.21, 0.19}).verdict,
+            Verdict::regression);
+  EXPECT_EQ(only_check(Quantity::communication, {0.2, 0.2, 0.2}, {0.0, 0.0, 0.0}).verdict,
+            Verdict::pass);
+}
+
+TEST(Gate, AnInjectedSpikeIsSuspectThenPasses) {
+  Judgement first = judge(side_with("baseline", Quantity::time, {10, 10, 10}, "s"),
+                          side_with("current", Quantity::time, {11, 11.01, 11}, "s"), {});
+  ASSERT_EQ(first.verdict(), Verdict::regression);
+  const GateOptions suspects = suspects_of(first, {});
+  EXPECT_EQ(suspects.only.size(), 1U);
+  settle(first, judge(side_with("baseline", Quantity::time, {10, 10, 10}, "t"),
+                      side_with("current", Quantity::time, {10, 10.01, 10}, "t"), suspects));
+  EXPECT_EQ(first.verdict(), Verdict::pass);
+  EXPECT_TRUE(first.checks[0].is_fresh);
+  EXPECT_NEAR(*first.checks[0].first_change, 0.1, 1e-3);
+}
+
+TEST(Gate, APointThatNoLongerRuns) {
+  const Side baseline = side_with("baseline", Quantity::time, {10, 10, 10}, "s");
+  Side current = side_with("current", Quantity::time, {}, "s");
+  current.subjects[0].runs = 0;
+  current.subjects[0].not_ended = 3;
+  current.subjects[0].why = "rank 1 was killed";
+  const Judgement failing = judge(baseline, current, {});
+  EXPECT_EQ(failing.verdict(), Verdict::regression);
+  EXPECT_NE(failing.checks[0].reason.find("rank 1 was killed"), std::string::npos);
+  current.subjects[0].not_ended = 1;
+  EXPECT_EQ(judge(baseline, current, {}).verdict(), Verdict::undecided);
+  current.subjects[0].not_ended = 0;
+  EXPECT_EQ(judge(baseline, current, {}).verdict(), Verdict::undecided);
+}
+
+TEST(Gate, NothingInCommonIsAnError) {
+  Side current = side_with("current", Quantity::time, {10, 10, 10}, "s");
+  Side baseline = current;
+  baseline.subjects[0].runs = 0;
+  baseline.subjects[0].samples.clear();
+  EXPECT_THROW(judge(baseline, current, {}), Error);
+}
+
+TEST(Gate, UnlikeMachinesAreNamed) {
+  Side a = side_with("baseline", Quantity::time, {1}, "s"), b = a;
+  b.name = "current";
+  a.machines = {"A CPU", "H100"};
+  b.machines = {"A CPU", "H200"};
+  const auto differences = unlike_machines(a, b);
+  ASSERT_EQ(differences.size(), 2U);
+  EXPECT_EQ(differences[0], "only the baseline ran on H100");
+  EXPECT_EQ(differences[1], "only the current ran on H200");
+  b.machines.clear();
+  EXPECT_TRUE(unlike_machines(a, b).empty());
+}
+
+TEST(Gate, ThresholdTexts) {
+  EXPECT_DOUBLE_EQ(parse_threshold("2.5%", "--threshold"), 0.025);
+  EXPECT_DOUBLE_EQ(parse_threshold("0.03", "--threshold"), 0.03);
+  for (const char* text : {"", "%", "0", "-1", "nan", "2,5%", "5000%", "a"}) {
+    EXPECT_THROW(parse_threshold(text, "--threshold"), Error) << text;
+  }
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/gate/render.h"
+#include "engine/core/json.h"
+
+namespace paceline {
+namespace {
+
+Check slow() {
+  Check check;
+  check.subject = "mnist-cnn gpus=2,backend=<&\"|>";
+  check.quantity = Quantity::time;
+  check.verdict = Verdict::regression;
+  check.evidence = Evidence::paired;
+  check.reason = "slower by 10.0 %, beyond the noise (p = 0.001)";
+  check.baseline = 10.0;
+  check.current = 11.0;
+  check.change = 0.1;
+  check.interval = Interval{0.09, 0.11};
+  check.threshold = 0.025;
+  check.p = 0.0005;
+  check.adjusted_p = 0.001;
+  check.baseline_runs = check.current_runs = 5;
+  return check;
+}
+
+Judgement mixed() {
+  Judgement judgement;
+  judgement.checks.push_back(slow());
+  Check unsure = slow();
+  unsure.quantity = Quantity::accuracy;
+  unsure.verdict = Verdict::undecided;
+  unsure.reason = "2 and 2 runs\nof each";
+  unsure.change = 0.02;
+  judgement.checks.push_back(unsure);
+  Check fine = slow();
+  fine.quantity = Quantity::loss;
+  fine.verdict = Verdict::pass;
+  fine.reason = "";
+  judgement.checks.push_back(fine);
+  judgement.notes = {"a note"};
+  return judgement;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(GateRender, TextSaysTheVerdictWhyAndHow) {
+  const std::string text = gate_text(mixed(), {"old", "new", "./a", "./b"}, {});
+  EXPECT_TRUE(text.starts_with("gate: regression (3 checks: 1 passed, 1 undecided, 1 regression)"))
+      << text;
+  for (const char* part : {"new ./b against old ./a", "10.00 s", "11.00 s", "+10.0 %",
+                           "[+9.0 %, +11.0 %]", "0.001", "5 + 5", "-0.020", "time 2.5 %",
+                           "1 check of other quantities passed", "--rerun", "a note"}) {
+    EXPECT_TRUE(has(text, part)) << part << "\n" << text;
+  }
+  EXPECT_FALSE(has(text, "training loss  mnist")) << "what passed is not listed";
+  EXPECT_FALSE(has(text, "\033"));
+}
+
+TEST(GateRender, FreshRunsAreSaid) {
+  Judgement judgement = mixed();
+  judgement.is_confirmed = true;
+  judgement.checks.resize(1);
+  judgement.checks[0].is_fresh = true;
+  judgement.checks[0].first_change = 0.08;
+  EXPECT_TRUE(has(gate_text(judgement, {}, {}), "confirmed by fresh runs: slower by 10.0 %"));
+  EXPECT_TRUE(has(gate_text(judgement, {}, {}), "(first runs: +8.0 %)"));
+  EXPECT_TRUE(has(gate_text(judgement, {}, {}), "after fresh runs"));
+  judgement.checks[0].verdict = Verdict::pass;
+  judgement.checks[0].reason = "";
+  EXPECT_TRUE(has(gate_text(judgement, {}, {}), "not confirmed by fresh runs"));
+  EXPECT_TRUE(has(gate_annotations(judgement), "::notice title=paceline gate pass::1 check: "));
+}
+
+TEST(GateRender, JsonHasAllChecks) {
+  const Json json = Json::parse(gate_json(mixed(), {"old", "new", "./a", "./b"}));
+  EXPECT_EQ(json["verdict"], "regression");
+  EXPECT_EQ(json["baseline"], "./a");
+  ASSERT_EQ(json["checks"].size(), 3U);
+  EXPECT_EQ(json["checks"][0]["quantity"], "time");
+  EXPECT_EQ(json["checks"][0]["change"], 0.1);
+  EXPECT_EQ(json["checks"][0]["change_high"], 0.11);
+  EXPECT_EQ(json["checks"][0]["p_adjusted"], 0.001);
+  EXPECT_EQ(json["checks"][1]["verdict"], "undecided");
+  EXPECT_TRUE(json["checks"][2]["first_change"].is_null());
+}
+
+TEST(GateRender, JunitCountsAndEscapes) {
+  const std::string xml = gate_junit(mixed(), {});
+  EXPECT_TRUE(has(xml, "tests=\"3\" failures=\"1\" errors=\"1\"")) << xml;
+  EXPECT_TRUE(has(xml, "name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\"")) << xml;
+  EXPECT_TRUE(has(xml, "<failure message=\"slower by 10.0 %")) << xml;
+  EXPECT_TRUE(has(xml, "<error message=\"2 and 2 runs")) << xml;
+}
+
+TEST(GateRender, MarkdownEscapesCells) {
+  const std::string text = gate_markdown(mixed(), {});
+  EXPECT_TRUE(has(text, "backend=<&\"\\|>")) << text;
+  EXPECT_TRUE(has(text, "- **undecided**: test accuracy of")) << text;
+  EXPECT_TRUE(has(text, "2 and 2 runs of each")) << text;
+}
+
+TEST(GateRender, AnnotationsAreOneLineEach) {
+  const std::string text = gate_annotations(mixed());
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  EXPECT_TRUE(text.starts_with("::error title=paceline gate regression::time of mnist-cnn"))
+      << text;
+  EXPECT_TRUE(has(text, "slower by 10.0 %25")) << text;
+  EXPECT_TRUE(has(text, "2 and 2 runs%0Aof each")) << text;
+}
+
+}  // namespace
+}  // namespace paceline

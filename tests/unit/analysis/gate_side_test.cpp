@@ -1,0 +1,202 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "analysis/gate/export.h"
+#include "analysis/gate/google_benchmark.h"
+#include "analysis/gate/match.h"
+#include "analysis/gate/side.h"
+#include "engine/core/error.h"
+#include "tests/unit/analysis/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::content_of;
+using testing::sample_record;
+using testing::TemporaryFolder;
+
+std::vector<double> values_of(const Subject& subject, Quantity quantity) {
+  std::vector<double> values;
+  const auto it = subject.samples.find(quantity);
+  if (it == subject.samples.end()) return values;
+  for (const Sample& sample : it->second) values.push_back(sample.value);
+  return values;
+}
+
+Side drifting_side(const std::function<void(std::vector<Json>&)>& bend = {}) {
+  std::vector<Json> records = testing::drifting_study();
+  if (bend) bend(records);
+  return side_of("baseline", content_of(records));
+}
+
+TEST(GateSide, PointsRunsAndSessions) {
+  const Side side = drifting_side();
+  ASSERT_EQ(side.subjects.size(), 2U);
+  EXPECT_EQ(side.subjects[1].name, "mnist-cnn gpus=2,cpus_per_task=1,backend=mpi");
+  EXPECT_EQ(side.subjects[1].runs, 3U);
+  EXPECT_EQ(side.sessions, (std::set<std::string>{"s1"}));
+  EXPECT_EQ(side.machines, (std::set<std::string>{"A CPU"}));
+  EXPECT_EQ(side.subjects[0].samples.at(Quantity::time)[2].round, 3);
+  EXPECT_EQ(values_of(side.subjects[0], Quantity::accuracy), (std::vector{0.984, 0.984, 0.984}));
+  // 0.08 of each step; one replica has nobody to wait for.
+  EXPECT_NEAR(values_of(side.subjects[1], Quantity::communication).at(0), 0.08, 1e-9);
+  EXPECT_TRUE(values_of(side.subjects[0], Quantity::communication).empty());
+}
+
+// Rounds drift by 30 %, but the serial fraction is taken within a round: speed-up 1.8, so
+// 2 / 1.8 - 1 = 0.111; 1.8 / 1.01 and 1.8 / 0.99 in the others.
+TEST(GateSide, SerialFractionIsOfOneRound) {
+  const Side side = drifting_side();
+  const std::vector<double> fractions = values_of(side.subjects[1], Quantity::serial_fraction);
+  ASSERT_EQ(fractions.size(), 3U);
+  EXPECT_NEAR(fractions[0], 2 / 1.8 - 1, 1e-9);
+  EXPECT_NEAR(fractions[1], 2 / 1.8 * 1.01 - 1, 1e-9);
+  EXPECT_NEAR(fractions[2], 2 / 1.8 * 0.99 - 1, 1e-9);
+  EXPECT_EQ(side.subjects[1].base, side.subjects[0].name);
+  EXPECT_TRUE(values_of(side.subjects[0], Quantity::serial_fraction).empty());
+}
+
+TEST(GateSide, WhatDoesNotCountIsCounted) {
+  const Side side = drifting_side([](std::vector<Json>& records) {
+    records[0]["flags"]["resumed"] = true;
+    records[2]["status"] = "failed";
+    records[2]["reason"] = "rank 0 was killed";
+    records[5]["quality"]["epochs"] = Json::array({{{"train_loss", nullptr}}});
+  });
+  EXPECT_EQ(side.subjects[0].runs, 1U);
+  EXPECT_EQ(side.subjects[0].left_out, 1U);
+  EXPECT_EQ(side.subjects[0].not_ended, 1U);
+  EXPECT_EQ(side.subjects[0].why, "rank 0 was killed");
+  EXPECT_EQ(side.subjects[1].runs, 2U);
+  EXPECT_EQ(side.subjects[1].why, "its loss is no number");
+}
+
+TEST(GateSide, OversubscribedRunsOnlyWhereThereAreNoOthers) {
+  const Side some = drifting_side(
+      [](std::vector<Json>& records) { records[0]["flags"]["oversubscribed"] = true; });
+  EXPECT_EQ(some.subjects[0].runs, 2U);
+  const Side all = drifting_side([](std::vector<Json>& records) {
+    for (Json& record : records) record["flags"]["oversubscribed"] = true;
+  });
+  EXPECT_EQ(all.subjects[0].runs, 3U);
+  ASSERT_EQ(all.notes.size(), 2U);
+  EXPECT_NE(all.notes[0].find("only oversubscribed runs"), std::string::npos);
+}
+
+// Losses 0.4 and 0.1: their geometric mean.
+TEST(GateSide, LossIsOfTheWholeTrajectory) {
+  const Side side = drifting_side([](std::vector<Json>& records) {
+    records[0]["quality"]["epochs"] =
+        Json::array({{{"train_loss", 0.4}}, {{"train_loss", 0.1}}, {{"train_accuracy", 1.0}}});
+  });
+  EXPECT_NEAR(values_of(side.subjects[0], Quantity::loss).at(0), 0.2, 1e-12);
+}
+
+TEST(GateSide, AnEmptyPlaceIsAnError) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(read_side("baseline", {folder.path()}), Error);
+  EXPECT_THROW(read_side("baseline", {folder / "missing"}), Error);
+}
+
+// A baseline's point and a current one whose parameters were changed.
+Matches matched(const std::function<void(Json&)>& bend, bool one_spec = false) {
+  Json before = sample_record(), now = sample_record();
+  bend(now);
+  return match_subjects(side_of("baseline", content_of({before})),
+                        side_of("current", content_of({now})), one_spec);
+}
+
+TEST(GateMatch, ParametersMustAgree) {
+  EXPECT_TRUE(matched([](Json& record) { record["parameters"]["seed"] = 7; }).of_baseline[0]);
+  const Matches newer = matched([](Json& record) { record["parameters"]["check_every"] = 0; });
+  EXPECT_TRUE(newer.of_baseline[0]);
+  ASSERT_EQ(newer.notes.size(), 1U);
+  const auto longer = [](Json& record) { record["parameters"]["epochs"] = 5; };
+  const Matches changed = matched(longer);
+  EXPECT_FALSE(changed.of_baseline[0]);
+  ASSERT_EQ(changed.notes.size(), 2U);
+  EXPECT_NE(changed.notes[0].find("epochs was 2, is 5"), std::string::npos) << changed.notes[0];
+  EXPECT_TRUE(matched(longer, true).of_baseline[0]) << "the same spec: a default has changed";
+  EXPECT_FALSE(
+      matched([](Json& record) { record["parameters"]["workload"] = "other"; }).of_baseline[0]);
+}
+
+const char kBenchmarks[] = R"({
+  "context": {"date": "2026-11-21", "host_name": "node1", "num_cpus": 2},
+  "benchmarks": [
+    {"name": "BM_sum/8", "run_name": "BM_sum/8", "run_type": "iteration", "real_time": 1.5,
+     "time_unit": "us"},
+    {"name": "BM_sum/8", "run_name": "BM_sum/8", "run_type": "iteration", "real_time": 1.7,
+     "time_unit": "us"},
+    {"name": "BM_sum/8_mean", "run_name": "BM_sum/8", "run_type": "aggregate", "real_time": 1.6,
+     "time_unit": "us"},
+    {"name": "BM_bad", "run_type": "iteration", "error_occurred": true, "error_message": "no GPU"}
+  ]
+})";
+
+TEST(GateGoogleBenchmark, RepetitionsAreRuns) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a.json") << kBenchmarks;
+  std::ofstream(folder / "b.json") << kBenchmarks;
+  std::ofstream(folder / "notes.txt") << "mine";
+  const Side side = read_side("baseline", {folder.path()});
+  ASSERT_EQ(side.subjects.size(), 2U);
+  EXPECT_EQ(side.subjects[0].name, "BM_sum/8");
+  EXPECT_EQ(side.subjects[0].runs, 4U);
+  EXPECT_NEAR(values_of(side.subjects[0], Quantity::time).at(1), 1.7e-6, 1e-15);
+  EXPECT_EQ(side.sessions.size(), 2U) << "each file is a session";
+  EXPECT_EQ(side.machines, (std::set<std::string>{"host node1", "2 CPUs"}));
+  EXPECT_EQ(side.subjects[1].why, "no GPU");
+}
+
+TEST(GateGoogleBenchmark, BadFilesAreNamed) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const std::string& row) {
+    std::ofstream(folder / "x.json") << "{\"benchmarks\": [\n" << row << "\n]}";
+    try {
+      read_google_benchmark("baseline", folder / "x.json");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal(R"({"name": "a"})").find("has no real_time"), std::string::npos);
+  EXPECT_NE(refusal(R"({"name": "a", "real_time": -1})").find("not positive"), std::string::npos);
+  EXPECT_NE(refusal(R"({"name": "a", "real_time": 1, "time_unit": "h"})").find("time_unit"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"name": "a", "real_time": 1, "time_unit": 5})").find("time_unit"),
+            std::string::npos);
+  EXPECT_NE(refusal("{}").find("no name"), std::string::npos);
+  EXPECT_NE(refusal("{}").find("x.json:2"), std::string::npos) << refusal("{}");
+  EXPECT_NE(refusal("7").find("no name"), std::string::npos);
+}
+
+TEST(GateExport, GoogleBenchmarkIsReadBackTheSame) {
+  const TemporaryFolder folder;
+  const Side side = drifting_side();
+  std::ofstream(folder / "study.json") << google_benchmark_json(side);
+  const Side back = read_side("baseline", {folder / "study.json"});
+  ASSERT_EQ(back.subjects.size(), side.subjects.size());
+  for (std::size_t i = 0; i < side.subjects.size(); ++i) {
+    EXPECT_EQ(back.subjects[i].name, side.subjects[i].name);
+    const auto before = values_of(side.subjects[i], Quantity::time);
+    const auto after = values_of(back.subjects[i], Quantity::time);
+    ASSERT_EQ(after.size(), before.size());
+    for (std::size_t k = 0; k < before.size(); ++k) EXPECT_NEAR(after[k], before[k], 1e-9);
+  }
+}
+
+TEST(GateExport, GithubActionHasAnEntryAPoint) {
+  const Json rows = Json::parse(github_action_json(drifting_side()));
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["unit"], "s");
+  EXPECT_NEAR(rows[0]["value"].get<double>(), 18 * std::cbrt(1.3 * 0.8), 1e-9);
+  EXPECT_TRUE(rows[0]["range"].get<std::string>().starts_with("± ")) << rows[0].dump();
+  EXPECT_EQ(rows[0]["extra"], "3 runs");
+}
+
+}  // namespace
+}  // namespace paceline

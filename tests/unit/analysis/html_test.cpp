@@ -1,0 +1,190 @@
+#include "analysis/html.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+
+#include "analysis/report.h"
+#include "engine/core/error.h"
+#include "tests/unit/analysis/samples.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::drifting_study;
+using testing::sample_record;
+using testing::TemporaryFolder;
+
+void store(const fs::path& study, const std::vector<Json>& records) {
+  const Store store(study);
+  for (const Json& json : records) {
+    store.write(json["point"].get<std::string>().substr(0, 60), json["repeat"], json, "");
+  }
+}
+
+std::string page_of(const fs::path& study, const ReportOptions& wanted = {}) {
+  ReportOptions options = wanted;
+  options.format = Format::html;
+  std::ostringstream stream;
+  write_report({study}, options, stream);
+  return stream.str();
+}
+
+// Why the page is not well-formed, or nothing: every tag closed in order, attributes in quotes.
+std::string complaint(const std::string& page) {
+  std::vector<std::string> open;
+  static const std::regex kTag(
+      R"(^<(/?)([A-Za-z][A-Za-z0-9:-]*)((?:\s+[A-Za-z_:][-A-Za-z0-9_:.]*\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*(/?)>)");
+  for (std::size_t at = page.find('<'); at != std::string::npos; at = page.find('<', at + 1)) {
+    if (page.compare(at, 2, "<!") == 0) continue;
+    const std::string rest = page.substr(at, page.find('>', at) - at + 1);
+    std::smatch match;
+    if (!std::regex_search(rest, match, kTag)) return "no tag: " + rest.substr(0, 120);
+    if (match[1].length() > 0) {
+      if (open.empty() || open.back() != match[2]) return "closed out of order: " + rest;
+      open.pop_back();
+    } else if (match[4].length() == 0) {
+      open.push_back(match[2]);
+    }
+  }
+  return open.empty() ? "" : "left open: " + open.back();
+}
+
+std::size_t count(const std::string& page, const std::string& what) {
+  std::size_t found = 0;
+  for (std::size_t at = page.find(what); at != std::string::npos; at = page.find(what, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+TEST(Html, TextIsEscaped) {
+  EXPECT_EQ(html_text("<a href=\"x\">&'\x01"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39; ");
+}
+
+TEST(Html, PicturesInOnePageHaveTheirOwnIds) {
+  const std::string svg =
+      "<?xml version=\"1.0\"?><svg width=\"7\" xmlns=\"http://www.w3.org/2000/svg\" "
+      "xmlns:xlink=\"http://www.w3.org/1999/xlink\"><title>Gnuplot</title><path id='p'/>"
+      "<use xlink:href='#p'/></svg>";
+  const std::string inlined = inline_svg(svg, "x-", "a <title>");
+  EXPECT_TRUE(inlined.starts_with("<svg role=\"img\" aria-label=\"a &lt;title&gt;\" width=\"7\""));
+  EXPECT_NE(inlined.find("id='x-p'"), std::string::npos);
+  EXPECT_NE(inlined.find("href='#x-p'"), std::string::npos);
+  EXPECT_EQ(inlined.find("http"), std::string::npos);
+  EXPECT_EQ(inlined.find("Gnuplot"), std::string::npos);
+}
+
+TEST(Html, ThePageHasEveryRowAndPlotAndNeedsNothingElse) {
+  const TemporaryFolder folder;
+  store(folder / "quick", drifting_study());
+  const std::string page = page_of(folder / "quick");
+  EXPECT_EQ(complaint(page), "");
+  EXPECT_EQ(count(page, "<svg "), 3U);
+  for (const char* plot : {"speedup", "efficiency", "breakdown"}) {
+    EXPECT_NE(page.find(std::string("id=\"plot-") + plot), std::string::npos) << plot;
+  }
+  for (const char* text :
+       {"1.80<span class=\"margin\"> ±0.05</span>", "Rules of Hoefler and Belli", "Legend",
+        "paired interval", "Where the numbers come from", "A CPU", "0.1.0 abc"}) {
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  }
+  for (const char* load :
+       {"http:", "https:", "<script", "<link", "<iframe", "<img", "@import", " src=", "url(http"}) {
+    EXPECT_EQ(page.find(load), std::string::npos) << load;
+  }
+  const std::regex references("href=['\"][^#]");
+  EXPECT_FALSE(std::regex_search(page, references));
+}
+
+TEST(Html, NamesFromRecordsAreOnlyText) {
+  const TemporaryFolder folder;
+  std::vector<Json> records = drifting_study();
+  for (Json& json : records) {
+    json["parameters"]["workload"] = "\"><script>alert(1)</script>";
+    json["parameters"]["backend"] = "<img src=x onerror='alert(2)'>";
+    json["provenance"]["cpu_model"] = "</td></table><b>";
+    json["provenance"]["command"] = "paceline train x '--data=<i>' &amp;";
+  }
+  store(folder / "quick", records);
+  const std::string page = page_of(folder / "quick");
+  EXPECT_EQ(complaint(page), "");
+  for (const char* raw : {"<script", "<img", "<b>", "<i>", "onerror='"}) {
+    EXPECT_EQ(page.find(raw), std::string::npos) << raw;
+  }
+  EXPECT_NE(page.find("&lt;script&gt;alert(1)"), std::string::npos);
+  EXPECT_NE(page.find("&amp;amp;"), std::string::npos);
+}
+
+TEST(Html, GapsAndCommandsAreThere) {
+  const TemporaryFolder folder;
+  std::vector<Json> records = drifting_study();
+  for (Json& json : records) {
+    json["provenance"]["command"] =
+        "/opt/bin/paceline train mnist-cnn --gpus=2 --quiet --store=x '--context={\"a\": 1}'";
+  }
+  Json failed = sample_record({.gpus = 4});
+  failed["status"] = "failed";
+  records.push_back(failed);
+  store(folder / "quick", records);
+  const std::string page = page_of(folder / "quick");
+  EXPECT_EQ(count(page, "<tr class=\"gap\">"), 1U);
+  EXPECT_NE(page.find("<code>paceline train mnist-cnn --gpus=2</code>"), std::string::npos);
+}
+
+TEST(Html, WithoutPlotsItIsStillAPage) {
+  const TemporaryFolder folder;
+  store(folder / "quick", drifting_study());
+  ReportOptions options;
+  options.plots.clear();
+  const std::string page = page_of(folder / "quick", options);
+  EXPECT_EQ(complaint(page), "");
+  EXPECT_EQ(page.find("<svg"), std::string::npos);
+}
+
+std::string browser() {
+  for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
+    if (std::system((std::string("command -v ") + name + " >/dev/null 2>&1").c_str()) == 0) {
+      return name;
+    }
+  }
+  return "";
+}
+
+// What a browser makes of the page: it has laid out every picture and row, and painted something.
+TEST(Html, ABrowserShowsIt) {
+  const std::string program = browser();
+  if (program.empty()) GTEST_SKIP() << "no chromium or google-chrome is installed";
+  const TemporaryFolder folder;
+  store(folder / "quick", drifting_study());
+  std::ofstream(folder / "page.html") << page_of(folder / "quick");
+  const std::string base = "cd '" + folder.path().string() + "' && HOME=. timeout 45 " + program +
+                           " --headless --no-sandbox --disable-gpu --user-data-dir=profile "
+                           "--hide-scrollbars ";
+  const std::string url = "'file://" + (folder / "page.html").string() + "'";
+  if (std::system(
+          (base + "--window-size=1000,2400 --screenshot=page.png " + url + " >/dev/null 2>&1")
+              .c_str()) != 0 ||
+      !fs::exists(folder / "page.png")) {
+    GTEST_SKIP() << program << " does not run here";
+  }
+  EXPECT_GT(fs::file_size(folder / "page.png"), 50'000U);  // an empty page has 10,000 bytes
+  if (std::system((base + "--dump-dom " + url + " >dom.html 2>/dev/null").c_str()) != 0) {
+    GTEST_SKIP() << program << " did not end in time";
+  }
+  std::stringstream dom;
+  dom << std::ifstream(folder / "dom.html").rdbuf();
+  EXPECT_EQ(count(dom.str(), "<svg "), 3U);
+  EXPECT_EQ(count(dom.str(), "</figure>"), 3U);
+  EXPECT_NE(dom.str().find("1.80<span class=\"margin\"> ±0.05</span>"), std::string::npos);
+  EXPECT_NE(dom.str().find("</html>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline
