@@ -68,6 +68,20 @@ TEST_F(Guides, NerscAdagradRuns) {
   expect_study("nersc-adagrad", kFew, 2);
 }
 
+constexpr char kOneStep[] =
+    "--set oversubscribe=true --set input=synthetic --set weights=none --set evaluate=none --set "
+    "steps=1 --set gpus=1,2 --set backend=mirrored ";
+
+TEST_F(Guides, IdrisCifar10Runs) {
+  expect_study("idris-cifar10",
+               std::string(kOneStep) + "--set batch_per_replica=2 --set cpus_per_replica=1", 2);
+}
+
+TEST_F(Guides, NyuCassavaRuns) {
+  expect_study("nyu-cassava",
+               std::string(kOneStep) + "--set batch_per_replica=1 --set cpus_per_task=2", 2);
+}
+
 // hvd.rank without parentheses is a function, which equals no number: nobody would write.
 TEST_F(Guides, ExactlyOneRankWrites) {
   const json one = record(
