@@ -51,7 +51,12 @@ class Reader {
 
   Side read() {
     side_.sessions.insert(session_);
-    const Json& benchmarks = document_.value()["benchmarks"];
+    const Json& json = document_.value();
+    if (!json.contains("benchmarks") || !json["benchmarks"].is_array()) {
+      throw Error(ErrorKind::input, "has no list of benchmarks", document_.where(""),
+                  "make the file again with --benchmark_format=json");
+    }
+    const Json& benchmarks = json["benchmarks"];
     for (std::size_t i = 0; i < benchmarks.size(); ++i) {
       add(benchmarks[i], document_.where(fmt::format("/benchmarks/{}", i)));
     }

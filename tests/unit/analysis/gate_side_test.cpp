@@ -169,6 +169,16 @@ TEST(GateGoogleBenchmark, BadFilesAreNamed) {
             std::string::npos);
   EXPECT_NE(refusal(R"({"name": "a", "real_time": 1, "time_unit": 5})").find("time_unit"),
             std::string::npos);
+  for (const char* other : {"{}", "[]", "{\"benchmarks\": {}}", "{\"context\": {}}"}) {
+    std::ofstream(folder / "y.json") << other;
+    try {
+      read_google_benchmark("baseline", folder / "y.json");
+      ADD_FAILURE() << other;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("no list of benchmarks"), std::string::npos)
+          << error.what();
+    }
+  }
   EXPECT_NE(refusal("{}").find("no name"), std::string::npos);
   EXPECT_NE(refusal("{}").find("x.json:2"), std::string::npos) << refusal("{}");
   EXPECT_NE(refusal("7").find("no name"), std::string::npos);
