@@ -241,6 +241,10 @@ TEST_F(Failures, ABackendThatCannotSumIsSaidBeforeTheFirstStep) {
   EXPECT_TRUE(contains(asked.err, "falling back to mirrored/mpi+bf16")) << asked.err;
   EXPECT_EQ(shell(ask + "73 " + words("gloo")).code, 1) << "another failure";
   EXPECT_EQ(shell(ask + "72 " + words("mpi")).code, 1) << "nothing else to try";
+  const std::string two_steps = std::string(kRun) + "--cpus-per-task 1 --steps 2 --json";
+  EXPECT_FALSE(contains(shell(two_steps).out, "fell_back"));
+  EXPECT_TRUE(
+      contains(shell("export PACELINE_FELL_BACK=1; " + two_steps).out, "\"fell_back\": true"));
 }
 
 }  // namespace
