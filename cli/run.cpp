@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/failed_record.h"
 #include "cli/gpu_record.h"
 #include "cli/outcome_record.h"
 #include "cli/roll_call.h"
@@ -60,6 +61,11 @@ class Run {
     facts_.started_at = utc_time_stamp();
     gathering_.deadlines = request.deadlines;
     gathering_.recorded = true;
+    if (place_.rank == 0 && environment_of_process().count(kStarterVariable) == 0) {
+      gathering_.last_words = [this](const Error& error) {
+        leave_failed_record(request_, exit_code(error.kind()), error.what());
+      };
+    }
   }
 
   int go() {

@@ -206,8 +206,9 @@ World::World(const Gathering& gathering, const Place& place, const Quarters& qua
   membership.place = place;
   membership.replicas_here = gathering.layout.gpus / gathering.layout.ntasks;
   membership.deadlines = gathering.deadlines;
-  membership.last_words = [place](const Error& error) {
+  membership.last_words = [place, more = gathering.last_words](const Error& error) {
     leave_last_words(environment_of_process(), place, error);
+    if (more) more(error);
   };
   parts_->sentry = std::make_unique<Sentry>(
       Sentry::Setup{membership.deadlines, place.rank * membership.replicas_here,

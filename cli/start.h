@@ -23,6 +23,8 @@ struct Gathering {
   bool stops_between_steps = false;  // see SpawnRequest
   Deadlines deadlines = {};
   bool recorded = false;  // steps and collectives are kept in flight rings
+  // Of a process that is ended by force, after it said why; see Sentry.
+  std::function<void(const Error&)> last_words = {};
 };
 
 // The ranks of a backend between processes are ours to start, unless a launcher did.

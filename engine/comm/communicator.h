@@ -65,6 +65,11 @@ class Communicator {
   virtual void begin_wait(std::string_view label) noexcept { static_cast<void>(label); }
   virtual void end_wait() noexcept {}
 
+  // This replica begins to wait for what no other gives it, its next batch; an empty label: it goes
+  // on. Such a wait is recorded and watched, too. `label` is a literal of at most 31 bytes. See
+  // OwnWait.
+  virtual void note_own_wait(std::string_view label) noexcept { static_cast<void>(label); }
+
   // The step that begins, from 1: for whoever keeps a record of what went on.
   virtual void note_step(std::uint64_t step) noexcept { static_cast<void>(step); }
 
@@ -82,6 +87,19 @@ class StreamWait {
   ~StreamWait() { communicator_.end_wait(); }
   StreamWait(const StreamWait&) = delete;
   StreamWait& operator=(const StreamWait&) = delete;
+
+ private:
+  Communicator& communicator_;
+};
+
+class OwnWait {
+ public:
+  OwnWait(Communicator& communicator, std::string_view label) : communicator_(communicator) {
+    communicator_.note_own_wait(label);
+  }
+  ~OwnWait() { communicator_.note_own_wait({}); }
+  OwnWait(const OwnWait&) = delete;
+  OwnWait& operator=(const OwnWait&) = delete;
 
  private:
   Communicator& communicator_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/comm/bootstrap/control.h"
+#include "engine/core/binding.h"
 #include "engine/core/clock.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
@@ -18,7 +19,7 @@ namespace paceline {
 namespace {
 
 constexpr double kLastWordsSeconds = 5;
-constexpr char kSee[] = "see what it was doing";
+constexpr char kSee[] = "see what it was doing: in a driver, in a file system that hangs";
 
 void block_signals() {
   sigset_t all;
@@ -98,6 +99,7 @@ Sentry::Call::~Call() {
 }
 
 void Sentry::run() noexcept {
+  name_this_thread("sentry");
   block_signals();
   const auto interval = std::chrono::duration<double>(interval_of(setup_));
   std::unique_lock lock(mutex_);
@@ -159,7 +161,7 @@ void Sentry::warn(const Wait& wait) {
   if (warned_of_ == wait.where) return;
   warned_of_ = wait.where;
   int first_waiting = 0;
-  const std::string late = late_ranks(first_waiting);
+  const std::string late = late_ranks(wait.rank, first_waiting);
   const std::string line = fmt::format(
       "rank {} has waited {} at {}{}{}", wait.rank, format_seconds(wait.seconds), wait.where,
       late.empty() ? "" : " for " + late, wait.cure == kSee ? "" : "; " + wait.cure);
@@ -171,7 +173,7 @@ void Sentry::warn(const Wait& wait) {
 }
 
 // Empty where nobody is known to be late. `first_waiting`: the least rank that is not.
-std::string Sentry::late_ranks(int& first_waiting) {
+std::string Sentry::late_ranks(int waiting, int& first_waiting) {
   std::unique_lock lock(mutex_);
   std::vector<int> late;
   std::uint64_t most = 0;
@@ -181,6 +183,7 @@ std::string Sentry::late_ranks(int& first_waiting) {
   }
   lock.unlock();
   first_waiting = setup_.rank;
+  if (std::find(late.begin(), late.end(), waiting) != late.end()) return "";  // for itself
   if (!late.empty()) return named(late);
   const std::lock_guard control_lock(control_mutex_);
   if (control_ == nullptr) return "";

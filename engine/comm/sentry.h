@@ -81,7 +81,7 @@ class Sentry {
   void look();
   std::optional<Wait> longest_wait();
   void warn(const Wait& wait);
-  std::string late_ranks(int& first_waiting);
+  std::string late_ranks(int waiting, int& first_waiting);
   void end_process(const Error& why);
 
   Setup setup_;

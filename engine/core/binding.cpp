@@ -1,5 +1,6 @@
 #include "engine/core/binding.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <cstddef>
@@ -16,6 +17,10 @@ void bind_to_any_of(const std::vector<int>& cpus) {
   CPU_ZERO(&set);
   for (const int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &set);
   sched_setaffinity(0, sizeof set, &set);
+}
+
+void name_this_thread(const std::string& name) {
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
 }
 
 }  // namespace paceline

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/core/binding.h"
+
 namespace paceline {
 
 void InlineLane::submit(HostTask task) {
@@ -65,6 +67,7 @@ void ThreadLane::push(const Entry& entry) {
 }
 
 void ThreadLane::work(HostTask at_start) {
+  name_this_thread("lane");
   at_start();
   std::unique_lock lock(mutex_);
   while (true) {

@@ -1,6 +1,7 @@
 #include "engine/input/feeder.h"
 
 #include <algorithm>
+#include <string>
 
 #include "engine/core/binding.h"
 #include "engine/core/clock.h"
@@ -101,6 +102,7 @@ const StagedBatch& Feeder::next() {
 }
 
 void Feeder::work(int worker) try {
+  name_this_thread("input " + std::to_string(worker));
   if (!setup_.cpus.empty()) {
     bind_to(setup_.cpus[static_cast<std::size_t>(worker) % setup_.cpus.size()]);
   }

@@ -55,7 +55,7 @@ struct FlightHeader {
   std::atomic<std::uint64_t> queued, entered;  // collectives, ever
   std::atomic<std::uint64_t> step;
   std::atomic<std::int64_t> beat_ns;         // the process was alive
-  std::atomic<std::int64_t> waits_since_ns;  // the host, for a GPU's stream; 0: it does not
+  std::atomic<std::int64_t> waits_since_ns;  // the host, for waits_at; 0: it does not
   FlightLabel waits_at;
   // The process last came to life after a while without a beat: when it fell silent.
   std::atomic<std::int64_t> silent_from_ns, silent_to_ns;

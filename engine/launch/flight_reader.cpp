@@ -97,7 +97,10 @@ Flight read_flight(const std::filesystem::path& file) {
   flight.silent_to = seconds_of(header.silent_to_ns.load());
   flight.entered = header.entered.load();
   flight.step = header.step.load();
-  if (header.waits_since_ns.load() != 0) flight.waits_at = header.waits_at.get();
+  if (const std::int64_t since = header.waits_since_ns.load(); since != 0) {
+    flight.waits_at = header.waits_at.get();
+    flight.waits_since = seconds_of(since);
+  }
   for (std::size_t i = 0; i < kFlightEntries; ++i) {
     const auto collective = collective_of(content->entries[i]);
     if (collective && collective->sequence % kFlightEntries == i) {

@@ -27,6 +27,7 @@ struct Flight {
   std::uint64_t entered = 0;              // collectives, ever
   std::uint64_t step = 0;                 // that it was at
   std::string waits_at;                   // what the host waited for, or empty
+  double waits_since = 0;                 // seconds since 1970
   std::vector<Collective> recent;         // by sequence number; torn ones are left out
 
   // The last collective that it came to. Null: none that is known.

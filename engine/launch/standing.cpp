@@ -11,6 +11,7 @@ namespace paceline {
 namespace {
 
 constexpr double kSilence = 1.5;  // seconds; a ring beats at least once in one
+constexpr double kLongWait = 2;   // seconds
 
 bool is_among(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
@@ -22,6 +23,12 @@ std::string place_of(const Flight& flight) {
   if (last == nullptr) return "the start";
   return last->step == 0 ? fmt::format("{} before the first step", last->label)
                          : fmt::format("step {}, {}", last->step, last->label);
+}
+
+// ", waiting for its next batch", where it had done so for long; everybody waits a little.
+std::string wait_of(const Flight& flight, double when) {
+  const bool for_long = flight.last_beat(when) - flight.waits_since > kLongWait;
+  return flight.waits_at.empty() || !for_long ? "" : ", waiting for " + flight.waits_at;
 }
 
 }  // namespace
@@ -98,7 +105,7 @@ std::string Standing::words_on(const std::vector<int>& ranks) const {
     if (one == nullptr || flight.entered > one->entered) one = &flight;
   }
   if (mine == nullptr) return "";
-  const std::string words = " at " + place_of(*mine);
+  const std::string words = " at " + place_of(*mine) + wait_of(*mine, when_);
   if (furthest == nullptr) return words;
   return furthest->entered == mine->entered
              ? words + "; the others wait there"

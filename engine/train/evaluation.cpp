@@ -4,6 +4,7 @@
 #include <array>
 
 #include "engine/input/order.h"
+#include "engine/train/next_batch.h"
 
 namespace paceline {
 
@@ -26,7 +27,7 @@ LossSums forward_in_memory(Program& program, const Dataset& dataset, const Slice
 
 // The samples of `slice` from the feeder, in batches.
 LossSums forward_fed(Program& program, const Dataset& dataset, const Slice& slice,
-                     Feeder::Setup setup, InputCounts& counts) {
+                     Feeder::Setup setup, Communicator& communicator, InputCounts& counts) {
   LossSums sums;
   if (slice.count == 0) return sums;
   StreamSpec stream;
@@ -43,7 +44,7 @@ LossSums forward_fed(Program& program, const Dataset& dataset, const Slice& slic
   Feeder feeder(dataset, stream, setup);
   for (std::size_t step = 0; step < setup.steps; ++step) {
     sums += program.take_sums();  // the batch before is done: its slot is free
-    const StagedBatch& staged = feeder.next();
+    const StagedBatch& staged = next_batch(feeder, communicator);
     Batch batch;
     batch.images = staged.images.data();
     batch.image_type = staged.image_type;
@@ -63,9 +64,10 @@ Evaluation evaluate(Program& program, const Dataset& dataset, Communicator& comm
   program.take_sums();
   const Slice slice = slice_of(dataset.samples, input.rank, input.ranks);
   Evaluation result;
-  const LossSums sums = dataset.store || !dataset.has_all_in_memory()
-                            ? forward_fed(program, dataset, slice, input, result.input)
-                            : forward_in_memory(program, dataset, slice, input.batch);
+  const LossSums sums =
+      dataset.store || !dataset.has_all_in_memory()
+          ? forward_fed(program, dataset, slice, input, communicator, result.input)
+          : forward_in_memory(program, dataset, slice, input.batch);
   std::array<double, 4> totals = sums.values();
   sum_over_ranks(communicator, totals);
   const LossSums all = LossSums::of(totals);

@@ -13,6 +13,7 @@
 #include "engine/train/evaluation.h"
 #include "engine/train/first_sum.h"
 #include "engine/train/input_outcome.h"
+#include "engine/train/next_batch.h"
 #include "engine/train/statistics.h"
 #include "engine/train/weights.h"
 #include "engine/train/weights_file.h"
@@ -168,7 +169,7 @@ const StagedBatch& Trainer::step_of(Feeder& feeder) {
       program_->wait_for_input();
     }
     communicator_.throw_if_ended();
-    const StagedBatch& staged = feeder.next();
+    const StagedBatch& staged = next_batch(feeder, communicator_);
     if (part + 1 == config_.accumulate) {
       step(batch_of(staged));
       return staged;

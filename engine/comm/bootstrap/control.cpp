@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/core/binding.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 
@@ -62,6 +63,7 @@ bool Control::send(const Message& message) noexcept {
 }
 
 void Control::run() noexcept {
+  name_this_thread("control");
   try {
     bool more = handle_all();  // what came right behind the welcome
     while (more && !leaving_) more = listen();

@@ -80,6 +80,14 @@ void RecordedCommunicator::end_wait() noexcept {
   ring_.end_wait();
 }
 
+void RecordedCommunicator::note_own_wait(std::string_view label) noexcept {
+  if (label.empty()) {
+    ring_.end_wait();
+  } else {
+    ring_.begin_wait(label);
+  }
+}
+
 void RecordedCommunicator::note_step(std::uint64_t step) noexcept {
   ring_.note_step(step);
   if (step > 1) recording_->settled.store(true, std::memory_order_relaxed);

@@ -42,6 +42,7 @@ class RecordedCommunicator final : public Communicator {
   void throw_if_ended() override { inner_->throw_if_ended(); }
   void begin_wait(std::string_view label) noexcept override;
   void end_wait() noexcept override;
+  void note_own_wait(std::string_view label) noexcept override;
   void note_step(std::uint64_t step) noexcept override;
   void abort(std::string_view why) noexcept override;
 

@@ -34,6 +34,7 @@ void Background::start(std::function<void()> job) {
   thread_ = std::thread([this, job = std::move(job)] {
     const double start = now_seconds();
     try {
+      name_this_thread("checkpoint");
       bind_to_any_of(cpus_);
       job();
     } catch (...) {

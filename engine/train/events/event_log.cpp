@@ -70,6 +70,7 @@ std::string EventLog::settle() {
 }
 
 void EventLog::work(const std::vector<int>& cpus) noexcept {
+  name_this_thread("events");
   bind_to_any_of(cpus);
   std::unique_lock lock(mutex_);
   for (;;) {

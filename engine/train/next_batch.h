@@ -1,0 +1,15 @@
+#pragma once
+
+#include "engine/comm/communicator.h"
+#include "engine/input/feeder.h"
+
+namespace paceline {
+
+// The feeder's next batch. The wait for it is watched: a file system that hangs ends the run, also
+// where no other rank waits for this one.
+inline const StagedBatch& next_batch(Feeder& feeder, Communicator& communicator) {
+  const OwnWait wait(communicator, "its next batch");
+  return feeder.next();
+}
+
+}  // namespace paceline
