@@ -74,6 +74,9 @@ TEST_P(Step, OfARecipeAllocatesNothingEither) {
 }
 
 TEST_P(Step, FaultsNoPageAfterTheFirst) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "memory that was freed is not used again";  // as the sanitizer wants it
+#endif
   const Counts counts = counts_of(run_of(GetParam(), "cpu", 1), data());
   EXPECT_EQ(counts.faults[kSteps - 1] - counts.faults[1], 0);
 }
