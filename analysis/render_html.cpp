@@ -33,6 +33,7 @@ svg { width: 100%; height: auto; border: 1px solid #eee; }
   overflow-wrap: anywhere; }
 @media print { body { margin: 0; max-width: none; font-size: 10.5px; } h2 { break-before: auto; }
   figure, tr, li { break-inside: avoid; } .wide { overflow: visible; }
+  .pictures { display: block; } svg { max-height: 10cm; border: 0; }
   table { font-size: 7.5px; } th, td { padding: .1rem .25rem; } }
 )";
 
