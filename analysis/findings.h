@@ -9,7 +9,8 @@
 namespace paceline {
 
 // A line a ladder (best: the fastest rows; matched: the range over CPUs), what its Karp-Flatt
-// fraction does as replicas are added, and what a published page leaves out.
+// fraction does as replicas are added, what a published page leaves out, and how far the A/A
+// control differs from itself.
 std::vector<std::string> findings(const Study& study, const Comparison& comparison,
                                   const std::vector<RowFacts>& facts);
 

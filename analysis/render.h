@@ -28,6 +28,7 @@ std::string render_csv(const Table& table);
 
 // {"schema": 1, "tables": [{"title", "workload", "precision", "scaling", "base", "interval",
 // "rows": [{KEY: number, text or null, "speed_up_low": .., .., "command"}], "findings",
+// "controls": [{"point", "runs", "ratio", "ratio_low", "ratio_high", "differs"}],
 // "broken_rules": [{"rule", "what", "fix"}], "provenance": {NAME: [{"value", "runs"}]}, "notes"}]}
 std::string render_json(const std::vector<Table>& tables);
 

@@ -47,6 +47,21 @@ Json provenance_of(const Table& table) {
   return facts;
 }
 
+Json controls_of(const Table& table) {
+  Json all = Json::array();
+  for (const Control& control : table.controls) {
+    const Estimate& estimate = control.ratio.estimate;
+    const auto& interval = estimate.interval;
+    all.push_back({{"point", control.point},
+                   {"runs", estimate.count},
+                   {"ratio", estimate.value},
+                   {"ratio_low", interval ? Json(interval->low) : Json(nullptr)},
+                   {"ratio_high", interval ? Json(interval->high) : Json(nullptr)},
+                   {"differs", control.differs()}});
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string render_json(const std::vector<Table>& tables) {
@@ -65,6 +80,7 @@ std::string render_json(const std::vector<Table>& tables) {
                    {"interval", table.interval},
                    {"rows", rows},
                    {"findings", table.findings},
+                   {"controls", controls_of(table)},
                    {"broken_rules", broken_rules_of(table)},
                    {"provenance", provenance_of(table)},
                    {"notes", table.notes}});

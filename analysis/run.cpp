@@ -121,6 +121,7 @@ Run run_of(const Record& record) {
   run.throttled = record.flag("throttled");
   run.traced = record.flag("traced");
   run.synthetic = record.flag("synthetic");
+  run.control = record.is_control();
   run.gpus = record.layout().gpus;
   run.nodes = integer_of(record, "/layout/nodes");
   run.ntasks = integer_of(record, "/layout/ntasks");

@@ -24,6 +24,7 @@ struct Run {
   int repeat = 1, round = 0;
   bool resumed = false, oversubscribed = false, throttled = false, synthetic = false;
   bool traced = false;
+  bool control = false;  // never a result: see Row::controls
 
   int gpus = 1;
   std::optional<int> nodes, ntasks, cpus_per_task;

@@ -79,6 +79,10 @@ std::string layout_key(const Run& run) {
                      run.nodes.value_or(0), run.ntasks.value_or(0), run.cpus_per_task.value_or(0));
 }
 
+std::string row_key(const Run& run) {
+  return layout_key(run) + '|' + other_parameters(run);
+}
+
 std::string text_of(const std::vector<Selection>& selections) {
   std::vector<std::string> parts;
   for (const auto& [key, value] : selections) parts.push_back(key + "=" + value);
@@ -113,8 +117,7 @@ std::vector<Row> make_rows(std::vector<Run> runs) {
   std::unordered_map<std::string, std::size_t> index;
   std::vector<Row> rows;
   for (Run& run : runs) {
-    const auto [it, first] =
-        index.emplace(layout_key(run) + '|' + other_parameters(run), rows.size());
+    const auto [it, first] = index.emplace(row_key(run), rows.size());
     if (first) rows.emplace_back();
     rows[it->second].runs.push_back(std::move(run));
   }
@@ -127,6 +130,15 @@ std::vector<Row> make_rows(std::vector<Run> runs) {
     row.runs.erase(clean, row.runs.end());
   }
   return rows;
+}
+
+void add_controls(std::vector<Row>& rows, const std::vector<Run>& controls) {
+  for (const Run& control : controls) {
+    if (control.tainted() || control.status != "completed") continue;
+    for (Row& row : rows) {
+      if (row_key(row.first()) == row_key(control)) row.controls.push_back(control);
+    }
+  }
 }
 
 // A parameter is an axis of its own where rows of one layout differ in it.
@@ -249,6 +261,11 @@ std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections,
                                 const std::vector<WantedRuns>& plans) {
   std::vector<Run> runs = selected_runs(content, selections);
+  const auto results =
+      std::stable_partition(runs.begin(), runs.end(), [](const Run& run) { return !run.control; });
+  const std::vector<Run> controls(std::make_move_iterator(results),
+                                  std::make_move_iterator(runs.end()));
+  runs.erase(results, runs.end());
   const std::vector<std::string> notes = record_notes(content, runs);
   const auto ended = std::stable_partition(
       runs.begin(), runs.end(), [](const Run& run) { return run.status == "completed"; });
@@ -270,6 +287,7 @@ std::vector<Study> make_studies(const StoreContent& content,
     study.chosen = text_of(selections);
     study.replicas_are_cores = members.front().replicas_are_cores;
     study.rows = make_rows(std::move(members));
+    add_controls(study.rows, controls);
     study.axes = axes_of(study.rows);
     sort_rows(study, study.rows);
     study.gaps = find_gaps(study, unfinished, wanted);

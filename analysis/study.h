@@ -17,8 +17,9 @@ struct Row {
   std::vector<Run> runs;  // what is averaged; never empty
   bool tainted =
       false;  // there are only resumed, throttled, oversubscribed or traced runs: no interval
-  std::size_t left_out = 0;  // such runs beside clean ones
-  std::string gap;           // why there are no results: "failed", "not run"; empty: there are
+  std::size_t left_out = 0;   // such runs beside clean ones
+  std::vector<Run> controls;  // the same point, run beside these to be compared with them
+  std::string gap;            // why there are no results: "failed", "not run"; empty: there are
 
   const Run& first() const { return runs.front(); }
 };

@@ -284,6 +284,7 @@ Table make_table(const Study& study, const Comparison& comparison,
   // The title has it.
   if (!common_label(study).empty() && study.gaps.empty()) hide(table, "label");
   table.findings = findings(study, comparison, facts);
+  table.controls = controls_of(study, comparison);
   table.broken = broken_rules(study, comparison, facts);
   table.provenance = provenance(study);
   table.notes = legend(study, comparison, facts, table.interval);

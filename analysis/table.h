@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/control.h"
 #include "analysis/provenance.h"
 #include "analysis/row_facts.h"
 #include "analysis/rules.h"
@@ -40,6 +41,7 @@ struct Table {
   std::vector<std::string> findings;   // what the numbers say
   std::vector<BrokenRule> broken;      // rules of publishing
   std::vector<ProvenanceFact> provenance;
+  std::vector<Control> controls;
   std::vector<std::string> notes;  // the legend
 };
 

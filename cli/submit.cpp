@@ -40,6 +40,7 @@ struct SubmitOptions {
   std::string spec, site, results = "results/local", data, fallback;
   std::vector<std::string> set;
   int repeats = 0;
+  bool control = false;
   double max_gpu_hours = -1;
   bool dry_run = false, smoke = false, yes = false, new_build = false, no_container = false;
   bool no_collect = false;
@@ -57,6 +58,7 @@ void make_small(Spec& spec, Site& site) {
   spec.name += ".smoke";
   change_values(spec, "backend", without_nccl);
   spec.repeats = 1;
+  spec.control = false;
   for (const char* assignment : {"device=cpu", "precision=fp32", "input=synthetic", "steps=2",
                                  "evaluate=none", "weights=none"}) {
     override_axis(spec, assignment);
@@ -93,6 +95,7 @@ StudyPlan plan_of(const SubmitOptions& options, Site& site) {
   }
   for (const std::string& assignment : options.set) override_axis(plan.spec, assignment);
   if (options.repeats > 0) plan.spec.repeats = options.repeats;
+  plan.spec.control = plan.spec.control || options.control;
   if (options.smoke) make_small(plan.spec, site);
   if (is_run_by_this_program(site) && !engine_is_here() && !options.dry_run) {
     throw Error(ErrorKind::usage, "this build has no engine, so its jobs could not train",
@@ -241,6 +244,9 @@ void add_submit(CLI::App& app, Action& action) {
       ->expected(1)
       ->take_all();
   verb->add_option("--repeats", options->repeats, "runs of each point")->check(CLI::Range(1, 1000));
+  verb->add_flag(
+      "--control", options->control,
+      "run the smallest point once more in each round, to see how far equal runs differ");
   verb->add_option("--max-gpu-hours", options->max_gpu_hours, "refuse what may cost more")
       ->check(CLI::NonNegativeNumber);
   verb->add_option(

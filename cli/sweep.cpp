@@ -41,7 +41,7 @@ struct SweepOptions {
   std::vector<std::string> set;
   int repeats = 0;
   double timeout = 0;
-  bool dry_run = false, json = false, new_build = false, no_report = false;
+  bool dry_run = false, json = false, new_build = false, no_report = false, control = false;
 };
 
 // What is named on the command line has to be here; what a spec names may be left out.
@@ -71,6 +71,7 @@ StudyPlan plan_of(const SweepOptions& options) {
                 "add --dry-run, or build with -DPACELINE_ENGINE=ON");
   }
   if (options.repeats > 0) plan.spec.repeats = options.repeats;
+  plan.spec.control = plan.spec.control || options.control;
   if (options.timeout > 0) plan.spec.timeout_seconds = options.timeout;
   plan.expansion = expand(plan.spec, topology_of_machine().usable_cores(),
                           engine_is_here() ? Unbuilt::leave_out : Unbuilt::keep);
@@ -148,6 +149,9 @@ void add_sweep(CLI::App& app, Action& action) {
       ->expected(1)
       ->take_all();
   verb->add_option("--repeats", options->repeats, "runs of each point")->check(CLI::Range(1, 1000));
+  verb->add_flag(
+      "--control", options->control,
+      "run the smallest point once more in each round, to see how far equal runs differ");
   verb->add_option("--timeout", options->timeout, "seconds that one run may take")
       ->check(CLI::PositiveNumber);
   CLI::Option* dry_run =

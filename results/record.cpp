@@ -86,6 +86,11 @@ std::string Record::build() const {
   return build;
 }
 
+bool Record::is_control() const {
+  const Json::json_pointer path("/parameters/control");
+  return json_->contains(path) && json_->at(path) == true;
+}
+
 bool Record::flag(const char* name) const {
   const Json& flags = object_at(*json_, "flags");
   const auto it = flags.find(name);

@@ -42,6 +42,7 @@ class Record {
   int attempt() const;
   int round() const;
   bool completed() const { return status() == "completed"; }
+  bool is_control() const;  // made to be compared with runs of an equal point, never a result
   bool flag(const char* name) const;  // resumed, oversubscribed, throttled, traced...
 
   Point parameters() const;  // every known parameter that the record gives

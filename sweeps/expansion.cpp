@@ -14,6 +14,7 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kMaxCombinations = 100000, kMaxRuns = 1000000;
+constexpr char kControlName[] = "control";
 constexpr std::size_t kMaxNameBytes = 200;  // of a folder; the logs' names are longer
 
 // One dimension of the product: an axis alone, or several zipped.
@@ -84,6 +85,7 @@ class Expander {
     check_runs();
     name_points();
     check_names();
+    if (spec_.control) add_control();
     return std::move(expansion_);
   }
 
@@ -133,6 +135,10 @@ class Expander {
 
   // cpus_per_replica is a way to say cpus_per_task; points are named by the latter.
   void add(const SpecPoint& candidate) {
+    if (candidate.point.find(kControlName)) {
+      throw Error(ErrorKind::usage, "control is no parameter of a point", candidate.where,
+                  "write \"control\": true beside the axes, or give --control");
+    }
     PlannedPoint planned;
     planned.layout = layout_of(candidate.point, candidate.where);
     planned.parameters = candidate.point;
@@ -164,7 +170,8 @@ class Expander {
   }
 
   void check_runs() const {
-    const std::size_t runs = expansion_.points.size() * static_cast<std::size_t>(spec_.repeats);
+    const std::size_t runs = (expansion_.points.size() + (spec_.control ? 1 : 0)) *
+                             static_cast<std::size_t>(spec_.repeats);
     if (runs <= kMaxRuns) return;
     throw Error(ErrorKind::input,
                 fmt::format("{} points x {} repeats are more than {} runs",
@@ -200,6 +207,16 @@ class Expander {
       }
       if (planned.point.empty()) planned.point.set("gpus", std::int64_t{planned.layout.gpus});
     }
+  }
+
+  // Of the smallest point: the one that costs least, and that speed-ups are compared with.
+  void add_control() {
+    const auto smallest = std::min_element(
+        expansion_.points.begin(), expansion_.points.end(),
+        [](const auto& a, const auto& b) { return a.layout.gpus < b.layout.gpus; });
+    PlannedPoint control = *smallest;
+    for (Point* point : {&control.point, &control.parameters}) point->set(kControlName, true);
+    expansion_.points.push_back(std::move(control));
   }
 
   void check_names() const {

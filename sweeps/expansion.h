@@ -10,7 +10,7 @@
 namespace paceline {
 
 struct PlannedPoint {
-  Point point;       // what varies over the study: its name and its folder
+  Point point;       // what varies over the study: its name and its folder; of a control, that too
   Point parameters;  // all that the spec says
   Layout layout;
 };

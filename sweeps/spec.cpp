@@ -65,6 +65,7 @@ class SpecReader {
         {"where", &SpecReader::read_where},       {"derived", &SpecReader::read_derived},
         {"repeats", &SpecReader::read_repeats},   {"order", &SpecReader::read_order},
         {"seed", &SpecReader::read_seed},         {"timeout_seconds", &SpecReader::read_timeout},
+        {"control", &SpecReader::read_control},
     };
     const auto reader = kReaders.find(key);
     if (reader == kReaders.end()) {
@@ -148,6 +149,11 @@ class SpecReader {
 
   void read_seed(const Json& value, const std::string& path) {
     spec_.seed = static_cast<std::uint64_t>(whole(value, path, 0, kMaxSeed));
+  }
+
+  void read_control(const Json& value, const std::string& path) {
+    if (!value.is_boolean()) fail("control must be true or false", path);
+    spec_.control = value.get<bool>();
   }
 
   void read_order(const Json& value, const std::string& path) {

@@ -48,6 +48,7 @@ struct Spec {
   std::vector<Derived> derived;         // in order; one may use those before it
   int repeats = 1;
   bool interleaved = true;
+  bool control = false;        // the smallest point once more in each round
   std::uint64_t seed = 0;      // of the order of runs; from the name unless given
   double timeout_seconds = 0;  // of one run; 0: none
 };

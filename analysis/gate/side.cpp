@@ -78,7 +78,8 @@ class SideMaker {
 
   Side make(const StoreContent& content) {
     for (const Record& record : content.records) {
-      if (record.kind() != "collective" && record.kind() != "predicted") add(record);
+      const bool is_run = record.kind() != "collective" && record.kind() != "predicted";
+      if (is_run && !record.is_control()) add(record);
     }
     for (const Rejected& rejected : content.rejected) {
       side_.notes.push_back(fmt::format("{}: ignored record: {}", side_.name, rejected.reason));

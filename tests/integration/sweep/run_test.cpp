@@ -43,6 +43,21 @@ std::vector<std::string> finished_runs(const std::string& text) {
   return lines;
 }
 
+TEST_F(Sweep, AControlIsRunAndIsNoResult) {
+  write_spec(R"("axes": {"gpus": [1]}, "repeats": 3)");
+  const Ran ran = sweep({"--control"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(completed().size(), 6U);
+  EXPECT_TRUE(fs::exists(study() / "gpus=1,control=true/3.1.json"));
+  EXPECT_EQ(to_make().size(), 0U);  // of the spec itself
+  const auto report = nlohmann::json::parse(testing::text_of(study() / "report/report.json"));
+  const auto& table = report.at("tables").at(0);
+  ASSERT_EQ(table.at("rows").size(), 1U);
+  EXPECT_EQ(table["rows"][0].at("runs"), 3);
+  ASSERT_EQ(table.at("controls").size(), 1U);
+  EXPECT_EQ(table["controls"][0].at("runs"), 3);
+}
+
 TEST_F(Sweep, ASecondCallMakesExactlyWhatIsMissing) {
   const std::string mpi = is_built("mpi") ? R"(, "mpi")" : "";
   write_spec(R"("axes": {"gpus": [1, 2], "backend": ["self", "mirrored")" + mpi +

@@ -46,6 +46,16 @@ TEST(GateSide, PointsRunsAndSessions) {
   EXPECT_TRUE(values_of(side.subjects[0], Quantity::communication).empty());
 }
 
+TEST(GateSide, AControlIsNoRun) {
+  const Side side = drifting_side([](std::vector<Json>& records) {
+    Json control = sample_record({.repeat = 1, .round = 1, .fit_seconds = 99});
+    control["parameters"]["control"] = true;
+    records.push_back(control);
+  });
+  ASSERT_EQ(side.subjects.size(), 2U);
+  EXPECT_EQ(side.subjects[0].runs, 3U);
+}
+
 // Rounds drift by 30 %, but the serial fraction is taken within a round: speed-up 1.8, so
 // 2 / 1.8 - 1 = 0.111; 1.8 / 1.01 and 1.8 / 0.99 in the others.
 TEST(GateSide, SerialFractionIsOfOneRound) {

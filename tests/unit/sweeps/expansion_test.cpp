@@ -38,6 +38,20 @@ TEST(Expansion, AMatrixWithTwoExclusions) {
   EXPECT_EQ(points_of(keys), points_of(keys));
 }
 
+TEST(Expansion, AControlIsTheSmallestPointOnceMore) {
+  const std::string keys = R"("fixed": {"backend": "null"}, "axes": {"gpus": [4, 1, 2]})";
+  const Expansion expansion = expansion_of(keys + R"(, "control": true)");
+  EXPECT_EQ(points_of(expansion), (Texts{"gpus=4", "gpus=1", "gpus=2", "gpus=1,control=true"}));
+  EXPECT_EQ(expansion.points[3].layout.gpus, 1);
+  EXPECT_EQ(expansion.points[3].parameters.text("control"), "true");
+  EXPECT_EQ(points_of(keys + R"(, "control": false)"), points_of(keys));
+}
+
+TEST(Expansion, AControlIsNoParameterOfAPoint) {
+  expect_parts(error_of([] { expansion_of(R"("fixed": {"control": true})"); }),
+               {"control is no parameter of a point", "s.json", "--control"});
+}
+
 TEST(Expansion, TheLastAxisIsFastestThenZipsThenIncludedPoints) {
   EXPECT_EQ(points_of(R"("fixed": {"backend": "null"},
                          "axes": {"gpus": [1, 2]},

@@ -40,7 +40,8 @@ TEST(Spec, ReadsEveryKey) {
     "zip": [{"cpus_per_task": [1, 2], "seed": [7, 8]}, {"input_threads": [0]}],
     "include": [{"gpus": 4}], "exclude": [{"gpus": 2, "seed": 8}, "gpus * cpus_per_task > 8"],
     "where": "gpus <= cores", "derived": {"backend": "gpus == 1 ? 'self' : 'mirrored'"},
-    "repeats": 5, "order": "sequential", "seed": 42, "timeout_seconds": 1.5})");
+    "repeats": 5, "order": "sequential", "seed": 42, "timeout_seconds": 1.5,
+    "control": true})");
   EXPECT_EQ(spec.name, "all-keys_1.0");
   EXPECT_EQ(spec.description, "Every key");
   EXPECT_EQ(spec.workload, "mnist-cnn");
@@ -58,12 +59,14 @@ TEST(Spec, ReadsEveryKey) {
   EXPECT_FALSE(spec.interleaved);
   EXPECT_EQ(spec.seed, 42u);
   EXPECT_EQ(spec.timeout_seconds, 1.5);
+  EXPECT_TRUE(spec.control);
 }
 
 TEST(Spec, DefaultsAndASeedFromTheName) {
   const Spec spec = spec_with(R"("axes": {"gpus": [1]})");
   EXPECT_EQ(spec.repeats, 1);
   EXPECT_TRUE(spec.interleaved);
+  EXPECT_FALSE(spec.control);
   EXPECT_EQ(spec.timeout_seconds, 0);
   EXPECT_EQ(spec.seed, spec_with(R"("axes": {"gpus": [2]})").seed);
   EXPECT_NE(spec.seed, parse_spec("s.json", R"({"name": "t", "workload": "mnist-mlp"})").seed);
@@ -137,6 +140,7 @@ TEST(SpecErrors, WrongTypes) {
       {in_spec(R"("derived": {"gpus": 4})"), {"gpus must be a text", "s.json:2"}},
       {in_spec(R"("zip": {})"), {"a zip needs axes", "s.json:2"}},
       {in_spec(R"("description": "")"), {"description must be a text", "s.json:2"}},
+      {in_spec(R"("control": 1)"), {"control must be true or false", "s.json:2"}},
       {in_spec(R"("order": "random")"), {"order cannot be \"random\"", "interleaved"}},
       {in_spec(R"("repeats": "3")"), {"repeats must be a whole number", "s.json:2"}},
       {in_spec(R"("timeout_seconds": "1h")"), {"timeout_seconds must be", "s.json:2"}},

@@ -1,0 +1,29 @@
+// The A/A control of a study: a point that was run once more in each round, as if it were another
+// one. How far it differs from itself is how far runs differ that do not differ in anything.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/comparison.h"
+#include "analysis/study.h"
+
+namespace paceline {
+
+struct Control {
+  std::string point;  // what it is called among the rows
+  Ratio ratio;        // mean cost of the control over that of the point: 1 if all is well
+
+  // Whether the control is slower or faster beyond the noise of the runs: never from fewer than
+  // kFewestRuns.
+  bool differs() const;
+};
+
+// Of every row that has controls.
+std::vector<Control> controls_of(const Study& study, const Comparison& comparison);
+
+// "A/A control: mpi, 1 replica differs from itself by +0.4 % [-0.9, +1.8] (5 runs each): smaller
+// differences mean nothing here"
+std::string control_line(const Control& control);
+
+}  // namespace paceline
