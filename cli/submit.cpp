@@ -133,6 +133,10 @@ class Submitter {
     const Value* device = plan.expansion.points.front().parameters.find("device");
     setup_.fallback = options.fallback;
     setup_.device = device ? to_text(*device) : "cpu";
+    for (const PlannedPoint& point : plan.expansion.points) {
+      const fs::path weights = point.parameters.text("weights").value_or("");
+      if (weights.is_absolute()) setup_.reads.insert(weights.parent_path().string());
+    }
   }
 
   int dry_run() {

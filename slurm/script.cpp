@@ -85,6 +85,7 @@ std::string binds_of(const Site& site, const ScriptSetup& setup) {
   for (const std::string& path : {site.data, site.stage}) {
     if (!path.empty()) paths.push_back(path);
   }
+  paths.insert(paths.end(), setup.reads.begin(), setup.reads.end());
   std::string text;
   for (const std::string& path : paths) {
     check_bind(path);

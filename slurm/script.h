@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,12 +13,13 @@
 namespace paceline {
 
 struct ScriptSetup {
-  std::string study;              // its name
-  std::filesystem::path folder;   // of the study, absolute
-  std::string session;            // of this submission
-  std::filesystem::path program;  // this paceline, where the profile names none
-  std::string device = "cpu";     // of the reference point
-  std::string fallback = {};      // a backend for where the run's cannot sum; empty: none
+  std::string study;                 // its name
+  std::filesystem::path folder;      // of the study, absolute
+  std::string session;               // of this submission
+  std::filesystem::path program;     // this paceline, where the profile names none
+  std::string device = "cpu";        // of the reference point
+  std::string fallback = {};         // a backend for where the run's cannot sum; empty: none
+  std::set<std::string> reads = {};  // absolute folders of files that the points name
 };
 
 // Every value stands quoted or has passed the profile's checks, so that none is run by the shell.

@@ -140,6 +140,33 @@ TEST_F(SlurmStudy, SeveralNodesBySrunAndByMpirun) {
   }
 }
 
+// What runs read and write is bound by itself; nothing else of the node is seen.
+TEST_F(SlurmStudy, RunsInAContainerFindWhatTheyNeed) {
+  const Ran plays = shell("mkdir image && cp '" PACELINE_BINARY "' image/ && '" PACELINE_SOURCE_DIR
+                          "/tests/slurm/apptainer' exec image paceline --version");
+  if (plays.code != 0) GTEST_SKIP() << "no mount namespaces here: " << plays.out;
+  write_site("box.json", R"("data": ")" PACELINE_SOURCE_DIR
+                         R"(/data", "container": {"on": true, "nv": false,
+    "command": ")" PACELINE_SOURCE_DIR R"(/tests/slurm/apptainer", "image": ")" +
+                             cluster_->work() + R"(/image"})");
+  write("box.json.spec", R"({"name": "box", "workload": "mnist-mlp",
+    "fixed": {"device": "cpu", "cpus_per_task": 1, "epochs": 1, "train_limit": 1000,
+              "test_limit": 100},
+    "axes": {"gpus": [1, 2], "backend": ["mpi", "gloo"]}})");
+  const Ran sent = shell(
+      std::string("paceline submit box.json.spec --site box.json --results results --yes") + kData);
+  ASSERT_EQ(sent.code, 0) << sent.out;
+  wait_for_the_queue();
+  expect_all_once(study("box"), 4);
+  for (const Record& record : load_store(study("box")).records) {
+    const std::string command = record.json().at("provenance").at("command");
+    EXPECT_TRUE(command.starts_with("paceline train ")) << command;  // the image's
+  }
+  const Ran collect = shell("paceline collect results/box");
+  EXPECT_EQ(collect.code, 0) << collect.out;
+  EXPECT_TRUE(contains(collect.out, "4 of 4 runs done")) << collect.out;
+}
+
 TEST_F(SlurmStudy, CancelTakesAStudyOutOfTheQueue) {
   write("slow.json", R"({"name": "slow", "workload": "mnist-mlp", "repeats": 2,
     "fixed": {"device": "cpu", "cpus_per_task": 1, "input": "synthetic", "steps": 1000000,

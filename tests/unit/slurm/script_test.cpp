@@ -105,11 +105,13 @@ TEST(Script, AContainerSeesTheFoldersInUse) {
   const std::string keys = R"("gpus": {"form": "gres"}, "data": "/d a", "stage": "$TMPDIR",
     "container": {"on": true, "image": "i.sif", "overlays": ["o.ext3:ro"], "binds": ["/etc/x"],
                   "cache": "/c"})";
-  const std::string text = script_text(site_with(keys), array_of(shape(1, 1, 4, 1)), setup());
-  EXPECT_TRUE(
-      contains(text,
-               "paceline=(apptainer exec --nv --overlay o.ext3:ro --bind /r --bind '/d a' "
-               "--bind \"${TMPDIR:?is not set on this node}\" --bind /etc/x i.sif paceline)"))
+  ScriptSetup reading = setup();
+  reading.reads = {"/weights of all"};
+  const std::string text = script_text(site_with(keys), array_of(shape(1, 1, 4, 1)), reading);
+  EXPECT_TRUE(contains(text,
+                       "paceline=(apptainer exec --nv --overlay o.ext3:ro --bind /r --bind '/d a' "
+                       "--bind \"${TMPDIR:?is not set on this node}\" --bind '/weights of all' "
+                       "--bind /etc/x i.sif paceline)"))
       << text;
   EXPECT_TRUE(contains(text, "export APPTAINER_CACHEDIR=/c"));
   Site off = site_with(keys);
