@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <thread>
 
 #include "engine/comm/recorded/recorded_communicator.h"
@@ -90,19 +91,18 @@ TEST_F(Watched, AnAnnouncedEndComesWithItsOwnCause) {
 }
 
 TEST_F(Watched, LastWordsThatStickAreLeftUnsaid) {
-  std::atomic<bool> free{false};
+  // The thread that says them is detached, and may outlive this test.
+  const auto free = std::make_shared<std::atomic<bool>>(false);
   auto stuck = setup(10, 20, 0.1);
-  stuck.last_words = [&](const Error&) {
-    while (!free) std::this_thread::sleep_for(5ms);
-    std::this_thread::sleep_for(5ms);
+  stuck.last_words = [free](const Error&) {
+    while (!*free) std::this_thread::sleep_for(5ms);
   };
   {
     Sentry sentry(stuck);
     sentry.expect_end(Error(ErrorKind::peer_lost, "gone"));
     EXPECT_EQ(code_within(60s), 71);
   }
-  free = true;
-  std::this_thread::sleep_for(100ms);  // for the detached thread, which looks at `free`
+  *free = true;
 }
 
 TEST_F(Watched, ACallThatDoesNotReturnSaysItsCure) {
