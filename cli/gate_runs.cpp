@@ -139,6 +139,7 @@ std::vector<Contestant> with_points(const std::vector<Contestant>& sides,
 Contest contest_of(const fs::path& old_program, const fs::path& new_program, const fs::path& file,
                    const GateRuns& runs) {
   Spec spec = read_spec(file);
+  spec.control = false;  // --control and --aa are the gate's own
   for (const std::string& assignment : runs.set) override_axis(spec, assignment);
   const Expansion expansion = expand(spec, topology_of_machine().usable_cores(),
                                      engine_is_here() ? Unbuilt::leave_out : Unbuilt::keep);

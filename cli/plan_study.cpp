@@ -61,7 +61,7 @@ StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolve
 void leave_wanted(const StudyPlan& plan) {
   WantedRuns wanted{plan.spec.name, plan.spec.workload, plan.spec.repeats, {}};
   for (const PlannedPoint& point : plan.expansion.points) {
-    if (!point.parameters.find("control")) wanted.points.push_back(point.parameters);
+    if (!point.parameters.find(kControl)) wanted.points.push_back(point.parameters);
   }
   write_wanted(plan.study, wanted);
 }

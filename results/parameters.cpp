@@ -96,7 +96,7 @@ const std::vector<Parameter>& parameters() {
       {"histogram_freq", integer, "0..",
        "epochs between histograms of all parameters in them; 0: none", false},
       {"log_every", integer, "0..", "steps between progress lines", false},
-      {"control", boolean, "",
+      {kControl, boolean, "",
        "the run is a point's A/A control, never a result (see: paceline sweep --control)", false},
   };
   return table;

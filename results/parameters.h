@@ -24,6 +24,9 @@ struct Parameter {
   bool identity = true;     // false: does not change what is measured (never part of a point)
 };
 
+// True of an A/A control: a run that is compared with those of an equal point and is no result.
+inline constexpr char kControl[] = "control";
+
 // In canonical order, the order of points and tables.
 const std::vector<Parameter>& parameters();
 const Parameter* find_parameter(std::string_view name);

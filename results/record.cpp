@@ -87,8 +87,8 @@ std::string Record::build() const {
 }
 
 bool Record::is_control() const {
-  const Json::json_pointer path("/parameters/control");
-  return json_->contains(path) && json_->at(path) == true;
+  const Json& given = object_at(*json_, "parameters");
+  return given.contains(kControl) && given.at(kControl) == true;
 }
 
 bool Record::flag(const char* name) const {

@@ -14,7 +14,6 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kMaxCombinations = 100000, kMaxRuns = 1000000;
-constexpr char kControlName[] = "control";
 constexpr std::size_t kMaxNameBytes = 200;  // of a folder; the logs' names are longer
 
 // One dimension of the product: an axis alone, or several zipped.
@@ -135,7 +134,7 @@ class Expander {
 
   // cpus_per_replica is a way to say cpus_per_task; points are named by the latter.
   void add(const SpecPoint& candidate) {
-    if (candidate.point.find(kControlName)) {
+    if (candidate.point.find(kControl)) {
       throw Error(ErrorKind::usage, "control is no parameter of a point", candidate.where,
                   "write \"control\": true beside the axes, or give --control");
     }
@@ -215,7 +214,7 @@ class Expander {
         expansion_.points.begin(), expansion_.points.end(),
         [](const auto& a, const auto& b) { return a.layout.gpus < b.layout.gpus; });
     PlannedPoint control = *smallest;
-    for (Point* point : {&control.point, &control.parameters}) point->set(kControlName, true);
+    for (Point* point : {&control.point, &control.parameters}) point->set(kControl, true);
     expansion_.points.push_back(std::move(control));
   }
 
