@@ -69,7 +69,8 @@ TEST_F(Ratios, AStepOfAResidualNetworkComputes) {
 
 TEST_F(Ratios, TwoReplicasAreAsFastAsThoseThatDoNotSum) {
   const std::map<std::string, double> bounds = {{"mirrored", 0.55}, {"mpi", 0.55}, {"gloo", 0.24}};
-  for (const auto& [backend, bound] : bounds) {
+  for (const auto& [name, bound] : bounds) {
+    const std::string backend = name;
     if (!find_name("backend", backend).built) continue;
     expect_at_least(bound, backend + " against null", [&] {
       const std::string options = "--gpus 2 --steps 400 --oversubscribe --backend ";
