@@ -201,10 +201,11 @@ Verdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int stop
     return {128 + stopped_by,
             fmt::format("stopped by signal {} ({})", stopped_by, strsignal(stopped_by)), ""};
   }
-  if (sight.death) return killed(*sight.death, statuses, *sight.standing);
-  if (const RankStatus* stall = earliest_failure(statuses, is_stall)) {
-    return stalled(*stall, ranks, statuses, *sight.standing);
-  }
+  // A launcher kills the rank that hangs, once the others have given it up.
+  const RankStatus* stall = earliest_failure(statuses, is_stall);
+  const bool is_cause = sight.death && (stall == nullptr || sight.death->signal != SIGKILL);
+  if (is_cause) return killed(*sight.death, statuses, *sight.standing);
+  if (stall != nullptr) return stalled(*stall, ranks, statuses, *sight.standing);
   if (!sight.vanished.empty()) return sight.of_vanished;
   if (failed != nullptr) return told_by(*failed, ranks, statuses);
   return stopped_by != 0 ? Verdict{} : sight.of_bad_end;

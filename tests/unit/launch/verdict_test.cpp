@@ -73,6 +73,14 @@ TEST(Judge, KilledRankIsNamed) {
          "rank 0 on n1 died of signal 11 (Segmentation fault); please report it with the command");
 }
 
+TEST(Judge, AHungRankThatTheLauncherKilledIsAStall) {
+  const auto gave_up = failed(0, 72, "rank 0: rank 1 did not come", 9);
+  expect(judge(2, {gave_up, running(1)}, ended(9), {kKilled, ""}), 72,
+         "rank 0: rank 1 did not come");
+  // Nobody but itself ends by a signal that no launcher sends.
+  EXPECT_EQ(judge(2, {gave_up, running(1)}, ended(11), {"", mpich_of(101)}).exit_code, 71);
+}
+
 TEST(Judge, RequestedStopIsNoFailureOfARank) {
   expect(judge(2, {running(0), running(1)}, ended(1, SIGINT), {kKilled, ""}), 130,
          "stopped by signal 2 (Interrupt)");
