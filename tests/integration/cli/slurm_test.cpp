@@ -66,6 +66,24 @@ TEST_F(CliSlurm, SmokeNeedsNoGpuAndFewSteps) {
   EXPECT_FALSE(contains(nccl.out, "nccl"));
 }
 
+TEST_F(CliSlurm, AControlIsAnElementAndASmokeRunHasNone) {
+  const Ran ran = paceline("submit s.json --site site.json --control --dry-run");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, " --control=true ")) << ran.out;
+  const Ran smoke = paceline("submit s.json --site site.json --control --smoke --dry-run");
+  EXPECT_EQ(smoke.code, 0) << smoke.err;
+  EXPECT_FALSE(contains(smoke.out, "--control"));
+}
+
+TEST_F(CliSlurm, AContainerSeesTheFolderOfASpecsWeights) {
+  write("box.json", R"({"name": "x", "container": {"on": true, "image": "i.sif"}})");
+  write("w.json", R"({"name": "w", "workload": "resnet50-cassava",
+    "fixed": {"device": "cpu", "weights": "/some/where/w.h5"}, "axes": {"gpus": [1]}})");
+  const Ran ran = paceline("submit w.json --site box.json --dry-run");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, " --bind /some/where ")) << ran.out;
+}
+
 TEST_F(CliSlurm, BadInputIsOneLine) {
   expect_refused("submit s.json", 64, {"--site", "see paceline submit --help"});
   expect_refused("submit s.json --site none.json", 65, {"none.json"});
