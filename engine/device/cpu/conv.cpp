@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/device/cpu/share.h"
+
 namespace paceline::cpu {
 
 namespace {
@@ -32,30 +34,61 @@ Conv::Conv(const Operation& operation, const LibraryKernel::Planes& planes, cons
       parallel_(parallel),
       planes_(planes),
       compact_(reads_few_places(operation) && planes.x != Layout::nchw),
-      inner_(compact_ ? without_stride(operation) : operation),
-      forward_(LibraryKernel::conv_forward(inner_, planes)) {
+      inner_(compact_ ? without_stride(operation) : operation) {
+  choose_forward(planes);
   choose_backward_weights(planes);
   if (op_.input_grad != kNone) choose_backward_data(planes);
   for (const LibraryKernel* kernel : {&forward_, &data_, &weights_}) {
     scratch_bytes_ = std::max(scratch_bytes_, kernel->scratch_bytes());
   }
-  if (own_weights_) scratch_bytes_ = std::max(scratch_bytes_, own_weights_->scratch_bytes());
-  if (compact_ || (op_.adds_input_grad && !sums_)) scratch_bytes_ += input_bytes();
+  const auto also = [this](const auto& own) {
+    if (own) scratch_bytes_ = std::max(scratch_bytes_, own->scratch_bytes());
+  };
+  also(winograd_forward_);
+  also(winograd_data_);
+  also(winograd_weights_);
+  also(pointwise_forward_);
+  also(pointwise_data_);
+  also(own_weights_);
+  const bool gathers = compact_ && (forward_ || weights_ || data_);
+  if (gathers || (data_ && op_.adds_input_grad && !sums_)) scratch_bytes_ += input_bytes();
 }
 
 std::size_t Conv::input_bytes() const {
-  constexpr std::size_t kLine = 64;
   const std::size_t elements = static_cast<std::size_t>(planes_.batch) * inner_.in.elements();
-  return (elements * size_of(planes_.type) + kLine - 1) / kLine * kLine;
+  return whole_lines(elements * size_of(planes_.type));
+}
+
+bool Conv::bf16_rows() const {
+  return planes_.type == DType::bf16 && planes_.x == Layout::nhwc && planes_.y == Layout::nhwc;
+}
+
+bool Conv::winograd_fits() const {
+  return bf16_rows() && !library_has_amx() && winograd_supports(op_, kernels_);
+}
+
+bool Conv::pointwise_fits() const {
+  return bf16_rows() && !library_has_amx() && Pointwise::supports(op_, kernels_);
+}
+
+void Conv::choose_forward(const LibraryKernel::Planes& planes) {
+  if (winograd_fits()) {
+    winograd_forward_.emplace(op_, planes.batch, Winograd::Pass::forward, kernels_, parallel_);
+  } else if (pointwise_fits()) {
+    pointwise_forward_.emplace(op_, planes.batch, Pointwise::Pass::forward, kernels_, parallel_);
+  } else {
+    forward_ = LibraryKernel::conv_forward(inner_, planes);
+  }
 }
 
 // oneDNN 2.6 runs bf16 weight gradients at half the rate of its forward kernels, 1x1 ones below
 // that; as a matrix product they are better, but worse than our own loops where there are such and
 // the library has no matrix tiles. Ours take a stride as it is.
 void Conv::choose_backward_weights(const LibraryKernel::Planes& planes) {
-  const bool rows = planes.x == Layout::nhwc && planes.y == Layout::nhwc;
-  const bool bf16 = planes.type == DType::bf16 && rows && op_.bias_cancels;
-  if (bf16 && !library_has_amx() && WeightGradient::supports(op_, kernels_)) {
+  const bool bf16 = bf16_rows() && op_.bias_cancels;
+  if (winograd_fits() && op_.bias_cancels) {
+    winograd_weights_.emplace(op_, planes.batch, kernels_, parallel_);
+  } else if (bf16 && !library_has_amx() && WeightGradient::supports(op_, kernels_)) {
     own_weights_.emplace(op_, planes.batch, kernels_, parallel_);
   } else if (bf16 && is_product(inner_)) {
     as_product_ = true;
@@ -68,7 +101,11 @@ void Conv::choose_backward_weights(const LibraryKernel::Planes& planes) {
 }
 
 void Conv::choose_backward_data(const LibraryKernel::Planes& planes) {
-  if (is_product(inner_) && inner_.in.channels % kBlock == 0) {
+  if (winograd_fits() && !op_.adds_input_grad) {
+    winograd_data_.emplace(op_, planes.batch, Winograd::Pass::backward_data, kernels_, parallel_);
+  } else if (pointwise_fits()) {
+    pointwise_data_.emplace(op_, planes.batch, Pointwise::Pass::backward_data, kernels_, parallel_);
+  } else if (is_product(inner_) && inner_.in.channels % kBlock == 0) {
     // In bf16 oneDNN's own addition costs more than a pass of ours behind it.
     sums_ = op_.adds_input_grad && !compact_ && planes.type == DType::f32;
     data_ = LibraryKernel::conv_backward_data_1x1(inner_, planes, sums_);
@@ -78,19 +115,39 @@ void Conv::choose_backward_data(const LibraryKernel::Planes& planes) {
 }
 
 std::string Conv::implementation() const {
-  return fmt::format(
-      "{}{}; backward {}{}", compact_ ? "gathered, " : "", forward_.implementation(),
-      own_weights_ ? fmt::format("loops:{}", kernels_.isa) : weights_.implementation(),
-      data_ ? ", " + data_.implementation() : "");
+  const std::string loops = fmt::format("loops:{}", kernels_.isa);
+  const std::string winograd = fmt::format("winograd:{}", kernels_.isa);
+  const auto name = [&](bool of_winograd, bool of_loops, const LibraryKernel& kernel) {
+    if (of_winograd || of_loops) return of_winograd ? winograd : loops;
+    return (compact_ ? "gathered, " : "") + kernel.implementation();
+  };
+  std::string text = name(winograd_forward_.has_value(), pointwise_forward_.has_value(), forward_) +
+                     "; backward " +
+                     name(winograd_weights_.has_value(), own_weights_.has_value(), weights_);
+  if (op_.input_grad == kNone) return text;
+  return text + ", " + name(winograd_data_.has_value(), pointwise_data_.has_value(), data_);
 }
 
-void Conv::forward(const void* x, const float* w, const float* b, void* y, std::byte* scratch) {
+void Conv::forward(const Forward& work, std::byte* scratch) {
+  const auto* bf16_x = static_cast<const Bf16*>(work.x);
+  auto* bf16_y = static_cast<Bf16*>(work.y);
+  if (winograd_forward_) return winograd_forward_->run(bf16_x, work.w, work.b, bf16_y, scratch);
+  if (pointwise_forward_) {
+    return pointwise_forward_->run({.x = bf16_x,
+                                    .w = work.w,
+                                    .bias = work.b,
+                                    .y = bf16_y,
+                                    .sums = work.sums,
+                                    .samples = work.samples},
+                                   scratch);
+  }
+  const void* x = work.x;
   if (compact_) {
     planes_.type == DType::bf16 ? gather<Bf16>(x, scratch) : gather<float>(x, scratch);
     x = scratch;
     scratch += input_bytes();
   }
-  forward_.run({.left = x, .right = w, .bias = b, .out = y}, scratch);
+  forward_.run({.left = x, .right = work.w, .bias = work.b, .out = work.y}, scratch);
 }
 
 void Conv::backward(const Backward& work, std::byte* scratch) {
@@ -100,11 +157,10 @@ void Conv::backward(const Backward& work, std::byte* scratch) {
 }
 
 void Conv::backward_weights(const Backward& work, std::byte* scratch) {
-  if (own_weights_) {
-    own_weights_->run(static_cast<const Bf16*>(work.x), static_cast<const Bf16*>(work.dy), work.dw,
-                      scratch);
-    return;
-  }
+  const auto *bf16_x = static_cast<const Bf16*>(work.x),
+             *bf16_dy = static_cast<const Bf16*>(work.dy);
+  if (winograd_weights_) return winograd_weights_->run(bf16_x, bf16_dy, work.dw, scratch);
+  if (own_weights_) return own_weights_->run(bf16_x, bf16_dy, work.dw, scratch);
   const void* x = work.x;
   if (compact_) {
     planes_.type == DType::bf16 ? gather<Bf16>(x, scratch) : gather<float>(x, scratch);
@@ -119,6 +175,17 @@ void Conv::backward_weights(const Backward& work, std::byte* scratch) {
 }
 
 void Conv::backward_data(const Backward& work, std::byte* scratch) {
+  const auto* bf16_dy = static_cast<const Bf16*>(work.dy);
+  auto* bf16_dx = static_cast<Bf16*>(work.dx);
+  if (winograd_data_) return winograd_data_->run(bf16_dy, work.w, nullptr, bf16_dx, scratch);
+  if (pointwise_data_) {
+    return pointwise_data_->run({.x = bf16_dy,
+                                 .w = work.w,
+                                 .y = bf16_dx,
+                                 .adds = op_.adds_input_grad,
+                                 .gradient_sums = work.sums},
+                                scratch);
+  }
   const bool direct = !compact_ && (!op_.adds_input_grad || sums_);
   void* dx = direct ? work.dx : scratch;
   data_.run({.left = work.dy, .right = work.w, .out = dx},

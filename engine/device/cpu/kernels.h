@@ -12,7 +12,9 @@
 #include "engine/device/cpu/bf16.h"
 #include "engine/device/cpu/norm_kernels.h"
 #include "engine/device/cpu/plane_kernels.h"
+#include "engine/device/cpu/pointwise_kernels.h"
 #include "engine/device/cpu/product_kernels.h"
+#include "engine/device/cpu/winograd_kernels.h"
 #include "engine/device/update.h"
 
 namespace paceline::cpu {
@@ -70,7 +72,9 @@ struct Kernels {
   NormKernels<Bf16> norm_bf16;
   PlaneKernels<float> plane_f32;
   PlaneKernels<Bf16> plane_bf16;
-  ProductKernels product;  // null where the instruction set has no bf16
+  ProductKernels product;  // these are null where the instruction set has no bf16
+  WinogradKernels winograd;
+  PointwiseKernels pointwise;
 
   template <typename T>
   const NormKernels<T>& norm() const {

@@ -15,6 +15,9 @@
 #include "engine/device/cpu/norm_body.h"
 #include "engine/device/cpu/plane_body.h"
 #include "engine/device/cpu/product_body.h"
+#include "engine/device/cpu/winograd_body.h"
+//
+#include "engine/device/cpu/pointwise_body.h"
 
 namespace paceline::cpu::PACELINE_ISA {
 
@@ -271,6 +274,7 @@ extern const Kernels kKernels;
 const Kernels kKernels = {
     PACELINE_ISA_NAME, cast,          bias,        bias_relu,     bias_relu_dropout, dropout,
     dropout_backward,  relu_backward, column_sums, stem_forward,  stem_backward,     update,
-    multiply_add,      kNorm<float>,  kNorm<Bf16>, kPlane<float>, kPlane<Bf16>,      kProduct};
+    multiply_add,      kNorm<float>,  kNorm<Bf16>, kPlane<float>, kPlane<Bf16>,      kProduct,
+    kWinograd,         kPointwise};
 
 }  // namespace paceline::cpu::PACELINE_ISA

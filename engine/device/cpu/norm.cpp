@@ -5,50 +5,14 @@
 
 namespace paceline::cpu {
 
-namespace {
-
-constexpr std::size_t kRowsOfRun = 512;  // float sums are emptied into double ones after so many
-
-}  // namespace
-
-Norm::Statistics::Statistics(std::size_t channels)
-    : pivot(channels),
+Norm::Statistics::Statistics(std::size_t channels, int threads)
+    : sums(channels, threads),
       a(channels),
       b(channels),
       c1(channels),
       c0(channels),
       mean(channels),
       deviation(channels) {}
-
-Norm::Sums::Sums(std::size_t channels)
-    : s(channels),
-      q(channels),
-      s2(channels),
-      q2(channels),
-      total_s(channels),
-      total_q(channels),
-      total_s2(channels),
-      total_q2(channels) {}
-
-void Norm::Sums::clear() {
-  for (auto* totals : {&total_s, &total_q, &total_s2, &total_q2}) {
-    std::fill(totals->begin(), totals->end(), 0.0);
-  }
-}
-
-void Norm::Sums::flush(std::size_t channel, std::size_t count) {
-  const auto move = [&](std::vector<float>& from, std::vector<double>& to) {
-    for (std::size_t c = channel; c < channel + count; ++c) {
-      to[c] += static_cast<double>(from[c]);
-      from[c] = 0;
-    }
-  };
-  move(s, total_s);
-  move(q, total_q);
-  if (s2.empty()) return;
-  move(s2, total_s2);
-  move(q2, total_q2);
-}
 
 Norm::Norm(const Operation& operation, Layout layout, int batch, const Kernels& kernels,
            const Parallel& parallel)
@@ -60,20 +24,15 @@ Norm::Norm(const Operation& operation, Layout layout, int batch, const Kernels& 
       groups_(channels_ / width_),
       plane_(operation.out.elements() / channels_),
       batch_(static_cast<std::size_t>(batch)),
-      main_(channels_),
-      branch_(operation.branch ? channels_ : 0) {
-  for (int t = 0; t < parallel.threads(); ++t) {
-    sums_.emplace_back(channels_);
-    if (!operation.branch) sums_.back().s2.clear();
-  }
-}
+      main_(channels_, parallel.threads()),
+      branch_(operation.branch ? channels_ : 0, parallel.threads()) {}
 
 template <typename Visit>
 void Norm::runs_of_group(std::size_t group, std::size_t samples, Visit visit) const {
   for (std::size_t n = 0; n < samples; ++n) {
     const std::size_t first = (n * groups_ + group) * plane_;
-    for (std::size_t r = 0; r < plane_; r += kRowsOfRun) {
-      visit(Run{first + r, std::min(kRowsOfRun, plane_ - r), group * width_});
+    for (std::size_t r = 0; r < plane_; r += ChannelSums::kRows) {
+      visit(Run{first + r, std::min(ChannelSums::kRows, plane_ - r), group * width_});
     }
   }
 }
@@ -82,16 +41,16 @@ template <typename Visit>
 void Norm::runs_of_thread(int thread, std::size_t samples, Visit visit) const {
   if (groups_ == 1) {
     const auto [begin, end] = parallel_.share(samples * plane_, 8, thread);
-    for (std::size_t r = begin; r < end; r += kRowsOfRun) {
-      visit(Run{r, std::min(kRowsOfRun, end - r), 0});
+    for (std::size_t r = begin; r < end; r += ChannelSums::kRows) {
+      visit(Run{r, std::min(ChannelSums::kRows, end - r), 0});
     }
     return;
   }
   const auto [begin, end] = parallel_.share(samples, 1, thread);
   for (std::size_t n = begin; n < end; ++n) {
     for (std::size_t row = 0; row < groups_ * plane_; row += plane_) {
-      for (std::size_t r = 0; r < plane_; r += kRowsOfRun) {
-        visit(Run{n * groups_ * plane_ + row + r, std::min(kRowsOfRun, plane_ - r),
+      for (std::size_t r = 0; r < plane_; r += ChannelSums::kRows) {
+        visit(Run{n * groups_ * plane_ + row + r, std::min(ChannelSums::kRows, plane_ - r),
                   row / plane_ * width_});
       }
     }
@@ -101,11 +60,11 @@ void Norm::runs_of_thread(int thread, std::size_t samples, Visit visit) const {
 template <typename SumUp, typename Finish, typename Apply>
 void Norm::in_two_passes(std::size_t samples, std::size_t applied, SumUp sum_up, Finish finish,
                          Apply apply) {
-  for (Sums& sums : sums_) sums.clear();
   const auto sum_run = [&](int thread, const Run& run) {
-    Sums& sums = sums_[static_cast<std::size_t>(thread)];
-    sum_up(run, sums);
-    sums.flush(run.channel, width_);
+    const auto t = static_cast<std::size_t>(thread);
+    sum_up(run, t);
+    main_.sums.threads[t].flush(run.channel, width_);
+    if (op_.branch) branch_.sums.threads[t].flush(run.channel, width_);
   };
   if (by_groups()) {
     parallel_.each([&](int thread) {
@@ -125,23 +84,24 @@ void Norm::in_two_passes(std::size_t samples, std::size_t applied, SumUp sum_up,
   parallel_.each([&](int thread) { runs_of_thread(thread, applied, apply); });
 }
 
-Norm::Totals Norm::totals_of(std::size_t channel, bool of_branch) const {
-  Totals totals{0, 0};
-  for (const Sums& sums : sums_) {
-    totals.s += (of_branch ? sums.total_s2 : sums.total_s)[channel];
-    totals.q += (of_branch ? sums.total_q2 : sums.total_q)[channel];
+Norm::Totals Norm::totals_of(const ChannelSums& sums, std::size_t channel) {
+  Totals totals{};
+  for (const ChannelSums::OfThread& thread : sums.threads) {
+    totals.s += thread.total_s[channel];
+    totals.q += thread.total_q[channel];
   }
   return totals;
 }
 
 template <typename T>
 void Norm::set_pivot(Statistics& statistics, const T* x) const {
+  statistics.sums.clear();
   for (std::size_t c = 0; c < channels_; ++c) {
     const T value = x[c / width_ * width_ * plane_ + c % width_];
     if constexpr (std::is_same_v<T, float>) {
-      statistics.pivot[c] = value;
+      statistics.sums.pivot[c] = value;
     } else {
-      statistics.pivot[c] = __builtin_bit_cast(float, std::uint32_t{value.bits} << 16);
+      statistics.sums.pivot[c] = __builtin_bit_cast(float, std::uint32_t{value.bits} << 16);
     }
   }
 }
@@ -153,10 +113,10 @@ void Norm::finish_forward(bool of_branch, const NormArrays& arrays, std::size_t 
   const auto count = static_cast<double>(samples * plane_);
   const double keep = of_branch ? op_.branch->momentum : op_.momentum;
   for (std::size_t c = begin; c < end; ++c) {
-    const Totals totals = totals_of(c, of_branch);
+    const Totals totals = totals_of(st.sums, c);
     const double offset = samples ? totals.s / count : 0;
     const double variance = samples ? std::max(0.0, totals.q / count - offset * offset) : 1;
-    st.mean[c] = static_cast<double>(st.pivot[c]) + offset;
+    st.mean[c] = static_cast<double>(st.sums.pivot[c]) + offset;
     st.deviation[c] = 1 / std::sqrt(variance + epsilon(of_branch));
     st.a[c] = static_cast<float>(static_cast<double>(arrays.gamma[c]) * st.deviation[c]);
     st.b[c] = static_cast<float>(static_cast<double>(arrays.beta[c]) -
@@ -206,14 +166,18 @@ void Norm::forward(const Forward<T>& work) {
     parallel_.each([&](int thread) { runs_of_thread(thread, batch_, apply); });
     return;
   }
-  set_pivot(main_, work.x);
-  if (two) set_pivot(branch_, work.skip);
-  const auto sum_up = [&](const Run& run, Sums& sums) {
-    const std::size_t at = run.row * width_, c = run.channel;
-    kernels.sums({work.x + at, run.rows, width_, &main_.pivot[c], &sums.s[c], &sums.q[c]});
-    if (two) {
-      kernels.sums({work.skip + at, run.rows, width_, &branch_.pivot[c], &sums.s2[c], &sums.q2[c]});
-    }
+  const bool sums_main = !main_.sums.take(), sums_branch = two && !branch_.sums.take();
+  if (sums_main) set_pivot(main_, work.x);
+  if (sums_branch) set_pivot(branch_, work.skip);
+  const auto add_up = [&](Statistics& st, const T* x, const Run& run, std::size_t thread) {
+    ChannelSums::OfThread& sums = st.sums.threads[thread];
+    const std::size_t c = run.channel;
+    kernels.sums(
+        {x + run.row * width_, run.rows, width_, &st.sums.pivot[c], &sums.s[c], &sums.q[c]});
+  };
+  const auto sum_up = [&](const Run& run, std::size_t thread) {
+    if (sums_main) add_up(main_, work.x, run, thread);
+    if (sums_branch) add_up(branch_, work.skip, run, thread);
   };
   const auto finish = [&](std::size_t begin, std::size_t end) {
     finish_forward(false, work.arrays, begin, end, work.samples);
@@ -230,9 +194,9 @@ void Norm::finish_backward(bool of_branch, const NormArrays& arrays, std::size_t
   Statistics& st = of_branch ? branch_ : main_;
   const double share = samples ? 1 / static_cast<double>(samples * plane_) : 0;
   for (std::size_t c = begin; c < end; ++c) {
-    const double sum = totals_of(c, false).s;
-    const double product = totals_of(c, of_branch).q;
-    const double offset = st.mean[c] - static_cast<double>(st.pivot[c]);
+    const double sum = totals_of(main_.sums, c).s;
+    const double product = totals_of(st.sums, c).q;
+    const double offset = st.mean[c] - static_cast<double>(st.sums.pivot[c]);
     const double gamma_grad = (product - offset * sum) * st.deviation[c];
     arrays.beta_grad[c] = static_cast<float>(sum);
     arrays.gamma_grad[c] = static_cast<float>(gamma_grad);
@@ -241,6 +205,21 @@ void Norm::finish_backward(bool of_branch, const NormArrays& arrays, std::size_t
     st.c1[c] = static_cast<float>(c1);
     st.c0[c] = static_cast<float>(-a * sum * share - c1 * st.mean[c]);
   }
+}
+
+void Norm::begin_gradient_sums() {
+  const auto begin = [this](Statistics& st) {
+    st.sums.clear();
+    for (std::size_t c = 0; c < channels_; ++c) st.sums.pivot[c] = static_cast<float>(st.mean[c]);
+  };
+  begin(main_);
+  if (op_.branch) begin(branch_);
+}
+
+GradientSums Norm::gradient_sums(const Bf16* x, const std::uint8_t* signs, const Bf16* skip,
+                                 std::size_t samples) {
+  begin_gradient_sums();
+  return {&main_.sums, x, signs, op_.branch ? &branch_.sums : nullptr, skip, samples};
 }
 
 template <typename T>
@@ -257,23 +236,23 @@ void Norm::backward(const Backward<T>& work) {
   const auto signs_of = [&](const Run& run) {
     return work.signs ? work.signs + run.row * sign_bytes : nullptr;
   };
-  for (std::size_t c = 0; c < channels_; ++c) main_.pivot[c] = static_cast<float>(main_.mean[c]);
-  for (std::size_t c = 0; c < (two ? channels_ : 0); ++c) {
-    branch_.pivot[c] = static_cast<float>(branch_.mean[c]);
-  }
-  const auto sum_up = [&](const Run& run, Sums& sums) {
+  const bool taken = main_.sums.take();
+  if (!taken) begin_gradient_sums();
+  const auto sum_up = [&](const Run& run, std::size_t thread) {
+    if (taken) return;
     const std::size_t at = run.row * width_, c = run.channel;
+    ChannelSums::OfThread& sums = main_.sums.threads[thread];
     kernels.gradient_sums({.x = work.x + at,
                            .dy = work.dy + at,
                            .rows = run.rows,
                            .channels = width_,
-                           .pivot = &main_.pivot[c],
+                           .pivot = &main_.sums.pivot[c],
                            .s = &sums.s[c],
                            .q = &sums.q[c],
                            .signs = signs_of(run),
                            .x2 = two ? work.skip + at : nullptr,
-                           .pivot2 = two ? &branch_.pivot[c] : nullptr,
-                           .q2 = two ? &sums.q2[c] : nullptr});
+                           .pivot2 = two ? &branch_.sums.pivot[c] : nullptr,
+                           .q2 = two ? &branch_.sums.threads[thread].q[c] : nullptr});
   };
   const auto finish = [&](std::size_t begin, std::size_t end) {
     finish_backward(false, work.arrays, begin, end, work.samples);

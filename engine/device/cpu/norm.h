@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "engine/device/cpu/channel_sums.h"
 #include "engine/device/cpu/kernels.h"
 #include "engine/device/cpu/layout.h"
 #include "engine/device/cpu/parallel.h"
@@ -36,6 +37,12 @@ class Norm {
   template <typename T>
   void forward(const Forward<T>& work);
 
+  // Where a kernel that writes x (or the branch's) in training leaves its sums: `pivot` too.
+  ChannelSums& input_sums(bool of_branch) { return (of_branch ? branch_ : main_).sums; }
+  // What a kernel that completes dy sums up; after forward, for the planes of `backward`.
+  GradientSums gradient_sums(const Bf16* x, const std::uint8_t* signs, const Bf16* skip,
+                             std::size_t samples);
+
   template <typename T>
   struct Backward {
     const T *x, *dy;
@@ -56,17 +63,10 @@ class Norm {
   };
   // One normalisation's numbers, an element a channel.
   struct Statistics {
-    explicit Statistics(std::size_t channels);
-    std::vector<float> pivot, a, b, c1, c0;
+    Statistics(std::size_t channels, int threads);
+    ChannelSums sums;
+    std::vector<float> a, b, c1, c0;
     std::vector<double> mean, deviation;  // deviation: 1 / sqrt(variance + epsilon)
-  };
-  // One thread's sums, in float over a run and in double over all; s2 and q2 of the branch.
-  struct Sums {
-    explicit Sums(std::size_t channels);
-    std::vector<float> s, q, s2, q2;
-    std::vector<double> total_s, total_q, total_s2, total_q2;
-    void clear();
-    void flush(std::size_t channel, std::size_t count);
   };
   struct Totals {
     double s, q;
@@ -77,8 +77,8 @@ class Norm {
   void runs_of_group(std::size_t group, std::size_t samples, Visit visit) const;
   template <typename Visit>
   void runs_of_thread(int thread, std::size_t samples, Visit visit) const;
-  Totals totals_of(std::size_t channel, bool of_branch) const;
-  // sum_up(run, sums) over `samples`, then finish(begin, end) over channels, then apply(run) over
+  static Totals totals_of(const ChannelSums& sums, std::size_t channel);
+  // sum_up(run, thread) over `samples`, then finish(begin, end) over channels, then apply(run) over
   // `applied` samples: group by group, while a group is in the cache, where there are enough.
   template <typename SumUp, typename Finish, typename Apply>
   void in_two_passes(std::size_t samples, std::size_t applied, SumUp sum_up, Finish finish,
@@ -92,6 +92,7 @@ class Norm {
   double epsilon(bool of_branch) const { return of_branch ? op_.branch->epsilon : op_.epsilon; }
   template <typename T>
   void set_pivot(Statistics& statistics, const T* x) const;
+  void begin_gradient_sums();
   template <typename T>
   void clear_missing(T* gradient, std::size_t samples) const;
 
@@ -100,7 +101,6 @@ class Norm {
   const Parallel& parallel_;
   std::size_t channels_, width_, groups_, plane_, batch_;
   Statistics main_, branch_;
-  std::vector<Sums> sums_;  // a thread each
 };
 
 }  // namespace paceline::cpu

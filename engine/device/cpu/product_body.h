@@ -8,6 +8,35 @@ namespace {
 
 constexpr std::size_t kWords = 16;  // of a vector
 
+// Puts the two halves of a vector side by side.
+alignas(64) constexpr std::uint16_t kSideBySide[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                       21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                       11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+
+PACELINE_INLINE __m512i load_bits(const void* p) {
+  return _mm512_loadu_si512(p);
+}
+// Sixteen values rounded to bf16, then sixteen more.
+PACELINE_INLINE __m512i rounded(const Vec& first, const Vec& second) {
+  return reinterpret_cast<__m512i>(
+      _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(second), reinterpret_cast<__m512>(first)));
+}
+// The same side by side: a word for each lane, `low` in its lower half.
+PACELINE_INLINE __m512i paired(const Vec& low, const Vec& high) {
+  return _mm512_maskz_permutexvar_epi16(~__mmask32{0}, _mm512_load_si512(kSideBySide),
+                                        rounded(low, high));
+}
+
+// Sixteen floats `stride` apart.
+PACELINE_INLINE __m512i lanes_apart(std::size_t stride) {
+  constexpr IntVec kLane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return reinterpret_cast<__m512i>(kLane * static_cast<std::int32_t>(stride));
+}
+PACELINE_INLINE Vec gathered(const float* p, const __m512i& lanes) {
+  return reinterpret_cast<Vec>(
+      _mm512_mask_i32gather_ps(_mm512_setzero_ps(), 0xffff, lanes, p, sizeof *p));
+}
+
 // Pairs up the lower (upper) halves of two rows of 32 columns.
 alignas(64) constexpr std::uint16_t kLowPairs[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
                                                      37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,

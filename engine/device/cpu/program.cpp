@@ -36,6 +36,9 @@ CpuProgram::CpuProgram(const Plan& plan, std::byte* gradients, const Kernels& ke
     const bool vector = op.kind == OpKind::dense || op.kind == OpKind::dropout;
     if (vector && op.adds_input_grad) sums = std::max(sums, whole_batch() * op.in.elements());
   }
+  for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    if (prepared_[i].norm) link_sums(static_cast<int>(i));
+  }
   sum_space_at_ = scratch;
   scratch_ = host_memory(scratch + sums * sizeof(float));
 }
@@ -84,6 +87,27 @@ void CpuProgram::prepare(const Operation& op, Prepared& prepared) {
                                           name_of(planes.x), name_of(planes.y));
   } else if (op.kind == OpKind::batch_norm) {
     prepared.norm.emplace(op, layout_of(op.output), batch, kernels_, parallel_);
+  }
+}
+
+// Lets the convolutions that write what a batch_norm reads take its sums, where they can: its
+// input, the branch's, and the gradient of its output, which the first operation behind it that
+// writes there completes.
+void CpuProgram::link_sums(int index) {
+  const auto at = [this](int i) -> Prepared& { return prepared_[static_cast<std::size_t>(i)]; };
+  const auto operation = [this](int i) -> const Operation& {
+    return plan().operations[static_cast<std::size_t>(i)];
+  };
+  const Operation& op = operation(index);
+  Norm& norm = *at(index).norm;
+  const auto takes = [&](int i) { return i != kNone && at(i).conv && at(i).conv->sums_output(); };
+  if (takes(op.from)) at(op.from).output_sums = &norm.input_sums(false);
+  if (op.branch && takes(op.from2)) at(op.from2).output_sums = &norm.input_sums(true);
+  for (int i = index + 1; i < static_cast<int>(prepared_.size()); ++i) {
+    const Operation& writer = operation(i);
+    if (writer.input_grad != op.output_grad && writer.input2_grad != op.output_grad) continue;
+    if (at(i).conv && at(i).conv->sums_gradient()) at(i).completes_gradient_of = index;
+    return;
   }
 }
 
@@ -191,8 +215,13 @@ void CpuProgram::dense_backward(const Operation& op, Prepared& prepared) {
 }
 
 void CpuProgram::conv_forward(const Operation& op, Prepared& prepared) {
-  prepared.conv->forward(tensor<std::byte>(op.input), parameter(op.weight), parameter(op.bias),
-                         tensor<std::byte>(op.output), scratch_.data());
+  prepared.conv->forward({.x = tensor<std::byte>(op.input),
+                          .w = parameter(op.weight),
+                          .b = parameter(op.bias),
+                          .y = tensor<std::byte>(op.output),
+                          .sums = mode() == Mode::train ? prepared.output_sums : nullptr,
+                          .samples = samples()},
+                         scratch_.data());
   if (!op.relu) return;
   over_elements(op.out.elements(), [&](std::size_t begin, std::size_t end) {
     float* y = tensor(op.output) + begin;
@@ -202,13 +231,22 @@ void CpuProgram::conv_forward(const Operation& op, Prepared& prepared) {
 
 void CpuProgram::conv_backward(const Operation& op, Prepared& prepared) {
   if (op.relu) relu_backward(op, 1);
+  const int index = prepared.completes_gradient_of;
+  std::optional<GradientSums> sums;
+  if (index != kNone) {
+    const Operation& norm = plan().operations[static_cast<std::size_t>(index)];
+    sums = prepared_[static_cast<std::size_t>(index)].norm->gradient_sums(
+        tensor<Bf16>(norm.input), norm.relu ? tensor<std::uint8_t>(norm.saved) : nullptr,
+        norm.branch ? tensor<Bf16>(norm.input2) : nullptr, samples());
+  }
   prepared.conv->backward(
       {.x = tensor<std::byte>(op.input),
        .dy = tensor<std::byte>(op.output_grad),
        .w = parameter(op.weight),
        .dx = op.input_grad == kNone ? nullptr : tensor<std::byte>(op.input_grad),
        .dw = gradient(op.weight),
-       .db = gradient(op.bias)},
+       .db = gradient(op.bias),
+       .sums = sums ? &*sums : nullptr},
       scratch_.data());
 }
 

@@ -36,12 +36,16 @@ class CpuProgram final : public HostProgram<float> {
     LibraryKernel forward, backward_input, backward_weight;  // dense
     std::optional<Conv> conv;
     std::optional<Norm> norm;
-    Memory partial_sums;  // stem: gradients of each thread, added in thread order
+    // Of a convolution: the batch_norm whose sums it takes on the way.
+    ChannelSums* output_sums = nullptr;
+    int completes_gradient_of = kNone;  // an operation
+    Memory partial_sums;                // stem: gradients of each thread, added in thread order
     std::string implementation;
   };
 
   void check_types(const Operation& op) const;
   void prepare(const Operation& op, Prepared& prepared);
+  void link_sums(int norm);
   std::size_t scratch_of(const Prepared& prepared) const;
   void run_forward(const Operation& op, int index) override;
   void run_backward(const Operation& op, int index) override;

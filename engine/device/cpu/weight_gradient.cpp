@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/device/cpu/share.h"
+
 namespace paceline::cpu {
 
 namespace {
@@ -9,15 +11,6 @@ namespace {
 constexpr std::size_t kPairs = 192;                          // of a chunk: 24 KiB of dy in a panel
 constexpr std::size_t kFlatRow = 2 * kPairs;                 // places
 constexpr std::size_t kLargeWeights = std::size_t{3} << 19;  // bytes; threads share the filters
-
-std::size_t up(std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  return (bytes + kLine - 1) / kLine * kLine;
-}
-
-std::size_t part(std::size_t count, std::size_t parts, std::size_t index) {
-  return count * index / parts;
-}
 
 }  // namespace
 
@@ -65,21 +58,21 @@ std::size_t WeightGradient::rows_of_chunk() const {
 }
 
 std::size_t WeightGradient::space_bytes() const {
-  const std::size_t padded = flat_ ? 0 : up(padded_elements() * sizeof(Bf16));
+  const std::size_t padded = flat_ ? 0 : whole_lines(padded_elements() * sizeof(Bf16));
   return padded + sizeof(std::uint32_t) *
                       (left_panels() * left_stride() + filters_ / kRightPanel * right_stride());
 }
 
 std::size_t WeightGradient::scratch_bytes() const {
-  return up(space_bytes()) * static_cast<std::size_t>(parallel_.threads()) +
+  return whole_lines(space_bytes()) * static_cast<std::size_t>(parallel_.threads()) +
          weights() * sizeof(float) * (row_parts_ - 1);
 }
 
 WeightGradient::Space WeightGradient::space_of(int thread, std::byte* scratch) const {
-  std::byte* mine = scratch + up(space_bytes()) * static_cast<std::size_t>(thread);
+  std::byte* mine = scratch + whole_lines(space_bytes()) * static_cast<std::size_t>(thread);
   Space space{};
   space.padded = reinterpret_cast<Bf16*>(mine);
-  if (!flat_) mine += up(padded_elements() * sizeof(Bf16));
+  if (!flat_) mine += whole_lines(padded_elements() * sizeof(Bf16));
   space.left = reinterpret_cast<std::uint32_t*>(mine);
   space.right = space.left + left_panels() * left_stride();
   return space;
@@ -90,17 +83,18 @@ WeightGradient::Share WeightGradient::share_of(int thread, float* dw, float* par
   const std::size_t row_part = t / filter_parts_, filter_part = t % filter_parts_;
   const std::size_t panels = filters_ / kRightPanel;
   Share share{};
-  share.first_filter = part(panels, filter_parts_, filter_part) * kRightPanel;
-  share.filters = part(panels, filter_parts_, filter_part + 1) * kRightPanel - share.first_filter;
-  share.first_row = part(rows_, row_parts_, row_part);
-  share.end_row = part(rows_, row_parts_, row_part + 1);
+  share.first_filter = part_begin(panels, filter_parts_, filter_part) * kRightPanel;
+  share.filters =
+      part_begin(panels, filter_parts_, filter_part + 1) * kRightPanel - share.first_filter;
+  share.first_row = part_begin(rows_, row_parts_, row_part);
+  share.end_row = part_begin(rows_, row_parts_, row_part + 1);
   share.dw = row_part == 0 ? dw : parts + (row_part - 1) * weights();
   return share;
 }
 
 void WeightGradient::run(const Bf16* x, const Bf16* dy, float* dw, std::byte* scratch) const {
   auto* parts = reinterpret_cast<float*>(
-      scratch + up(space_bytes()) * static_cast<std::size_t>(parallel_.threads()));
+      scratch + whole_lines(space_bytes()) * static_cast<std::size_t>(parallel_.threads()));
   parallel_.each([&](int thread) {
     run_share(share_of(thread, dw, parts), space_of(thread, scratch), x, dy);
   });
@@ -135,7 +129,7 @@ void WeightGradient::run_share(const Share& share, const Space& space, const Bf1
                            .panel_stride = right_stride()});
       at += pairs_of(row);
     }
-    Ahead ahead = ahead_of(share, end, x, dy);
+    FetchAhead ahead = ahead_of(share, end, x, dy);
     for (std::size_t u = 0; u < kernel_; ++u) {
       at = 0;
       for (std::size_t row = first; row < end; ++row) {
@@ -177,42 +171,30 @@ void WeightGradient::pack_windows(const Space& space, const Bf16* x, std::size_t
   kernels_.pack_left(work);
 }
 
-void WeightGradient::Ahead::share(TileWork& tile) {
-  const std::size_t all = x_lines + dy_lines;
-  const std::size_t begin = all * done / tiles, end = all * (done + 1) / tiles;
-  ++done;
-  constexpr std::size_t kLine = 64;
-  const bool of_x = begin < x_lines;
-  tile.ahead = of_x ? x + begin * kLine : dy + (begin - x_lines) * kLine;
-  tile.ahead_lines = (of_x ? std::min(end, x_lines) : end) - begin;
-}
-
 // Where threads share the filters, packing is a small part and their columns are not contiguous.
-WeightGradient::Ahead WeightGradient::ahead_of(const Share& share, std::size_t first, const Bf16* x,
-                                               const Bf16* dy) const {
-  Ahead ahead;
-  ahead.tiles = kernel_ * left_panels() * (share.filters / kRightPanel);
+FetchAhead WeightGradient::ahead_of(const Share& share, std::size_t first, const Bf16* x,
+                                    const Bf16* dy) const {
+  FetchAhead ahead(kernel_ * left_panels() * (share.filters / kRightPanel));
   if (filter_parts_ > 1 || first >= share.end_row) return ahead;
   const std::size_t end = std::min(first + rows_of_chunk(), share.end_row);
-  const auto lines = [](std::size_t elements) { return elements * sizeof(Bf16) / 64; };
-  ahead.dy = reinterpret_cast<const std::byte*>(dy + first * out_width_ * filters_);
   std::size_t places = 0;
   for (std::size_t row = first; row < end; ++row) places += places_of(row);
-  ahead.dy_lines = lines(places * filters_);
   // Input rows of those output rows; the padding makes this one row too many here and there.
   const std::size_t line = width_ * channels_;
-  const std::size_t in_row =
-      flat_ ? 0 : first / out_height_ * height_ + first % out_height_ * stride_;
-  ahead.x = reinterpret_cast<const std::byte*>(
-      flat_ ? x + first * kFlatRow * channels_ : x + std::min(in_row, batch_ * height_) * line);
-  ahead.x_lines =
-      lines(flat_ ? places * channels_
-                  : std::min((end - first) * stride_, batch_ * height_ - in_row) * line);
+  if (flat_) {
+    ahead.add(x + first * kFlatRow * channels_, places * channels_ * sizeof *x);
+  } else {
+    const std::size_t in_row =
+        std::min(first / out_height_ * height_ + first % out_height_ * stride_, batch_ * height_);
+    const std::size_t rows = std::min((end - first) * stride_, batch_ * height_ - in_row);
+    ahead.add(x + in_row * line, rows * line * sizeof *x);
+  }
+  ahead.add(dy + first * out_width_ * filters_, places * filters_ * sizeof *dy);
   return ahead;
 }
 
 void WeightGradient::multiply(const Share& share, const Space& space, std::size_t u,
-                              std::size_t pairs, bool adds, Ahead& ahead) const {
+                              std::size_t pairs, bool adds, FetchAhead& ahead) const {
   for (std::size_t j = 0; j < share.filters; j += kRightPanel) {
     const std::uint32_t* right = space.right + j / kRightPanel * right_stride();
     for (std::size_t i = 0; i < window_; i += kLeftPanel) {
@@ -223,7 +205,9 @@ void WeightGradient::multiply(const Share& share, const Space& space, std::size_
                     .row_stride = filters_,
                     .rows = std::min(kLeftPanel, window_ - i),
                     .adds = adds};
-      ahead.share(tile);
+      const FetchAhead::Part part = ahead.next();
+      tile.ahead = part.from;
+      tile.ahead_lines = part.lines;
       kernels_.tile(tile);
     }
   }

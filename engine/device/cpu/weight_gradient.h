@@ -11,6 +11,7 @@
 #pragma once
 
 #include "engine/core/memory.h"
+#include "engine/device/cpu/fetch_ahead.h"
 #include "engine/device/cpu/kernels.h"
 #include "engine/device/cpu/parallel.h"
 #include "engine/plan/plan.h"
@@ -65,17 +66,10 @@ class WeightGradient {
   Space space_of(int thread, std::byte* scratch) const;
   void run_share(const Share& share, const Space& space, const Bf16* x, const Bf16* dy) const;
   void pack_windows(const Space& space, const Bf16* x, std::size_t row, std::size_t u) const;
-  // What the next chunk packs, fetched from memory while this one is multiplied.
-  struct Ahead {
-    const std::byte *x = nullptr, *dy = nullptr;
-    std::size_t x_lines = 0, dy_lines = 0;
-    std::size_t tiles = 0, done = 0;  // of this chunk
-    // Sets the part that goes with the next tile.
-    void share(TileWork& tile);
-  };
-  Ahead ahead_of(const Share& share, std::size_t first, const Bf16* x, const Bf16* dy) const;
+  // What the next chunk packs.
+  FetchAhead ahead_of(const Share& share, std::size_t first, const Bf16* x, const Bf16* dy) const;
   void multiply(const Share& share, const Space& space, std::size_t u, std::size_t pairs, bool adds,
-                Ahead& ahead) const;
+                FetchAhead& ahead) const;
 
   const ProductKernels& kernels_;
   const Parallel& parallel_;

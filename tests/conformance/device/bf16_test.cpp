@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 
 #include "engine/core/error.h"
 #include "engine/device/table.h"
@@ -17,7 +18,8 @@ namespace {
 // A value is off by at most 2^-9 of itself after rounding; without ReLU that grows slowly with
 // depth. Each ReLU lets a few elements near zero pass that the reference stops, or the other way
 // round, which changes gradients by some 5 % a layer on random images (in any bf16 training).
-constexpr double kLossBound = 0.01, kBound = 0.1, kBoundWithRelu = 0.2;
+constexpr double kLossBound = 0.01, kBound = 0.1, kBoundWithRelu = 0.25;
+constexpr double kMeanOfBound = 0.3;  // on average over parameters and batches
 
 std::unique_ptr<Device> make_bf16(const std::string& isa, int threads) {
   setenv("PACELINE_ISA", isa.c_str(), 1);
@@ -65,7 +67,8 @@ Network small_resnet(bool relu) {
     block(64, 1, 2, true);
     block(64, 2, 1, true);
   }
-  n.global_average_pool().dense(16).relu().dense(5);
+  // No ReLU here: one of few elements that passes by chance would be a tenth of all gradients.
+  n.global_average_pool().dense(16).dense(5);
   return n;
 }
 
@@ -96,6 +99,7 @@ TEST_P(Bf16, FollowsTheReference) {
       Replica tested(make_bf16(isa, threads), network, 8, fuse);
       Replica reference(make_device("reference"), network, 8, false);
       std::uint32_t seed = 5;
+      std::vector<double> errors;
       for (const int samples : {8, 5, 8}) {
         const RandomBatch inputs(network, samples, 8, ++seed);
         const double expected = reference.loss(inputs.batch());
@@ -106,12 +110,14 @@ TEST_P(Bf16, FollowsTheReference) {
           const int index = reference.index_of(info.name);
           const std::vector<double> wanted = reference.program().read_gradient(index);
           if (is_nothing(wanted)) continue;
-          EXPECT_LT(
-              relative_error(tested.program().read_gradient(tested.index_of(info.name)), wanted),
-              bound)
+          errors.push_back(
+              relative_error(tested.program().read_gradient(tested.index_of(info.name)), wanted));
+          EXPECT_LT(errors.back(), bound)
               << info.name << (fuse ? " fused, " : ", ") << samples << " samples";
         }
       }
+      const double sum = std::accumulate(errors.begin(), errors.end(), 0.0);
+      EXPECT_LT(sum / static_cast<double>(errors.size()), kMeanOfBound * bound);
     }
   }
 }

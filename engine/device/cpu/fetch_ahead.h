@@ -1,0 +1,49 @@
+// Memory that is read later, fetched in parts while tiles are multiplied: the CPU's own prefetcher
+// does not see through the way in which tiles go over planes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "engine/device/cpu/share.h"
+
+namespace paceline::cpu {
+
+class FetchAhead {
+ public:
+  struct Part {
+    const std::byte* from = nullptr;
+    std::size_t lines = 0;
+  };
+
+  // Parts for so many tiles.
+  explicit FetchAhead(std::size_t tiles) : tiles_(tiles) {}
+
+  void add(const void* from, std::size_t bytes) {
+    if (streams_ == streams_at_.size()) return;
+    streams_at_[streams_++] = {static_cast<const std::byte*>(from), bytes / kLineBytes};
+    lines_ += bytes / kLineBytes;
+  }
+
+  // What goes with the next tile: up to the end of a stream.
+  Part next() {
+    std::size_t begin = lines_ * done_ / tiles_, end = lines_ * (done_ + 1) / tiles_;
+    ++done_;
+    for (std::size_t i = 0; i < streams_; ++i) {
+      const Part& stream = streams_at_[i];
+      if (begin < stream.lines) {
+        return {stream.from + begin * kLineBytes, std::min(end, stream.lines) - begin};
+      }
+      begin -= stream.lines;
+      end -= stream.lines;
+    }
+    return {};
+  }
+
+ private:
+  std::array<Part, 5> streams_at_{};
+  std::size_t tiles_, streams_ = 0, lines_ = 0, done_ = 0;
+};
+
+}  // namespace paceline::cpu

@@ -1,0 +1,106 @@
+// A 3x3 convolution of stride 1 in bf16 by Winograd's F(2x2, 3x3): winograd_kernels.h.
+//
+// Transformed inputs are rounded to bf16 like inputs, so a result differs from the direct sum by
+// about one and a half times as much as that one from the exact sum (engine/device/README.md).
+#pragma once
+
+#include <vector>
+
+#include "engine/device/cpu/kernels.h"
+#include "engine/device/cpu/parallel.h"
+#include "engine/plan/plan.h"
+
+namespace paceline::cpu {
+
+// The tiles of all samples, row by row.
+class WinogradTiles {
+ public:
+  WinogradTiles(const Operation& operation, int batch);
+
+  std::size_t count() const { return count_; }
+  // Addresses of the places that a tile sees (4x4) or has (2x2), `channels` wide; those outside
+  // are `outside`.
+  template <typename T>
+  void seen(std::size_t tile, T* plane, std::size_t channels, T* outside, T* (&places)[16]) const;
+  template <typename T>
+  void own(std::size_t tile, T* plane, std::size_t channels, T* outside, T* (&places)[4]) const;
+
+ private:
+  struct Corner {  // its first own place
+    std::size_t sample, row, column;
+  };
+  Corner corner(std::size_t tile) const;
+
+  std::size_t height_, width_, rows_, columns_, count_;
+};
+
+// Whether these kernels have the instructions, the shape fits, and tiles hang over the edges so
+// little that this is faster.
+bool winograd_supports(const Operation& operation, const Kernels& kernels);
+
+// The convolution, or the gradient of its input, which is one with the weights turned round.
+class Winograd {
+ public:
+  enum class Pass { forward, backward_data };
+  Winograd(const Operation& operation, int batch, Pass pass, const Kernels& kernels,
+           const Parallel& parallel);
+
+  // x and y (or dy and dx) of the whole batch in NHWC; w in canonical order; bias or null.
+  void run(const Bf16* x, const float* w, const float* bias, Bf16* y, std::byte* scratch) const;
+  std::size_t scratch_bytes() const;
+
+ private:
+  void transform_weights(const float* w, std::uint32_t* weights) const;
+  void run_tiles(std::size_t first, std::size_t end, const Bf16* x, const std::uint32_t* weights,
+                 const float* bias, Bf16* y, std::byte* space) const;
+  std::size_t weight_words() const { return kPoints * in_ * out_ / 2; }
+  std::size_t space_bytes() const;
+
+  const WinogradKernels& kernels_;
+  const Parallel& parallel_;
+  WinogradTiles tiles_;
+  bool backward_;
+  std::size_t in_, out_;     // channels of x and y
+  std::vector<Bf16> zeros_;  // a place outside
+};
+
+// The gradient of its weights.
+class WinogradGradient {
+ public:
+  WinogradGradient(const Operation& operation, int batch, const Kernels& kernels,
+                   const Parallel& parallel);
+
+  // x and dy of the whole batch in NHWC; dw in canonical order, set.
+  void run(const Bf16* x, const Bf16* dy, float* dw, std::byte* scratch) const;
+  std::size_t scratch_bytes() const;
+
+ private:
+  // Rows of points and tiles of one thread. Where the sums are large, threads share the rows.
+  struct Share {
+    std::size_t first_row, end_row;
+    std::size_t first_tile, end_tile;
+    float* sums;
+  };
+  struct Space {
+    std::uint32_t *left, *right;
+  };
+  Share share_of(int thread, float* sums) const;
+  void run_share(const Share& share, const Space& space, const Bf16* x, const Bf16* dy) const;
+  void transform(std::size_t row, std::size_t first, std::size_t end, const Space& space,
+                 const Bf16* x, const Bf16* dy) const;
+  void multiply(std::size_t pairs, bool adds, const Space& space, float* sums) const;
+  std::size_t sums() const { return kPoints * channels_ * filters_; }
+  std::size_t left_words() const;
+  std::size_t right_words() const;
+  std::size_t space_bytes() const;
+
+  const ProductKernels& products_;
+  const WinogradKernels& kernels_;
+  const Parallel& parallel_;
+  WinogradTiles tiles_;
+  std::size_t channels_, filters_;
+  std::size_t row_parts_, tile_parts_;
+  std::vector<Bf16> zeros_;
+};
+
+}  // namespace paceline::cpu
