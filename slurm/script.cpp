@@ -57,9 +57,12 @@ std::string modules_of(const Site& site) {
   return join(lines, "\n");
 }
 
+// PMIx keeps what the ranks of a node share in a folder that a container need not show; a rank that
+// finds none of it can die of that (PMIx 4.2). "hash" gives each rank its own.
 std::string environment_of(const Site& site) {
   std::vector<std::string> lines;
   if (!site.unset.empty()) lines.push_back("unset " + join(site.unset, " "));
+  if (site.container.on) lines.emplace_back("export PMIX_MCA_gds=hash");
   for (const auto& [name, value] : site.environment) {
     lines.push_back(fmt::format("export {}={}", name, script_word(value)));
   }

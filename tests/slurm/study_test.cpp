@@ -158,6 +158,8 @@ TEST_F(SlurmStudy, RunsInAContainerFindWhatTheyNeed) {
   ASSERT_EQ(sent.code, 0) << sent.out;
   wait_for_the_queue();
   expect_all_once(study("box"), 4);
+  const std::string logs = shell("cat results/box/slurm/*/*.log").out;
+  EXPECT_FALSE(contains(logs, "PMIX ERROR")) << logs;
   for (const Record& record : load_store(study("box")).records) {
     const std::string command = record.json().at("provenance").at("command");
     EXPECT_TRUE(command.starts_with("paceline train ")) << command;  // the image's

@@ -114,10 +114,12 @@ TEST(Script, AContainerSeesTheFoldersInUse) {
                        "--bind /etc/x i.sif paceline)"))
       << text;
   EXPECT_TRUE(contains(text, "export APPTAINER_CACHEDIR=/c"));
+  EXPECT_TRUE(contains(text, "export PMIX_MCA_gds=hash\n"));
   Site off = site_with(keys);
   off.container.on = false;
   EXPECT_TRUE(
       contains(script_text(off, array_of(shape(1, 1, 4, 1)), setup()), "paceline=(/bin/paceline)"));
+  EXPECT_FALSE(contains(script_text(off, array_of(shape(1, 1, 4, 1)), setup()), "PMIX_MCA_gds"));
   expect_error(ErrorKind::usage, {"comma", "/a,b"}, [&] {
     ScriptSetup odd = setup();
     odd.folder = "/a,b/study";
