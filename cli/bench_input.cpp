@@ -22,6 +22,7 @@ constexpr char kFooter[] = R"(Examples:
   paceline bench input --data cassava
   paceline bench input --data cassava --input-threads 4 --cache raw --json
   paceline bench input --data photographs --size 224x224 --samples 500
+  paceline bench input --data cassava --augment hflip,crop=16
 
 First one thread reads, decodes and resizes every image, each stage timed by itself; then batches
 are fed for --epochs epochs, the first of which fills the cache. Nothing computes meanwhile, so a
@@ -31,7 +32,7 @@ constexpr std::size_t kMostBadPlaces = 5;
 
 struct InputArguments {
   std::string data, split = "train", size = "300x300", cache = "decoded", cache_type = "uint8";
-  std::string cache_folder, on_bad_sample = "fail";
+  std::string cache_folder, on_bad_sample = "fail", augment = "none";
   std::int64_t samples = 0, batch = 32, input_threads = 0, epochs = 3, cache_mb = 0;
   std::int64_t parallel_reads = 0, read_buffer_kb = 0;
   bool json = false;
@@ -86,6 +87,8 @@ InputBenchOptions options_of(const InputArguments& a, const CpuSet& cpus) {
   options.threads = static_cast<int>(a.input_threads);
   options.cpus = {cpus.begin(), cpus.begin() + options.threads};
   options.epochs = static_cast<int>(a.epochs);
+  options.augment = augmentation_of(a.augment);
+  check_augmentation(options.augment, options.size.height, options.size.width);
   InputOptions& input = options.input;
   input.cache = a.cache == "off"   ? CacheKind::off
                 : a.cache == "raw" ? CacheKind::raw
@@ -163,6 +166,9 @@ void add_bench_input(CLI::App& bench_verb, Action& action) {
   verb->add_option("--on-bad-sample", a->on_bad_sample, "fail or skip")
       ->capture_default_str()
       ->check(CLI::IsMember({"fail", "skip"}));
+  verb->add_option("--augment", a->augment,
+                   "hflip, vflip, transpose, crop=N, with commas between; or none")
+      ->capture_default_str();
   verb->add_flag("--json", a->json, "print the numbers as JSON");
   verb->footer(kFooter);
   verb->callback([a, &action] { action = [a] { return bench(*a); }; });

@@ -57,9 +57,9 @@ std::string input_table(const BenchedSet& set, const InputBenchOptions& options,
                         1e3 * seconds / static_cast<double>(bench.samples));
   }
   text += fmt::format(
-      "\nfeeder, {}, cache {}\n",
+      "\nfeeder, {}, cache {}, augment {}\n",
       options.threads ? fmt::format("{} threads", options.threads) : std::string("inline"),
-      set.cache);
+      set.cache, text_of(options.augment));
   text += "                    images/s  a core   from cache  queue level\n";
   for (std::size_t e = 0; e < bench.epochs.size(); ++e) {
     const InputEpoch& epoch = bench.epochs[e];
@@ -109,6 +109,7 @@ Json input_bench_json(const BenchedSet& set, const InputBenchOptions& options,
                {"input_threads", options.threads},
                {"batch", options.batch},
                {"cache", set.cache},
+               {"augment", text_of(options.augment)},
                {"one_thread", stages},
                {"epochs", epochs},
                {"bad_samples", bench.bad_samples.size()},

@@ -67,6 +67,15 @@ void check_goal(const Point& p) {
   }
 }
 
+// One spelling, as it is part of a point's identity.
+void default_augmentation(Point& p, const Shape& sample) {
+  const auto text = p.text("augment");
+  if (!text) return;
+  const Augmentation augmentation = augmentation_of(*text);
+  check_augmentation(augmentation, sample.height, sample.width);
+  p.set("augment", text_of(augmentation));
+}
+
 ScheduleSpec schedule_spec_of(const Point& p) {
   ScheduleSpec spec;
   spec.decay = decay_of(p.text("schedule").value_or("constant"));
@@ -80,7 +89,8 @@ ScheduleSpec schedule_spec_of(const Point& p) {
 
 }  // namespace
 
-void default_recipe(Point& p) {
+void default_recipe(Point& p, const Shape& sample) {
+  default_augmentation(p, sample);
   default_schedule(p);
   check_gradients(p);
   check_goal(p);
@@ -96,6 +106,7 @@ void set_recipe(TrainConfig& config, const Point& p) {
   config.evaluate_every = static_cast<int>(p.integer("evaluate_every").value_or(1));
   if (const auto until = p.text("until")) config.until = goal_of(*until);
   config.accumulate = static_cast<int>(p.integer("accumulate").value_or(1));
+  if (const auto augment = p.text("augment")) config.augment = augmentation_of(*augment);
 }
 
 }  // namespace paceline

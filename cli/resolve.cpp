@@ -249,7 +249,7 @@ Point resolve_parameters(const Workload& workload, const Point& given) {
   default_gpu(p);
   default_batch(p, workload);
   default_training(p);
-  default_recipe(p);
+  default_recipe(p, workload.network.sample());
   const ThreadPlan threads = threads_of(p, layout_of(p));
   p.set("compute_threads", std::int64_t{threads.compute});
   p.set("input_threads", std::int64_t{threads.input});

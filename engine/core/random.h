@@ -31,7 +31,13 @@ inline PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
 }
 
 // What a stream of random numbers is for; streams of one seed never overlap.
-enum class Stream : std::uint32_t { weights = 1, order = 2, dropout = 3, synthetic = 4 };
+enum class Stream : std::uint32_t {
+  weights = 1,
+  order = 2,
+  dropout = 3,
+  synthetic = 4,
+  augment = 5
+};
 
 // A sequence of numbers from (seed, stream, index, sub): e.g. index = epoch.
 class RandomSequence {

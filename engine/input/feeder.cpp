@@ -16,12 +16,14 @@ constexpr std::size_t kSlotsPerThread = 3;
 
 Feeder::Hand::Hand(const Feeder& feeder) : stream(feeder.stream_spec_), fetcher(feeder.dataset_) {
   drawn.reserve(feeder.setup_.batch);
+  if (feeder.setup_.augment.any()) fetched.resize(feeder.dataset_.sample_bytes());
 }
 
 Feeder::Feeder(const Dataset& dataset, const StreamSpec& stream, const Setup& setup)
     : dataset_(dataset),
       stream_spec_(stream),
       setup_(setup),
+      augment_key_(philox_key(stream.seed, Stream::augment)),
       slots_(setup.threads ? kSlotsPerThread * static_cast<std::size_t>(setup.threads) : 1),
       inline_hand_(*this) {
   for (Slot& slot : slots_) {
@@ -62,11 +64,22 @@ void Feeder::prepare(Slot& slot, std::size_t index, Hand& hand) const {
   constexpr std::size_t kAhead = 4;  // samples lie far apart: fetch early
   for (std::size_t i = 0; i < drawn.size(); ++i) {
     if (i + kAhead < drawn.size()) hand.fetcher.expect(drawn[i + kAhead].sample);
-    batch.labels[i] = hand.fetcher.fetch(drawn[i].sample, batch.images.data() + i * bytes);
+    batch.labels[i] = stage(drawn[i], hand, batch.images.data() + i * bytes);
     batch.positions[i] = drawn[i].position;
   }
   slot.counts = hand.fetcher.take_counts();
   slot.staged_once = drawn.size() == setup_.batch;
+}
+
+// Returns the label.
+std::int32_t Feeder::stage(const Drawn& drawn, Hand& hand, std::uint8_t* out) const {
+  if (!setup_.augment.any()) return hand.fetcher.fetch(drawn.sample, out);
+  const Change change = draw_change(setup_.augment, augment_key_, drawn.pass, drawn.position);
+  if (!change.any()) return hand.fetcher.fetch(drawn.sample, out);
+  const std::int32_t label = hand.fetcher.fetch(drawn.sample, hand.fetched.data());
+  apply(change, hand.fetched.data(), dataset_.height, dataset_.width,
+        dataset_.channels * static_cast<int>(size_of(dataset_.image_type)), out);
+  return label;
 }
 
 void Feeder::prepare_traced(Slot& slot, std::size_t batch, Hand& hand, int worker) const {

@@ -16,6 +16,7 @@
 
 #include "engine/core/memory.h"
 #include "engine/core/trace.h"
+#include "engine/input/augment.h"
 #include "engine/input/dataset.h"
 #include "engine/input/stream.h"
 
@@ -44,6 +45,7 @@ class Feeder {
     // A synthetic set is staged once a slot and then used again, so that a run without input cost
     // can be measured.
     bool repeat_synthetic = true;
+    Augmentation augment{};  // of each sample that is staged, by the stream's seed
     // Notes each batch that is prepared, by its step from 1 and its thread.
     TraceRing* trace = nullptr;
   };
@@ -77,9 +79,11 @@ class Feeder {
     SampleStream stream;
     SampleFetcher fetcher;
     std::vector<Drawn> drawn;
+    std::vector<std::uint8_t> fetched;  // a sample before it is augmented
   };
 
   void prepare(Slot& slot, std::size_t batch, Hand& hand) const;
+  std::int32_t stage(const Drawn& drawn, Hand& hand, std::uint8_t* out) const;
   void prepare_traced(Slot& slot, std::size_t batch, Hand& hand, int worker) const;
   void work(int worker);
   Slot& slot_of(std::size_t batch) { return slots_[batch % slots_.size()]; }
@@ -87,6 +91,7 @@ class Feeder {
   const Dataset& dataset_;
   StreamSpec stream_spec_;
   Setup setup_;
+  PhiloxKey augment_key_;
   std::vector<Slot> slots_;
   Hand inline_hand_;
   std::size_t given_ = 0;  // batches handed out so far

@@ -64,6 +64,7 @@ InputBench bench_input(const std::shared_ptr<const SampleSource>& source,
   setup.batch = stream.global_batch;
   setup.threads = options.threads;
   setup.cpus = options.cpus;
+  setup.augment = options.augment;
   setup.steps = steps;
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     setup.first_step = static_cast<std::size_t>(epoch) * steps;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/input/augment.h"
 #include "engine/input/dataset.h"
 
 namespace paceline {
@@ -16,7 +17,8 @@ struct InputBenchOptions {
   std::size_t batch = 32;
   int threads = 0;        // of the feeder; 0: inline, in the thread that takes the batches
   std::vector<int> cpus;  // for these threads
-  int epochs = 2;         // at least 2: the first one and cached ones
+  Augmentation augment{};
+  int epochs = 2;  // at least 2: the first one and cached ones
 };
 
 // One epoch through the feeder, while nothing else computes.

@@ -77,7 +77,8 @@ void SampleStream::draw(std::size_t step, int rank, int ranks, std::vector<Drawn
   const std::size_t first = position_of_step(step) + block.begin + slice.begin;
   for (std::size_t i = 0; i < slice.count; ++i) {
     const std::size_t at = first + i;
-    drawn.push_back({sample_at(at), static_cast<std::uint32_t>(at % spec_.samples)});
+    drawn.push_back({sample_at(at), static_cast<std::uint32_t>(at % spec_.samples),
+                     static_cast<std::uint32_t>(at / spec_.samples)});
   }
 }
 

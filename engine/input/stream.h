@@ -29,9 +29,9 @@ struct StreamSpec {
   std::size_t start_in_epoch = 0;   // how many of these belong to the epoch that goes on
 };
 
-// One sample of a batch: its index in the set and its place in the order of its pass.
+// One sample of a batch: its index in the set, its place in the order of its pass, and that pass.
 struct Drawn {
-  std::uint32_t sample, position;
+  std::uint32_t sample, position, pass;
 };
 
 class SampleStream {

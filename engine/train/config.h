@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/device/update.h"
+#include "engine/input/augment.h"
 #include "engine/train/goal.h"
 #include "engine/train/schedule.h"
 
@@ -54,6 +55,7 @@ struct TrainConfig {
   int evaluate_every = 1;                // epochs, of Evaluate::epoch; the last one always
   std::optional<Goal> until;             // ends the training; of Evaluate::epoch
   int accumulate = 1;                    // batches of a replica in one step
+  Augmentation augment;                  // of training samples
 };
 
 // Of one step.

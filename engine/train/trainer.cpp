@@ -339,6 +339,7 @@ TrainingOutcome Trainer::run() {
   sum_once();
   if (setup_.trace) start_trace();
   Feeder::Setup feeding = feeding_;
+  feeding.augment = config_.augment;
   if (tracer_) feeding.trace = &tracer_->ring(TraceLane::input);
   Feeder feeder(setup_.data->train, stream_, feeding);
   communicator_.barrier();

@@ -32,7 +32,8 @@ constexpr const char* kOfNoConsequence[] = {
 constexpr const char* kRecipe[] = {"warmup_epochs", "schedule",          "decay_epochs",
                                    "decay_factor",  "end_rate",          "power",
                                    "weight_decay",  "weight_decay_form", "clip_norm",
-                                   "clip_value",    "accumulate",        "label_smoothing"};
+                                   "clip_value",    "accumulate",        "label_smoothing",
+                                   "augment"};
 using Facts = std::map<std::string, std::string>;
 
 std::string fact_of(const Facts& facts, const std::string& name) {

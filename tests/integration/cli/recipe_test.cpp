@@ -49,6 +49,18 @@ TEST_F(CliRecipe, ContradictionsAreRefused) {
   expect_refused(kShort + "--evaluate-every 2 --evaluate none", 64, {"evaluate_every is for"});
 }
 
+TEST_F(CliRecipe, AugmentationIsNamedAndFitsTheImages) {
+  expect_refused(kShort + "--augment flip", 64, {"augment cannot be \"flip\"", "hflip", "crop=N"});
+  expect_refused(kShort + "--augment hflip,hflip", 64, {"augment cannot be \"hflip,hflip\""});
+  expect_refused(kShort + "--augment crop=0", 64, {"augment cannot be"});
+  expect_refused(kShort + "--augment crop=28", 64, {"crop=28", "28 x 28 black", "smaller"});
+  const Json plain = record_of(kShort);
+  EXPECT_FALSE(plain["parameters"].contains("augment"));
+  const Json augmented = record_of(kShort + "--augment crop=2,hflip");
+  EXPECT_EQ(augmented["parameters"]["augment"], "hflip,crop=2");
+  EXPECT_NE(augmented["quality"]["train_loss"], plain["quality"]["train_loss"]);
+}
+
 TEST_F(CliRecipe, GlobalBatchesAndWhatTheyAreMadeOf) {
   const std::string two = kShort +
                           "--gpus 2 --backend mirrored --cpus-per-replica 1 "

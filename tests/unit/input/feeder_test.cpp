@@ -92,6 +92,48 @@ TEST(Feeder, PartsOfAStepAreItsSamplesInOrder) {
   }
 }
 
+// Whoever stages a sample, and wherever a run goes on, it is changed as the order of the pass says.
+TEST(Feeder, AugmentsAlikeForEveryNumberOfThreadsAndRanks) {
+  Dataset set = numbered(101);
+  for (std::size_t i = 0; i < set.images.size(); ++i) set.images[i] = static_cast<std::uint8_t>(i);
+  set.height = 3, set.width = 2;
+  const StreamSpec spec{.seed = 3, .samples = 101, .global_batch = 8, .steps_per_epoch = 5};
+  const Augmentation augment = augmentation_of("hflip,vflip,crop=1");
+  const PhiloxKey key = philox_key(spec.seed, Stream::augment);
+  std::size_t changed = 0;
+  for (const int threads : {0, 2}) {
+    for (const int rank : {0, 1}) {
+      for (const std::size_t gone : {0U, 13U}) {  // steps before this run
+        StreamSpec later = spec;
+        later.start = 8 * gone;
+        Feeder::Setup augmented = setup(rank, 2, threads);
+        augmented.augment = augment;
+        Feeder feeder(set, later, augmented);
+        SampleStream stream(spec);
+        std::vector<Drawn> drawn;
+        std::vector<std::uint8_t> expected(6);
+        for (std::size_t step = gone; step < kSteps; ++step) {
+          stream.draw(step, rank, 2, drawn);
+          const StagedBatch& batch = feeder.next();
+          ASSERT_EQ(batch.samples, drawn.size());
+          for (std::size_t i = 0; i < drawn.size(); ++i) {
+            const std::size_t at = (step * 8 + static_cast<std::size_t>(rank) * 4 + i);
+            const std::uint8_t* original = set.images.data() + drawn[i].sample * 6;
+            apply(draw_change(augment, key, static_cast<std::uint32_t>(at / 101),
+                              static_cast<std::uint32_t>(at % 101)),
+                  original, 3, 2, 1, expected.data());
+            const auto staged = batch.images.subspan(i * 6, 6);
+            EXPECT_TRUE(std::ranges::equal(staged, expected)) << "step " << step << " " << i;
+            EXPECT_EQ(batch.labels[i], static_cast<std::int32_t>(drawn[i].sample % 10));
+            changed += std::equal(staged.begin(), staged.end(), original) ? 0 : 1;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(changed, std::size_t{700});  // of 1072
+}
+
 TEST(Feeder, InOrderEverySampleOfAShareComesOnce) {
   const Dataset set = numbered(101);
   const StreamSpec spec{.samples = 50, .global_batch = 4, .in_order = true, .first = 51};

@@ -1,0 +1,133 @@
+#include "engine/input/augment.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "tests/support/expect_error.h"
+
+namespace paceline {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes applied(const Change& change, const Bytes& in, int height, int width, int pixel_bytes = 1) {
+  Bytes out(in.size(), 99);
+  apply(change, in.data(), height, width, pixel_bytes, out.data());
+  return out;
+}
+
+TEST(Augment, NamesInAnyOrderHaveOneSpelling) {
+  EXPECT_EQ(text_of(augmentation_of("crop=4,transpose,hflip")), "hflip,transpose,crop=4");
+  EXPECT_EQ(text_of(augmentation_of("vflip")), "vflip");
+  EXPECT_EQ(text_of(augmentation_of("none")), "none");
+  EXPECT_FALSE(augmentation_of("none").any());
+  for (const char* bad : {"", "flip", "hflip,", "hflip,none", "vflip,vflip", "crop",
+                          "crop=", "crop=-1", "crop=4,crop=4", "crop=99999999999", "Hflip"}) {
+    expect_error(ErrorKind::usage, {"augment cannot be", "hflip, vflip, transpose"},
+                 [&] { augmentation_of(bad); });
+  }
+}
+
+TEST(Augment, ImagesMustFit) {
+  check_augmentation(augmentation_of("transpose,crop=3"), 4, 4);
+  check_augmentation(augmentation_of("hflip,vflip"), 4, 5);
+  expect_error(ErrorKind::usage, {"4 x 5", "cannot be transposed"},
+               [] { check_augmentation(augmentation_of("transpose"), 4, 5); });
+  expect_error(ErrorKind::usage, {"crop=4", "black"},
+               [] { check_augmentation(augmentation_of("crop=4"), 4, 5); });
+}
+
+TEST(Augment, FlipsAndTransposes) {
+  const Bytes wide = {1, 2, 3,  //
+                      4, 5, 6};
+  EXPECT_EQ(applied({.hflip = true}, wide, 2, 3), (Bytes{3, 2, 1, 6, 5, 4}));
+  EXPECT_EQ(applied({.vflip = true}, wide, 2, 3), (Bytes{4, 5, 6, 1, 2, 3}));
+  EXPECT_EQ(applied({.hflip = true, .vflip = true}, wide, 2, 3), (Bytes{6, 5, 4, 3, 2, 1}));
+  EXPECT_EQ(applied({}, wide, 2, 3), wide);
+  const Bytes square = {1, 2,  //
+                        3, 4};
+  EXPECT_EQ(applied({.transpose = true}, square, 2, 2), (Bytes{1, 3, 2, 4}));
+  // Transposed, then mirrored: a quarter of a turn.
+  EXPECT_EQ(applied({.hflip = true, .transpose = true}, square, 2, 2), (Bytes{3, 1, 4, 2}));
+  EXPECT_EQ(applied({.vflip = true, .transpose = true}, square, 2, 2), (Bytes{2, 4, 1, 3}));
+}
+
+TEST(Augment, WhatIsShiftedInIsBlack) {
+  const Bytes in = {1, 2, 3,  //
+                    4, 5, 6,  //
+                    7, 8, 9};
+  EXPECT_EQ(applied({.down = 1, .right = 1}, in, 3, 3), (Bytes{5, 6, 0, 8, 9, 0, 0, 0, 0}));
+  EXPECT_EQ(applied({.down = -1, .right = -2}, in, 3, 3), (Bytes{0, 0, 0, 0, 0, 1, 0, 0, 4}));
+  EXPECT_EQ(applied({.down = 2, .right = -2}, in, 3, 3), (Bytes{0, 0, 7, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(applied({.hflip = true, .right = 1}, in, 3, 3), (Bytes{2, 1, 0, 5, 4, 0, 8, 7, 0}));
+  EXPECT_EQ(applied({.transpose = true, .down = 1}, in, 3, 3), (Bytes{2, 5, 8, 3, 6, 9, 0, 0, 0}));
+}
+
+// Channels and the bytes of a value stay together.
+TEST(Augment, PixelsOfEverySizeMoveAsAWhole) {
+  const int height = 5, width = 5;
+  const Augmentation all = augmentation_of("hflip,vflip,transpose,crop=2");
+  const PhiloxKey key = philox_key(7, Stream::augment);
+  for (const int pixel : {1, 3, 4, 12}) {
+    for (std::uint32_t position = 0; position < 200; ++position) {
+      const Change change = draw_change(all, key, 0, position);
+      Bytes places(25), in;
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        places[i] = static_cast<std::uint8_t>(i + 1);
+        for (int b = 0; b < pixel; ++b) in.push_back(static_cast<std::uint8_t>(i * 10 + b + 1));
+      }
+      const Bytes moved = applied(change, places, height, width);
+      const Bytes out = applied(change, in, height, width, pixel);
+      for (std::size_t i = 0; i < moved.size(); ++i) {
+        for (std::size_t b = 0; b < static_cast<std::size_t>(pixel); ++b) {
+          const std::uint8_t expected =
+              moved[i] == 0 ? 0
+                            : static_cast<std::uint8_t>((std::size_t{moved[i]} - 1) * 10 + b + 1);
+          ASSERT_EQ(out[i * static_cast<std::size_t>(pixel) + b], expected);
+        }
+      }
+    }
+  }
+}
+
+TEST(Augment, EveryChangeIsDrawnAsOftenAsTheOthers) {
+  const Augmentation all = augmentation_of("hflip,vflip,transpose,crop=1");
+  const PhiloxKey key = philox_key(1, Stream::augment);
+  constexpr int kDraws = 72 * 400;
+  std::map<std::vector<int>, int> counts;
+  for (std::uint32_t i = 0; i < kDraws; ++i) {
+    const Change change = draw_change(all, key, i / 5000, i % 5000);
+    ++counts[{change.hflip, change.vflip, change.transpose, change.down, change.right}];
+  }
+  EXPECT_EQ(counts.size(), 8U * 9U);
+  double chi_squared = 0;
+  for (const auto& [change, count] : counts) {
+    chi_squared += (count - 400.0) * (count - 400.0) / 400.0;
+  }
+  EXPECT_LT(chi_squared, 71 + 4 * 12);  // mean and four standard deviations
+  const Change plain = draw_change(augmentation_of("vflip"), key, 0, 0);
+  EXPECT_FALSE(plain.hflip || plain.transpose || plain.down != 0 || plain.right != 0);
+}
+
+TEST(Augment, DrawsDependOnSeedPassAndPosition) {
+  const Augmentation all = augmentation_of("hflip,vflip,crop=4");
+  const auto bits = [&](std::uint64_t seed, std::uint32_t pass) {
+    std::vector<std::vector<int>> drawn;
+    for (std::uint32_t position = 0; position < 50; ++position) {
+      const Change change = draw_change(all, philox_key(seed, Stream::augment), pass, position);
+      drawn.push_back({change.hflip, change.vflip, change.down, change.right});
+    }
+    return drawn;
+  };
+  EXPECT_EQ(bits(1, 0), bits(1, 0));
+  EXPECT_NE(bits(1, 0), bits(1, 1));
+  EXPECT_NE(bits(1, 0), bits(2, 0));
+  const auto one = bits(1, 0);
+  EXPECT_GT(std::set(one.begin(), one.end()).size(), 20U);
+}
+
+}  // namespace
+}  // namespace paceline
