@@ -29,53 +29,78 @@ section_machine() {
   fi
 }
 
+# test_row SECTION NAME PROGRAM ARGUMENTS: a program of GoogleTest's, its report kept.
+test_row() {
+  local section=$1 name=$2 program=$3 status passed skipped all
+  local arguments=()
+  IFS=$'\t' read -r -a arguments <<< "$4"
+  limited 100 "$name" "$root/bin/$program" ${arguments[@]+"${arguments[@]}"} \
+    --gtest_output="json:$records/tests/$name.json"
+  status=$?
+  if [ ! -s "$records/tests/$name.json" ]; then
+    row "$section" "$name" "" "" "$(unless_done "$status")" "$(why "$name")"
+    tests_failed=1
+    return
+  fi
+  all=$(grep -c '"status": "RUN"' "$records/tests/$name.json")
+  skipped=$(grep -c '"result": "SKIPPED"' "$records/tests/$name.json")
+  passed=$(grep -c '^\[       OK \]' "$records/logs/$name.log")
+  if ((all == 0)); then
+    row "$section" "$name" "it ran no test" "" failed "its filter fits none"
+    tests_failed=1
+  elif ((status != 0 || passed + skipped != all)); then
+    row "$section" "$name" "$passed of $all tests passed, $skipped skipped" "" failed \
+      "$(grep '^\[  FAILED  \] .*ms)' "$records/logs/$name.log" | head -n 3 | sed 's/^\[  FAILED  \] //' | paste -sd ',' | cut -c1-200)"
+    tests_failed=1
+  elif ((skipped > passed)); then
+    row "$section" "$name" "$passed passed, $skipped skipped" "" skipped "$(grep -m 1 -A 1 'Skipped$' "$records/logs/$name.log" | tail -n 1 | cut -c1-160)"
+    if ((!rehearse)); then tests_failed=1; fi  # a card is here, and what it has to pass did not run
+  else
+    row "$section" "$name" "$passed passed, $skipped skipped" "" passed
+  fi
+}
+
+# Fused convolutions compile for seconds each and no training uses them yet: a section of their own.
+fused_tests=conformance.device_cuda.fused
+
 section_tests() {
-  local name program arguments status passed skipped all
+  local name program arguments
   while IFS=$'\t' read -r name program arguments; do
-    IFS=$'\t' read -r -a arguments <<< "$arguments"
-    limited 100 "$name" "$root/bin/$program" ${arguments[@]+"${arguments[@]}"} \
-      --gtest_output="json:$records/tests/$name.json"
-    status=$?
-    if [ ! -s "$records/tests/$name.json" ]; then
-      row tests "$name" "" "" "$(unless_done "$status")" "$(why "$name")"
-      tests_failed=1
-      continue
-    fi
-    all=$(grep -c '"status": "RUN"' "$records/tests/$name.json")
-    skipped=$(grep -c '"result": "SKIPPED"' "$records/tests/$name.json")
-    passed=$(grep -c '^\[       OK \]' "$records/logs/$name.log")
-    if ((all == 0)); then
-      row tests "$name" "it ran no test" "" failed "its filter fits none"
-      tests_failed=1
-    elif ((status != 0 || passed + skipped != all)); then
-      row tests "$name" "$passed of $all tests passed, $skipped skipped" "" failed \
-        "$(grep '^\[  FAILED  \] .*ms)' "$records/logs/$name.log" | head -n 3 | sed 's/^\[  FAILED  \] //' | paste -sd ',' | cut -c1-200)"
-      tests_failed=1
-    elif ((skipped > passed)); then
-      row tests "$name" "$passed passed, $skipped skipped" "" skipped "$(grep -m 1 -A 1 'Skipped$' "$records/logs/$name.log" | tail -n 1 | cut -c1-160)"
-      if ((!rehearse)); then tests_failed=1; fi  # a card is here, and what it has to pass did not run
-    else
-      row tests "$name" "$passed passed, $skipped skipped" "" passed
-    fi
+    [ "$name" = "$fused_tests" ] || test_row tests "$name" "$program" "$arguments"
   done < "$tests"
 }
 
-section_sanitizer() {
-  local tool status
-  if ((rehearse)); then row sanitizer "memcheck of our kernels" "" "" skipped "no kernels on device $device"; return; fi
-  tool=$(command -v compute-sanitizer || compgen -G '/usr/local/cuda*/bin/compute-sanitizer' | head -n 1)
-  if [ -z "$tool" ]; then row sanitizer "memcheck of our kernels" "" "" skipped "compute-sanitizer is not here"; return; fi
-  limited 60 memcheck "$tool" --tool memcheck --error-exitcode 9 "$root/bin/test_conformance_cuda" \
-    --gtest_filter='Card/*InfiniteGradient*:Card/*DenseLayers*'
+section_fused() {
+  local name program arguments
+  while IFS=$'\t' read -r name program arguments; do
+    [ "$name" != "$fused_tests" ] || test_row fused "$name" "$program" "$arguments"
+  done < "$tests"
+}
+
+# sanitize WHAT TOOL FILTER. Calls that libraries make and that fail are theirs.
+sanitize() {
+  local what=$1 tool=$2 filter=$3 log=$records/logs/$2-$what.log status
+  limited 60 "$tool-$what" "$sanitizer" --tool "$tool" --report-api-errors no --error-exitcode 9 \
+    "$root/bin/test_conformance_cuda" --gtest_filter="$filter"
   status=$?
   # A filter that fits no test would find no error either.
-  if ((status == 0)) && grep -q 'ERROR SUMMARY: 0 errors' "$records/logs/memcheck.log" &&
-    grep -q '^\[       OK \]' "$records/logs/memcheck.log"; then
-    row sanitizer "memcheck of our kernels" "0 errors" "" passed
+  if ((status == 0)) && grep -qE '(ERROR|RACECHECK) SUMMARY: 0 ' "$log" && grep -q '^\[       OK \]' "$log"; then
+    row sanitizer "$tool of our kernels, $what" "0 errors" "" passed
   else
-    row sanitizer "memcheck of our kernels" "$(grep -o 'ERROR SUMMARY.*' "$records/logs/memcheck.log" | head -n 1)" "" \
-      "$(unless_done "$status")" "$(why memcheck)"
+    row sanitizer "$tool of our kernels, $what" "$(grep -oE '(ERROR|RACECHECK) SUMMARY.*' "$log" | head -n 1)" "" \
+      "$(unless_done "$status")" "$(why "$tool-$what")"
   fi
+}
+
+section_sanitizer() {
+  local sanitizer
+  if ((rehearse)); then row sanitizer "our kernels" "" "" skipped "no kernels on device $device"; return; fi
+  sanitizer=$(command -v compute-sanitizer || compgen -G '/usr/local/cuda*/bin/compute-sanitizer' | head -n 1)
+  if [ -z "$sanitizer" ]; then row sanitizer "our kernels" "" "" skipped "compute-sanitizer is not here"; return; fi
+  sanitize dense memcheck 'Card/*InfiniteGradient*:Card/*DenseLayers*'
+  sanitize resnet memcheck 'Card/*TrainsTheSameBits*'
+  sanitize dense racecheck 'Card/*DenseLayers*'
+  sanitize resnet racecheck 'Card/*TrainsTheSameBits*'
 }
 
 # Which way to compute each convolution is measured when a network is first made, and kept.

@@ -41,7 +41,7 @@ void RecordedCommunicator::all_reduce_on_stream(void* data, std::size_t count, D
   pending_[(first_pending_ + pendings_++) % kMostPending] = {sequence, lane.mark()};
 }
 
-void RecordedCommunicator::note_ends(const Lane& lane) noexcept {
+void RecordedCommunicator::note_ends(const Lane& lane) {
   while (pendings_ > 0 && lane.reached(pending_[first_pending_].end)) {
     ring_.note_end(pending_[first_pending_].sequence);
     first_pending_ = (first_pending_ + 1) % kMostPending;

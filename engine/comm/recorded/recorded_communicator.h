@@ -51,7 +51,7 @@ class RecordedCommunicator final : public Communicator {
   void note_progress() noexcept;
   void all_reduce_on_stream(void* data, std::size_t count, DType type, Lane& lane,
                             std::string_view label, std::uint64_t sequence);
-  void note_ends(const Lane& lane) noexcept;
+  void note_ends(const Lane& lane);  // throws what broke the lane
 
   std::unique_ptr<Communicator> inner_;
   std::shared_ptr<Recording> recording_;

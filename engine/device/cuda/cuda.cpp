@@ -19,12 +19,13 @@ using namespace cuda;
 // Products that own what they try themselves out with.
 class TunedProducts final : public Products {
  public:
-  TunedProducts(Runtime& runtime, const std::string& card, const DeviceOptions& options)
-      : tuner_(make_gpu_tuner(runtime, card)) {
-    // fp32 wants hundreds of megabytes for its fast ways, gigabytes for large batches.
+  TunedProducts(Runtime& runtime, const VisibleGpu& gpu, const DeviceOptions& options)
+      : tuner_(make_gpu_tuner(runtime, gpu.name)) {
+    // fp32 wants hundreds of megabytes for its fast ways, gigabytes for large batches. Of the whole
+    // memory, as choices are kept for a limit, and what is free differs from run to run.
     constexpr std::size_t kLeast = std::size_t{256} << 20, kMost = std::size_t{4} << 30;
     ProductsOptions wanted;
-    wanted.workspace_limit = std::clamp(runtime.free_bytes() / 16, kLeast, kMost);
+    wanted.workspace_limit = std::clamp(gpu.memory_bytes / 16, kLeast, kMost);
     wanted.deterministic = options.deterministic;
     wanted.choices_file = options.choices_file;
     wanted.tuner = tuner_.get();
@@ -75,7 +76,7 @@ std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options) {
   if (!options.comm_cpus.empty()) wanted.comm_cpu = options.comm_cpus.front();
   const VisibleGpu gpu = gpu_of(options.gpu);
   auto runtime = make_cuda_runtime(gpu);
-  auto products = std::make_unique<TunedProducts>(*runtime, gpu.name, options);
+  auto products = std::make_unique<TunedProducts>(*runtime, gpu, options);
   return make_device_on(std::move(runtime), std::move(products), wanted);
 }
 

@@ -31,6 +31,13 @@ cudaEvent_t event_of(Event event) {
   return static_cast<cudaEvent_t>(event);
 }
 
+// Done when it returns: our streams do not wait for CUDA's own, where the bytes are cleared. The
+// whole device must not be waited for, as another replica's thread may be capturing.
+void zero(void* data, std::size_t bytes) {
+  check(cudaMemset(data, 0, bytes), "cudaMemset");
+  check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+}
+
 std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
@@ -86,7 +93,7 @@ class CudaRuntime final : public Runtime {
                   gpu_.name, "lower --batch-per-replica, or end what else runs on this GPU");
     }
     check(status, "cudaMalloc");
-    check(cudaMemset(data, 0, bytes), "cudaMemset");
+    zero(data, bytes);
     return Memory(data, bytes, MemoryKind::device, [](void* pointer) { cudaFree(pointer); });
   }
   Memory pinned_memory(std::size_t bytes) override {
@@ -126,14 +133,19 @@ class CudaRuntime final : public Runtime {
   }
   bool done(Event event) const override {
     const cudaError_t status = cudaEventQuery(event_of(event));
-    if (status == cudaErrorNotReady) return false;
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();
+      return false;
+    }
     check(status, "cudaEventQuery");
     return true;
   }
   void synchronize_event(Event event) const override {
+    use();
     check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize");
   }
   void synchronize_stream(Stream stream) override {
+    use();
     check(cudaStreamSynchronize(of(stream)), "cudaStreamSynchronize");
   }
   double seconds_between(Event begin, Event end) const override {
@@ -143,7 +155,9 @@ class CudaRuntime final : public Runtime {
     return static_cast<double>(milliseconds) / 1e3;
   }
 
+  // Also from threads that have not used a GPU before.
   void copy(void* to, const void* from, std::size_t bytes, Stream stream) override {
+    use();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, of(stream)), "cudaMemcpyAsync");
   }
   void clear(void* data, std::size_t bytes, Stream stream) override {
@@ -209,10 +223,7 @@ class CudaDriver final : public GpuDriver {
     return std::make_unique<NvmlWatch>(pcis);
   }
   void select(int index) const override { check(cudaSetDevice(index), "cudaSetDevice"); }
-  void clear(void* data, std::size_t bytes) const override {
-    check(cudaMemset(data, 0, bytes), "cudaMemset");
-    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  }
+  void clear(void* data, std::size_t bytes) const override { zero(data, bytes); }
 
  private:
   static VisibleGpu describe(int index);

@@ -45,6 +45,9 @@ class GpuTuner final : public Tuner {
       fill(float{});
     } else if (type == DType::bf16) {
       fill(Bf16{});
+    } else if (type == DType::u8) {
+      elements /= 2;  // any bits will do
+      fill(Half{});
     } else {
       fill(Half{});
     }

@@ -36,7 +36,7 @@ class StreamLane final : public Lane {
 
  private:
   // A marker whose event was recorded anew since counts as reached with the newer one.
-  static constexpr std::size_t kEvents = 1024, kTasks = 256;
+  static constexpr std::size_t kEvents = 4096, kTasks = 256;
   Event event_of(Marker marker) const { return events_[marker.position % kEvents]; }
   struct Queued {
     StreamLane* lane;

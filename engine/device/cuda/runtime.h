@@ -36,7 +36,7 @@ class Runtime {
   virtual std::string description() const = 0;  // "NVIDIA H200, driver 580.82, CUDA 13.0"
   virtual unsigned multiprocessors() const = 0;
 
-  virtual Memory device_memory(std::size_t bytes) = 0;  // zeroed
+  virtual Memory device_memory(std::size_t bytes) = 0;  // zero by then, for every stream
   virtual Memory pinned_memory(std::size_t bytes) = 0;  // zeroed, of the host
   virtual std::size_t free_bytes() const = 0;           // of the device
 

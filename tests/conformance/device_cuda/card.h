@@ -33,9 +33,14 @@ class CardMemory {
   CardMemory& operator=(const CardMemory&) = delete;
 
   void* data() const { return data_; }
-  void poison() { check(cudaMemset(data_, 0xff, bytes_)); }  // NaN in every type
+  // Both are over when they return, also for streams that do not wait for CUDA's own.
+  void poison() {
+    check(cudaMemset(data_, 0xff, bytes_));  // NaN in every type
+    check(cudaDeviceSynchronize());
+  }
   void write(const std::vector<std::byte>& from) {
     check(cudaMemcpy(data_, from.data(), from.size(), cudaMemcpyHostToDevice));
+    check(cudaDeviceSynchronize());
   }
   std::vector<std::byte> read() const {
     std::vector<std::byte> to(bytes_);

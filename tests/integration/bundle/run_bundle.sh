@@ -47,6 +47,7 @@ ends_with 0 "${bare[@]}" "$run" --help
 ends_with 64 "${bare[@]}" "$run" --mintues 3
 ends_with 64 "${bare[@]}" "$run" --minutes soon
 ends_with 64 "${bare[@]}" "$run" --only tests,speed
+ends_with 64 "${bare[@]}" "$run" --choices "$scratch/doctor"
 if grep -qE '^  cuda  *(not|does not) ' "$scratch/doctor"; then
   ends_with 77 "${bare[@]}" "$run" --out "$scratch/none"
   holds "$scratch/output" "no GPU here: "
@@ -70,6 +71,9 @@ holds "$scratch/results/tests.json" '"gpu.device":'
 # Results are not written over; what does not pass decides the exit code, and does not end the rest.
 ends_with 64 "${bare[@]}" "$run" --rehearse --out "$scratch/results"
 printf 'gpu.broken\tno_such_program\t\n' >> "$bundle/share/paceline/gpu-tests.tsv"
-ends_with 1 "${bare[@]}" "$run" --rehearse --only tests,choices --out "$scratch/broken"
+echo '{"request": "of an earlier call"}' > "$scratch/gpu-choices.json"
+ends_with 1 "${bare[@]}" "$run" --rehearse --only tests,choices --choices "$scratch/gpu-choices.json" --out "$scratch/broken"
+tar -xzOf "$scratch/broken/records.tar.gz" records/gpu-choices.json > "$scratch/kept"
+holds "$scratch/kept" "of an earlier call"
 holds "$scratch/broken/summary.md" "| tests | gpu.broken |  |  | failed: "
 holds "$scratch/broken/summary.md" "| choices | "

@@ -54,6 +54,7 @@ class NcclOnCard : public testing::TestWithParam<bool> {
   void write(void* data, float value) {
     const std::vector<float> host(kCount, value);
     require(cudaMemcpy(data, host.data(), kCount * sizeof(float), cudaMemcpyHostToDevice));
+    require(cudaDeviceSynchronize());  // the stream below does not wait for it
   }
 
   static constexpr std::size_t kCount = 1 << 20;
