@@ -28,9 +28,12 @@ struct ChannelTiling {
   }
 };
 
-// `Row::start(channel, count)` gives a thread what it needs of its 8 channels, `Row::add(row,
-// channel, count, start, sums)` adds what a row gives to kSums sums; `Row::finish(channel, sums)`
-// gets the totals of a channel, once.
+// `Row::start(channel, count)` gives a thread what it needs of its 8 channels.
+// `Row::fetch<whole>(row, channel, count)` loads what a row has for them, `whole` where rows are
+// whole vectors, and `Row::add(fetched, start, sums)` adds it to the first `used()` of kSums sums:
+// several rows are fetched before the first is added, as a thread that waits for each load alone
+// leaves most of a card's bandwidth unused. `Row::finish(channel, sums)` gets the totals of a
+// channel, once.
 template <typename Row>
 struct ChannelSums {
   static constexpr int kSums = Row::kSums;
@@ -55,15 +58,16 @@ struct ChannelSums {
     const int count = left < kVector ? left : kVector;
     float sums[kSums][kVector] = {};
     if (first < at_once && count > 0) {
-      const auto start = row.start(channel, count);
+      const std::size_t begin = static_cast<std::size_t>(split) * at_once + first;
       const std::size_t stride = static_cast<std::size_t>(t.splits) * at_once;
-      for (std::size_t r = static_cast<std::size_t>(split) * at_once + first; r < t.rows;
-           r += stride) {
-        row.add(r, channel, count, start, sums);
+      if (t.channels % kVector == 0) {
+        add_rows<true>(begin, stride, channel, count, sums);
+      } else {
+        add_rows<false>(begin, stride, channel, count, sums);
       }
     }
     float* shared = c.template shared<float>();
-    for (int q = 0; q < kSums; ++q) {
+    for (int q = 0; q < row.used(); ++q) {
       for (int i = 0; i < kVector; ++i) shared[c.thread() * kVector + i] = sums[q][i];
       c.sync();
       write_partial(c, q, split, static_cast<int>(tile) * lanes * kVector, shared);
@@ -73,6 +77,23 @@ struct ChannelSums {
   }
 
  private:
+  template <bool kWhole>
+  PACELINE_KERNEL void add_rows(std::size_t r, std::size_t stride, int channel, int count,
+                                float (&sums)[kSums][kVector]) const {
+    constexpr int kAhead = kWhole ? Row::kAhead : 1;
+    const auto start = row.start(channel, count);
+    for (; r + (kAhead - 1) * stride < t.rows; r += kAhead * stride) {
+      typename Row::Fetched fetched[kAhead];
+      for (int k = 0; k < kAhead; ++k) {
+        fetched[k] = row.template fetch<kWhole>(r + k * stride, channel, count);
+      }
+      for (int k = 0; k < kAhead; ++k) row.add(fetched[k], start, sums);
+    }
+    for (; r < t.rows; r += stride) {
+      row.add(row.template fetch<kWhole>(r, channel, count), start, sums);
+    }
+  }
+
   template <typename Context>
   PACELINE_KERNEL void write_partial(Context& c, int q, unsigned split, int first_channel,
                                      const float* shared) const {
@@ -107,15 +128,10 @@ struct ChannelSums {
     const int channel = static_cast<int>(tile) * width + j;
     const bool has_channel = channel < t.channels;
     double totals[kSums] = {};
-    for (int q = 0; q < kSums; ++q) {
-      double sum = 0;
-      if (has_channel && slice < slices) {
-        const float* partial = partials + static_cast<std::size_t>(q) * t.splits * t.channels;
-        for (unsigned s = slice; s < t.splits; s += slices) {
-          sum += static_cast<double>(partial[static_cast<std::size_t>(s) * t.channels + channel]);
-        }
-      }
-      shared[c.thread()] = sum;
+    for (int q = 0; q < row.used(); ++q) {
+      const float* partial =
+          partials + static_cast<std::size_t>(q) * t.splits * t.channels + channel;
+      shared[c.thread()] = has_channel && slice < slices ? sum_of(partial, slice, slices) : 0;
       c.sync();
       if (slice == 0) {
         for (unsigned s = 0; s < slices; ++s)
@@ -125,7 +141,32 @@ struct ChannelSums {
     }
     if (slice == 0 && has_channel) row.finish(channel, totals);
   }
+
+  // Of every so-many-th split, in order, several fetched at once.
+  PACELINE_KERNEL double sum_of(const float* partial, unsigned split, unsigned stride) const {
+    constexpr unsigned kAhead = 8;
+    const auto at = [&](unsigned s) {
+      return partial[static_cast<std::size_t>(s) * static_cast<std::size_t>(t.channels)];
+    };
+    double sum = 0;
+    for (; split + (kAhead - 1) * stride < t.splits; split += kAhead * stride) {
+      float fetched[kAhead];
+      for (unsigned k = 0; k < kAhead; ++k) fetched[k] = at(split + k * stride);
+      for (unsigned k = 0; k < kAhead; ++k) sum += static_cast<double>(fetched[k]);
+    }
+    for (; split < t.splits; split += stride) sum += static_cast<double>(at(split));
+    return sum;
+  }
 };
+
+// Rows that are fetched at once: what a thread has registers for.
+template <typename T>
+constexpr int kRowsAhead = sizeof(T) == 2 ? 4 : 2;
+
+template <bool kWhole, typename T>
+PACELINE_KERNEL inline Packed<T> packed_row(const T* from, int count) {
+  return kWhole ? packed_at(from) : packed_some(from, count);
+}
 
 // The gradient of a bias: db = sum of dy.
 template <typename T>
@@ -135,12 +176,18 @@ struct BiasGradient {
   float* db;
   int channels;
 
+  static constexpr int kAhead = kRowsAhead<T>;
   struct Start {};
+  using Fetched = Packed<T>;
+  PACELINE_KERNEL int used() const { return kSums; }
   PACELINE_KERNEL Start start(int, int) const { return {}; }
-  PACELINE_KERNEL void add(std::size_t row, int channel, int count, const Start&,
-                           float (&sums)[1][kVector]) const {
+  template <bool kWhole>
+  PACELINE_KERNEL Fetched fetch(std::size_t row, int channel, int count) const {
+    return packed_row<kWhole>(dy + row * channels + channel, count);
+  }
+  PACELINE_KERNEL void add(const Fetched& fetched, const Start&, float (&sums)[1][kVector]) const {
     float v[kVector];
-    load_row(dy + row * channels + channel, channels, count, v);
+    unpack(fetched, v);
     for (int i = 0; i < kVector; ++i) sums[0][i] += v[i];
   }
   PACELINE_KERNEL void finish(int channel, const double (&totals)[1]) const {

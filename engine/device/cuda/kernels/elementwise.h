@@ -82,10 +82,11 @@ struct AddBias {
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
     over_vectors(c, count, [&](std::size_t first, int n) {
-      float v[kVector];
+      float v[kVector], b[kVector];
       load_at(y, first, n, v);
+      load_channels(bias, static_cast<int>(first % channels), channels, b);
       for (int i = 0; i < kVector; ++i) {
-        v[i] += bias[(first + i) % channels];
+        v[i] += b[i];
         if (relu && v[i] < 0) v[i] = 0;
       }
       store_at(v, y, first, n);

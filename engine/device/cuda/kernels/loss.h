@@ -9,7 +9,7 @@
 namespace paceline::cuda {
 
 // Probabilities, and what the rows give to the sums of loss and hits: the last block to finish adds
-// all rows, in order.
+// all rows, in an order that depends on their number alone.
 struct SoftmaxLoss {
   const float* x;
   const std::int32_t* labels;
@@ -25,6 +25,7 @@ struct SoftmaxLoss {
 
   // The threads' largest values with their columns, or sums.
   static constexpr std::size_t shared_bytes(unsigned threads) {
+    static_assert(sizeof(double) == sizeof(float) + sizeof(int));
     return threads * (sizeof(float) + sizeof(int));
   }
 
@@ -108,15 +109,15 @@ struct SoftmaxLoss {
     return sum;
   }
 
-  template <typename Context>
-  PACELINE_KERNEL float total_of(Context& c, float mine, float* shared) const {
+  template <typename Context, typename Number>
+  PACELINE_KERNEL Number total_of(Context& c, Number mine, Number* shared) const {
     shared[c.thread()] = mine;
     for (unsigned half = c.threads() / 2; half > 0; half /= 2) {
       c.sync();
       if (c.thread() < half) shared[c.thread()] += shared[c.thread() + half];
     }
     c.sync();
-    const float total = shared[0];
+    const Number total = shared[0];
     c.sync();
     return total;
   }
@@ -125,18 +126,26 @@ struct SoftmaxLoss {
   PACELINE_KERNEL void add_rows(Context& c, int* shared) const {
     c.fence();
     c.sync();
-    if (c.thread() == 0) {
-      shared[0] = c.add_one(finished) == static_cast<unsigned>(rows) - 1;
-      if (shared[0]) {
-        c.fence();
-        *finished = 0;
-        for (int r = 0; r < rows; ++r) {
-          sums[0] += static_cast<double>(row_loss[r]);
-          sums[1] += row_correct[r] & kFirst ? 1 : 0;
-          sums[2] += row_correct[r] & kAmongFive ? 1 : 0;
-        }
-      }
+    if (c.thread() == 0) shared[0] = c.add_one(finished) == static_cast<unsigned>(rows) - 1;
+    c.sync();
+    const bool last = shared[0] != 0;
+    c.sync();
+    if (!last) return;
+    c.fence();
+    double loss = 0;
+    std::uint64_t counts = 0;  // correct, and among five in the upper half
+    for (int r = static_cast<int>(c.thread()); r < rows; r += static_cast<int>(c.threads())) {
+      loss += static_cast<double>(row_loss[r]);
+      counts += std::uint64_t{row_correct[r] & kFirst ? 1U : 0U} |
+                std::uint64_t{row_correct[r] & kAmongFive ? 1U : 0U} << 32;
     }
+    loss = total_of(c, loss, c.template shared<double>());
+    counts = total_of(c, counts, c.template shared<std::uint64_t>());
+    if (c.thread() != 0) return;
+    *finished = 0;
+    sums[0] += loss;
+    sums[1] += static_cast<double>(counts & 0xFFFFFFFF);
+    sums[2] += static_cast<double>(counts >> 32);
   }
 };
 

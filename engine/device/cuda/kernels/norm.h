@@ -45,18 +45,25 @@ struct NormStatistics {
   NormState state;
   NormParameters parameters;
 
+  static constexpr int kAhead = kRowsAhead<T>;
   struct Start {
     float pivot[kVector];
   };
+  using Fetched = Packed<T>;
+  PACELINE_KERNEL int used() const { return kSums; }
   PACELINE_KERNEL Start start(int channel, int count) const {
     Start start;
     load_row(x + channel, channels, count, start.pivot);
     return start;
   }
-  PACELINE_KERNEL void add(std::size_t row, int channel, int count, const Start& start,
+  template <bool kWhole>
+  PACELINE_KERNEL Fetched fetch(std::size_t row, int channel, int count) const {
+    return packed_row<kWhole>(x + row * channels + channel, count);
+  }
+  PACELINE_KERNEL void add(const Fetched& fetched, const Start& start,
                            float (&sums)[2][kVector]) const {
     float v[kVector];
-    load_row(x + row * channels + channel, channels, count, v);
+    unpack(fetched, v);
     for (int i = 0; i < kVector; ++i) {
       const float d = v[i] - start.pivot[i];
       sums[0][i] += d;
@@ -145,27 +152,26 @@ struct NormApply {
   }
 };
 
-PACELINE_KERNEL inline bool passes(const std::uint8_t* signs, std::size_t element) {
-  return signs[element / 8] >> (element % 8) & 1;
+// Of the vector at `first`, a bit an element: which passed. `kAligned`: `first` is a multiple of
+// kVector.
+template <bool kAligned>
+PACELINE_KERNEL inline unsigned passes_of(const std::uint8_t* signs, std::size_t first, int count) {
+  if (!signs) return 0xFF;
+  if (kAligned) return signs[first / kVector];
+  unsigned bits = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::size_t element = first + static_cast<std::size_t>(i);
+    bits |= (signs[element / 8] >> (element % 8) & 1U) << i;
+  }
+  return bits;
 }
 
 // dy where ReLU let it pass.
 template <typename T>
-PACELINE_KERNEL inline void load_passed(const T* dy, const std::uint8_t* signs, std::size_t first,
-                                        int count, bool whole, float (&to)[kVector]) {
-  if (whole) {
-    load(dy + first, to);
-  } else {
-    load_some(dy + first, count, to);
-  }
-  if (!signs) return;
-  if (first % kVector == 0) {
-    const unsigned mask = signs[first / kVector];
-    for (int i = 0; i < kVector; ++i) to[i] = mask >> i & 1 ? to[i] : 0;
-  } else {
-    for (int i = 0; i < count; ++i)
-      to[i] = passes(signs, first + static_cast<std::size_t>(i)) ? to[i] : 0;
-  }
+PACELINE_KERNEL inline void unpack_passed(const Packed<T>& dy, unsigned passes,
+                                          float (&to)[kVector]) {
+  unpack(dy, to);
+  for (int i = 0; i < kVector; ++i) to[i] = passes >> i & 1 ? to[i] : 0;
 }
 
 // Sums of dz and dz (x - mean), and dz (x2 - mean2) of a normalised branch; dz = dy where it
@@ -180,9 +186,15 @@ struct NormGradientSums {
   NormState state, branch;
   NormParameters parameters, branch_parameters;
 
+  static constexpr int kAhead = kRowsAhead<T>;
   struct Start {
     float mean[kVector], mean2[kVector];
   };
+  struct Fetched {
+    Packed<T> dy, x, x2;
+    unsigned passes;
+  };
+  PACELINE_KERNEL int used() const { return x2 ? 3 : 2; }
   PACELINE_KERNEL Start start(int channel, int count) const {
     Start start{};
     for (int i = 0; i < count; ++i) {
@@ -191,18 +203,27 @@ struct NormGradientSums {
     }
     return start;
   }
-  PACELINE_KERNEL void add(std::size_t row, int channel, int count, const Start& start,
-                           float (&sums)[3][kVector]) const {
+  template <bool kWhole>
+  PACELINE_KERNEL Fetched fetch(std::size_t row, int channel, int count) const {
     const std::size_t at = row * channels + channel;
+    Fetched fetched;
+    fetched.dy = packed_row<kWhole>(dy + at, count);
+    fetched.x = packed_row<kWhole>(x + at, count);
+    if (x2) fetched.x2 = packed_row<kWhole>(x2 + at, count);
+    fetched.passes = passes_of<kWhole>(signs, at, count);
+    return fetched;
+  }
+  PACELINE_KERNEL void add(const Fetched& fetched, const Start& start,
+                           float (&sums)[3][kVector]) const {
     float v[kVector], dz[kVector];
-    load_passed(dy, signs, at, count, channels % kVector == 0, dz);
-    load_row(x + at, channels, count, v);
+    unpack_passed(fetched.dy, fetched.passes, dz);
+    unpack(fetched.x, v);
     for (int i = 0; i < kVector; ++i) {
       sums[0][i] += dz[i];
       sums[1][i] += dz[i] * (v[i] - start.mean[i]);
     }
     if (!x2) return;
-    load_row(x2 + at, channels, count, v);
+    unpack(fetched.x2, v);
     for (int i = 0; i < kVector; ++i) sums[2][i] += dz[i] * (v[i] - start.mean2[i]);
   }
   PACELINE_KERNEL void finish(int channel, const double (&totals)[3]) const {
@@ -249,18 +270,19 @@ struct NormGradient {
                       own.load(state, channel, channels);
                       if (x2) other.load(branch, channel, channels);
                     }
-                    float dz[kVector], v[kVector];
-                    load_passed(dy, signs, first, n, n == kVector, dz);
-                    if (dx) {
-                      load_at(x, first, n, v);
-                      write(own, first, n, dz, v, adds, dx);
-                    }
+                    Fetched fetched = n == kVector ? fetch<true>(first, n) : fetch<false>(first, n);
+                    float dz[kVector];
+                    unpack_passed(fetched.dy, fetched.passes, dz);
+                    if (dx) write(own, first, n, dz, fetched.x, fetched.old, dx);
                     if (!skip) return;
+                    // A plane that is normalised and added to itself has one gradient.
+                    if (skip == dx && adds_skip) {
+                      fetched.old_skip = packed_some(static_cast<const T*>(skip) + first, n);
+                    }
                     if (x2) {
-                      load_at(x2, first, n, v);
-                      write(other, first, n, dz, v, adds_skip, skip);
+                      write(other, first, n, dz, fetched.x2, fetched.old_skip, skip);
                     } else {
-                      pass_on(first, n, dz);
+                      pass_on(first, n, dz, fetched.old_skip);
                     }
                   });
   }
@@ -280,19 +302,39 @@ struct NormGradient {
     const std::size_t left = count - first;
     return left < kVector ? static_cast<int>(left) : kVector;
   }
+  // What is there before anything is written; planes that nobody adds to are zero.
+  struct Fetched {
+    Packed<T> dy, x, x2, old, old_skip;
+    unsigned passes;
+  };
+  template <bool kWhole>
+  PACELINE_KERNEL Fetched fetch(std::size_t first, int n) const {
+    Fetched fetched{};
+    fetched.dy = packed_row<kWhole>(dy + first, n);
+    if (dx) fetched.x = packed_row<kWhole>(x + first, n);
+    if (skip && x2) fetched.x2 = packed_row<kWhole>(x2 + first, n);
+    if (dx && adds) fetched.old = packed_row<kWhole>(static_cast<const T*>(dx) + first, n);
+    if (skip && adds_skip) {
+      fetched.old_skip = packed_row<kWhole>(static_cast<const T*>(skip) + first, n);
+    }
+    fetched.passes = passes_of<true>(signs, first, n);
+    return fetched;
+  }
   PACELINE_KERNEL void write(const Factors& f, std::size_t first, int n, const float (&dz)[kVector],
-                             const float (&v)[kVector], bool add, T* to) const {
-    float sum[kVector] = {};
-    if (add) load_at(static_cast<const T*>(to), first, n, sum);
+                             const Packed<T>& of, const Packed<T>& old, T* to) const {
+    float v[kVector], sum[kVector];
+    unpack(of, v);
+    unpack(old, sum);
     const int there = present(first);
     for (int i = 0; i < kVector; ++i) {
       if (i < there) sum[i] += f.dy[i] * dz[i] + f.x[i] * v[i] + f.constant[i];
     }
     store_at(sum, to, first, n);
   }
-  PACELINE_KERNEL void pass_on(std::size_t first, int n, const float (&dz)[kVector]) const {
-    float sum[kVector] = {};
-    if (adds_skip) load_at(static_cast<const T*>(skip), first, n, sum);
+  PACELINE_KERNEL void pass_on(std::size_t first, int n, const float (&dz)[kVector],
+                               const Packed<T>& old) const {
+    float sum[kVector];
+    unpack(old, sum);
     const int there = present(first);
     for (int i = 0; i < kVector; ++i) {
       if (i < there) sum[i] += dz[i];

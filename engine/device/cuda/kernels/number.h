@@ -77,10 +77,20 @@ struct alignas(16) Packed {
   T values[kVector];
 };
 
+// As they lie in memory. What has several loads to wait for begins them all before it looks at one.
+template <typename T>
+PACELINE_KERNEL inline Packed<T> packed_at(const T* from) {
+  return *reinterpret_cast<const Packed<T>*>(from);
+}
+
+template <typename T>
+PACELINE_KERNEL inline void unpack(const Packed<T>& packed, float (&to)[kVector]) {
+  for (int i = 0; i < kVector; ++i) to[i] = to_float(packed.values[i]);
+}
+
 template <typename T>
 PACELINE_KERNEL inline void load(const T* from, float (&to)[kVector]) {
-  const Packed<T> packed = *reinterpret_cast<const Packed<T>*>(from);
-  for (int i = 0; i < kVector; ++i) to[i] = to_float(packed.values[i]);
+  unpack(packed_at(from), to);
 }
 
 template <typename T>
@@ -94,6 +104,15 @@ PACELINE_KERNEL inline void store(const float (&from)[kVector], T* to) {
 template <typename T>
 PACELINE_KERNEL inline void load_some(const T* from, int count, float (&to)[kVector]) {
   for (int i = 0; i < kVector; ++i) to[i] = i < count ? to_float(from[i]) : 0;
+}
+
+template <typename T>
+PACELINE_KERNEL inline Packed<T> packed_some(const T* from, int count) {
+  Packed<T> packed = {};
+  for (int i = 0; i < kVector; ++i) {
+    if (i < count) packed.values[i] = from[i];
+  }
+  return packed;
 }
 
 template <typename T>

@@ -32,6 +32,11 @@ PACELINE_KERNEL inline std::size_t groups_of(std::size_t samples, int height, in
   return samples * height * width * ((channels + kVector - 1) / kVector);
 }
 
+// Places of a group of channels, one access.
+struct alignas(kVector) Places {
+  std::uint8_t of[kVector];
+};
+
 // `chosen` is the place of the largest element in its window, row by row; the first of equals. A
 // thread takes a group of channels.
 template <typename T>
@@ -70,7 +75,13 @@ struct MaxPool {
               w.channels +
           g.channel;
       store_row(largest, w.channels, g.count, y + at);
-      for (int i = 0; i < g.count; ++i) chosen[at + i] = static_cast<std::uint8_t>(best[i]);
+      Places places;
+      for (int i = 0; i < kVector; ++i) places.of[i] = static_cast<std::uint8_t>(best[i]);
+      if (w.channels % kVector == 0) {
+        *reinterpret_cast<Places*>(chosen + at) = places;
+      } else {
+        for (int i = 0; i < g.count; ++i) chosen[at + i] = places.of[i];
+      }
     });
   }
 };
@@ -104,10 +115,14 @@ struct MaxPoolBackward {
               ((static_cast<std::size_t>(g.sample) * w.out_height + oh) * w.out_width + ow) *
                   w.channels +
               g.channel;
+          const bool whole = w.channels % kVector == 0;
+          const Packed<T> gradient = whole ? packed_at(dy + at) : packed_some(dy + at, g.count);
+          const Places places = whole ? *reinterpret_cast<const Places*>(chosen + at)
+                                      : places_of(chosen + at, g.count);
           float v[kVector];
-          load_row(dy + at, w.channels, g.count, v);
+          unpack(gradient, v);
           for (int i = 0; i < g.count; ++i) {
-            if (chosen[at + i] == k) sum[i] += v[i];
+            if (places.of[i] == k) sum[i] += v[i];
           }
         }
       }
@@ -116,6 +131,11 @@ struct MaxPoolBackward {
   }
 
  private:
+  PACELINE_KERNEL static Places places_of(const std::uint8_t* chosen, int count) {
+    Places places = {};
+    for (int i = 0; i < count; ++i) places.of[i] = chosen[i];
+    return places;
+  }
   // The first window that reaches a padded coordinate.
   PACELINE_KERNEL int first_of(int at) const {
     return at < w.kernel ? 0 : (at - w.kernel) / w.stride + 1;
