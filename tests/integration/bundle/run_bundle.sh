@@ -57,7 +57,7 @@ fi
 # Every section leaves a row, none fails, and the archive holds the records.
 ends_with 0 "${bare[@]}" PACELINE_PYTHON="$scratch/no-python" "$run" --rehearse --out "$scratch/results" --minutes 4
 summary=$scratch/results/summary.md
-for section in machine tests sanitizer choices bits ours replicas peers study; do holds "$summary" "| $section | "; done
+for section in machine tests choices bits ours replicas peers sanitizer fused study; do holds "$summary" "| $section | "; done
 if failed=$(grep -F '| failed' "$summary"); then fail "failed: $failed"; fi
 holds "$summary" "| ours | resnet50-cassava 300/b32 bf16 | "
 holds "$summary" "no-python has no torch"
