@@ -22,7 +22,7 @@ constexpr char kFooter[] = R"(Examples:
   paceline bench input --data cassava
   paceline bench input --data cassava --input-threads 4 --cache raw --json
   paceline bench input --data photographs --size 224x224 --samples 500
-  paceline bench input --data cassava --augment hflip,crop=16
+  paceline bench input --data cassava --augment hflip+crop16
 
 First one thread reads, decodes and resizes every image, each stage timed by itself; then batches
 are fed for --epochs epochs, the first of which fills the cache. Nothing computes meanwhile, so a
@@ -167,7 +167,7 @@ void add_bench_input(CLI::App& bench_verb, Action& action) {
       ->capture_default_str()
       ->check(CLI::IsMember({"fail", "skip"}));
   verb->add_option("--augment", a->augment,
-                   "hflip, vflip, transpose, crop=N, with commas between; or none")
+                   "hflip, vflip, transpose, cropN, with + between; or none")
       ->capture_default_str();
   verb->add_flag("--json", a->json, "print the numbers as JSON");
   verb->footer(kFooter);

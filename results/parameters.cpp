@@ -55,7 +55,7 @@ const std::vector<Parameter>& parameters() {
       {"clip_value", real, "0..", "largest element of the reduced gradient"},
       {"label_smoothing", real, "0..1", "what the loss wants of all classes alike, in sum"},
       {"augment", text, "",
-       "training samples, each time: hflip, vflip, transpose, crop=N, with commas between"},
+       "training samples, each time: hflip, vflip, transpose, cropN, with + between"},
       {"seed", integer, "0..", "seed of weights, order, dropout and augmentation"},
       {"last_batch", text, "keep|drop", "what becomes of an incomplete last batch"},
       {"shuffle_buffer", integer, "0..", "0 shuffles the whole set; N as a buffer of N samples"},

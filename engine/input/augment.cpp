@@ -23,7 +23,7 @@ bool set_named(Augmentation& augmentation, std::string_view name) {
   if (name == "hflip") return set_once(augmentation.hflip);
   if (name == "vflip") return set_once(augmentation.vflip);
   if (name == "transpose") return set_once(augmentation.transpose);
-  constexpr std::string_view kCrop = "crop=";
+  constexpr std::string_view kCrop = "crop";
   if (!name.starts_with(kCrop) || augmentation.crop > 0) return false;
   const auto pixels = to_integer(name.substr(kCrop.size()));
   constexpr std::int64_t kMost = 1 << 15;
@@ -85,11 +85,10 @@ CopyPixels copier_of(int pixel_bytes) {
 Augmentation augmentation_of(std::string_view text) {
   Augmentation augmentation;
   if (text == "none") return augmentation;
-  for (const std::string& name : split(text, ',')) {
+  for (const std::string& name : split(text, '+')) {
     if (set_named(augmentation, name)) continue;
-    throw Error(
-        ErrorKind::usage, fmt::format("augment cannot be \"{}\"", text), "",
-        "give none, or hflip, vflip, transpose and crop=N, those wanted, with commas between");
+    throw Error(ErrorKind::usage, fmt::format("augment cannot be \"{}\"", text), "",
+                "give none, or hflip, vflip, transpose and cropN, those wanted, with + between");
   }
   return augmentation;
 }
@@ -99,8 +98,8 @@ std::string text_of(const Augmentation& augmentation) {
   if (augmentation.hflip) names.emplace_back("hflip");
   if (augmentation.vflip) names.emplace_back("vflip");
   if (augmentation.transpose) names.emplace_back("transpose");
-  if (augmentation.crop > 0) names.push_back(fmt::format("crop={}", augmentation.crop));
-  return names.empty() ? "none" : join(names, ",");
+  if (augmentation.crop > 0) names.push_back(fmt::format("crop{}", augmentation.crop));
+  return names.empty() ? "none" : join(names, "+");
 }
 
 void check_augmentation(const Augmentation& augmentation, int height, int width) {
@@ -110,10 +109,10 @@ void check_augmentation(const Augmentation& augmentation, int height, int width)
                 "leave transpose out");
   }
   if (augmentation.crop >= std::min(height, width)) {
-    throw Error(ErrorKind::usage,
-                fmt::format("crop={} would leave images of {} x {} black", augmentation.crop,
-                            height, width),
-                "", "use a smaller crop");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("crop{} would leave images of {} x {} black", augmentation.crop, height, width),
+        "", "use a smaller crop");
   }
 }
 

@@ -8,7 +8,7 @@
 //   vflip      likewise top and bottom
 //   transpose  likewise rows and columns, of square images; with both flips each of the eight ways
 //              to lay a square is as likely as the others
-//   crop=N     N black pixels are put around, then a window of the image's own size is taken from
+//   cropN      N black pixels are put around, then a window of the image's own size is taken from
 //              a random place (torchvision's RandomCrop(size, padding=N); He et al., arXiv
 //              1512.03385, 4.2, for CIFAR-10 with N = 4)
 #pragma once
@@ -29,7 +29,7 @@ struct Augmentation {
   bool operator==(const Augmentation&) const = default;
 };
 
-// Of names separated by commas, or "none". Throws usage.
+// Of names with "+" between them, or "none". Throws usage.
 Augmentation augmentation_of(std::string_view text);
 // As it is written: in the order above. "none" if there is nothing.
 std::string text_of(const Augmentation& augmentation);

@@ -50,14 +50,15 @@ TEST_F(CliRecipe, ContradictionsAreRefused) {
 }
 
 TEST_F(CliRecipe, AugmentationIsNamedAndFitsTheImages) {
-  expect_refused(kShort + "--augment flip", 64, {"augment cannot be \"flip\"", "hflip", "crop=N"});
-  expect_refused(kShort + "--augment hflip,hflip", 64, {"augment cannot be \"hflip,hflip\""});
-  expect_refused(kShort + "--augment crop=0", 64, {"augment cannot be"});
-  expect_refused(kShort + "--augment crop=28", 64, {"crop=28", "28 x 28 black", "smaller"});
+  expect_refused(kShort + "--augment flip", 64, {"augment cannot be \"flip\"", "hflip", "cropN"});
+  expect_refused(kShort + "--augment hflip+hflip", 64, {"augment cannot be \"hflip+hflip\""});
+  expect_refused(kShort + "--augment hflip,vflip", 64, {"hflip,vflip", "with + between"});
+  expect_refused(kShort + "--augment crop0", 64, {"augment cannot be"});
+  expect_refused(kShort + "--augment crop28", 64, {"crop28", "28 x 28 black", "smaller"});
   const Json plain = record_of(kShort);
   EXPECT_FALSE(plain["parameters"].contains("augment"));
-  const Json augmented = record_of(kShort + "--augment crop=2,hflip");
-  EXPECT_EQ(augmented["parameters"]["augment"], "hflip,crop=2");
+  const Json augmented = record_of(kShort + "--augment crop2+hflip");
+  EXPECT_EQ(augmented["parameters"]["augment"], "hflip+crop2");
   EXPECT_NE(augmented["quality"]["train_loss"], plain["quality"]["train_loss"]);
 }
 

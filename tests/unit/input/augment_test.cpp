@@ -20,24 +20,24 @@ Bytes applied(const Change& change, const Bytes& in, int height, int width, int 
 }
 
 TEST(Augment, NamesInAnyOrderHaveOneSpelling) {
-  EXPECT_EQ(text_of(augmentation_of("crop=4,transpose,hflip")), "hflip,transpose,crop=4");
+  EXPECT_EQ(text_of(augmentation_of("crop4+transpose+hflip")), "hflip+transpose+crop4");
   EXPECT_EQ(text_of(augmentation_of("vflip")), "vflip");
   EXPECT_EQ(text_of(augmentation_of("none")), "none");
   EXPECT_FALSE(augmentation_of("none").any());
-  for (const char* bad : {"", "flip", "hflip,", "hflip,none", "vflip,vflip", "crop",
-                          "crop=", "crop=-1", "crop=4,crop=4", "crop=99999999999", "Hflip"}) {
+  for (const char* bad : {"", "flip", "hflip+", "hflip+none", "vflip+vflip", "crop", "crop-1",
+                          "crop4+crop4", "crop99999999999", "Hflip"}) {
     expect_error(ErrorKind::usage, {"augment cannot be", "hflip, vflip, transpose"},
                  [&] { augmentation_of(bad); });
   }
 }
 
 TEST(Augment, ImagesMustFit) {
-  check_augmentation(augmentation_of("transpose,crop=3"), 4, 4);
-  check_augmentation(augmentation_of("hflip,vflip"), 4, 5);
+  check_augmentation(augmentation_of("transpose+crop3"), 4, 4);
+  check_augmentation(augmentation_of("hflip+vflip"), 4, 5);
   expect_error(ErrorKind::usage, {"4 x 5", "cannot be transposed"},
                [] { check_augmentation(augmentation_of("transpose"), 4, 5); });
-  expect_error(ErrorKind::usage, {"crop=4", "black"},
-               [] { check_augmentation(augmentation_of("crop=4"), 4, 5); });
+  expect_error(ErrorKind::usage, {"crop4", "black"},
+               [] { check_augmentation(augmentation_of("crop4"), 4, 5); });
 }
 
 TEST(Augment, FlipsAndTransposes) {
@@ -69,7 +69,7 @@ TEST(Augment, WhatIsShiftedInIsBlack) {
 // Channels and the bytes of a value stay together.
 TEST(Augment, PixelsOfEverySizeMoveAsAWhole) {
   const int height = 5, width = 5;
-  const Augmentation all = augmentation_of("hflip,vflip,transpose,crop=2");
+  const Augmentation all = augmentation_of("hflip+vflip+transpose+crop2");
   const PhiloxKey key = philox_key(7, Stream::augment);
   for (const int pixel : {1, 3, 4, 12}) {
     for (std::uint32_t position = 0; position < 200; ++position) {
@@ -94,7 +94,7 @@ TEST(Augment, PixelsOfEverySizeMoveAsAWhole) {
 }
 
 TEST(Augment, EveryChangeIsDrawnAsOftenAsTheOthers) {
-  const Augmentation all = augmentation_of("hflip,vflip,transpose,crop=1");
+  const Augmentation all = augmentation_of("hflip+vflip+transpose+crop1");
   const PhiloxKey key = philox_key(1, Stream::augment);
   constexpr int kDraws = 72 * 400;
   std::map<std::vector<int>, int> counts;
@@ -113,7 +113,7 @@ TEST(Augment, EveryChangeIsDrawnAsOftenAsTheOthers) {
 }
 
 TEST(Augment, DrawsDependOnSeedPassAndPosition) {
-  const Augmentation all = augmentation_of("hflip,vflip,crop=4");
+  const Augmentation all = augmentation_of("hflip+vflip+crop4");
   const auto bits = [&](std::uint64_t seed, std::uint32_t pass) {
     std::vector<std::vector<int>> drawn;
     for (std::uint32_t position = 0; position < 50; ++position) {

@@ -98,7 +98,7 @@ TEST(Feeder, AugmentsAlikeForEveryNumberOfThreadsAndRanks) {
   for (std::size_t i = 0; i < set.images.size(); ++i) set.images[i] = static_cast<std::uint8_t>(i);
   set.height = 3, set.width = 2;
   const StreamSpec spec{.seed = 3, .samples = 101, .global_batch = 8, .steps_per_epoch = 5};
-  const Augmentation augment = augmentation_of("hflip,vflip,crop=1");
+  const Augmentation augment = augmentation_of("hflip+vflip+crop1");
   const PhiloxKey key = philox_key(spec.seed, Stream::augment);
   std::size_t changed = 0;
   for (const int threads : {0, 2}) {
