@@ -92,6 +92,7 @@ Json input_bench_json(const BenchedSet& set, const InputBenchOptions& options,
                       {"images_per_second_per_core", rounded(images / cores(options))},
                       {"from_cache", epoch.counts.from_cache},
                       {"decoded", epoch.counts.decoded},
+                      {"augmented", epoch.counts.augmented},
                       {"ready_batches", rounded(epoch.ready_batches)}});
   }
   Json json = {{"build", build_id()},

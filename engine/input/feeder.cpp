@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "engine/core/binding.h"
 #include "engine/core/clock.h"
@@ -68,6 +69,7 @@ void Feeder::prepare(Slot& slot, std::size_t index, Hand& hand) const {
     batch.positions[i] = drawn[i].position;
   }
   slot.counts = hand.fetcher.take_counts();
+  slot.counts.augmented = std::exchange(hand.augmented, 0);
   slot.staged_once = drawn.size() == setup_.batch;
 }
 
@@ -79,6 +81,7 @@ std::int32_t Feeder::stage(const Drawn& drawn, Hand& hand, std::uint8_t* out) co
   const std::int32_t label = hand.fetcher.fetch(drawn.sample, hand.fetched.data());
   apply(change, hand.fetched.data(), dataset_.height, dataset_.width,
         dataset_.channels * static_cast<int>(size_of(dataset_.image_type)), out);
+  ++hand.augmented;
   return label;
 }
 

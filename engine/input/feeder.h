@@ -80,6 +80,7 @@ class Feeder {
     SampleFetcher fetcher;
     std::vector<Drawn> drawn;
     std::vector<std::uint8_t> fetched;  // a sample before it is augmented
+    std::size_t augmented = 0;          // since a batch was begun
   };
 
   void prepare(Slot& slot, std::size_t batch, Hand& hand) const;

@@ -55,6 +55,7 @@ InputCounts& InputCounts::operator+=(const InputCounts& other) {
   fetched += other.fetched;
   from_cache += other.from_cache;
   decoded += other.decoded;
+  augmented += other.augmented;
   source_pixels += other.source_pixels;
   read_bytes += other.read_bytes;
   decoded_bytes += other.decoded_bytes;

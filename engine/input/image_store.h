@@ -35,6 +35,7 @@ struct InputOptions {
 struct InputCounts {
   double read_seconds = 0, decode_seconds = 0, resize_seconds = 0;  // of threads, summed
   std::size_t fetched = 0, from_cache = 0, decoded = 0;             // samples
+  std::size_t augmented = 0;                                        // otherwise than fetched
   std::size_t source_pixels = 0;                                    // before the resize
   std::size_t read_bytes = 0, decoded_bytes = 0;  // from files; as they leave the resize
   InputCounts& operator+=(const InputCounts& other);

@@ -176,9 +176,12 @@ TEST_F(CliInput, BenchTellsStagesAndEpochs) {
   EXPECT_EQ(json.at("epochs").at(1).at("from_cache"), 50);
   EXPECT_EQ(json.at("epochs").at(1).at("decoded"), 50);
   EXPECT_EQ(json.at("augment"), "none");
+  EXPECT_EQ(json.at("epochs").at(0).at("augmented"), 0);
   const Ran augmented = paceline(bench + "--json --augment crop3+vflip");
   ASSERT_EQ(augmented.code, 0) << augmented.err;
-  EXPECT_EQ(nlohmann::json::parse(augmented.out).at("augment"), "vflip+crop3");
+  const auto changed = nlohmann::json::parse(augmented.out);
+  EXPECT_EQ(changed.at("augment"), "vflip+crop3");
+  EXPECT_GT(changed.at("epochs").at(0).at("augmented"), 140);  // of 160: 157 are to be expected
   expect_refused(bench + "--augment transpose", 64, {"40 x 50", "cannot be transposed"});
   expect_refused("bench input --data digits --size 0x3", 64, {"\"0x3\" is no size"});
   expect_refused(bench + "--split other", 65, {"no split \"other\"", "test, train"});

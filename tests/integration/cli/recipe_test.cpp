@@ -128,10 +128,11 @@ TEST_F(CliRecipe, AnotherRecipeOnResumeIsSaid) {
   const std::string run =
       kRun + "--train-limit 640 --test-limit 100 --epochs 4 --checkpoint-every 2steps --run-dir r ";
   ASSERT_EQ(paceline(run + "--steps 4 --schedule cosine").code, 0);
-  const Ran other = paceline(run + "--steps 6 --resume latest --clip-norm 1");
+  const Ran other = paceline(run + "--steps 6 --resume latest --clip-norm 1 --augment crop2");
   EXPECT_EQ(other.code, 0) << other.err;
   EXPECT_TRUE(contains(other.err, "schedule not given (was cosine)")) << other.err;
   EXPECT_TRUE(contains(other.err, "clip_norm 1 (was not given)")) << other.err;
+  EXPECT_TRUE(contains(other.err, "augment crop2 (was not given)")) << other.err;
 }
 
 }  // namespace
