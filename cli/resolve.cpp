@@ -119,10 +119,14 @@ void default_place(Point& p) {
 void default_gpu(Point& p) {
   if (is_gpu_device(*p.text("device"))) {
     set_default(p, "graph", true);
+    const bool graph = std::get<bool>(*p.find("graph"));
+    set_default(p, "step_graph", graph);
     set_default(p, "deterministic", false);
-    return;
+    if (graph || !std::get<bool>(*p.find("step_graph"))) return;
+    throw Error(ErrorKind::usage, "a step cannot be a graph without graphs", "step_graph, graph",
+                "leave one of --step-graph and --no-graph out");
   }
-  for (const char* name : {"graph", "deterministic"}) {
+  for (const char* name : {"graph", "step_graph", "deterministic"}) {
     if (!p.find(name)) continue;
     throw Error(ErrorKind::usage,
                 fmt::format("{} is for GPUs, and the device is {}", name, *p.text("device")), "",

@@ -280,6 +280,7 @@ class Run {
     options.comm_cpus = part_of(cpus, threads_.compute + threads_.input, threads_.comm);
     options.gpu = gpu;
     options.graphs = flag_of("graph", true);
+    options.step_graphs = flag_of("step_graph", true);
     options.deterministic = flag_of("deterministic", false);
     options.choices_file = choices_file(environment_of_process());
     return factory_of(device_table(), *request_.parameters.text("device"))(options);

@@ -24,6 +24,8 @@ const std::vector<Parameter>& parameters() {
       {"precision", text, "fp32|tf32|bf16|fp16|fp64",
        "arithmetic of forward and backward; tf32 and fp16 on GPUs"},
       {"graph", boolean, "", "queue the parts of a step as CUDA graphs (device cuda)"},
+      {"step_graph", boolean, "",
+       "queue whole steps as one graph where no host sums between (device cuda)"},
       {"deterministic", boolean, "",
        "only algorithms that give the same bits in every run (device cuda)"},
       {"variant", text, "v1|v1.5", "of ResNet-50: a stage strides in its first 1x1, or in the 3x3"},

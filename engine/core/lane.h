@@ -68,6 +68,9 @@ class Lane {
 
   // The stream of a GPU's lane, for libraries that queue on it themselves; null: this is none.
   virtual void* native() { return nullptr; }
+  // What is queued was captured before and will be queued again as a whole: whoever queues on
+  // native() itself then does not. See Program::run_step.
+  virtual bool replays() const { return false; }
 };
 
 // Work runs at once on the thread that queues it.

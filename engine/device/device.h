@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,6 +33,7 @@ struct DeviceOptions {
   // Of a device of GPUs:
   int gpu = 0;                              // index among the visible ones
   bool graphs = true;                       // parts of a step are captured once and queued as one
+  bool step_graphs = true;                  // so are whole steps
   bool deterministic = false;               // the same bits in every run, at a cost
   std::filesystem::path choices_file = {};  // where measured choices of algorithms are kept
 };
@@ -46,6 +48,9 @@ struct Batch {
   int global_samples = 0;                    // of all replicas: the loss is divided by it
   std::uint32_t epoch = 0;
   PhiloxKey dropout_key;  // of the run's seed
+  // Of a device's two slots the one that it is copied to; negative: the one that the last batch is
+  // not in.
+  int slot = -1;
 };
 
 enum class Mode { train, evaluate };
@@ -108,6 +113,17 @@ class Program {
   virtual void measure_gradients(const UpdateRule& rule) = 0;
   // The optimizer over elements [begin, end) of the arenas.
   virtual void update(const UpdateRule& rule, std::size_t begin, std::size_t end) = 0;
+
+  // Queues the rest of a step on the batch loaded last: `queue` does so, by calls of this program,
+  // sums on the device's lanes and markers there. A device may capture that and queue it as one
+  // from then on; `queue` is called in each step all the same, for the books that are kept on the
+  // way, and must not wait for what it queues. `rule` is that of all of its updates; null: it has
+  // none. Which steps are captured follows from the batches' sizes and slots alone, which have to
+  // be alike on all ranks then.
+  virtual void run_step(const UpdateRule* rule, const std::function<void()>& queue) {
+    static_cast<void>(rule);
+    queue();
+  }
 
   // Returns once the batch loaded last may be written over; host devices read it in forward.
   virtual void wait_for_input() {}

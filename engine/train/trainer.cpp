@@ -142,7 +142,7 @@ void Trainer::start_weights() {
   }
 }
 
-Batch Trainer::batch_of(const StagedBatch& staged) const {
+Batch Trainer::batch_of(const StagedBatch& staged, int part) const {
   Batch batch;
   batch.images = staged.images.data();
   batch.image_type = staged.image_type;
@@ -152,13 +152,23 @@ Batch Trainer::batch_of(const StagedBatch& staged) const {
   batch.global_samples = static_cast<int>(staged.global_samples);
   batch.epoch = staged.pass;
   batch.dropout_key = philox_key(config_.seed, Stream::dropout);
+  // By the run's count, which is the same on all ranks; evaluations load unlike numbers of batches.
+  const auto parts = static_cast<std::size_t>(config_.accumulate);
+  batch.slot = static_cast<int>((progress_.step * parts + static_cast<std::size_t>(part)) % 2);
   return batch;
 }
 
 void Trainer::step(const Batch& batch) {
-  forward(batch);
-  backward_and_reduce();
-  apply_updates();
+  load(batch);
+  const UpdateRule rule = rule_of_step();
+  const auto queue = [this, &rule] {
+    forward();
+    backward_and_reduce();
+    apply_updates(rule);
+  };
+  // The host's sums are no work of the device's lanes.
+  if (staged_) return queue();
+  program_->run_step(config_.update ? &rule : nullptr, queue);
 }
 
 // The batches of a step, whose gradients are added here and reduced once; returns the last one.
@@ -171,19 +181,23 @@ const StagedBatch& Trainer::step_of(Feeder& feeder) {
     communicator_.throw_if_ended();
     const StagedBatch& staged = next_batch(feeder, communicator_);
     if (part + 1 == config_.accumulate) {
-      step(batch_of(staged));
+      step(batch_of(staged, part));
       return staged;
     }
-    forward(batch_of(staged));
+    load(batch_of(staged, part));
+    forward();
     program_->backward(last_operation(), 0);
     program_->accumulate(part == 0 ? Accumulate::first : Accumulate::more, 0, plan_.arena_elements);
     clock_->end(Phase::backward);
   }
 }
 
-void Trainer::forward(const Batch& batch) {
+void Trainer::load(const Batch& batch) {
   program_->load(batch);
   clock_->end(Phase::input);
+}
+
+void Trainer::forward() {
   program_->forward(Mode::train);
   clock_->end(Phase::forward);
 }
@@ -205,8 +219,7 @@ void Trainer::backward_and_reduce() {
   clock_->end(Phase::communication);
 }
 
-void Trainer::apply_updates() {
-  const UpdateRule rule = rule_of_step();
+void Trainer::apply_updates(const UpdateRule& rule) {
   const auto& buckets = reducer_->buckets();
   if (rule.clip_norm > 0 && config_.update) measure_gradients(rule);
   for (std::size_t i = 0; i < buckets.size(); ++i) {

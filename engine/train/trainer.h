@@ -86,9 +86,10 @@ class Trainer {
   void end_if_goal_is_reached();
   bool counts_top5() const { return plan_.classes > 5; }
   const StagedBatch& step_of(Feeder& feeder);
-  void forward(const Batch& batch);
+  void load(const Batch& batch);
+  void forward();
   void backward_and_reduce();
-  void apply_updates();
+  void apply_updates(const UpdateRule& rule);
   double epochs_done() const;
   UpdateRule rule_of_step();
   void measure_gradients(const UpdateRule& rule);
@@ -105,7 +106,7 @@ class Trainer {
   void finish_trace();
   void gather(TrainingOutcome& outcome);
   void check_replicas_if_due();
-  Batch batch_of(const StagedBatch& staged) const;
+  Batch batch_of(const StagedBatch& staged, int part) const;
 
   Setup setup_;
   const TrainConfig& config_;

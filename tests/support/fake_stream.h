@@ -12,11 +12,12 @@ namespace paceline {
 // library that is opened at run time.
 struct FakeStream {
   void (*enqueue)(FakeStream* stream, void (*work)(void*), void* argument);
+  bool (*captures)(FakeStream* stream);  // now; null: never
 };
 
 class StreamLane final : public Lane {
  public:
-  StreamLane() : stream_{{&enqueue}, &thread_} {}
+  StreamLane() : stream_{{&enqueue, nullptr}, &thread_} {}
 
   void submit(HostTask task) override { thread_.submit(task); }
   Marker mark() override { return thread_.mark(); }

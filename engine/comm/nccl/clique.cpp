@@ -185,8 +185,10 @@ Memory Clique::allocate(int replica, std::size_t bytes) {
                 });
 }
 
+// Graphs that sum in this memory are gone.
 void Clique::release(Member& member, void* data, void* handle) noexcept {
   {
+    const std::lock_guard aborting(member.aborting);
     const std::lock_guard lock(member.mutex);
     if (member.comm != nullptr && handle != nullptr) {
       library_->deregister_buffer(member.comm, handle);
@@ -209,6 +211,11 @@ void Clique::all_reduce(int replica, void* data, std::size_t count, DType type, 
                                   static_cast<cudaStream_t>(stream));
   }
   settle(member, result, label);
+}
+
+void Clique::note_replay(int replica) {
+  note_progress(member_of(replica));
+  throw_if_ended();
 }
 
 void Clique::throw_if_ended() {
@@ -338,11 +345,17 @@ std::string Clique::late_ranks() const {
   return fmt::format("rank{} {}", names.size() == 1 ? "" : "s", paceline::join(names, ", "));
 }
 
+// NCCL aborts a communicator once no graph has its sums any more: whoever has such graphs must not
+// be held up meanwhile.
 void Clique::abort_members() noexcept {
   for (auto& member : members_) {
-    const std::lock_guard lock(member->mutex);
-    if (member->comm != nullptr) library_->abort(member->comm);
-    member->comm = nullptr;
+    const std::lock_guard aborting(member->aborting);
+    ncclComm_t comm = nullptr;
+    {
+      const std::lock_guard lock(member->mutex);
+      comm = std::exchange(member->comm, nullptr);
+    }
+    if (comm != nullptr) library_->abort(comm);
   }
 }
 

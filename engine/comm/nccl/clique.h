@@ -50,6 +50,8 @@ class Clique : public std::enable_shared_from_this<Clique> {
   // Queues the sum on `stream` (cudaStream_t).
   void all_reduce(int replica, void* data, std::size_t count, DType type, void* stream,
                   std::string_view label);
+  // A sum that was captured with a step is about to be queued again with it.
+  void note_replay(int replica);
   void throw_if_ended();
   void begin_wait(int replica, std::string_view label) noexcept;
   void end_wait(int replica) noexcept;
@@ -59,7 +61,8 @@ class Clique : public std::enable_shared_from_this<Clique> {
   struct Member {
     int rank = 0;               // in the world
     ncclComm_t comm = nullptr;  // null once aborted
-    std::mutex mutex;           // of comm, and of all calls on it
+    std::mutex mutex;           // of comm, and of all calls on it but its abort
+    std::mutex aborting;        // held while it is aborted; taken before mutex
     std::atomic<std::uint64_t> progress{0};
     // Of the host's wait, by mutex_ below.
     double waits_since = 0;  // 0: does not

@@ -37,8 +37,9 @@ void RecordedCommunicator::all_reduce_on_stream(void* data, std::size_t count, D
   note_progress();
   inner_->all_reduce(data, count, type, lane, label);
   note_ends(lane);
+  const Marker end = lane.mark();         // always: a captured step has the same markers each time
   if (pendings_ == kMostPending) return;  // far ahead of the stream: its end is not seen
-  pending_[(first_pending_ + pendings_++) % kMostPending] = {sequence, lane.mark()};
+  pending_[(first_pending_ + pendings_++) % kMostPending] = {sequence, end};
 }
 
 void RecordedCommunicator::note_ends(const Lane& lane) {

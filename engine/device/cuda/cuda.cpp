@@ -72,7 +72,7 @@ VisibleGpu gpu_of(int index) {
 std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options) {
   CudaDeviceOptions wanted;
   wanted.math = math_of(options.precision);
-  wanted.replays = options.graphs;
+  wanted.replays = {options.graphs, options.step_graphs};
   if (!options.comm_cpus.empty()) wanted.comm_cpu = options.comm_cpus.front();
   const VisibleGpu gpu = gpu_of(options.gpu);
   auto runtime = make_cuda_runtime(gpu);

@@ -60,7 +60,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Program> compile(const Plan& plan, std::byte* gradients) override {
     check_room(plan);
     return std::make_unique<CudaProgram>(plan, gradients, *runtime_, *products_, compute_, copy_,
-                                         ProgramOptions{options_.math, options_.replays});
+                                         comm_, ProgramOptions{options_.math, options_.replays});
   }
 
  private:

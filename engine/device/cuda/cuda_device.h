@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "engine/device/cuda/lane.h"
+#include "engine/device/cuda/replays.h"
 #include "engine/device/device.h"
 
 namespace paceline::cuda {
@@ -13,7 +13,7 @@ Math math_of(std::string_view precision);
 
 struct CudaDeviceOptions {
   Math math = Math::fp32;
-  bool replays = true;
+  ReplayOptions replays = {};
   int comm_cpu = -1;  // of the host thread that reduces, where a host reduces; -1: any
 };
 

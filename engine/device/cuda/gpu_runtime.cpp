@@ -44,20 +44,46 @@ std::string version_text(int version) {
 
 class CudaGraph final : public Graph {
  public:
-  explicit CudaGraph(cudaGraph_t graph) {
-    const cudaError_t status = cudaGraphInstantiate(&exec_, graph, 0);
-    cudaGraphDestroy(graph);
-    check(status, "cudaGraphInstantiate");
+  // `marks`: what was recorded in it, in this order, each another event.
+  CudaGraph(cudaGraph_t graph, const std::vector<cudaEvent_t>& marks)
+      : graph_(graph, &cudaGraphDestroy), marks_(marks.size()) {
+    if (!marks.empty()) find(marks);
+    cudaGraphExec_t exec = nullptr;
+    check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate");
+    exec_.reset(exec);
   }
-  ~CudaGraph() override { cudaGraphExecDestroy(exec_); }
-  CudaGraph(const CudaGraph&) = delete;
-  CudaGraph& operator=(const CudaGraph&) = delete;
+  void set_mark(std::size_t index, Event event) override {
+    check(cudaGraphExecEventRecordNodeSetEvent(exec_.get(), marks_.at(index), event_of(event)),
+          "cudaGraphExecEventRecordNodeSetEvent");
+  }
   void launch(Stream stream) override {
-    check(cudaGraphLaunch(exec_, of(stream)), "cudaGraphLaunch");
+    check(cudaGraphLaunch(exec_.get(), of(stream)), "cudaGraphLaunch");
   }
 
  private:
-  cudaGraphExec_t exec_ = nullptr;
+  void find(const std::vector<cudaEvent_t>& marks) {
+    std::size_t count = 0;
+    check(cudaGraphGetNodes(graph_.get(), nullptr, &count), "cudaGraphGetNodes");
+    std::vector<cudaGraphNode_t> nodes(count);
+    check(cudaGraphGetNodes(graph_.get(), nodes.data(), &count), "cudaGraphGetNodes");
+    for (const cudaGraphNode_t node : nodes) {
+      cudaGraphNodeType type{};
+      check(cudaGraphNodeGetType(node, &type), "cudaGraphNodeGetType");
+      if (type != cudaGraphNodeTypeEventRecord) continue;
+      cudaEvent_t event = nullptr;
+      check(cudaGraphEventRecordNodeGetEvent(node, &event), "cudaGraphEventRecordNodeGetEvent");
+      const auto mark = std::find(marks.begin(), marks.end(), event);
+      if (mark != marks.end()) marks_[static_cast<std::size_t>(mark - marks.begin())] = node;
+    }
+    if (std::find(marks_.begin(), marks_.end(), nullptr) == marks_.end()) return;
+    throw Error(ErrorKind::internal, "a captured graph lacks an event that was recorded in it");
+  }
+
+  // Kept: the executable's nodes are named by its own.
+  std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, decltype(&cudaGraphDestroy)> graph_;
+  std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, decltype(&cudaGraphExecDestroy)> exec_{
+      nullptr, &cudaGraphExecDestroy};
+  std::vector<cudaGraphNode_t> marks_;
 };
 
 class CudaRuntime final : public Runtime {
@@ -169,19 +195,25 @@ class CudaRuntime final : public Runtime {
 
   // Of this thread only, so that other replicas' threads may go on allocating.
   void begin_capture(Stream stream) override {
+    marks_.clear();
     check(cudaStreamBeginCapture(of(stream), cudaStreamCaptureModeThreadLocal),
           "cudaStreamBeginCapture");
   }
   std::unique_ptr<Graph> end_capture(Stream stream) override {
     cudaGraph_t graph = nullptr;
     check(cudaStreamEndCapture(of(stream), &graph), "cudaStreamEndCapture");
-    return std::make_unique<CudaGraph>(graph);
+    return std::make_unique<CudaGraph>(graph, marks_);
   }
   void cancel_capture(Stream stream) noexcept override {
     cudaGraph_t graph = nullptr;
     cudaStreamEndCapture(of(stream), &graph);
     if (graph) cudaGraphDestroy(graph);
     cudaGetLastError();
+  }
+  void record_in_graph(Event event, Stream stream) override {
+    check(cudaEventRecordWithFlags(event_of(event), of(stream), cudaEventRecordExternal),
+          "cudaEventRecordWithFlags");
+    marks_.push_back(event_of(event));
   }
 
  protected:
@@ -204,6 +236,7 @@ class CudaRuntime final : public Runtime {
   VisibleGpu gpu_;
   unsigned multiprocessors_ = 0;
   std::map<std::type_index, const void*> kernels_;
+  std::vector<cudaEvent_t> marks_;  // of the capture in progress
 };
 
 class NvmlWatch final : public GpuWatch {

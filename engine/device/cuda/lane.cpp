@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/core/error.h"
+
 namespace paceline::cuda {
 
 StreamLane::StreamLane(Runtime& runtime) : runtime_(runtime), stream_(runtime.make_stream()) {
@@ -11,6 +13,24 @@ StreamLane::StreamLane(Runtime& runtime) : runtime_(runtime), stream_(runtime.ma
 StreamLane::~StreamLane() {
   runtime_.destroy_stream(stream_);
   for (const Event event : events_) runtime_.destroy_event(event);
+  for (const Event event : forks_) runtime_.destroy_event(event);
+}
+
+void StreamLane::join(GraphMarks& marks) {
+  marks_in_ = &marks;
+  first_in_graph_ = marks_;
+}
+
+void StreamLane::refuse_in_graph(const char* what) const {
+  if (!in_graph()) return;
+  throw Error(ErrorKind::internal, std::string(what) + " within a step that is one graph");
+}
+
+Event StreamLane::fork_of(Marker marker) const {
+  if (marker.position < first_in_graph_) {
+    throw Error(ErrorKind::internal, "a captured stream waits for what came before its capture");
+  }
+  return forks_[static_cast<std::size_t>(marker.position - first_in_graph_)];
 }
 
 void StreamLane::run(void* data) {
@@ -24,6 +44,7 @@ void StreamLane::run(void* data) {
 }
 
 void StreamLane::submit(HostTask task) {
+  refuse_in_graph("work on the host");
   if (submitted_ > 0 && submitted_ % kTasks == 0) runtime_.synchronize_stream(stream_);
   Queued& queued = tasks_[submitted_++ % kTasks];
   queued = {this, task};
@@ -32,28 +53,47 @@ void StreamLane::submit(HostTask task) {
 
 Marker StreamLane::mark() {
   const Marker marker{this, marks_++};
-  runtime_.record(event_of(marker), stream_);
+  if (!in_graph()) {
+    runtime_.record(event_of(marker), stream_);
+    return marker;
+  }
+  const std::size_t index = marks_in_->count++;
+  if (marks_in_->graph) {
+    if (index < marks_in_->most) marks_in_->graph->set_mark(index, event_of(marker));
+    return marker;
+  }
+  runtime_.record_in_graph(event_of(marker), stream_);
+  if (marks_ - first_in_graph_ > forks_.size()) forks_.push_back(runtime_.make_event());
+  runtime_.record(fork_of(marker), stream_);
   return marker;
 }
 
 void StreamLane::after(Marker marker) {
   if (!marker.lane || marker.lane == this) return;
-  if (const auto* other = dynamic_cast<const StreamLane*>(marker.lane)) {
-    runtime_.wait(stream_, other->event_of(marker));
-  } else {
+  const auto* other = dynamic_cast<const StreamLane*>(marker.lane);
+  if (!other) {
+    refuse_in_graph("a wait for the host");
     marker.lane->wait_for(marker);
+  } else if (!in_graph()) {
+    runtime_.wait(stream_, other->event_of(marker));
+  } else if (!replays()) {
+    runtime_.wait(stream_, other->fork_of(marker));
   }
 }
 
+// CUDA answers no such question to a thread that captures.
 bool StreamLane::reached(Marker marker) const {
+  if (in_graph() && (!replays() || marker.position >= first_in_graph_)) return false;
   return runtime_.done(event_of(marker));
 }
 
 void StreamLane::wait_for(Marker marker) const {
+  refuse_in_graph("a wait of the host");
   runtime_.synchronize_event(event_of(marker));
 }
 
 void StreamLane::drain() {
+  refuse_in_graph("a wait of the host");
   runtime_.synchronize_stream(stream_);
   std::exception_ptr error;
   {

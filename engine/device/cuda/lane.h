@@ -4,11 +4,19 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "engine/core/lane.h"
 #include "engine/device/cuda/runtime.h"
 
 namespace paceline::cuda {
+
+// The markers of a graph, of all of its lanes in the order in which they are given.
+struct GraphMarks {
+  Graph* graph = nullptr;  // null: it is being captured
+  std::size_t most = 0;    // that it was captured with
+  std::size_t count = 0;   // given so far
+};
 
 class StreamLane final : public Lane {
  public:
@@ -31,8 +39,15 @@ class StreamLane final : public Lane {
     return runtime_.seconds_between(event_of(begin), event_of(end));
   }
   void* native() override { return stream_; }
+  bool replays() const override { return marks_in_ != nullptr && marks_in_->graph != nullptr; }
 
   Stream stream() const { return stream_; }
+
+  // Until leave(), a graph is captured on this lane or prepared for its next launch: markers are of
+  // that launch, none of them is reached, and nothing may wait or run on the host.
+  void join(GraphMarks& marks);
+  void leave() noexcept { marks_in_ = nullptr; }
+  bool in_graph() const { return marks_in_ != nullptr; }
 
  private:
   // A marker whose event was recorded anew since counts as reached with the newer one.
@@ -43,11 +58,16 @@ class StreamLane final : public Lane {
     HostTask task;
   };
   static void run(void* queued);
+  Event fork_of(Marker marker) const;
+  void refuse_in_graph(const char* what) const;
 
   Runtime& runtime_;
   Stream stream_;
   std::array<Event, kEvents> events_{};
   std::uint64_t marks_ = 0;
+  GraphMarks* marks_in_ = nullptr;
+  std::uint64_t first_in_graph_ = 0;  // marker
+  std::vector<Event> forks_;          // of the markers in a capture: what other lanes wait for
   std::array<Queued, kTasks> tasks_;
   std::uint64_t submitted_ = 0;
   std::mutex mutex_;

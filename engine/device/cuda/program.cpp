@@ -37,7 +37,7 @@ void for_each_weight(const Operation& op, Visit visit) {
 
 CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtime,
                          Products& products, StreamLane& compute, StreamLane& copy,
-                         const ProgramOptions& options)
+                         StreamLane& comm, const ProgramOptions& options)
     : plan_(plan),
       gradients_(gradients),
       runtime_(runtime),
@@ -45,7 +45,7 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
       compute_(compute),
       options_(options),
       staging_(runtime, compute, copy, plan.batch, plan.sample.elements()),
-      replays_(runtime, compute, options.replays),
+      replays_(runtime, compute, comm, options.replays),
       activations_(runtime.device_memory(plan.activation_bytes)),
       parameters_(runtime.device_memory(plan.arena_elements * sizeof(float))),
       statistics_(runtime.device_memory(plan.statistics_elements * sizeof(float))),
@@ -262,6 +262,19 @@ void CudaProgram::backward(int from, int to) {
         }
         finish_gradients(from, to);
       });
+}
+
+// What changes between steps is given to the device before: it is not part of a graph.
+void CudaProgram::run_step(const UpdateRule* rule, const std::function<void()>& queue) {
+  if (copies_stale_) refresh_copies();
+  Replays::Key key = {5, static_cast<std::size_t>(staging_.slot()), samples(),
+                      static_cast<std::size_t>(global_samples_),
+                      static_cast<std::size_t>(image_type_)};
+  if (rule) {
+    set_rule(*rule);
+    add_rule(key, *rule);
+  }
+  replays_.run_step(key, queue);
 }
 
 LossSums CudaProgram::take_sums() {

@@ -25,7 +25,7 @@ namespace paceline::cuda {
 
 struct ProgramOptions {
   Math math = Math::fp32;
-  bool replays = true;  // parts of a step are captured and queued as one
+  ReplayOptions replays = {};
 };
 
 // A convolution: plans, and its weights and their gradient where products read and write them.
@@ -46,7 +46,8 @@ class CudaProgram final : public Program {
  public:
   // All outlive the program.
   CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtime, Products& products,
-              StreamLane& compute, StreamLane& copy, const ProgramOptions& options);
+              StreamLane& compute, StreamLane& copy, StreamLane& comm,
+              const ProgramOptions& options);
   ~CudaProgram() override;
 
   using Program::forward;
@@ -57,6 +58,7 @@ class CudaProgram final : public Program {
   void accumulate(Accumulate which, std::size_t begin, std::size_t end) override;
   void measure_gradients(const UpdateRule& rule) override;
   void update(const UpdateRule& rule, std::size_t begin, std::size_t end) override;
+  void run_step(const UpdateRule* rule, const std::function<void()>& queue) override;
   void wait_for_input() override { staging_.wait_until_copied(); }
   LossSums take_sums() override;
 
@@ -149,6 +151,7 @@ class CudaProgram final : public Program {
 
   void prepare_state(Optimizer optimizer);
   void set_rule(const UpdateRule& rule);
+  static void add_rule(Replays::Key& key, const UpdateRule& rule);
   void update_range(const UpdateRule& rule, std::size_t begin, std::size_t end);
   void mark_decay();
   void refresh_copies();

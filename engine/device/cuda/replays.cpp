@@ -1,7 +1,5 @@
 #include "engine/device/cuda/replays.h"
 
-#include <algorithm>
-
 #include "engine/core/error.h"
 
 namespace paceline::cuda {
@@ -19,34 +17,73 @@ class Inside {
   bool& flag_;
 };
 
+class Joined {
+ public:
+  Joined(StreamLane& lane, StreamLane& beside, GraphMarks& marks) : lane_(lane), beside_(beside) {
+    lane_.join(marks);
+    beside_.join(marks);
+  }
+  ~Joined() {
+    lane_.leave();
+    beside_.leave();
+  }
+  Joined(const Joined&) = delete;
+  Joined& operator=(const Joined&) = delete;
+
+ private:
+  StreamLane &lane_, &beside_;
+};
+
 }  // namespace
 
 void Replays::run(const char* what, const Key& key, const std::function<void()>& queue) {
-  if (!enabled_ || inside_) return queue();
-  Part& part = parts_[key];
+  if (lane_.replays()) return;  // the step's graph has it
+  if (!options_.parts || inside_) return queue();
+  Replayed& part = replayed_[key];
   if (!part.graph) {
     const Inside inside(inside_);
     if (part.plain_runs++ < kPlainRuns) return queue();
-    part.graph = captured(what, queue);
+    part.graph = captured(what, "give --no-graph to queue it anew in each step", queue);
   }
   part.graph->launch(lane_.stream());
 }
 
-std::unique_ptr<Graph> Replays::captured(const char* what, const std::function<void()>& queue) {
+void Replays::run_step(const Key& key, const std::function<void()>& queue) {
+  if (!options_.parts || !options_.steps) return queue();
+  Replayed& step = replayed_[key];
+  const Inside inside(inside_);
+  if (!step.graph && step.plain_runs++ < kPlainRuns) return queue();
+  queue_step(step, queue);
+  step.graph->launch(lane_.stream());
+}
+
+void Replays::queue_step(Replayed& step, const std::function<void()>& queue) {
+  GraphMarks marks{step.graph.get(), step.marks};
+  const Joined joined(lane_, beside_, marks);
+  if (!step.graph) {
+    step.graph = captured("a step", "give --no-step-graph to capture its parts only", queue);
+    step.marks = marks.count;
+    return;
+  }
+  queue();
+  if (marks.count == marks.most) return;
+  throw Error(ErrorKind::internal, "a step gave other markers than when it was captured");
+}
+
+std::unique_ptr<Graph> Replays::captured(const char* what, const char* cure,
+                                         const std::function<void()>& queue) {
   runtime_.begin_capture(lane_.stream());
   try {
     queue();
     return runtime_.end_capture(lane_.stream());
   } catch (const Error& error) {
     runtime_.cancel_capture(lane_.stream());
-    throw Error(error.kind(), std::string("cannot capture: ") + error.what(), what,
-                "give --no-graph to queue it anew in each step");
+    if (error.kind() != ErrorKind::internal) throw;
+    throw Error(error.kind(), std::string("cannot capture: ") + error.what(), what, cure);
+  } catch (...) {
+    runtime_.cancel_capture(lane_.stream());
+    throw;
   }
-}
-
-std::size_t Replays::graphs() const {
-  return static_cast<std::size_t>(std::count_if(
-      parts_.begin(), parts_.end(), [](const auto& part) { return part.second.graph != nullptr; }));
 }
 
 }  // namespace paceline::cuda

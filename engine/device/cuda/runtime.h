@@ -25,6 +25,8 @@ struct Grid {
 class Graph {
  public:
   virtual ~Graph() = default;
+  // Of launches from now on: what the `index`th record_in_graph() of its capture records.
+  virtual void set_mark(std::size_t index, Event event) = 0;
   virtual void launch(Stream stream) = 0;
 };
 
@@ -67,6 +69,9 @@ class Runtime {
   virtual void begin_capture(Stream stream) = 0;
   virtual std::unique_ptr<Graph> end_capture(Stream stream) = 0;
   virtual void cancel_capture(Stream stream) noexcept = 0;
+  // While `stream` is captured record() only serves wait() within the capture. This is recorded
+  // by each launch of the graph, for whoever looks from outside.
+  virtual void record_in_graph(Event event, Stream stream) = 0;
 
  protected:
   virtual void launch_kernel(std::type_index kernel, const void* parameters, std::size_t bytes,

@@ -35,9 +35,10 @@ Staging::Staging(Runtime& runtime, StreamLane& compute, StreamLane& copy, int ba
 }
 
 void Staging::load(const Batch& batch) {
-  slots_[loads_ % kSlots].used = compute_.mark();
-  Slot& slot = slots_[++loads_ % kSlots];
-  if (slot.copied.lane) copy_.wait_for(slot.copied);  // of two steps ago: frees host_step
+  slots_[slot_].used = compute_.mark();
+  slot_ = (batch.slot < 0 ? slot_ + 1 : static_cast<std::size_t>(batch.slot)) % kSlots;
+  Slot& slot = slots_[slot_];
+  if (slot.copied.lane) copy_.wait_for(slot.copied);  // mostly of two steps ago: frees host_step
   copy_.after(slot.used);
   const auto samples = static_cast<std::size_t>(batch.samples);
   const auto send = [&](void* to, const void* from, std::size_t bytes) {

@@ -16,11 +16,11 @@ class Staging {
   // Slots for `batch` samples of `elements`; runtime and lanes outlive it.
   Staging(Runtime& runtime, StreamLane& compute, StreamLane& copy, int batch, std::size_t elements);
 
-  // Queues the copy of a batch into the other slot, when what last used it is done, and lets the
-  // compute lane wait for it.
+  // Queues the copy of a batch into its slot, when what last used it is done, and lets the compute
+  // lane wait for it.
   void load(const Batch& batch);
   // Which slot the last batch lies in, and what.
-  int slot() const { return static_cast<int>(loads_ % kSlots); }
+  int slot() const { return static_cast<int>(slot_); }
   const std::uint8_t* images() const { return current().images; }
   const std::int32_t* labels() const { return current().labels; }
   const std::uint32_t* positions() const { return current().positions; }
@@ -41,14 +41,14 @@ class Staging {
     StepValues* host_step;  // pinned
     Marker copied, used;
   };
-  const Slot& current() const { return slots_[loads_ % kSlots]; }
+  const Slot& current() const { return slots_[slot_]; }
 
   Runtime& runtime_;
   StreamLane &compute_, &copy_;
   std::size_t elements_;
   Memory memory_, pinned_;
   std::array<Slot, kSlots> slots_{};
-  std::uint64_t loads_ = 0;
+  std::size_t slot_ = 0;
 };
 
 }  // namespace paceline::cuda

@@ -1,6 +1,7 @@
 // From gradients to parameters, and the copies of these that products read.
 #include <utility>
 
+#include "engine/core/error.h"
 #include "engine/device/cuda/operations.h"
 #include "engine/device/cuda/program.h"
 #include "engine/device/stretches.h"
@@ -49,11 +50,21 @@ void CudaProgram::prepare_state(Optimizer optimizer) {
 void CudaProgram::set_rule(const UpdateRule& rule) {
   prepare_state(rule.optimizer);
   if (rule_set_ == rule) return;
+  if (compute_.in_graph()) {
+    throw Error(ErrorKind::internal, "a step updates by another rule than it was announced with");
+  }
   rule_set_ = rule;
   // kRuleSlots steps are never queued at once: the slots of staging hold the host back before.
   auto* pinned = reinterpret_cast<UpdateRule*>(pinned_rules_.data()) + rules_set_++ % kRuleSlots;
   *pinned = rule;
   runtime_.copy(rule_.data(), pinned, sizeof *pinned, compute_.stream());
+}
+
+// What of a rule decides which work is queued.
+void CudaProgram::add_rule(Replays::Key& key, const UpdateRule& rule) {
+  key.push_back(static_cast<std::size_t>(rule.optimizer));
+  key.push_back(rule.clip_norm > 0 ? 1 : 0);
+  key.push_back(rule.decays() ? 1 : 0);
 }
 
 void CudaProgram::accumulate(Accumulate which, std::size_t begin, std::size_t end) {
@@ -63,9 +74,11 @@ void CudaProgram::accumulate(Accumulate which, std::size_t begin, std::size_t en
   float* gradients = reinterpret_cast<float*>(gradients_) + begin;
   float* kept = floats(kept_gradients_) + begin;
   const bool last = which == Accumulate::last;
-  run_vectors(Convert<float, float>{last ? kept : gradients, last ? gradients : kept, end - begin,
-                                    which != Accumulate::first},
-              end - begin);
+  replays_.run("accumulation", {3, static_cast<std::size_t>(which), begin, end}, [&] {
+    run_vectors(Convert<float, float>{last ? kept : gradients, last ? gradients : kept, end - begin,
+                                      which != Accumulate::first},
+                end - begin);
+  });
 }
 
 void CudaProgram::measure_gradients(const UpdateRule& rule) {
@@ -73,26 +86,23 @@ void CudaProgram::measure_gradients(const UpdateRule& rule) {
   auto* sums = reinterpret_cast<double*>(square_sums_.data());
   const unsigned blocks = SquareSums::blocks(plan_.arena_elements);
   const Grid grid{blocks, SquareSums::kThreads, SquareSums::shared_bytes()};
-  runtime_.launch(
-      SquareSums{reinterpret_cast<const float*>(gradients_), sums, plan_.arena_elements}, grid,
-      compute_.stream());
-  runtime_.launch(FindClipFactor{sums, blocks, reinterpret_cast<const UpdateRule*>(rule_.data()),
-                                 reinterpret_cast<const LossScale*>(loss_scale_.data()),
-                                 reinterpret_cast<ClipState*>(clip_.data())},
-                  {1, SquareSums::kThreads, SquareSums::shared_bytes()}, compute_.stream());
+  replays_.run("norm of the gradient", {4}, [&] {
+    runtime_.launch(
+        SquareSums{reinterpret_cast<const float*>(gradients_), sums, plan_.arena_elements}, grid,
+        compute_.stream());
+    runtime_.launch(FindClipFactor{sums, blocks, reinterpret_cast<const UpdateRule*>(rule_.data()),
+                                   reinterpret_cast<const LossScale*>(loss_scale_.data()),
+                                   reinterpret_cast<ClipState*>(clip_.data())},
+                    {1, SquareSums::kThreads, SquareSums::shared_bytes()}, compute_.stream());
+  });
 }
 
 // With a loss scale nothing may change before all gradients are known to be finite: ranges are then
 // only looked at, and the last one updates everything.
 void CudaProgram::update(const UpdateRule& rule, std::size_t begin, std::size_t end) {
   set_rule(rule);
-  const auto yes = [](bool value) { return static_cast<std::size_t>(value); };
-  const Replays::Key key = {2,
-                            static_cast<std::size_t>(rule.optimizer),
-                            begin,
-                            end,
-                            yes(rule.clip_norm > 0),
-                            yes(rule.decays())};
+  Replays::Key key = {2, begin, end};
+  add_rule(key, rule);
   replays_.run("update", key, [&] {
     if (!loss_scale_.data()) return update_range(rule, begin, end);
     auto* scale = reinterpret_cast<LossScale*>(loss_scale_.data());

@@ -24,7 +24,7 @@ std::unique_ptr<Device> make_played(const std::string& precision, bool replays =
   auto products = cuda::make_host_products(*runtime);
   cuda::CudaDeviceOptions options;
   options.math = cuda::math_of(precision);
-  options.replays = replays;
+  options.replays.parts = replays;
   return make_device_on(std::move(runtime), std::move(products), options);
 }
 
@@ -189,9 +189,12 @@ struct Trajectory {
   friend bool operator==(const Trajectory&, const Trajectory&) = default;
 };
 
+enum class Queued { parts, steps };
+
 // Steps with the optimizer, bucket by bucket, the last batch incomplete.
-Trajectory train(std::unique_ptr<Device> device) {
+Trajectory train(std::unique_ptr<Device> device, Queued queued = Queued::parts) {
   const Network network = small_resnet();
+  Lane &compute = device->compute_lane(), &comm = device->comm_lane();
   Replica replica(std::move(device), network, 4, true);
   Program& program = replica.program();
   Trajectory trajectory;
@@ -200,13 +203,30 @@ Trajectory train(std::unique_ptr<Device> device) {
   const ReadyPoint middle = ready[ready.size() / 2];
   for (int step = 1; step <= 9; ++step) {
     const RandomBatch inputs(network, step == 9 ? 3 : 4, 4, static_cast<std::uint32_t>(step));
-    program.forward(inputs.batch(), Mode::train);
-    program.backward(last, middle.operation);
-    program.backward(middle.operation - 1, 0);
     const UpdateRule rule = update_rule(Optimizer::adam, 0.01 / step, 0.9, step);
-    program.update(rule, 0, middle.elements);
-    program.update(rule, middle.elements, replica.plan().arena_elements);
+    Marker begin, end;
+    const auto queue = [&] {
+      program.forward(Mode::train);
+      program.backward(last, middle.operation);
+      comm.after(compute.mark());
+      begin = compute.mark();
+      program.backward(middle.operation - 1, 0);
+      end = compute.mark();
+      compute.after(comm.mark());
+      program.update(rule, 0, middle.elements);
+      program.update(rule, middle.elements, replica.plan().arena_elements);
+    };
+    Batch batch = inputs.batch();
+    batch.slot = step % 2;
+    program.load(batch);
+    if (queued == Queued::steps) {
+      program.run_step(&rule, queue);
+    } else {
+      queue();
+    }
     trajectory.losses.push_back(program.take_sums().loss);
+    EXPECT_TRUE(compute.reached(end));
+    EXPECT_GT(compute.seconds_between(begin, end), 0) << "in step " << step;
   }
   for (std::size_t i = 0; i < replica.plan().parameters.size(); ++i) {
     trajectory.parameters.push_back(program.read_parameter(static_cast<int>(i)));
@@ -228,10 +248,23 @@ TEST(PlayedCuda, GraphsGiveTheBitsOfTheSameWorkWithoutThem) {
   }
 }
 
+TEST(PlayedCuda, AStepOfEachSlotIsOneGraph) {
+  for (const std::string precision : {"fp32", "bf16", "fp16"}) {
+    cuda::HostCounts whole, without;
+    EXPECT_EQ(train(make_played(precision, true, &whole), Queued::steps),
+              train(make_played(precision, false, &without)))
+        << precision;
+    EXPECT_EQ(whole.captures, 2U);
+    EXPECT_EQ(whole.graph_launches, 4U);
+    EXPECT_EQ(whole.kernels, without.kernels);
+  }
+}
+
 TEST_P(Cuda, TrainsTheSameBitsTwiceAndLearns) {
   const Trajectory first = train(make_gpu(GetParam(), "bf16"));
   EXPECT_EQ(first, train(make_gpu(GetParam(), "bf16")));
   EXPECT_EQ(first, train(make_gpu(GetParam(), "bf16", false))) << "without graphs";
+  EXPECT_EQ(first, train(make_gpu(GetParam(), "bf16"), Queued::steps)) << "steps as one graph";
   EXPECT_NE(first.losses.front(), first.losses.back());
 }
 

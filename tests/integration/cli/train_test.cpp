@@ -68,6 +68,8 @@ TEST_F(CliTrain, WhatOnlyGpusKnow) {
   expect_refused(kRun + "--no-graph", 64, {"graph is for GPUs", "the device is cpu"});
   expect_refused(kRun + "--deterministic", 64, {"deterministic is for GPUs"});
   if (find_name("device", "cuda").built) {
+    expect_refused(kRun + "--device cuda --no-graph --step-graph", 64,
+                   {"step_graph, graph", "leave one of --step-graph and --no-graph out"});
     expect_refused(kRun + "--device cuda --precision fp64", 64,
                    {"device cuda computes in fp32, tf32, bf16, fp16, not in fp64"});
   }

@@ -3,22 +3,27 @@
 // them.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "engine/device/cuda/cuda_device.h"
 #include "tests/integration/train/training.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/host_cuda/host_runtime.h"
 #include "tests/support/scratch.h"
 
 namespace paceline::training {
 namespace {
 
-std::unique_ptr<Device> played() {
-  auto runtime = cuda::make_host_runtime();
+std::unique_ptr<Device> played(cuda::ReplayOptions replays = {},
+                               cuda::HostCounts* counts = nullptr) {
+  auto runtime = cuda::make_host_runtime(counts);
   auto products = cuda::make_host_products(*runtime);
-  return make_device_on(std::move(runtime), std::move(products), {});
+  return make_device_on(std::move(runtime), std::move(products), {cuda::Math::fp32, replays, -1});
 }
 
 ReplicaGpus played_gpus(int count) {
@@ -29,25 +34,43 @@ ReplicaGpus played_gpus(int count) {
   return gpus;
 }
 
-TEST(PlayedNccl, TrainsLikeReplicasOnTheCpu) {
-  const Scratch scratch;
-  setenv("PACELINE_CUDA_LIBS", FAKE_NCCL, 1);
-  setenv("FAKE_NCCL_FOLDER", scratch.path().c_str(), 1);
+class PlayedNccl : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("PACELINE_CUDA_LIBS", FAKE_NCCL, 1);
+    setenv("FAKE_NCCL_FOLDER", scratch_.path().c_str(), 1);
+  }
+  void TearDown() override { unsetenv("FAKE_NCCL_FAIL"); }
+  std::string misuse() const {
+    std::ifstream file(scratch_.path() / "misuse");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+ private:
+  Scratch scratch_;
+};
+
+training::Run run_of(int replicas) {
+  training::Run run;
+  run.workload = "mnist-cnn";
+  run.config.replicas = replicas;
+  run.config.batch_per_replica = 8;
+  run.config.epochs = 20;
+  run.config.bucket_mb = 0.2;
+  run.config.last_bucket_mb = 0.1;
+  return run;
+}
+
+TEST_F(PlayedNccl, TrainsLikeReplicasOnTheCpu) {
   const DatasetPair data = mnist(60, 20);
   for (const int replicas : {2, 3}) {
-    training::Run run;
-    run.workload = "mnist-cnn";
-    run.config.replicas = replicas;
-    run.config.batch_per_replica = 8;
+    training::Run run = run_of(replicas);
     run.config.step_limit = 6;
-    run.config.epochs = 3;
-    run.config.bucket_mb = 0.2;
-    run.config.last_bucket_mb = 0.1;
     const Result expected = train(run, data);
     const ReplicaGpus gpus = played_gpus(replicas);
     run.gpus = &gpus;
     run.backend = "nccl";
-    run.make_device = &played;
+    run.make_device = [] { return played(); };
     const Result result = train(run, data);
     EXPECT_TRUE(result.outcome.gradients_in_backend_memory);
     for (const auto& parameters : result.parameters) EXPECT_EQ(parameters, result.parameters[0]);
@@ -61,7 +84,57 @@ TEST(PlayedNccl, TrainsLikeReplicasOnTheCpu) {
     }
     EXPECT_LT(std::sqrt(difference / norm), 1e-4) << replicas;
   }
-  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "misuse"));
+  EXPECT_EQ(misuse(), "");
+}
+
+// With batches that are incomplete on some ranks, and evaluations that take rank 0 one batch more:
+// every rank must capture the same steps.
+TEST_F(PlayedNccl, SumsWithinAStepsGraph) {
+  const DatasetPair data = mnist(60, 25);
+  training::Run run = run_of(3);
+  run.workload = "mnist-mlp";
+  run.config.step_limit = 18;
+  run.config.evaluate = Evaluate::epoch;
+  const ReplicaGpus gpus = played_gpus(3);
+  run.gpus = &gpus;
+  run.backend = "nccl";
+  // What all replicas did together: threads make their devices in any order.
+  const auto result_of = [&](cuda::ReplayOptions replays, cuda::HostCounts& all) {
+    std::vector<cuda::HostCounts> counts(3);
+    std::atomic<std::size_t> next{0};
+    run.make_device = [&, replays] { return played(replays, &counts[next++]); };
+    Result result = train(run, data);
+    for (const cuda::HostCounts& one : counts) {
+      all.kernels += one.kernels;
+      all.graph_launches += one.graph_launches;
+    }
+    return result;
+  };
+  cuda::HostCounts whole, parts, none;
+  const Result expected = result_of({false, false}, none);
+  const Result result = result_of({true, true}, whole);
+  EXPECT_EQ(result.parameters, expected.parameters);
+  EXPECT_EQ(result_of({true, false}, parts).parameters, expected.parameters);
+  EXPECT_EQ(misuse(), "");
+  EXPECT_LT(2 * whole.graph_launches, parts.graph_launches);
+  EXPECT_EQ(whole.kernels, none.kernels);
+  for (const auto& rank : result.outcome.ranks) {
+    EXPECT_EQ(rank.steps.size(), 18U);
+    EXPECT_GT(rank.communication_busy, 0);
+  }
+}
+
+TEST_F(PlayedNccl, ASumThatFailsWithinAGraphEndsTheRun) {
+  const DatasetPair data = mnist(64, 20);
+  training::Run run = run_of(2);
+  run.config.step_limit = 40;
+  const ReplicaGpus gpus = played_gpus(2);
+  run.gpus = &gpus;
+  run.backend = "nccl";
+  run.make_device = [] { return played(); };
+  setenv("FAKE_NCCL_FAIL", "1:60", 1);  // long after the last capture
+  expect_error(ErrorKind::peer_lost, {"remote process exited"}, [&] { train(run, data); });
+  EXPECT_EQ(misuse(), "");
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ struct Shared {  // the file; zero bytes are its start
   std::atomic<int> joined;
   std::atomic<int> left;
   std::array<std::atomic<std::uint32_t>, kRanks> epoch;
+  std::array<std::atomic<std::uint32_t>, kRanks> capture;  // of the sum at hand
   std::array<std::array<std::byte, kSlotBytes>, kRanks> slots;
 };
 
@@ -75,6 +76,7 @@ struct Work {
   std::byte* data;
   std::size_t count;
   paceline::DType type;
+  std::uint32_t capture;  // its number among the captured sums; 0: it is not captured
 };
 
 struct ncclComm {
@@ -88,6 +90,7 @@ struct ncclComm {
   std::set<void*> handles;
   std::ofstream log;
   std::deque<Work> works;  // kept: a captured sum is replayed
+  std::uint32_t captures = 0;
 
   bool barrier() {
     shared->epoch[static_cast<std::size_t>(rank)] = ++epoch;
@@ -100,13 +103,25 @@ struct ncclComm {
     return true;
   }
 
-  void sum(std::byte* data, std::size_t count, paceline::DType type) {
+  // Whether a sum is captured is NCCL's collective property: all ranks queue it plainly, or launch
+  // graphs of the same capture.
+  void check_capture(std::uint32_t number) {
+    for (int r = 0; r < size; ++r) {
+      if (shared->capture[static_cast<std::size_t>(r)] == number) continue;
+      misuse("a sum is captured on one rank and not, or in another capture, on another");
+    }
+  }
+
+  void sum(std::byte* data, std::size_t count, paceline::DType type, std::uint32_t capture) {
+    if (aborted) return;
+    shared->capture[static_cast<std::size_t>(rank)] = capture;
     const std::size_t element = size_of(type), most = kSlotBytes / element;
     for (std::size_t at = 0; at < count; at += most) {
       const std::size_t n = std::min(most, count - at);
       std::byte* part = data + at * element;
       std::memcpy(shared->slots[static_cast<std::size_t>(rank)].data(), part, n * element);
       if (!barrier()) return;
+      check_capture(capture);
       std::vector<std::byte> total(shared->slots[0].begin(),
                                    shared->slots[0].begin() + static_cast<long>(n * element));
       for (int r = 1; r < size; ++r) {
@@ -144,7 +159,7 @@ void run(void* argument) {
   const Work* work = static_cast<Work*>(argument);
   ncclComm& comm = *work->comm;
   if (comm.sums++ == 0) comm.connect();
-  if (!comm.fails_now()) return comm.sum(work->data, work->count, work->type);
+  if (!comm.fails_now()) return comm.sum(work->data, work->count, work->type, work->capture);
   comm.error = ncclRemoteError;
   while (!comm.aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
@@ -294,8 +309,10 @@ EXPORT ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, nccl
   comm->check_ready("all-reduce");
   if (from != to || op != ncclSum) misuse("all-reduce: not a sum in place");
   if (!comm->blocking) comm->polls = kPolls;
-  comm->works.push_back({comm, static_cast<std::byte*>(to), count, type_of(type)});
   auto* queue = reinterpret_cast<paceline::FakeStream*>(stream);
+  const bool captured = queue->captures != nullptr && queue->captures(queue);
+  comm->works.push_back(
+      {comm, static_cast<std::byte*>(to), count, type_of(type), captured ? ++comm->captures : 0});
   queue->enqueue(queue, &run, &comm->works.back());
   return comm->blocking ? ncclSuccess : ncclInProgress;
 }

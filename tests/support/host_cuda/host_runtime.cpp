@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <thread>
 #include <typeindex>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "engine/device/cuda/kernels/all.h"
 #include "tests/support/fake_stream.h"
 #include "tests/support/host_cuda/block.h"
+#include "tests/support/host_cuda/capture.h"
 
 namespace paceline::cuda {
 
@@ -82,11 +84,17 @@ HostKernels all_kernels() {
   return kernels;
 }
 
-using Work = std::function<void()>;
+using Work = Capture::Work;
 
 class HostGraph final : public Graph {
  public:
-  HostGraph(std::vector<Work> work, HostCounts* counts) : work_(std::move(work)), counts_(counts) {}
+  HostGraph(std::vector<Work> work, std::shared_ptr<Capture::Marks> marks, HostCounts* counts)
+      : work_(std::move(work)), marks_(std::move(marks)), counts_(counts) {}
+  void set_mark(std::size_t index, Event event) override {
+    auto* mark = static_cast<HostEvent*>(event);
+    mark->capture = 0;
+    marks_->at(index) = mark;
+  }
   void launch(Stream) override {
     if (counts_) ++counts_->graph_launches;
     for (const Work& work : work_) work();
@@ -94,6 +102,7 @@ class HostGraph final : public Graph {
 
  private:
   std::vector<Work> work_;
+  std::shared_ptr<Capture::Marks> marks_;
   HostCounts* counts_;
 };
 
@@ -108,27 +117,34 @@ class HostRuntime final : public Runtime {
   std::size_t free_bytes() const override { return std::size_t{1} << 40; }
 
   Stream make_stream() override {
-    return static_cast<FakeStream*>(new HostStream{{&enqueue}, this});
+    return static_cast<FakeStream*>(new HostStream{{&enqueue, &captures}, this});
   }
   void destroy_stream(Stream stream) noexcept override {
     delete static_cast<HostStream*>(static_cast<FakeStream*>(stream));
   }
-  Event make_event() override { return new std::atomic<double>(0); }
-  void destroy_event(Event event) noexcept override {
-    delete static_cast<std::atomic<double>*>(event);
-  }
+  Event make_event() override { return new HostEvent; }
+  void destroy_event(Event event) noexcept override { delete &of(event); }
   void record(Event event, Stream stream) override {
-    queue(stream, [event] { *static_cast<std::atomic<double>*>(event) = now_seconds(); });
+    if (is_captured(stream)) return capture_.record(of(event), stream);
+    of(event).capture = 0;
+    of(event).time = now_seconds();
   }
-  void wait(Stream, Event) override {}
-  bool done(Event) const override { return true; }
-  void synchronize_event(Event) const override {}
+  void wait(Stream stream, Event event) override {
+    if (is_captured(stream) || of(event).capture != 0) capture_.wait(stream, of(event));
+  }
+  bool done(Event event) const override {
+    look_at(event);
+    return true;
+  }
+  void synchronize_event(Event event) const override { look_at(event); }
   void synchronize_stream(Stream stream) override {
-    if (capturing_ == stream)
+    if (is_captured(stream))
       throw Error(ErrorKind::internal, "waits for a stream while it is captured");
   }
   double seconds_between(Event begin, Event end) const override {
-    return *static_cast<std::atomic<double>*>(end) - *static_cast<std::atomic<double>*>(begin);
+    look_at(begin);
+    look_at(end);
+    return of(end).time - of(begin).time;
   }
   void copy(void* to, const void* from, std::size_t bytes, Stream stream) override {
     queue(stream, [=] { std::memcpy(to, from, bytes); });
@@ -140,17 +156,21 @@ class HostRuntime final : public Runtime {
     queue(stream, [=] { task(argument); });
   }
   void begin_capture(Stream stream) override {
-    if (capturing_) throw Error(ErrorKind::internal, "a capture within a capture");
-    capturing_ = stream;
+    capture_.begin(stream);
+    thread_ = std::this_thread::get_id();
   }
-  std::unique_ptr<Graph> end_capture(Stream) override {
-    capturing_ = nullptr;
+  std::unique_ptr<Graph> end_capture(Stream stream) override {
+    capture_.end(stream);
+    thread_ = std::thread::id();
     if (counts_) ++counts_->captures;
-    return std::make_unique<HostGraph>(std::exchange(captured_, {}), counts_);
+    return std::make_unique<HostGraph>(capture_.take_work(), capture_.marks(), counts_);
   }
   void cancel_capture(Stream) noexcept override {
-    capturing_ = nullptr;
-    captured_.clear();
+    capture_.cancel();
+    thread_ = std::thread::id();
+  }
+  void record_in_graph(Event event, Stream stream) override {
+    capture_.record_in_graph(of(event), stream);
   }
 
  protected:
@@ -180,16 +200,30 @@ class HostRuntime final : public Runtime {
   static void enqueue(FakeStream* stream, void (*work)(void*), void* argument) {
     static_cast<HostStream*>(stream)->runtime->host_task(work, argument, stream);
   }
+  static bool captures(FakeStream* stream) {
+    return static_cast<HostStream*>(stream)->runtime->is_captured(stream);
+  }
+  static HostEvent& of(Event event) { return *static_cast<HostEvent*>(event); }
+
+  // Streams of other threads, which copy beside the lanes, are never captured.
+  bool captures_here() const { return thread_ == std::this_thread::get_id(); }
+  bool is_captured(Stream stream) const { return captures_here() && capture_.covers(stream); }
+  void look_at(Event event) const {
+    if (captures_here()) throw Error(ErrorKind::internal, "asks for an event while it captures");
+    if (of(event).capture != 0) throw Error(ErrorKind::internal, "asks for a captured event");
+  }
 
   Memory memory(std::size_t bytes, MemoryKind kind) {
-    if (capturing_) throw Error(ErrorKind::internal, "takes memory while a stream is captured");
+    if (captures_here()) {
+      throw Error(ErrorKind::internal, "takes memory while a stream is captured");
+    }
     if (counts_) ++counts_->allocations;
     auto whole = std::make_shared<Memory>(host_memory(std::max<std::size_t>(bytes, 1)));
     return Memory(whole->data(), bytes, kind, [whole](void*) {});
   }
   void queue(Stream stream, Work work) {
-    if (capturing_ == stream) {
-      captured_.push_back(std::move(work));
+    if (is_captured(stream)) {
+      capture_.add(stream, std::move(work));
     } else {
       work();
     }
@@ -198,8 +232,8 @@ class HostRuntime final : public Runtime {
   HostKernels kernels_;
   HostBlock block_;
   HostCounts* counts_;
-  std::atomic<Stream> capturing_{nullptr};  // other streams' work is not part of it
-  std::vector<Work> captured_;
+  Capture capture_;
+  std::atomic<std::thread::id> thread_{};  // that captures
 };
 
 }  // namespace
