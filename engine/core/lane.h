@@ -54,6 +54,8 @@ class Lane {
   virtual Marker mark() = 0;
   // Work queued from now on waits for `marker`, the caller does not (an inline lane does).
   virtual void after(Marker marker) = 0;
+  // The same for all that `other` has been given so far.
+  virtual void follow(Lane& other) { after(other.mark()); }
   virtual bool reached(Marker marker) const = 0;
   // Returns once all queued work is done; throws what that work threw.
   virtual void drain() = 0;

@@ -51,6 +51,11 @@ std::vector<Bucket> make_buckets(const Plan& plan, double cap_mb, double last_ca
   return buckets;
 }
 
+std::vector<Bucket> one_bucket(const Plan& plan) {
+  if (plan.ready.empty()) throw Error(ErrorKind::internal, "a plan without parameters");
+  return {{0, plan.ready.back().elements, plan.ready.back().operation, "bucket 0"}};
+}
+
 Reducer::Reducer(std::vector<Bucket> buckets, DType real, std::byte* gradients,
                  Communicator& communicator, Lane& compute, Lane& comm)
     : buckets_(std::move(buckets)),
@@ -63,9 +68,10 @@ Reducer::Reducer(std::vector<Bucket> buckets, DType real, std::byte* gradients,
       timeline_(comm) {}
 
 void Reducer::start(std::size_t index) {
+  if (communicator_.size() == 1) return;
   const Bucket& bucket = buckets_[index];
   const bool timed = comm_.keeps_time();
-  comm_.after(compute_.mark());
+  comm_.follow(compute_);
   const Marker begin = timed ? comm_.mark() : Marker{};
   if (!timed) comm_.submit([this] { started_ = now_seconds(); });
   communicator_.all_reduce(gradients_ + bucket.begin * size_of(real_), bucket.end - bucket.begin,
@@ -110,6 +116,7 @@ double Reducer::busy_seconds() {
 }
 
 void Reducer::finish(std::size_t index) {
+  if (communicator_.size() == 1) return;
   compute_.after(done_[index]);
   if (!comm_.native() && index + 1 == buckets_.size()) comm_.drain();
 }

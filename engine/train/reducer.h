@@ -26,9 +26,13 @@ struct Bucket {
 // Throws internal for a plan without parameters.
 std::vector<Bucket> make_buckets(const Plan& plan, double cap_mb, double last_cap_mb);
 
+// Of a lone replica, which sums nothing: all in one.
+std::vector<Bucket> one_bucket(const Plan& plan);
+
 class Reducer {
  public:
-  // `gradients` is the arena; the lanes and the communicator outlive the reducer.
+  // `gradients` is the arena; the lanes and the communicator outlive the reducer. With one replica
+  // it queues nothing.
   Reducer(std::vector<Bucket> buckets, DType real, std::byte* gradients, Communicator& communicator,
           Lane& compute, Lane& comm);
 

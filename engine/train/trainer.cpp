@@ -80,8 +80,9 @@ Trainer::Trainer(Setup setup)
       std::make_unique<ReplicaCheck>(communicator_, *program_, plan_, config_.check_every);
   Lane& comm_lane = staged_ ? device.host_comm_lane() : device.comm_lane();
   reducer_ = std::make_unique<Reducer>(
-      make_buckets(plan_, config_.bucket_mb, config_.last_bucket_mb), plan_.real, gradients_.data(),
-      reducing, device.compute_lane(), comm_lane);
+      communicator_.size() == 1 ? one_bucket(plan_)
+                                : make_buckets(plan_, config_.bucket_mb, config_.last_bucket_mb),
+      plan_.real, gradients_.data(), reducing, device.compute_lane(), comm_lane);
   overlap_ = config_.overlap && !comm_lane.is_inline();
   const std::size_t steps_here = total_steps_ - std::min(total_steps_, progress_.step);
   feeding_.rank = communicator_.rank();

@@ -19,6 +19,8 @@ StreamLane::~StreamLane() {
 void StreamLane::join(GraphMarks& marks) {
   marks_in_ = &marks;
   first_in_graph_ = marks_;
+  marker_forks_.clear();
+  forked_ = 0;
 }
 
 void StreamLane::refuse_in_graph(const char* what) const {
@@ -26,11 +28,18 @@ void StreamLane::refuse_in_graph(const char* what) const {
   throw Error(ErrorKind::internal, std::string(what) + " within a step that is one graph");
 }
 
+Event StreamLane::fork() {
+  if (forked_ == forks_.size()) forks_.push_back(runtime_.make_event());
+  const Event event = forks_[forked_++];
+  runtime_.record(event, stream_);
+  return event;
+}
+
 Event StreamLane::fork_of(Marker marker) const {
   if (marker.position < first_in_graph_) {
     throw Error(ErrorKind::internal, "a captured stream waits for what came before its capture");
   }
-  return forks_[static_cast<std::size_t>(marker.position - first_in_graph_)];
+  return marker_forks_[static_cast<std::size_t>(marker.position - first_in_graph_)];
 }
 
 void StreamLane::run(void* data) {
@@ -63,8 +72,7 @@ Marker StreamLane::mark() {
     return marker;
   }
   runtime_.record_in_graph(event_of(marker), stream_);
-  if (marks_ - first_in_graph_ > forks_.size()) forks_.push_back(runtime_.make_event());
-  runtime_.record(fork_of(marker), stream_);
+  marker_forks_.push_back(fork());
   return marker;
 }
 
@@ -79,6 +87,12 @@ void StreamLane::after(Marker marker) {
   } else if (!replays()) {
     runtime_.wait(stream_, other->fork_of(marker));
   }
+}
+
+void StreamLane::follow(Lane& other) {
+  auto* stream = dynamic_cast<StreamLane*>(&other);
+  if (!stream || !in_graph()) return after(other.mark());
+  if (!replays()) runtime_.wait(stream_, stream->fork());
 }
 
 // CUDA answers no such question to a thread that captures.

@@ -30,6 +30,7 @@ class StreamLane final : public Lane {
   // A marker of another stream is waited for on the device; one of a host's lane by the caller,
   // because a stream cannot wait for a host without holding it up.
   void after(Marker marker) override;
+  void follow(Lane& other) override;  // within a graph: without a marker that its launches record
   bool reached(Marker marker) const override;
   void drain() override;
   bool is_inline() const override { return false; }
@@ -58,6 +59,7 @@ class StreamLane final : public Lane {
     HostTask task;
   };
   static void run(void* queued);
+  Event fork();
   Event fork_of(Marker marker) const;
   void refuse_in_graph(const char* what) const;
 
@@ -67,7 +69,10 @@ class StreamLane final : public Lane {
   std::uint64_t marks_ = 0;
   GraphMarks* marks_in_ = nullptr;
   std::uint64_t first_in_graph_ = 0;  // marker
-  std::vector<Event> forks_;          // of the markers in a capture: what other lanes wait for
+  // What other lanes wait for in a capture: events of which `forked_` are in use, and those of the
+  // markers since the first.
+  std::vector<Event> forks_, marker_forks_;
+  std::size_t forked_ = 0;
   std::array<Queued, kTasks> tasks_;
   std::uint64_t submitted_ = 0;
   std::mutex mutex_;

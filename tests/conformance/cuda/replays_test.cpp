@@ -28,7 +28,7 @@ class ReplaysTest : public testing::Test {
   // What a step with a sum beside it looks like.
   void queue_step() {
     if (!compute_.replays()) add(compute_, 1);
-    comm_.after(compute_.mark());
+    comm_.follow(compute_);
     begin_ = comm_.mark();
     if (!comm_.replays()) add(comm_, 2);
     end_ = comm_.mark();
