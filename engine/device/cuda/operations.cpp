@@ -167,9 +167,12 @@ void CudaProgram::dense_forward(const Operation& op, Prepared& prepared) {
     x = floats(dense.wide_x);
   }
   float* y = tensor(op.output);
-  dense.forward->run({x, parameter(op.weight), y, workspace_.data()}, compute_.stream());
+  dense.forward->run({x, parameter(op.weight), y, workspace_.data(), parameter(op.bias)},
+                     compute_.stream());
   const std::size_t count = whole_batch() * op.out.elements();
-  run_vectors(AddBias<float>{y, parameter(op.bias), count, op.out.channels, op.relu}, count);
+  if (!dense.adds_bias) {
+    run_vectors(AddBias<float>{y, parameter(op.bias), count, op.out.channels, op.relu}, count);
+  }
   if (op.dropout && mode_ == Mode::train) run(dropout_of(op, y), count);
 }
 
@@ -182,10 +185,13 @@ void CudaProgram::dense_backward(const Operation& op, Prepared& prepared) {
     const float scale = op.dropout ? keep_scale(op) : 1;
     run_vectors(ReluBackward<float>{tensor(op.output), dy, dy, count, scale, false}, count);
   }
-  run_sums(BiasGradient<float>{dy, gradient(op.bias), op.out.channels}, whole_batch(),
-           op.out.channels);
+  if (!dense.sums_bias) {
+    run_sums(BiasGradient<float>{dy, gradient(op.bias), op.out.channels}, whole_batch(),
+             op.out.channels);
+  }
   const float* x = dense.wide_x.data() ? floats(dense.wide_x) : tensor(op.input);
-  dense.backward_weights->run({x, dy, gradient(op.weight), workspace_.data()}, compute_.stream());
+  dense.backward_weights->run({x, dy, gradient(op.weight), workspace_.data(), gradient(op.bias)},
+                              compute_.stream());
   if (!dense.backward_input) return;
   float* dx = dense.wide_dx.data() ? floats(dense.wide_dx) : tensor(op.input_grad);
   dense.backward_input->run({dy, parameter(op.weight), dx, workspace_.data()}, compute_.stream());

@@ -67,6 +67,14 @@ class ConvPlan {
   virtual std::string implementation() const = 0;  // "cuDNN 9.19 engine 47, 12 MB of workspace"
 };
 
+// What a product does beside, with a vector of n values.
+enum class Epilogue {
+  none,
+  bias,          // adds it to every row of `out`
+  bias_relu,     // and keeps what is positive
+  bias_gradient  // writes the sum of the rows of `right` there
+};
+
 // out (m x n) = left (m x k) right (k x n), row by row, fp32 in memory. A transposed factor lies in
 // memory as k x m or n x k.
 struct MatmulShape {
@@ -74,12 +82,14 @@ struct MatmulShape {
   bool left_transposed = false, right_transposed = false;
   bool accumulates = false;  // adds to what stands in `out`
   Math math = Math::fp32;    // fp32 or tf32
+  Epilogue epilogue = Epilogue::none;
 };
 
 struct MatmulOperands {
   const float *left = nullptr, *right = nullptr;
   float* out = nullptr;
   void* workspace = nullptr;
+  float* bias = nullptr;  // of the epilogue
 };
 
 class MatmulPlan {

@@ -148,8 +148,11 @@ void CudaProgram::prepare_dense(const Operation& op, Prepared& prepared) {
   const bool wide = info(op.input).type != DType::f32;
   const bool adds = op.adds_input_grad && !wide;
   const Math math = dense_math();
-  dense.forward = products_.matmul({plan_.batch, in, out, false, false, false, math});
-  dense.backward_weights = products_.matmul({in, plan_.batch, out, true, false, false, math});
+  dense.forward = matmul({plan_.batch, in, out, false, false, false, math,
+                          op.relu ? Epilogue::bias_relu : Epilogue::bias},
+                         dense.adds_bias);
+  dense.backward_weights = matmul(
+      {in, plan_.batch, out, true, false, false, math, Epilogue::bias_gradient}, dense.sums_bias);
   need_workspace(dense.forward->workspace_bytes());
   need_workspace(dense.backward_weights->workspace_bytes());
   if (op.input_grad != kNone) {
@@ -161,7 +164,21 @@ void CudaProgram::prepare_dense(const Operation& op, Prepared& prepared) {
     if (op.input_grad != kNone) dense.wide_dx = own(dense.wide_x.bytes());
   }
   need_sums<BiasGradient<float>>(op.out);
-  prepared.implementation = dense.forward->implementation();
+  prepared.implementation =
+      dense.forward->implementation() + (dense.adds_bias ? ", with the bias" : "");
+}
+
+std::unique_ptr<MatmulPlan> CudaProgram::matmul(MatmulShape shape, bool& has_epilogue) {
+  try {
+    std::unique_ptr<MatmulPlan> plan = products_.matmul(shape);
+    has_epilogue = true;
+    return plan;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
+  }
+  has_epilogue = false;
+  shape.epilogue = Epilogue::none;
+  return products_.matmul(shape);
 }
 
 void CudaProgram::prepare_norm(const Operation& op, Prepared& prepared) {

@@ -39,7 +39,8 @@ struct PreparedConv {
 // A dense layer's plans.
 struct PreparedDense {
   std::unique_ptr<MatmulPlan> forward, backward_input, backward_weights;
-  Memory wide_x, wide_dx;  // where it reads a 16-bit plane
+  bool adds_bias = false, sums_bias = false;  // of forward and backward_weights: as epilogues
+  Memory wide_x, wide_dx;                     // where it reads a 16-bit plane
 };
 
 class CudaProgram final : public Program {
@@ -95,6 +96,8 @@ class CudaProgram final : public Program {
   void prepare(const Operation& op, Prepared& prepared);
   void prepare_conv(const Operation& op, Prepared& prepared);
   void prepare_dense(const Operation& op, Prepared& prepared);
+  // With the epilogue of `shape` where the library has it for this product; says whether.
+  std::unique_ptr<MatmulPlan> matmul(MatmulShape shape, bool& has_epilogue);
   void prepare_norm(const Operation& op, Prepared& prepared);
   void make_pieces();
   Memory own(std::size_t bytes);

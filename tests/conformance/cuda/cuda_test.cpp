@@ -19,9 +19,9 @@ namespace paceline::conformance {
 namespace {
 
 std::unique_ptr<Device> make_played(const std::string& precision, bool replays = true,
-                                    cuda::HostCounts* counts = nullptr) {
+                                    cuda::HostCounts* counts = nullptr, bool epilogues = true) {
   auto runtime = cuda::make_host_runtime(counts);
-  auto products = cuda::make_host_products(*runtime);
+  auto products = cuda::make_host_products(*runtime, epilogues);
   cuda::CudaDeviceOptions options;
   options.math = cuda::math_of(precision);
   options.replays.parts = replays;
@@ -181,6 +181,20 @@ TEST_P(Cuda, DenseLayersReadSixteenBits) {
   Network mlp("mlp", {6, 5, 1}, 4);
   mlp.flatten().dense(16).relu().dense(4);
   follow_the_reference(GetParam(), {"mlp", mlp}, "fp16", true, 4, 0.01);
+}
+
+// Bias, ReLU and the bias' gradient go with the products; where the library does not offer that,
+// kernels of ours do them.
+TEST(PlayedCuda, DenseLayersNeedNoEpilogue) {
+  Network network("mlp", {6, 5, 1}, 4);
+  network.flatten().dense(16).relu().dropout(0.25).dense(4);
+  cuda::HostCounts with, without;
+  Replica tested(make_played("fp32", true, &without, false), network, 4, true);
+  Replica expected(make_played("fp32", true, &with), network, 4, true);
+  const RandomBatch inputs(network, 4, 4, 1);
+  compare_step(tested, expected, inputs.batch(), 1e-6);
+  compare_evaluation(tested, expected, inputs.batch(), 1e-6);
+  EXPECT_EQ(without.kernels, with.kernels + 2 * (1 + 1) + 2);  // a step, then an evaluation
 }
 
 struct Trajectory {

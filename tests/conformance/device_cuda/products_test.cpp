@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iostream>
 
 #include "engine/core/error.h"
 #include "engine/device/cuda/products/blas.h"
@@ -158,23 +160,40 @@ std::string matmul_difference(ChosenProducts& products, const MatmulShape& shape
   const auto left = values(shape.m, shape.k, 1), right = values(shape.k, shape.n, 2),
              out = values(shape.m, shape.n, 3);
   const auto plan = products.matmul(shape);
+  const bool adds_bias = shape.epilogue == Epilogue::bias || shape.epilogue == Epilogue::bias_relu;
+  const std::vector<float> bias = values(1, shape.n, 4);
   CardMemory of_left(left.size() * 4), of_right(right.size() * 4), of_out(out.size() * 4),
-      workspace(plan->workspace_bytes());
+      of_bias(bias.size() * 4), workspace(plan->workspace_bytes());
   of_left.write(
       stored(shape.left_transposed ? transposed(left, shape.m, shape.k) : left, DType::f32));
   of_right.write(
       stored(shape.right_transposed ? transposed(right, shape.k, shape.n) : right, DType::f32));
   of_out.write(stored(out, DType::f32));
   if (!shape.accumulates) of_out.poison();
+  of_bias.poison();
+  if (adds_bias) of_bias.write(stored(bias, DType::f32));
   workspace.poison();
   CardStream stream;
   stream.run([&](Stream on) {
-    plan->run({static_cast<float*>(of_left.data()), static_cast<float*>(of_right.data()),
-               static_cast<float*>(of_out.data()), workspace.data()},
-              on);
+    plan->run(
+        {static_cast<float*>(of_left.data()), static_cast<float*>(of_right.data()),
+         static_cast<float*>(of_out.data()), workspace.data(), static_cast<float*>(of_bias.data())},
+        on);
   });
-  return difference(loaded(of_out.read(), DType::f32), multiply(shape, left, right, out),
-                    shape.math);
+  Reference wanted = multiply(shape, left, right, out);
+  for (std::size_t i = 0; adds_bias && i < wanted.values.size(); ++i) {
+    const double added = static_cast<double>(bias[i % static_cast<std::size_t>(shape.n)]);
+    wanted.values[i] += added;
+    wanted.magnitudes[i] += std::abs(added);
+    if (shape.epilogue == Epilogue::bias_relu) wanted.values[i] = std::max(wanted.values[i], 0.0);
+  }
+  std::string found = difference(loaded(of_out.read(), DType::f32), wanted, shape.math);
+  if (shape.epilogue == Epilogue::bias_gradient) {
+    const std::vector<float> ones(static_cast<std::size_t>(shape.k), 1);
+    found += difference(loaded(of_bias.read(), DType::f32),
+                        multiply({1, shape.k, shape.n}, ones, right, {}), shape.math);
+  }
+  return found;
 }
 
 TEST(MatmulOnCard, IsRight) {
@@ -188,6 +207,30 @@ TEST(MatmulOnCard, IsRight) {
       }
     }
   }
+}
+
+// As dense layers ask for them. What the library does not offer, kernels of ours do.
+TEST(MatmulOnCard, EpiloguesAreRight) {
+  if (const std::string why = no_card(); !why.empty()) GTEST_SKIP() << why;
+  const auto products = make_products({});
+  int offered = 0;
+  for (const Math math : {Math::fp32, Math::tf32}) {
+    for (const auto& [batch, in, out] : {std::array{64, 784, 128}, {64, 128, 10}, {32, 2048, 5}}) {
+      for (const MatmulShape& shape :
+           {MatmulShape{batch, in, out, false, false, false, math, Epilogue::bias},
+            MatmulShape{batch, in, out, false, false, false, math, Epilogue::bias_relu},
+            MatmulShape{in, batch, out, true, false, false, math, Epilogue::bias_gradient}}) {
+        try {
+          EXPECT_EQ(matmul_difference(*products, shape), "") << text_of(shape);
+          ++offered;
+        } catch (const Error& error) {
+          if (error.kind() != ErrorKind::usage) throw;
+          std::cout << text_of(shape) << ": " << error.what() << '\n';
+        }
+      }
+    }
+  }
+  EXPECT_GT(offered, 0);
 }
 
 // What these tests measure by, on any machine: a window of two by two over a plane of two by two.

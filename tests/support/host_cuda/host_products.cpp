@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/device/cuda/kernels/number.h"
 #include "tests/support/host_cuda/host_runtime.h"
 
@@ -127,9 +129,20 @@ class HostMatmul final : public MatmulPlan {
           const float right = o.right[s_.right_transposed ? at(j, k, s_.k) : at(k, j, s_.n)];
           sum += static_cast<double>(left) * static_cast<double>(right);
         }
+        if (adds_bias()) sum += static_cast<double>(o.bias[j]);
+        if (s_.epilogue == Epilogue::bias_relu) sum = std::max(sum, 0.0);
         o.out[at(i, j, s_.n)] = static_cast<float>(sum);
       }
     }
+    if (s_.epilogue != Epilogue::bias_gradient) return;
+    for (int j = 0; j < s_.n; ++j) {
+      double sum = 0;
+      for (int k = 0; k < s_.k; ++k) sum += static_cast<double>(o.right[at(k, j, s_.n)]);
+      o.bias[j] = static_cast<float>(sum);
+    }
+  }
+  bool adds_bias() const {
+    return s_.epilogue == Epilogue::bias || s_.epilogue == Epilogue::bias_relu;
   }
 
   MatmulShape s_;
@@ -138,23 +151,27 @@ class HostMatmul final : public MatmulPlan {
 
 class HostProducts final : public Products {
  public:
-  explicit HostProducts(Runtime& runtime) : runtime_(runtime) {}
+  HostProducts(Runtime& runtime, bool epilogues) : runtime_(runtime), epilogues_(epilogues) {}
   std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
     return std::make_unique<HostConv>(request, runtime_);
   }
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
+    if (shape.epilogue != Epilogue::none && !epilogues_) {
+      throw Error(ErrorKind::usage, "nothing is offered for this epilogue");
+    }
     return std::make_unique<HostMatmul>(shape, runtime_);
   }
   std::string description() const override { return "naive products"; }
 
  private:
   Runtime& runtime_;
+  bool epilogues_;
 };
 
 }  // namespace
 
-std::unique_ptr<Products> make_host_products(Runtime& runtime) {
-  return std::make_unique<HostProducts>(runtime);
+std::unique_ptr<Products> make_host_products(Runtime& runtime, bool epilogues) {
+  return std::make_unique<HostProducts>(runtime, epilogues);
 }
 
 }  // namespace paceline::cuda

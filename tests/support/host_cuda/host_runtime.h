@@ -19,7 +19,7 @@ struct HostCounts {
 std::unique_ptr<Runtime> make_host_runtime(HostCounts* counts = nullptr);
 
 // Naive loops over the operands, rounded as a GPU's are: factors as they are stored, sums in fp32.
-// `runtime` outlives it.
-std::unique_ptr<Products> make_host_products(Runtime& runtime);
+// `runtime` outlives it. Without `epilogues` it refuses products that have one.
+std::unique_ptr<Products> make_host_products(Runtime& runtime, bool epilogues = true);
 
 }  // namespace paceline::cuda

@@ -43,6 +43,12 @@ TEST(Requests, HaveDistinctNames) {
   EXPECT_EQ(text_of(all[2]), "backward_data 32x75x75x64 to 128 3x3 / 2 + 1 bf16 adds");
   EXPECT_EQ(text_of(MatmulShape{64, 784, 512, false, true, true, Math::tf32}),
             "product 64x784x512 right transposed tf32 adds");
+  std::set<std::string> products;
+  for (const Epilogue epilogue :
+       {Epilogue::none, Epilogue::bias, Epilogue::bias_relu, Epilogue::bias_gradient}) {
+    products.insert(text_of(MatmulShape{64, 784, 512, false, false, false, Math::tf32, epilogue}));
+  }
+  EXPECT_EQ(products.size(), 4U);
 }
 
 TEST(Requests, ThatAreFusedHaveDistinctNames) {

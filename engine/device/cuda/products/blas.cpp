@@ -22,6 +22,26 @@ constexpr std::uint32_t kAlignment = 16;  // bytes, of all operands
 template <typename Handle>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, std::function<void(Handle)>>;
 
+cublasLtEpilogue_t epilogue_of(const BlasProduct& product) {
+  switch (product.epilogue) {
+    case Epilogue::none:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+    case Epilogue::bias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::bias_relu:
+      return CUBLASLT_EPILOGUE_RELU_BIAS;
+    case Epilogue::bias_gradient:
+      return CUBLASLT_EPILOGUE_BGRADA;  // its A is our b
+  }
+  throw Error(ErrorKind::internal, "an epilogue has no name");
+}
+
+void set_bias(const CublasLt& library, cublasLtMatmulDesc_t operation, const void* bias) {
+  library.check(
+      library.set_operation(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
+      "bias");
+}
+
 Owned<cublasLtMatmulDesc_t> make_operation(const CublasLt& library, const BlasProduct& product) {
   cublasLtMatmulDesc_t raw = nullptr;
   const cublasComputeType_t compute =
@@ -35,6 +55,14 @@ Owned<cublasLtMatmulDesc_t> make_operation(const CublasLt& library, const BlasPr
                 "transposition");
   library.check(library.set_operation(raw, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second),
                 "transposition");
+  if (product.epilogue == Epilogue::none) return made;
+  const cublasLtEpilogue_t epilogue = epilogue_of(product);
+  library.check(
+      library.set_operation(raw, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue),
+      "epilogue");
+  // The heuristic takes its alignment for the bias', and does not look at what lies there.
+  alignas(kAlignment) static constexpr std::array<float, 4> kAligned{};
+  set_bias(library, raw, kAligned.data());
   return made;
 }
 
@@ -52,7 +80,8 @@ Owned<cublasLtMatrixLayout_t> make_layout(const CublasLt& library, Math math, st
   return {raw, library.destroy_layout};
 }
 
-// A product in cuBLASLt's terms; made once, used for the heuristic and by what it offers.
+// A product in cuBLASLt's terms; made once, used for the heuristic and by what it offers. Whoever
+// queues it sets the bias of its operation before.
 struct Problem {
   Problem(std::shared_ptr<CublasLt> of, const BlasProduct& asked)
       : library(std::move(of)),
@@ -81,6 +110,9 @@ class BlasImplementation : public Implementation {
   void run(const Operands& operands, Stream stream) override {
     const float one = 1, rest = problem_->product.accumulates ? 1.0F : 0.0F;
     CublasLt& library = *problem_->library;
+    if (problem_->product.epilogue != Epilogue::none) {
+      set_bias(library, problem_->operation.get(), operands.tensors[3]);
+    }
     library.check(
         library.multiply(library.handle(), problem_->operation.get(), &one, operands.tensors[1],
                          problem_->b.get(), operands.tensors[0], problem_->a.get(), &rest,

@@ -20,6 +20,7 @@ struct BlasProduct {
   std::int64_t m = 0, k = 0, n = 0;
   bool a_transposed = false, b_transposed = false, accumulates = false;
   Math math = Math::fp32;
+  Epilogue epilogue = Epilogue::none;  // its vector is the fourth operand
 };
 
 // A convolution whose window is one pixel, at every pixel, is a product of matrices with a row a

@@ -63,10 +63,10 @@ class MatmulByChoice : public MatmulPlan {
   std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
   void run(const MatmulOperands& operands, Stream stream) override {
     // cuBLASLt reads its factors; only the struct that all implementations share is not const.
-    implementation_->run(
-        {{const_cast<float*>(operands.left), const_cast<float*>(operands.right), operands.out},
-         operands.workspace},
-        stream);
+    implementation_->run({{const_cast<float*>(operands.left), const_cast<float*>(operands.right),
+                           operands.out, operands.bias},
+                          operands.workspace},
+                         stream);
   }
   std::string implementation() const override { return text_; }
 
@@ -134,14 +134,15 @@ class LibraryProducts : public ChosenProducts {
                   "run where the GPU is");
     }
     const BlasProduct product{
-        shape.m,           shape.k,   shape.n, shape.left_transposed, shape.right_transposed,
-        shape.accumulates, shape.math};
+        shape.m,           shape.k,    shape.n,       shape.left_transposed, shape.right_transposed,
+        shape.accumulates, shape.math, shape.epilogue};
     const auto matrix = [](int rows, int columns) {
       return TensorSize{static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns),
                         DType::f32};
     };
-    const std::vector<TensorSize> sizes{matrix(shape.m, shape.k), matrix(shape.k, shape.n),
-                                        matrix(shape.m, shape.n)};
+    std::vector<TensorSize> sizes{matrix(shape.m, shape.k), matrix(shape.k, shape.n),
+                                  matrix(shape.m, shape.n)};
+    if (shape.epilogue != Epilogue::none) sizes.push_back(matrix(1, shape.n));
     const Chosen& chosen = decide(
         text_of(shape), sizes,
         [&] { return cublas_offer(blas_, product, options_.workspace_limit); },

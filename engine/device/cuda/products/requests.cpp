@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace paceline::cuda {
 
@@ -44,10 +45,13 @@ std::string text_of(const ConvRequest& request) {
 }
 
 std::string text_of(const MatmulShape& shape) {
-  return fmt::format("product {}x{}x{}{}{} {}{}", shape.m, shape.k, shape.n,
+  constexpr std::array<const char*, 4> kEpilogues = {"", " + bias", " + bias + relu",
+                                                     " with bias gradient"};
+  return fmt::format("product {}x{}x{}{}{} {}{}{}", shape.m, shape.k, shape.n,
                      shape.left_transposed ? " left transposed" : "",
                      shape.right_transposed ? " right transposed" : "", name_of(shape.math),
-                     shape.accumulates ? " adds" : "");
+                     shape.accumulates ? " adds" : "",
+                     kEpilogues.at(static_cast<std::size_t>(shape.epilogue)));
 }
 
 std::vector<ConvRequest> conv_requests(const Plan& plan, Math math) {
