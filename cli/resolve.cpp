@@ -120,8 +120,15 @@ void default_gpu(Point& p) {
   if (is_gpu_device(*p.text("device"))) {
     set_default(p, "graph", true);
     const bool graph = std::get<bool>(*p.find("graph"));
-    set_default(p, "step_graph", graph);
+    const Layout layout = layout_of(p);
+    // NVIDIA advises against sums in the graphs of several GPUs of a process: a launch may block.
+    set_default(p, "step_graph", graph && layout.gpus == layout.ntasks);
     set_default(p, "deterministic", false);
+    constexpr std::int64_t kMostParts = 512;  // whose markers a stream remembers
+    if (const auto parts = p.integer("accumulate"); parts > kMostParts) {
+      throw Error(ErrorKind::usage, fmt::format("a step of {} batches on a GPU", *parts),
+                  "accumulate", fmt::format("use at most {}", kMostParts));
+    }
     if (graph || !std::get<bool>(*p.find("step_graph"))) return;
     throw Error(ErrorKind::usage, "a step cannot be a graph without graphs", "step_graph, graph",
                 "leave one of --step-graph and --no-graph out");

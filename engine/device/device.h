@@ -118,8 +118,8 @@ class Program {
   // sums on the device's lanes and markers there. A device may capture that and queue it as one
   // from then on; `queue` is called in each step all the same, for the books that are kept on the
   // way, and must not wait for what it queues. `rule` is that of all of its updates; null: it has
-  // none. Which steps are captured follows from the batches' sizes and slots alone, which have to
-  // be alike on all ranks then.
+  // none. What is captured follows from what ranks share: the count of steps, their global
+  // batch, slot and rule; a rank's own part of the batch follows from these.
   virtual void run_step(const UpdateRule* rule, const std::function<void()>& queue) {
     static_cast<void>(rule);
     queue();

@@ -169,6 +169,10 @@ void Trainer::step(const Batch& batch) {
   };
   // The host's sums are no work of the device's lanes.
   if (staged_) return queue();
+  std::optional<StreamWait> launch;  // which may be held up by what it launches
+  if (setup_.device->memory_kind() == MemoryKind::device) {
+    launch.emplace(communicator_, "the launch of a step");
+  }
   program_->run_step(config_.update ? &rule : nullptr, queue);
 }
 

@@ -13,11 +13,13 @@ namespace paceline {
 struct FakeStream {
   void (*enqueue)(FakeStream* stream, void (*work)(void*), void* argument);
   bool (*captures)(FakeStream* stream);  // now; null: never
+  // Calls `release` once the graph that is being captured is gone.
+  void (*retain)(FakeStream* stream, void (*release)(void*), void* argument);
 };
 
 class StreamLane final : public Lane {
  public:
-  StreamLane() : stream_{{&enqueue, nullptr}, &thread_} {}
+  StreamLane() : stream_{{&enqueue, nullptr, nullptr}, &thread_} {}
 
   void submit(HostTask task) override { thread_.submit(task); }
   Marker mark() override { return thread_.mark(); }

@@ -21,6 +21,7 @@ namespace {
 constexpr auto kPause = std::chrono::milliseconds(1);
 constexpr auto kWatchInterval = std::chrono::milliseconds(50);
 constexpr double kLeaveSeconds = 10;
+constexpr double kCallSeconds = 0.1;
 constexpr double kSpinSeconds = 1e-3;  // calls mostly end sooner: no sleep between two questions
 
 constexpr char kNetworkCure[] =
@@ -313,11 +314,13 @@ void Clique::look_for_stalls() {
     }
     if (waited <= deadlines.limit_seconds()) continue;
     const std::string late = late_ranks();
-    end(Error(ErrorKind::stall,
-              fmt::format("{} within {:g} s",
-                          late.empty() ? "sums on the GPUs did not end" : late + " did not come",
-                          deadlines.limit_seconds()),
-              label, late.empty() ? "see NCCL_DEBUG=INFO" : "see what it was doing")
+    end(Error(
+            ErrorKind::stall,
+            fmt::format("{} within {:g} s",
+                        late.empty() ? "sums on the GPUs did not end" : late + " did not come",
+                        deadlines.limit_seconds()),
+            label,
+            late.empty() ? "see NCCL_DEBUG=INFO, or try --no-step-graph" : "see what it was doing")
             .on_rank(member->rank));
   }
 }
@@ -345,11 +348,26 @@ std::string Clique::late_ranks() const {
   return fmt::format("rank{} {}", names.size() == 1 ? "" : "s", paceline::join(names, ", "));
 }
 
+// A thread of NCCL's may be queuing a sum into a capture, which must not end under it.
+void Clique::await_call(Member& member) noexcept {
+  const double start = now_seconds();
+  while (now_seconds() - start < kCallSeconds) {
+    ncclResult_t state = ncclSuccess;
+    {
+      const std::lock_guard lock(member.mutex);
+      if (member.comm != nullptr) library_->async_error(member.comm, &state);
+    }
+    if (state != ncclInProgress) return;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 // NCCL aborts a communicator once no graph has its sums any more: whoever has such graphs must not
 // be held up meanwhile.
 void Clique::abort_members() noexcept {
   for (auto& member : members_) {
     const std::lock_guard aborting(member->aborting);
+    await_call(*member);
     ncclComm_t comm = nullptr;
     {
       const std::lock_guard lock(member->mutex);

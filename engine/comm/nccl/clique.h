@@ -4,8 +4,8 @@
 // They are non-blocking, unless asked otherwise: every call returns at once, so that nothing waits
 // inside the library, and whoever called asks for its state until it is no longer "in progress".
 // One thread watches: it asks for errors that NCCL found by itself, sees whether the host has
-// waited too long for a stream, and is the one that aborts. It never touches a stream, so graphs
-// may be captured meanwhile.
+// waited too long for a stream, and is the one that aborts. It never touches a stream that is
+// captured, so graphs may be captured meanwhile.
 #pragma once
 
 #include <atomic>
@@ -84,6 +84,7 @@ class Clique : public std::enable_shared_from_this<Clique> {
   std::string late_ranks() const;
   void end(const Error& error) noexcept;  // the first one stays
   [[noreturn]] void throw_why();
+  void await_call(Member& member) noexcept;  // not long
   void abort_members() noexcept;
   void finalize_members() noexcept;
 

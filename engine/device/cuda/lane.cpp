@@ -36,7 +36,7 @@ Event StreamLane::fork() {
 }
 
 Event StreamLane::fork_of(Marker marker) const {
-  if (marker.position < first_in_graph_) {
+  if (!in_graph() || marker.position < first_in_graph_) {
     throw Error(ErrorKind::internal, "a captured stream waits for what came before its capture");
   }
   return marker_forks_[static_cast<std::size_t>(marker.position - first_in_graph_)];
@@ -91,7 +91,7 @@ void StreamLane::after(Marker marker) {
 
 void StreamLane::follow(Lane& other) {
   auto* stream = dynamic_cast<StreamLane*>(&other);
-  if (!stream || !in_graph()) return after(other.mark());
+  if (!stream || !in_graph() || !stream->in_graph()) return after(other.mark());
   if (!replays()) runtime_.wait(stream_, stream->fork());
 }
 

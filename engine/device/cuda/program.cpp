@@ -45,7 +45,6 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
       compute_(compute),
       options_(options),
       staging_(runtime, compute, copy, plan.batch, plan.sample.elements()),
-      replays_(runtime, compute, comm, options.replays),
       activations_(runtime.device_memory(plan.activation_bytes)),
       parameters_(runtime.device_memory(plan.arena_elements * sizeof(float))),
       statistics_(runtime.device_memory(plan.statistics_elements * sizeof(float))),
@@ -57,7 +56,8 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
       decays_(own(plan.arena_elements / kDecayGroup + 1)),
       square_sums_(own(SquareSums::blocks(plan.arena_elements) * sizeof(double))),
       clip_(own(sizeof(ClipState))),
-      prepared_(plan.operations.size()) {
+      prepared_(plan.operations.size()),
+      replays_(runtime, compute, comm, options.replays) {
   if (narrow()) {
     narrow_parameters_ = own(plan.arena_elements * size_of(plan.activation));
     narrow_gradients_ = own(plan.arena_elements * size_of(plan.activation));

@@ -198,7 +198,6 @@ class CudaProgram final : public Program {
   StreamLane& compute_;
   ProgramOptions options_;
   Staging staging_;
-  Replays replays_;
 
   int padded_to_ = 0;  // channels of padded_input_
   std::size_t own_bytes_ = 0, workspace_bytes_ = 0, partial_floats_ = 0, tiles_ = 0;
@@ -222,6 +221,7 @@ class CudaProgram final : public Program {
   DType image_type_ = DType::u8;
   Mode mode_ = Mode::train;
   double sample_count_ = 0;
+  Replays replays_;  // last: its graphs go before the memory that they use
 };
 
 }  // namespace paceline::cuda

@@ -70,6 +70,8 @@ TEST_F(CliTrain, WhatOnlyGpusKnow) {
   if (find_name("device", "cuda").built) {
     expect_refused(kRun + "--device cuda --no-graph --step-graph", 64,
                    {"step_graph, graph", "leave one of --step-graph and --no-graph out"});
+    expect_refused(kRun + "--device cuda --accumulate 600", 64,
+                   {"a step of 600 batches on a GPU", "use at most 512"});
     expect_refused(kRun + "--device cuda --precision fp64", 64,
                    {"device cuda computes in fp32, tf32, bf16, fp16, not in fp64"});
   }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "engine/device/cuda/cuda_device.h"
 #include "tests/integration/train/training.h"
@@ -135,6 +136,24 @@ TEST_F(PlayedNccl, ASumThatFailsWithinAGraphEndsTheRun) {
   setenv("FAKE_NCCL_FAIL", "1:60", 1);  // long after the last capture
   expect_error(ErrorKind::peer_lost, {"remote process exited"}, [&] { train(run, data); });
   EXPECT_EQ(misuse(), "");
+}
+
+// Streams of the host that plays a GPU run as they are queued: the launch itself waits.
+TEST_F(PlayedNccl, ALaunchThatBlocksIsWatched) {
+  const DatasetPair data = mnist(64, 20);
+  training::Run run = run_of(2);
+  run.config.step_limit = 20;
+  run.config.log_every = 1;
+  run.deadlines.abort_seconds = 1;
+  const ReplicaGpus gpus = played_gpus(2);
+  run.gpus = &gpus;
+  run.backend = "nccl";
+  run.make_device = [] { return played(); };
+  run.meddle = [](int rank, Program&, const Progress& progress) {
+    if (rank == 1 && progress.step == 13) std::this_thread::sleep_for(std::chrono::seconds(3));
+  };
+  expect_error(ErrorKind::stall, {"rank 1 did not come within 1 s", "the launch of a step"},
+               [&] { train(run, data); });
 }
 
 }  // namespace

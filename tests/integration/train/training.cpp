@@ -57,6 +57,7 @@ Result train(const Run& run, const DatasetPair& data) {
   Membership membership;
   membership.replicas_here = run.config.replicas;
   membership.gpus = run.gpus;
+  membership.deadlines = run.deadlines;
   const auto communicators = backend->connect(membership);
   Result result;
   result.parameters.resize(communicators.size());

@@ -20,6 +20,7 @@ struct Run {
   int threads = 1, comm_threads = 0, input_threads = 0;
   std::function<std::unique_ptr<Device>()> make_device;  // instead of `device`
   const ReplicaGpus* gpus = nullptr;                     // where gradients lie on some
+  Deadlines deadlines;
   std::function<void(const Progress&)> report;           // of rank 0
   const Network* network = nullptr;                      // instead of the workload's
   const CheckpointSetup* checkpoints = nullptr;

@@ -28,6 +28,7 @@ namespace {
 
 constexpr int kRanks = 8;
 constexpr std::size_t kSlotBytes = 1 << 18;
+constexpr auto kGraphsLive = std::chrono::seconds(20);  // after an abort, at most
 constexpr int kPolls = 3;  // a call stays in progress for so many questions
 
 struct Shared {  // the file; zero bytes are its start
@@ -82,6 +83,7 @@ struct Work {
 struct ncclComm {
   int rank = 0, size = 1, sums = 0;
   Shared* shared = nullptr;
+  std::string id;  // of its world
   std::uint32_t epoch = 0;
   std::atomic<bool> aborted{false}, joined{false}, finalized{false};
   std::atomic<int> polls{0};  // that are left of the call in progress
@@ -91,6 +93,7 @@ struct ncclComm {
   std::ofstream log;
   std::deque<Work> works;  // kept: a captured sum is replayed
   std::uint32_t captures = 0;
+  std::atomic<int> graphs{0};  // captured sums whose graphs are alive
 
   bool barrier() {
     shared->epoch[static_cast<std::size_t>(rank)] = ++epoch;
@@ -154,6 +157,10 @@ std::vector<std::unique_ptr<ncclComm>> registry;  // never freed: streams may st
 std::set<void*> allocated;
 thread_local int group_depth = 0;
 thread_local std::vector<ncclComm*> group;  // that joins or leaves with the group's end
+
+void let_go(void* comm) {
+  --static_cast<ncclComm*>(comm)->graphs;
+}
 
 void run(void* argument) {
   const Work* work = static_cast<Work*>(argument);
@@ -228,6 +235,7 @@ EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqu
   (*comm)->rank = rank;
   (*comm)->size = size;
   (*comm)->shared = static_cast<Shared*>(shared);
+  (*comm)->id = id.internal;
   (*comm)->blocking = config->blocking == 1;
   (*comm)->log.open(variable("NCCL_DEBUG_FILE"), std::ios::app);
   (*comm)->polls = kPolls;
@@ -249,13 +257,34 @@ EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) 
   return ncclSuccess;
 }
 
+// The last of a process' communicators waits until no graph has sums of them.
 EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  comm->aborted = true;
+  std::vector<ncclComm*> here;
+  {
+    const std::lock_guard lock(registry_mutex);
+    comm->aborted = true;
+    for (const auto& other : registry) {
+      if (other->id != comm->id) continue;
+      if (!other->aborted) return ncclSuccess;
+      here.push_back(other.get());
+    }
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  for (ncclComm* other : here) {
+    while (other->graphs > 0) {
+      if (std::chrono::steady_clock::now() - begin > kGraphsLive) {
+        misuse("abort: graphs with its sums are not let go");
+        return ncclSystemError;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   return ncclSuccess;
 }
 
 EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   comm->check_ready("finalize");
+  if (comm->graphs > 0) misuse("finalize while graphs have its sums");
   if (group_depth == 0) misuse("finalize outside of a group");
   comm->finalized = true;
   comm->polls = kPolls;
@@ -313,6 +342,10 @@ EXPORT ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, nccl
   const bool captured = queue->captures != nullptr && queue->captures(queue);
   comm->works.push_back(
       {comm, static_cast<std::byte*>(to), count, type_of(type), captured ? ++comm->captures : 0});
+  if (captured) {
+    ++comm->graphs;
+    queue->retain(queue, &let_go, comm);
+  }
   queue->enqueue(queue, &run, &comm->works.back());
   return comm->blocking ? ncclSuccess : ncclInProgress;
 }

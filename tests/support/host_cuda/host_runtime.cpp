@@ -86,10 +86,29 @@ HostKernels all_kernels() {
 
 using Work = Capture::Work;
 
+// What a graph keeps alive, until it is gone.
+class Retained {
+ public:
+  void add(Work release) { releases_.push_back(std::move(release)); }
+  Retained() = default;
+  Retained(Retained&& other) noexcept : releases_(std::exchange(other.releases_, {})) {}
+  ~Retained() { clear(); }
+  void clear() {
+    for (const Work& release : std::exchange(releases_, {})) release();
+  }
+
+ private:
+  std::vector<Work> releases_;
+};
+
 class HostGraph final : public Graph {
  public:
-  HostGraph(std::vector<Work> work, std::shared_ptr<Capture::Marks> marks, HostCounts* counts)
-      : work_(std::move(work)), marks_(std::move(marks)), counts_(counts) {}
+  HostGraph(std::vector<Work> work, std::shared_ptr<Capture::Marks> marks, Retained retained,
+            HostCounts* counts)
+      : work_(std::move(work)),
+        marks_(std::move(marks)),
+        retained_(std::move(retained)),
+        counts_(counts) {}
   void set_mark(std::size_t index, Event event) override {
     auto* mark = static_cast<HostEvent*>(event);
     mark->capture = 0;
@@ -103,6 +122,7 @@ class HostGraph final : public Graph {
  private:
   std::vector<Work> work_;
   std::shared_ptr<Capture::Marks> marks_;
+  Retained retained_;
   HostCounts* counts_;
 };
 
@@ -117,7 +137,7 @@ class HostRuntime final : public Runtime {
   std::size_t free_bytes() const override { return std::size_t{1} << 40; }
 
   Stream make_stream() override {
-    return static_cast<FakeStream*>(new HostStream{{&enqueue, &captures}, this});
+    return static_cast<FakeStream*>(new HostStream{{&enqueue, &captures, &retain}, this});
   }
   void destroy_stream(Stream stream) noexcept override {
     delete static_cast<HostStream*>(static_cast<FakeStream*>(stream));
@@ -163,10 +183,12 @@ class HostRuntime final : public Runtime {
     capture_.end(stream);
     thread_ = std::thread::id();
     if (counts_) ++counts_->captures;
-    return std::make_unique<HostGraph>(capture_.take_work(), capture_.marks(), counts_);
+    return std::make_unique<HostGraph>(capture_.take_work(), capture_.marks(), std::move(retained_),
+                                       counts_);
   }
   void cancel_capture(Stream) noexcept override {
     capture_.cancel();
+    retained_.clear();
     thread_ = std::thread::id();
   }
   void record_in_graph(Event event, Stream stream) override {
@@ -203,6 +225,9 @@ class HostRuntime final : public Runtime {
   static bool captures(FakeStream* stream) {
     return static_cast<HostStream*>(stream)->runtime->is_captured(stream);
   }
+  static void retain(FakeStream* stream, void (*release)(void*), void* argument) {
+    static_cast<HostStream*>(stream)->runtime->retained_.add([=] { release(argument); });
+  }
   static HostEvent& of(Event event) { return *static_cast<HostEvent*>(event); }
 
   // Streams of other threads, which copy beside the lanes, are never captured.
@@ -233,6 +258,7 @@ class HostRuntime final : public Runtime {
   HostBlock block_;
   HostCounts* counts_;
   Capture capture_;
+  Retained retained_;                      // by the graph that is being captured
   std::atomic<std::thread::id> thread_{};  // that captures
 };
 
