@@ -88,7 +88,7 @@ const std::vector<Parameter>& parameters() {
       {"comm_threads", integer, "0..1",
        "1 overlaps all-reduce with backward on a thread of its own"},
       {"oversubscribe", boolean, "", "let replicas share cores where there are too few"},
-      {"bucket_mb", real, "0..", "largest gradient bucket, MiB"},
+      {"bucket_mb", real, "0..", "largest gradient bucket, MiB (a lone replica has one)"},
       {"last_bucket_mb", real, "0..", "largest last bucket, MiB (it is never hidden)"},
       {"overlap", boolean, "", "reduce buckets while backward runs (false: after it)"},
       {"update", boolean, "", "run the optimizer (false only to measure its cost)"},
