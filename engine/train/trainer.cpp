@@ -113,6 +113,7 @@ Trainer::~Trainer() {
     } catch (const std::exception&) {
     }
   }
+  staged_.reset();  // with the copies that a sum which failed left behind
 }
 
 // What sums gradients where they lie: the communicator, or copies to the host and back around it.

@@ -44,7 +44,8 @@ class StagedCommunicator final : public Communicator {
   // are staged.
   Memory allocate(std::size_t bytes) override;
   bool reduces(MemoryKind kind) const override { return kind == MemoryKind::device; }
-  // `lane` is a host thread's, or inline: a stream's own functions may not copy.
+  // `lane` is a host thread's, or inline: a stream's own functions may not copy. Where a sum fails,
+  // copies from and to `data` go on until this is destroyed.
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
   void broadcast(void* data, std::size_t bytes, int root) override {

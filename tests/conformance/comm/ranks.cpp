@@ -166,9 +166,11 @@ class Replica {
   bool biased_;
 };
 
-// All meet once; then the last rank does not come to the all-reduce that the others are in.
-void fail(Communicator& all, const std::string& how, Lane& lane, bool staged) {
-  std::vector<float> data(1 << 20, 1.0F);
+// All meet once; then the last rank does not come to the all-reduce that the others are in. `data`
+// outlives the communicator, whose copies may go on after a failure.
+void fail(Communicator& all, const std::string& how, Lane& lane, bool staged,
+          std::vector<float>& data) {
+  data.assign(1 << 20, 1.0F);
   const auto reduce = [&](std::string_view label) {
     void* const gradients = staged ? static_cast<void*>(on_device(data.data())) : data.data();
     all.all_reduce(gradients, data.size(), DType::f32, lane, label);
@@ -194,12 +196,13 @@ void run_replica(Communicator& base, bool gpus, const std::string& what, bool ca
   StreamLane stream, other_stream;
   const bool staged = gpus && !base.reduces(MemoryKind::device);
   const bool streams = gpus && !staged;
+  std::vector<float> data;
   StagedCommunicator around(base, played_copies());
   Communicator& all = staged ? around : base;
   Lanes lanes{streams ? stream : static_cast<Lane&>(inline_lane),
               streams ? other_stream : static_cast<Lane&>(thread_lane)};
   const auto largest = to_integer(what);
-  if (!largest) return fail(all, what, lanes.one, staged);
+  if (!largest) return fail(all, what, lanes.one, staged, data);
   Replica(all, static_cast<std::size_t>(*largest), casts, lanes, staged).run();
 }
 

@@ -98,5 +98,103 @@ TEST(Unwinding, ASumThatWaitsEndsBeforeItsMemoryGoes) {
   EXPECT_FALSE(world.freed_before_end());
 }
 
+// Memory that the host cannot see, copied slowly; what is freed is not copied any more.
+class SlowlyCopied final : public Device {
+ public:
+  struct Seen {
+    std::atomic<bool> freed = false, copied_after = false;
+    std::atomic<int> copies = 0;
+  };
+  SlowlyCopied(std::unique_ptr<Device> inner, Seen& seen) : inner_(std::move(inner)), seen_(seen) {}
+
+  std::string_view name() const override { return inner_->name(); }
+  std::string description() const override { return inner_->description(); }
+  DType real() const override { return inner_->real(); }
+  Support supports(const Operation& operation) const override {
+    return inner_->supports(operation);
+  }
+  MemoryKind memory_kind() const override { return MemoryKind::device; }
+  Memory allocate(std::size_t bytes) override {
+    memory_ = host_memory(bytes);
+    return {memory_.data(), bytes, MemoryKind::device, [this](void*) { seen_.freed = true; }};
+  }
+  void copy_to_host(void* host, const void* from, std::size_t bytes) override {
+    std::memcpy(host, from, bytes);
+    note_copy();
+  }
+  void copy_to_device(void* to, const void* host, std::size_t bytes) override {
+    std::memcpy(to, host, bytes);
+    note_copy();
+  }
+  Probe probe() override { return inner_->probe(); }
+  Lane& compute_lane() override { return inner_->compute_lane(); }
+  Lane& copy_lane() override { return inner_->copy_lane(); }
+  Lane& comm_lane() override { return inner_->comm_lane(); }
+  std::unique_ptr<Program> compile(const Plan& plan, std::byte* gradients) override {
+    return inner_->compile(plan, gradients);
+  }
+
+ private:
+  void note_copy() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ++seen_.copies;
+    if (seen_.freed) seen_.copied_after = true;
+  }
+
+  std::unique_ptr<Device> inner_;
+  Seen& seen_;
+  Memory memory_;
+};
+
+// Sums once, before the first step; then the lane fails at once.
+class FailingWorld final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  Memory allocate(std::size_t) override { return {}; }
+  void all_reduce(void*, std::size_t, DType, Lane& lane, std::string_view) override {
+    if (++sums_ == 2) lane.submit([] { throw Error(ErrorKind::internal, "the sum fails"); });
+  }
+  void broadcast(void*, std::size_t, int) override {}
+  void all_gather(const void* mine, std::size_t bytes, void* all) override {
+    for (std::size_t r = 0; r < 2; ++r)
+      std::memcpy(static_cast<char*>(all) + r * bytes, mine, bytes);
+  }
+  void barrier() override {}
+  void abort(std::string_view) noexcept override {}
+
+ private:
+  int sums_ = 0;
+};
+
+TEST(Unwinding, CopiesAroundASumThatFailsEndBeforeTheirMemoryGoes) {
+  const DatasetPair data = training::mnist(256, 16);
+  Network network("small", {28, 28, 1}, 10);
+  network.flatten().dense(16).relu().dense(10);
+  SlowlyCopied::Seen seen;
+  SessionSetup setup;
+  setup.config.replicas = 2;
+  setup.config.bucket_mb = setup.config.last_bucket_mb = 0.001;
+  setup.config.evaluate = Evaluate::none;
+  setup.network = &network;
+  setup.data = &data;
+  setup.make_device = [&seen](int) {
+    DeviceOptions options;
+    options.comm_threads = 1;
+    return std::make_unique<SlowlyCopied>(device_table().front().make(options), seen);
+  };
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  communicators.push_back(std::make_unique<FailingWorld>());
+  try {
+    run_session(setup, communicators);
+    FAIL() << "a failing sum passed";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("the sum fails"), std::string::npos) << error.what();
+  }
+  EXPECT_GT(seen.copies, 2);
+  EXPECT_TRUE(seen.freed);
+  EXPECT_FALSE(seen.copied_after);
+}
+
 }  // namespace
 }  // namespace paceline
