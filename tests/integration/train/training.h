@@ -21,8 +21,8 @@ struct Run {
   std::function<std::unique_ptr<Device>()> make_device;  // instead of `device`
   const ReplicaGpus* gpus = nullptr;                     // where gradients lie on some
   Deadlines deadlines;
-  std::function<void(const Progress&)> report;           // of rank 0
-  const Network* network = nullptr;                      // instead of the workload's
+  std::function<void(const Progress&)> report;  // of rank 0
+  const Network* network = nullptr;             // instead of the workload's
   const CheckpointSetup* checkpoints = nullptr;
   const TraceSetup* trace = nullptr;
   std::vector<std::string>* told = nullptr;             // what rank 0 told the user
