@@ -66,16 +66,26 @@ class HalfWorld final : public Communicator {
   std::atomic<bool> freed_ = false, ended_ = false, freed_before_end_ = false;
 };
 
+// A session of two replicas with several buckets; outlives what it sets up.
+struct Small {
+  DatasetPair data = training::mnist(256, 16);
+  Network network{"small", {28, 28, 1}, 10};
+
+  Small() { network.flatten().dense(16).relu().dense(10); }
+  SessionSetup setup() const {
+    SessionSetup setup;
+    setup.config.replicas = 2;
+    setup.config.bucket_mb = setup.config.last_bucket_mb = 0.001;
+    setup.config.evaluate = Evaluate::none;
+    setup.network = &network;
+    setup.data = &data;
+    return setup;
+  }
+};
+
 TEST(Unwinding, ASumThatWaitsEndsBeforeItsMemoryGoes) {
-  const DatasetPair data = training::mnist(256, 16);
-  Network network("small", {28, 28, 1}, 10);
-  network.flatten().dense(16).relu().dense(10);
-  SessionSetup setup;
-  setup.config.replicas = 2;
-  setup.config.bucket_mb = setup.config.last_bucket_mb = 0.001;
-  setup.config.evaluate = Evaluate::none;
-  setup.network = &network;
-  setup.data = &data;
+  const Small small;
+  SessionSetup setup = small.setup();
   setup.make_device = [](int) {
     DeviceOptions options;
     options.comm_threads = 1;
@@ -168,16 +178,9 @@ class FailingWorld final : public Communicator {
 };
 
 TEST(Unwinding, CopiesAroundASumThatFailsEndBeforeTheirMemoryGoes) {
-  const DatasetPair data = training::mnist(256, 16);
-  Network network("small", {28, 28, 1}, 10);
-  network.flatten().dense(16).relu().dense(10);
   SlowlyCopied::Seen seen;
-  SessionSetup setup;
-  setup.config.replicas = 2;
-  setup.config.bucket_mb = setup.config.last_bucket_mb = 0.001;
-  setup.config.evaluate = Evaluate::none;
-  setup.network = &network;
-  setup.data = &data;
+  const Small small;
+  SessionSetup setup = small.setup();
   setup.make_device = [&seen](int) {
     DeviceOptions options;
     options.comm_threads = 1;
