@@ -115,6 +115,19 @@ void default_place(Point& p) {
   p.set("cpus_per_task", std::int64_t{layout.cpus_per_task});
 }
 
+void check_fused_sums(const Point& p) {
+  if (p.find("fused_sums") == nullptr || !std::get<bool>(*p.find("fused_sums"))) return;
+  const std::string precision = *p.text("precision");
+  if (precision != "bf16" && precision != "fp16") {
+    throw Error(ErrorKind::usage, fmt::format("fused_sums is for 16 bits, not {}", precision), "",
+                "leave it out, or give --precision bf16 or fp16");
+  }
+  if (std::get<bool>(*p.find("deterministic"))) {
+    throw Error(ErrorKind::usage, "fused sums may differ from run to run",
+                "fused_sums, deterministic", "leave one of them out");
+  }
+}
+
 // What only devices of GPUs know.
 void default_gpu(Point& p) {
   if (is_gpu_device(*p.text("device"))) {
@@ -124,6 +137,7 @@ void default_gpu(Point& p) {
     // NVIDIA advises against sums in the graphs of several GPUs of a process: a launch may block.
     set_default(p, "step_graph", graph && layout.gpus == layout.ntasks);
     set_default(p, "deterministic", false);
+    check_fused_sums(p);
     constexpr std::int64_t kMostParts = 512;  // whose markers a stream remembers
     if (const auto parts = p.integer("accumulate"); parts > kMostParts) {
       throw Error(ErrorKind::usage, fmt::format("a step of {} batches on a GPU", *parts),
@@ -133,7 +147,7 @@ void default_gpu(Point& p) {
     throw Error(ErrorKind::usage, "a step cannot be a graph without graphs", "step_graph, graph",
                 "leave one of --step-graph and --no-graph out");
   }
-  for (const char* name : {"graph", "step_graph", "deterministic"}) {
+  for (const char* name : {"graph", "step_graph", "fused_sums", "deterministic"}) {
     if (!p.find(name)) continue;
     throw Error(ErrorKind::usage,
                 fmt::format("{} is for GPUs, and the device is {}", name, *p.text("device")), "",
@@ -227,10 +241,15 @@ void default_statistics(Point& p, const Workload& workload) {
   const bool norm = std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
     return layer.kind == LayerKind::batch_norm;
   });
-  if (norm) return set_default(p, "bn_stats", std::string("averaged"));
-  if (p.find("bn_stats")) {
+  if (norm) {
+    set_default(p, "bn_stats", std::string("averaged"));
+    if (is_gpu_device(*p.text("device"))) set_default(p, "fused_sums", false);
+    return;
+  }
+  for (const std::string name : {"bn_stats", "fused_sums"}) {
+    if (!p.find(name)) continue;
     throw Error(ErrorKind::usage, "workload " + workload.name + " has no batch normalisation", "",
-                "leave bn_stats out");
+                "leave " + name + " out");
   }
 }
 

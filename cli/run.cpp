@@ -281,6 +281,7 @@ class Run {
     options.gpu = gpu;
     options.graphs = flag_of("graph", true);
     options.step_graphs = flag_of("step_graph", true);
+    options.fused_sums = flag_of("fused_sums", false);
     options.deterministic = flag_of("deterministic", false);
     options.choices_file = choices_file(environment_of_process());
     return factory_of(device_table(), *request_.parameters.text("device"))(options);

@@ -26,6 +26,8 @@ const std::vector<Parameter>& parameters() {
       {"graph", boolean, "", "queue the parts of a step as CUDA graphs (device cuda)"},
       {"step_graph", boolean, "",
        "queue whole steps as one graph where no host sums between (device cuda)"},
+      {"fused_sums", boolean, "",
+       "compute batch_norm's sums in convolutions where the card is faster so (bf16, fp16)"},
       {"deterministic", boolean, "",
        "only algorithms that give the same bits in every run (device cuda)"},
       {"variant", text, "v1|v1.5", "of ResNet-50: a stage strides in its first 1x1, or in the 3x3"},

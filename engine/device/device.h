@@ -34,6 +34,7 @@ struct DeviceOptions {
   int gpu = 0;                              // index among the visible ones
   bool graphs = true;                       // parts of a step are captured once and queued as one
   bool step_graphs = true;                  // so are whole steps
+  bool fused_sums = false;                  // batch_norm's sums in convolutions, where faster
   bool deterministic = false;               // the same bits in every run, at a cost
   std::filesystem::path choices_file = {};  // where measured choices of algorithms are kept
 };

@@ -60,7 +60,7 @@ test_row() {
   fi
 }
 
-# Fused convolutions compile for seconds each and no training uses them yet: a section of their own.
+# Fused convolutions compile for seconds each: a section of their own.
 fused_tests=conformance.device_cuda.fused
 
 section_tests() {
@@ -75,6 +75,28 @@ section_fused() {
   while IFS=$'\t' read -r name program arguments; do
     [ "$name" != "$fused_tests" ] || test_row fused "$name" "$program" "$arguments"
   done < "$tests"
+  fused_training b32 "resnet50-cassava 300/b32 bf16" resnet50-cassava 32 80 "$mb_300"
+  fused_training b400 "resnet50-imagenet 224/b400 bf16" resnet50-imagenet 400 50 "$mb_224" 7950
+}
+
+# fused_training NAME WHAT WORKLOAD BATCH STEPS MB [RECORD]: with batch_norm's sums in convolutions, beside
+# the same without, and again with the kernels that were chosen.
+fused_training() {
+  local name=$1 what=$2 workload=$3 batch=$4 steps=$5 run limit extra status taken
+  for run in apart fused fused-again; do
+    limit=60 extra=(--fused-sums)
+    if [ "$run" = apart ]; then extra=(); fi
+    if [ "$run" = fused ]; then limit=270; fi
+    resnet "$run-$name" "$limit" "$workload" "$batch" bf16 "$steps" ${extra[@]+"${extra[@]}"}
+    status=$?
+    speed fused "$what, ${run/fused/sums in convolutions}" "$run-$name" "$status" "${@:6}"
+    if ((status != 0)); then return; fi
+  done
+  taken=$(grep -oE "; with sums |; gradient's sums " "$records/fused-again-$name.json" | wc -l)
+  row fused "$what: kernels" "$taken taken, made ready in $(value setup_seconds "fused-again-$name") s" \
+    "$(calc "%.3f times as fast" "$(value p50 "apart-$name") / $(value p50 "fused-again-$name")")" passed
+  row fused "$what: losses" "$(value train_loss "fused-again-$name"), apart $(value train_loss "apart-$name")" "" \
+    "$(calc "%s" "($(value train_loss "fused-again-$name") - $(value train_loss "apart-$name")) ^ 2 < ($(value train_loss "apart-$name") * 0.1) ^ 2 ? \"passed\" : \"failed\"")"
 }
 
 # sanitize WHAT TOOL FILTER. Calls that libraries make and that fail are theirs.

@@ -6,6 +6,7 @@
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/device/cuda/cuda_device.h"
+#include "engine/device/cuda/fused.h"
 #include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/gpu_tuner.h"
 #include "engine/device/cuda/products/chosen_products.h"
@@ -45,6 +46,9 @@ class TunedProducts final : public Products {
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
     return products_->matmul(shape);
   }
+  std::unique_ptr<FusedPlan> fused(const FusedRequest& request, const FusedRival& rival) override {
+    return products_->fused(request, rival);
+  }
   std::string description() const override { return products_->description(); }
 
  private:
@@ -73,6 +77,7 @@ std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options) {
   CudaDeviceOptions wanted;
   wanted.math = math_of(options.precision);
   wanted.replays = {options.graphs, options.step_graphs};
+  wanted.fused_sums = options.fused_sums;
   if (!options.comm_cpus.empty()) wanted.comm_cpu = options.comm_cpus.front();
   const VisibleGpu gpu = gpu_of(options.gpu);
   auto runtime = make_cuda_runtime(gpu);

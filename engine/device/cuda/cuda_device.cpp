@@ -59,8 +59,9 @@ class CudaDevice final : public Device {
   Lane& host_comm_lane() override { return host_comm_; }
   std::unique_ptr<Program> compile(const Plan& plan, std::byte* gradients) override {
     check_room(plan);
-    return std::make_unique<CudaProgram>(plan, gradients, *runtime_, *products_, compute_, copy_,
-                                         comm_, ProgramOptions{options_.math, options_.replays});
+    return std::make_unique<CudaProgram>(
+        plan, gradients, *runtime_, *products_, compute_, copy_, comm_,
+        ProgramOptions{options_.math, options_.replays, options_.fused_sums});
   }
 
  private:

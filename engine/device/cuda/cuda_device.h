@@ -15,6 +15,7 @@ struct CudaDeviceOptions {
   Math math = Math::fp32;
   ReplayOptions replays = {};
   int comm_cpu = -1;  // of the host thread that reduces, where a host reduces; -1: any
+  bool fused_sums = false;
 };
 
 // Throws what `runtime` throws.

@@ -93,6 +93,7 @@ void* CudaProgram::conv_input(const Operation& op, const PreparedConv& conv) con
 
 void CudaProgram::conv_forward(const Operation& op, Prepared& prepared) {
   PreparedConv& conv = *prepared.conv;
+  if (conv.with_statistics.plan && sums_are_fused()) return run_fused(conv.with_statistics);
   std::byte* y = tensor<std::byte>(op.output);
   conv.forward->run({conv_input(op, conv), conv.w, y, workspace_.data()}, compute_.stream());
   if (op.bias_cancels && !op.relu) return;
@@ -134,6 +135,7 @@ void CudaProgram::conv_backward(const Operation& op, Prepared& prepared) {
     });
   }
   if (!conv.backward_data) return;
+  if (conv.with_gradient_sums.plan && sums_are_fused()) return run_fused(conv.with_gradient_sums);
   conv.backward_data->run({tensor<std::byte>(op.input_grad), conv.w, dy, workspace_.data()},
                           compute_.stream());
 }
@@ -302,16 +304,25 @@ template <typename T>
 void CudaProgram::norm_forward(const Operation& op, Prepared& prepared) {
   const int channels = op.in.channels;
   const std::size_t rows = samples() * static_cast<std::size_t>(places_of(op.in));
-  const auto measure = [&](const NormState& state, const NormParameters& parameters, int input) {
+  const auto measure = [&](const NormState& state, const NormParameters& parameters, int input,
+                           const FusedOperands* beside) {
     if (mode_ == Mode::evaluate) {
       run(NormFixed{channels, state, parameters}, static_cast<std::size_t>(channels));
+    } else if (beside && sums_are_fused()) {
+      run(NormFromSums{static_cast<const float*>(beside->sum),
+                       static_cast<const float*>(beside->sum_of_products), rows, channels, state,
+                       parameters},
+          static_cast<std::size_t>(channels));
     } else {
       run_sums(NormStatistics<T>{tensor<T>(input), rows, channels, state, parameters}, rows,
                channels);
     }
   };
-  measure(prepared.norm, norm_parameters(op, op.from), op.input);
-  if (op.branch) measure(prepared.branch, norm_parameters(*op.branch, op.from2), op.input2);
+  measure(prepared.norm, norm_parameters(op, op.from), op.input, prepared.statistics);
+  if (op.branch) {
+    measure(prepared.branch, norm_parameters(*op.branch, op.from2), op.input2,
+            prepared.branch_statistics);
+  }
   const std::size_t count = whole_batch() * op.in.elements();
   run_vectors(NormApply<T>{tensor<T>(op.input), op.add ? tensor<T>(op.input2) : nullptr,
                            tensor<T>(op.output), op.relu ? tensor<std::uint8_t>(op.saved) : nullptr,
@@ -327,18 +338,29 @@ void CudaProgram::norm_backward(const Operation& op, Prepared& prepared) {
   const T* x2 = op.branch ? tensor<T>(op.input2) : nullptr;
   const T* dy = tensor<T>(op.output_grad);
   const std::uint8_t* signs = op.relu ? tensor<std::uint8_t>(op.saved) : nullptr;
-  const NormParameters branch =
-      op.branch ? norm_parameters(*op.branch, op.from2) : NormParameters{};
-  run_sums(NormGradientSums<T>{x, x2, dy, signs, rows, channels, prepared.norm, prepared.branch,
-                               norm_parameters(op, op.from), branch},
-           rows, channels);
+  T* skip = op.input2_grad == kNone ? nullptr : tensor<T>(op.input2_grad);
+  const NormParameters own = norm_parameters(op, op.from);
+  if (prepared.gradient_sums && sums_are_fused()) {
+    const FusedOperands& beside = *prepared.gradient_sums;
+    run(NormFactorsFromSums{static_cast<const float*>(beside.sum),
+                            static_cast<const float*>(beside.sum_of_products), rows, channels,
+                            prepared.norm, own},
+        static_cast<std::size_t>(channels));
+    signs = nullptr;  // what comes is masked already
+    if (masks_in_place(op)) skip = nullptr;
+  } else {
+    const NormParameters branch =
+        op.branch ? norm_parameters(*op.branch, op.from2) : NormParameters{};
+    run_sums(NormGradientSums<T>{x, x2, dy, signs, rows, channels, prepared.norm, prepared.branch,
+                                 own, branch},
+             rows, channels);
+  }
   const std::size_t whole = whole_batch() * op.in.elements();
   const std::size_t count = samples() * op.in.elements();
   run_vectors(
       NormGradient<T>{x, x2, dy, signs, op.input_grad == kNone ? nullptr : tensor<T>(op.input_grad),
-                      op.input2_grad == kNone ? nullptr : tensor<T>(op.input2_grad), count,
-                      whole - count, channels, prepared.norm, prepared.branch, op.adds_input_grad,
-                      op.adds_input2_grad},
+                      skip, count, whole - count, channels, prepared.norm, prepared.branch,
+                      op.adds_input_grad, op.adds_input2_grad},
       whole);
 }
 

@@ -24,21 +24,20 @@ void CudaProgram::with_type(DType type, Body body) const {
 
 // A thread an item, where the device can hold as many.
 template <typename Kernel>
-void CudaProgram::run(const Kernel& kernel, std::size_t items) {
+void CudaProgram::run_on(Stream stream, const Kernel& kernel, std::size_t items) {
   if (items == 0) return;
   constexpr std::size_t kBlocksEach = 16;  // of a multiprocessor, in turn
   const std::size_t most = kBlocksEach * runtime_.multiprocessors();
   const std::size_t blocks = std::min((items + kThreads - 1) / kThreads, most);
-  runtime_.launch(kernel, {static_cast<unsigned>(blocks), kThreads, 0}, compute_.stream());
+  runtime_.launch(kernel, {static_cast<unsigned>(blocks), kThreads, 0}, stream);
 }
 
 template <typename Row>
-void CudaProgram::run_sums(const Row& row, std::size_t rows, int channels) {
+void CudaProgram::run_sums_on(Stream stream, const Row& row, std::size_t rows, int channels) {
   const ChannelTiling t = tiling(rows, channels);
   runtime_.launch(
       ChannelSums<Row>{t, floats(partials_), reinterpret_cast<unsigned*>(counters_.data()), row},
-      {t.splits * t.tiles(), ChannelTiling::kThreads, ChannelSums<Row>::shared_bytes()},
-      compute_.stream());
+      {t.splits * t.tiles(), ChannelTiling::kThreads, ChannelSums<Row>::shared_bytes()}, stream);
 }
 
 // Room for the sums over a plane's channels of a whole batch.

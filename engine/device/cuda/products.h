@@ -100,12 +100,20 @@ class MatmulPlan {
   virtual std::string implementation() const = 0;
 };
 
+struct FusedRequest;  // fused.h, as all that is fused
+struct FusedRival;
+class FusedPlan;
+
 class Products {
  public:
   virtual ~Products() = default;
   // Throw usage where the library offers nothing for it.
   virtual std::unique_ptr<ConvPlan> conv(const ConvRequest& request) = 0;
   virtual std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) = 0;
+  // Null where it was not measured to be faster than its rival: it is not, nothing is offered or
+  // measured, or sums whose order varies are not wanted.
+  virtual std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
+                                           const FusedRival& rival) = 0;
   virtual std::string description() const = 0;  // "cuDNN 9.19.0, cuBLASLt 13.0.2"
 };
 

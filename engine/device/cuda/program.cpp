@@ -72,6 +72,7 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
   workspace_ = own(workspace_bytes_);
   partials_ = own(partial_floats_ * sizeof(float));
   counters_ = own((tiles_ + 1) * sizeof(unsigned));
+  if (options_.fused_sums) fuse();
   make_pieces();
   mark_decay();
   set_initial_statistics();

@@ -15,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "engine/device/cuda/fused.h"
 #include "engine/device/cuda/kernels/norm.h"
 #include "engine/device/cuda/kernels/update.h"
 #include "engine/device/cuda/replays.h"
@@ -26,6 +27,14 @@ namespace paceline::cuda {
 struct ProgramOptions {
   Math math = Math::fp32;
   ReplayOptions replays = {};
+  bool fused_sums = false;
+};
+
+// A convolution with sums beside it, where it computes them; no plan where it does not.
+struct FusedConv {
+  std::unique_ptr<FusedPlan> plan;
+  Memory sums;
+  FusedOperands operands;
 };
 
 // A convolution: plans, and its weights and their gradient where products read and write them.
@@ -33,7 +42,9 @@ struct PreparedConv {
   std::unique_ptr<ConvPlan> forward, backward_data, backward_weights;
   int padded = 0;  // channels that it reads
   void *w = nullptr, *dw = nullptr;
-  Memory padded_w, padded_dw;  // where channels are padded
+  Memory padded_w, padded_dw;    // where channels are padded
+  FusedConv with_statistics;     // of the normalization behind it
+  FusedConv with_gradient_sums;  // of the one before it
 };
 
 // A dense layer's plans.
@@ -42,6 +53,8 @@ struct PreparedDense {
   bool adds_bias = false, sums_bias = false;  // of forward and backward_weights: as epilogues
   Memory wide_x, wide_dx;                     // where it reads a 16-bit plane
 };
+
+struct Fusion;
 
 class CudaProgram final : public Program {
  public:
@@ -88,6 +101,9 @@ class CudaProgram final : public Program {
     std::optional<PreparedDense> dense;
     Memory norm_vectors;
     NormState norm{}, branch{};
+    // Where convolutions leave sums of a normalization; null where none does.
+    const FusedOperands *statistics = nullptr, *branch_statistics = nullptr,
+                        *gradient_sums = nullptr;
     std::string implementation;
     unsigned first_piece = 0, pieces = 0;  // of its gradients
   };
@@ -99,6 +115,12 @@ class CudaProgram final : public Program {
   // With the epilogue of `shape` where the library has it for this product; says whether.
   std::unique_ptr<MatmulPlan> matmul(MatmulShape shape, bool& has_epilogue);
   void prepare_norm(const Operation& op, Prepared& prepared);
+  void fuse();
+  bool fuse_statistics(const Fusion& fusion);
+  bool fuse_gradient(const Fusion& fusion);
+  bool take(std::unique_ptr<FusedPlan> plan, FusedConv& conv, int channels,
+            const FusedOperands& operands);
+  std::size_t rows_of(const Operation& norm) const;  // of a whole batch
   void make_pieces();
   Memory own(std::size_t bytes);
   void need_workspace(std::size_t bytes) { workspace_bytes_ = std::max(workspace_bytes_, bytes); }
@@ -113,13 +135,21 @@ class CudaProgram final : public Program {
   void with_type(DType type, Body body) const;
 
   template <typename Kernel>
-  void run(const Kernel& kernel, std::size_t items);
+  void run(const Kernel& kernel, std::size_t items) {
+    run_on(compute_.stream(), kernel, items);
+  }
+  template <typename Kernel>
+  void run_on(Stream stream, const Kernel& kernel, std::size_t items);
   template <typename Kernel>
   void run_vectors(const Kernel& kernel, std::size_t elements) {
     run(kernel, (elements + kVector - 1) / kVector);
   }
   template <typename Row>
-  void run_sums(const Row& row, std::size_t rows, int channels);
+  void run_sums(const Row& row, std::size_t rows, int channels) {
+    run_sums_on(compute_.stream(), row, rows, channels);
+  }
+  template <typename Row>
+  void run_sums_on(Stream stream, const Row& row, std::size_t rows, int channels);
   ChannelTiling tiling(std::size_t rows, int channels) const;
 
   // One operation.
@@ -132,6 +162,8 @@ class CudaProgram final : public Program {
   void cast_input(const Operation& op);
   void conv_forward(const Operation& op, Prepared& prepared);
   void conv_backward(const Operation& op, Prepared& prepared);
+  bool sums_are_fused() const;
+  void run_fused(const FusedConv& conv);
   void dense_forward(const Operation& op, Prepared& prepared);
   void dense_backward(const Operation& op, Prepared& prepared);
   template <typename T>

@@ -19,12 +19,14 @@ namespace paceline::conformance {
 namespace {
 
 std::unique_ptr<Device> make_played(const std::string& precision, bool replays = true,
-                                    cuda::HostCounts* counts = nullptr, bool epilogues = true) {
+                                    cuda::HostCounts* counts = nullptr, bool epilogues = true,
+                                    bool fused_sums = false) {
   auto runtime = cuda::make_host_runtime(counts);
   auto products = cuda::make_host_products(*runtime, epilogues);
   cuda::CudaDeviceOptions options;
   options.math = cuda::math_of(precision);
   options.replays.parts = replays;
+  options.fused_sums = fused_sums;
   return make_device_on(std::move(runtime), std::move(products), options);
 }
 
@@ -106,9 +108,9 @@ void settle_scale(Replica& replica, const Network& network, int batch) {
   }
 }
 
-void follow_the_reference(On on, const NetworkCase& one, const std::string& precision, bool fuse,
-                          int batch, double bound) {
-  Replica tested(make_gpu(on, precision), one.network, batch, fuse);
+void follow_the_reference(std::unique_ptr<Device> device, const NetworkCase& one,
+                          const std::string& precision, bool fuse, int batch, double bound) {
+  Replica tested(std::move(device), one.network, batch, fuse);
   Replica reference(make_device("reference"), one.network, batch, false);
   if (precision == "fp16") settle_scale(tested, one.network, batch);
   std::uint32_t seed = 31;
@@ -121,6 +123,11 @@ void follow_the_reference(On on, const NetworkCase& one, const std::string& prec
     compare_step(tested, reference, inputs.batch(), bound);
     compare_evaluation(tested, reference, inputs.batch(), bound);
   }
+}
+
+void follow_the_reference(On on, const NetworkCase& one, const std::string& precision, bool fuse,
+                          int batch, double bound) {
+  follow_the_reference(make_gpu(on, precision), one, precision, fuse, batch, bound);
 }
 
 TEST_P(Cuda, LossAndGradientsOfEveryNetworkInFp32) {
@@ -173,6 +180,80 @@ TEST_P(Cuda, SixteenBitsFollowTheReferenceAsFarAsTheyGo) {
   }
 }
 
+// A stem and blocks as ResNet-50's: one that goes down, one behind an addition, one that is read by
+// both branches of the next.
+Network bottlenecks(bool deep = true) {
+  Network n("bottlenecks", {13, 11, 3}, 5);
+  const auto unit = [&](int filters, int kernel, int stride) {
+    n.conv(filters, kernel, stride, kernel / 2).batch_norm(1e-5, 0.9).relu();
+  };
+  const auto block = [&](int filters, int stride, bool branch) {
+    const int in = n.last();
+    unit(filters, 1, 1);
+    unit(filters, 3, stride);
+    n.conv(2 * filters, 1, 1, 0).batch_norm(1e-5, 0.9);
+    const int main = n.last();
+    int skip = in;
+    if (branch) {
+      n.from(in).conv(2 * filters, 1, stride, 0).batch_norm(1e-5, 0.9);
+      skip = n.last();
+      n.from(main);
+    }
+    n.add(skip).relu();
+  };
+  unit(16, 3, 1);
+  if (deep) block(8, 1, true);
+  block(8, 1, false);
+  if (deep) {
+    block(8, 1, false);
+    block(16, 2, true);
+  }
+  n.global_average_pool().dense(5);
+  return n;
+}
+
+std::unique_ptr<Device> make_fusing(const std::string& precision, bool replays = true,
+                                    cuda::HostCounts* counts = nullptr) {
+  return make_played(precision, replays, counts, true, true);
+}
+
+int lines_with(const std::vector<std::string>& lines, const std::string& text) {
+  return static_cast<int>(std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
+    return line.find(text) != std::string::npos;
+  }));
+}
+
+// Of 13 ReLUs behind a batch_norm two stand where both branches are normalised, and one hands its
+// output to a convolution that strides.
+TEST(PlayedCuda, ConvolutionsLeaveTheSumsOfBatchNorm) {
+  const Network network = bottlenecks();
+  for (const bool fuse : {true, false}) {
+    follow_the_reference(make_fusing("fp32"), {"bottlenecks", network}, "fp32", fuse, 5, 1e-4);
+  }
+  Replica fused(make_fusing("bf16"), network, 4, true);
+  const auto lines = fused.program().implementations();
+  EXPECT_EQ(lines_with(lines, "; with sums "), 15);
+  EXPECT_EQ(lines_with(lines, "; gradient's sums "), 10);
+}
+
+// In few layers, as the last bit of one plane moves many of the next.
+TEST(PlayedCuda, SumsInConvolutionsAreThoseApart) {
+  const Network network = bottlenecks(false);
+  for (const std::string precision : {"bf16", "fp16"}) {
+    SCOPED_TRACE(precision);
+    cuda::HostCounts with, without;
+    Replica fused(make_fusing(precision, false, &with), network, 4, true);
+    Replica apart(make_played(precision, false, &without), network, 4, true);
+    const std::size_t before = with.kernels;
+    for (const int samples : {4, 3}) {
+      const RandomBatch inputs(network, samples, 4, 1);
+      compare_step(fused, apart, inputs.batch(), 0.003);
+      compare_evaluation(fused, apart, inputs.batch(), 0.003);
+    }
+    EXPECT_EQ(with.kernels - before, without.kernels);
+  }
+}
+
 // A plane in 16 bits that a dense layer reads.
 TEST_P(Cuda, DenseLayersReadSixteenBits) {
   Network n("dense_after_conv", {9, 9, 1}, 4);
@@ -206,8 +287,8 @@ struct Trajectory {
 enum class Queued { parts, steps };
 
 // Steps with the optimizer, bucket by bucket, the last batch incomplete.
-Trajectory train(std::unique_ptr<Device> device, Queued queued = Queued::parts) {
-  const Network network = small_resnet();
+Trajectory train(std::unique_ptr<Device> device, Queued queued = Queued::parts,
+                 const Network& network = small_resnet()) {
   Lane &compute = device->compute_lane(), &comm = device->comm_lane();
   Replica replica(std::move(device), network, 4, true);
   Program& program = replica.program();
@@ -272,6 +353,15 @@ TEST(PlayedCuda, AStepOfEachSlotIsOneGraph) {
     EXPECT_EQ(whole.graph_launches, 4U);
     EXPECT_EQ(whole.kernels, without.kernels);
   }
+}
+
+TEST(PlayedCuda, SumsInConvolutionsGoIntoGraphs) {
+  const auto steps = [](bool replays, Queued queued) {
+    return train(make_fusing("bf16", replays), queued, bottlenecks());
+  };
+  const Trajectory plain = steps(false, Queued::parts);
+  EXPECT_EQ(steps(true, Queued::parts), plain);
+  EXPECT_EQ(steps(true, Queued::steps), plain);
 }
 
 TEST_P(Cuda, TrainsTheSameBitsTwiceAndLearns) {

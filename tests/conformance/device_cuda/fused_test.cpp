@@ -1,5 +1,5 @@
 // Fused convolutions on a card against their definition (fused.h).
-#include "engine/device/cuda/products/fused.h"
+#include "engine/device/cuda/fused.h"
 
 #include <gtest/gtest.h>
 
@@ -140,9 +140,9 @@ void expect_right(const FusedRequest& request, const Problem& problem, Implement
              y = on_card(stored(problem.y, type)),
              scale = on_card(stored(problem.scale, DType::f32)),
              shift = on_card(stored(problem.shift, DType::f32)), mask = on_card(problem.mask),
-             branch = on_card(stored(problem.branch, type)), x = poisoned(plane_bytes),
-             activation = poisoned(plane_bytes), sum = poisoned(sum_bytes),
-             products = poisoned(sum_bytes), workspace = poisoned(kernel.workspace_bytes());
+             x = poisoned(plane_bytes), activation = poisoned(plane_bytes),
+             sum = poisoned(sum_bytes), products = poisoned(sum_bytes),
+             workspace = poisoned(kernel.workspace_bytes());
   if (!backward) y->poison();
   const FusedOperands operands{.x = backward ? x->data() : z->data(),
                                .w = w->data(),
@@ -151,14 +151,19 @@ void expect_right(const FusedRequest& request, const Problem& problem, Implement
                                .shift = shift->data(),
                                .z = z->data(),
                                .mask = mask->data(),
-                               .branch = branch->data(),
+                               .branch = x->data(),  // training adds in place
                                .activation = activation->data(),
                                .sum = sum->data(),
                                .sum_of_products = products->data(),
                                .workspace = workspace->data()};
   CardStream stream;
   const auto work = [&](Stream on) { kernel.run(operands_of(request, operands), on); };
+  const auto write_branch = [&] {
+    if (request.adds_branch) x->write(stored(problem.branch, type));
+  };
+  write_branch();
   stream.run(work);  // a library may load what it needs at its first run
+  write_branch();
   stream.run_as_graph(work);
   const auto expect_near = [&](const CardMemory& memory, DType of, const Reference& wanted) {
     EXPECT_EQ(difference(loaded(memory.read(), of), wanted, math, kRoundings), "");

@@ -67,9 +67,17 @@ TEST_F(CliTrain, ValuesOutOfRange) {
 TEST_F(CliTrain, WhatOnlyGpusKnow) {
   expect_refused(kRun + "--no-graph", 64, {"graph is for GPUs", "the device is cpu"});
   expect_refused(kRun + "--deterministic", 64, {"deterministic is for GPUs"});
+  expect_refused("train resnet50-imagenet --steps 1 --fused-sums", 64,
+                 {"fused_sums is for GPUs", "the device is cpu"});
   if (find_name("device", "cuda").built) {
     expect_refused(kRun + "--device cuda --no-graph --step-graph", 64,
                    {"step_graph, graph", "leave one of --step-graph and --no-graph out"});
+    const std::string resnet = "train resnet50-imagenet --steps 1 --device cuda --fused-sums";
+    expect_refused(resnet, 64, {"fused_sums is for 16 bits, not fp32", "--precision bf16"});
+    expect_refused(resnet + " --precision bf16 --deterministic", 64,
+                   {"fused sums may differ from run to run", "leave one of them out"});
+    expect_refused(kRun + "--device cuda --precision bf16 --fused-sums", 64,
+                   {"has no batch normalisation", "leave fused_sums out"});
     expect_refused(kRun + "--device cuda --accumulate 600", 64,
                    {"a step of 600 batches on a GPU", "use at most 512"});
     expect_refused(kRun + "--device cuda --precision fp64", 64,

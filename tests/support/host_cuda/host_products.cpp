@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
+#include "engine/device/cuda/fused.h"
 #include "engine/device/cuda/kernels/number.h"
 #include "tests/support/host_cuda/host_runtime.h"
 
@@ -55,6 +56,22 @@ void for_each_product(const ConvShape& s, Visit visit) {
   }
 }
 
+template <typename... Sides>
+std::size_t count(Sides... sides) {
+  return (static_cast<std::size_t>(sides) * ...);
+}
+
+std::size_t elements_of_x(const ConvShape& s) {
+  return count(s.batch, s.height, s.width, s.in);
+}
+std::size_t elements_of_y(const ConvShape& s) {
+  return count(s.batch, s.out_height(), s.out_width(), s.out);
+}
+
+std::size_t elements_of_w(const ConvShape& s) {
+  return count(s.out, s.kernel, s.kernel, s.in);
+}
+
 class HostConv final : public ConvPlan {
  public:
   HostConv(const ConvRequest& request, Runtime& runtime) : request_(request), queued_(runtime) {}
@@ -73,13 +90,11 @@ class HostConv final : public ConvPlan {
     const ConvShape& s = request_.shape;
     auto *x = static_cast<T*>(operands.x), *w = static_cast<T*>(operands.w),
          *y = static_cast<T*>(operands.y);
-    const auto count = [](auto... factors) { return (static_cast<std::size_t>(factors) * ...); };
     const ConvPass pass = request_.pass;
     T* out = pass == ConvPass::forward ? y : pass == ConvPass::backward_data ? x : w;
-    std::vector<double> sums(
-        pass == ConvPass::forward         ? count(s.batch, s.out_height(), s.out_width(), s.out)
-        : pass == ConvPass::backward_data ? count(s.batch, s.height, s.width, s.in)
-                                          : count(s.out, s.kernel, s.kernel, s.in));
+    std::vector<double> sums(pass == ConvPass::forward         ? elements_of_y(s)
+                             : pass == ConvPass::backward_data ? elements_of_x(s)
+                                                               : elements_of_w(s));
     const auto value = [](const T* data, int at) {
       return static_cast<double>(to_float(data[static_cast<std::size_t>(at)]));
     };
@@ -103,6 +118,78 @@ class HostConv final : public ConvPlan {
   }
 
   ConvRequest request_;
+  Queued queued_;
+};
+
+bool is_forward(const FusedRequest& request) {
+  return request.kind == FusedKind::forward_sums;
+}
+
+// A convolution with sums beside it, as fused.h defines it.
+class HostFused final : public FusedPlan {
+ public:
+  HostFused(const FusedRequest& request, Runtime& runtime) : request_(request), queued_(runtime) {
+    const bool known =
+        is_forward(request) ||
+        (request.kind == FusedKind::backward_relu_sums && !request.stores_activation) ||
+        request.kind == FusedKind::backward_mask_sums;
+    if (!known) throw Error(ErrorKind::internal, "not played on the host");
+  }
+  std::size_t workspace_bytes() const override { return 128; }  // more than others
+  std::string implementation() const override { return "naive, on the host, with sums"; }
+  void run(const FusedOperands& operands, Stream stream) override {
+    queued_.add(stream, [this, operands] {
+      with_type(stored_as(request_.shape.math),
+                [&](auto type) { run_as<decltype(type)>(operands); });
+    });
+  }
+
+ private:
+  template <typename T>
+  static double at(const void* data, std::size_t index) {
+    return static_cast<double>(to_float(static_cast<const T*>(data)[index]));
+  }
+  static double at_channel(const void* data, std::size_t channel) {
+    return static_cast<double>(static_cast<const float*>(data)[channel]);
+  }
+
+  template <typename T>
+  void run_as(const FusedOperands& o) const {
+    const ConvShape& s = request_.shape;
+    const bool forward = is_forward(request_);
+    std::vector<double> plane(forward ? elements_of_y(s) : elements_of_x(s));
+    for_each_product(s, [&](int xi, int wi, int yi) {
+      const auto from = static_cast<std::size_t>(forward ? xi : yi);
+      const auto to = static_cast<std::size_t>(forward ? yi : xi);
+      plane[to] += at<T>(forward ? o.x : o.y, from) * at<T>(o.w, static_cast<std::size_t>(wi));
+    });
+    const auto channels = static_cast<std::size_t>(forward ? s.out : s.in);
+    std::vector<double> sums(channels), products(channels);
+    T* out = static_cast<T*>(forward ? o.y : o.x);
+    for (std::size_t i = 0; i < plane.size(); ++i) {
+      const std::size_t channel = i % channels;
+      if (request_.adds_branch) plane[i] += at<T>(o.branch, i);
+      if (!forward && !passes<T>(o, i, channel)) plane[i] = 0;
+      out[i] = from_float<T>(static_cast<float>(plane[i]));
+      const double value = static_cast<double>(to_float(out[i]));
+      sums[channel] += value;
+      products[channel] += value * (forward ? value : at<T>(o.z, i));
+    }
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      static_cast<float*>(o.sum)[channel] = static_cast<float>(sums[channel]);
+      static_cast<float*>(o.sum_of_products)[channel] = static_cast<float>(products[channel]);
+    }
+  }
+
+  template <typename T>
+  bool passes(const FusedOperands& o, std::size_t i, std::size_t channel) const {
+    if (request_.kind == FusedKind::backward_mask_sums) {
+      return (static_cast<const std::uint8_t*>(o.mask)[i / 8] >> i % 8 & 1) != 0;
+    }
+    return at_channel(o.scale, channel) * at<T>(o.z, i) + at_channel(o.shift, channel) > 0;
+  }
+
+  FusedRequest request_;
   Queued queued_;
 };
 
@@ -152,6 +239,13 @@ class HostMatmul final : public MatmulPlan {
 class HostProducts final : public Products {
  public:
   HostProducts(Runtime& runtime, bool epilogues) : runtime_(runtime), epilogues_(epilogues) {}
+  // Always faster than its rival, which has to leave the same plane.
+  std::unique_ptr<FusedPlan> fused(const FusedRequest& request, const FusedRival& rival) override {
+    auto plan = std::make_unique<HostFused>(request, runtime_);
+    with_type(stored_as(request.shape.math),
+              [&](auto type) { compare<decltype(type)>(request, *plan, rival); });
+    return plan;
+  }
   std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
     return std::make_unique<HostConv>(request, runtime_);
   }
@@ -164,6 +258,46 @@ class HostProducts final : public Products {
   std::string description() const override { return "naive products"; }
 
  private:
+  template <typename T>
+  void compare(const FusedRequest& request, FusedPlan& plan, const FusedRival& rival) {
+    const ConvShape& s = request.shape;
+    const auto values = [&](std::size_t elements, int seed) {
+      std::vector<T> made(elements);
+      for (std::size_t i = 0; i < elements; ++i) {
+        made[i] = from_float<T>(
+            static_cast<float>((i * 37 + static_cast<std::size_t>(seed)) % 17) / 8 - 1);
+      }
+      return made;
+    };
+    const auto channels = static_cast<std::size_t>(std::max(s.in, s.out));
+    std::vector<T> x = values(elements_of_x(s), 1), w = values(elements_of_w(s), 2),
+                   y = values(elements_of_y(s), 3), z = values(elements_of_x(s), 4);
+    // ReLU lets everything pass, as what the rival leaves is not masked yet.
+    std::vector<float> zero(channels), one(channels, 1), sum(channels), products(channels);
+    std::vector<std::uint8_t> mask(elements_of_x(s) / 8 + 1, 0xFF);
+    std::vector<T> same_x = x, same_y = y;
+    FusedOperands o;
+    o.w = w.data(), o.z = z.data(), o.mask = mask.data();
+    o.scale = zero.data(), o.shift = one.data();
+    o.sum = sum.data(), o.sum_of_products = products.data();
+    std::vector<std::byte> workspace(plan.workspace_bytes());
+    o.workspace = workspace.data();
+    const Stream stream = runtime_.make_stream();
+    o.x = o.branch = x.data(), o.y = y.data();
+    plan.run(o, stream);
+    rival.behind(o, stream);
+    o.x = o.branch = same_x.data(), o.y = same_y.data();
+    rival.apart(o, stream);
+    runtime_.synchronize_stream(stream);
+    runtime_.destroy_stream(stream);
+    const auto same = [](const std::vector<T>& a, const std::vector<T>& b) {
+      return std::equal(a.begin(), a.end(), b.begin(),
+                        [](T left, T right) { return to_float(left) == to_float(right); });
+    };
+    if (same(x, same_x) && same(y, same_y)) return;
+    throw Error(ErrorKind::internal, "a fused convolution and its rival compute different planes");
+  }
+
   Runtime& runtime_;
   bool epilogues_;
 };

@@ -43,11 +43,17 @@ class Ways {
     return all;
   }
 
-  Chosen choose_by(const ChoiceRules& rules) {
-    return choose("a product", offered(), kSizes, rules, &tuner);
+  Chosen choose_by(const ChoiceRules& rules, const Rival* rival = nullptr) {
+    return choose("a product", offered(), kSizes, rules, &tuner, rival);
+  }
+  // The last way is another way to do it all.
+  Rival rival() {
+    return {[this](const Operands&, Stream) { ran_ = ways_.size() - 1; },
+            [this](const Operands&, Stream) { ++behind; }};
   }
 
   FakeTuner tuner;
+  int behind = 0;
 
  private:
   class Implemented : public Implementation {
@@ -83,6 +89,21 @@ TEST(Choice, IsTheFastestAndNamesTheRunnerUp) {
   EXPECT_EQ(choice.offered, 4);
   EXPECT_EQ(choice.usable, 3);
   EXPECT_EQ(choice.origin, Choice::Origin::measured);
+}
+
+TEST(Choice, IsMeasuredBesideAnotherWayToDoItsWork) {
+  for (const double seconds : {2e-3, 0.5e-3}) {
+    Ways ways({{.seconds = 3e-3}, {.seconds = 1e-3}, {.seconds = seconds, .builds = false}});
+    const Rival rival = ways.rival();
+    const Choice choice = ways.choose_by(kMeasured, &rival).choice;
+    EXPECT_EQ(choice.recipe.engine, 1);
+    EXPECT_EQ(choice.seconds, 1e-3);
+    EXPECT_EQ(choice.rival_seconds, seconds);
+    EXPECT_GT(ways.behind, 0);
+  }
+  Ways unmeasured({{}, {.builds = false}});
+  const Rival rival = unmeasured.rival();
+  EXPECT_EQ(unmeasured.choose_by(kFirst, &rival).choice.rival_seconds, 0);
 }
 
 TEST(Choice, UnmeasuredIsTheFirstThatCanBeUsed) {

@@ -8,7 +8,9 @@
 
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "engine/device/cuda/fused.h"
 #include "engine/device/cuda/products/offer.h"
+#include "engine/device/cuda/products/requests.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/device_cuda_products/fake_tuner.h"
@@ -132,19 +134,37 @@ TEST_F(Products, ThatAreDeterministicAreFewer) {
   EXPECT_LT(deterministic.usable, any.usable);
 }
 
-TEST_F(Products, ThatAreFusedHaveReasonsToBeAbsent) {
+// Nothing that is compiled is offered for a described card where there is no driver.
+TEST_F(Products, ThatAreFusedNeedACardThatSaysTheyAreFaster) {
   FusedRequest request{kShape, FusedKind::backward_relu_sums};
   request.shape.math = Math::bf16;
-  ProductsOptions options = options_;
-  options.deterministic = true;
-  expect_error(ErrorKind::usage, {"differ from run to run", text_of(request)},
-               [&] { make_products(options)->fused(request); });
+  const FusedRival rival{[](const FusedOperands&, Stream) {}, [](const FusedOperands&, Stream) {}};
+  EXPECT_EQ(make_products(options_)->fused(request, rival), nullptr);
+  ProductsOptions deterministic = kept_;
+  deterministic.deterministic = true;
+  EXPECT_EQ(make_products(deterministic)->fused(request, rival), nullptr);
+  EXPECT_EQ(tuner_.timed_runs, 0);
   request.shape.stride = 2;
-  expect_error(ErrorKind::usage, {"no way to compute", "strided convolutions with sums"},
-               [&] { make_products(options_)->fused(request); });
+  EXPECT_EQ(make_products(kept_)->fused(request, rival), nullptr);
   request = {kShape, FusedKind::forward_sums, true};
   expect_error(ErrorKind::internal, {"not a fused convolution"},
-               [&] { make_products(options_)->fused(request); });
+               [&] { make_products(kept_)->fused(request, rival); });
+}
+
+// It is known before it is built, which takes seconds.
+TEST_F(Products, ThatLostAgainstTheirRivalAreNotBuiltAgain) {
+  const FusedRequest request{kShape, FusedKind::forward_sums};
+  choose(kept_, {kShape, ConvPass::forward});
+  std::string text = read_text(kept_.choices_file);
+  const std::string plain = text_of(ConvRequest{kShape, ConvPass::forward});
+  text.replace(text.find(plain), plain.size(), text_of(request));
+  text.replace(text.find("\"engine\""), 8, "\"rival_seconds\": 1e-9, \"engine\"");
+  std::ofstream(kept_.choices_file) << text;
+  const auto products = make_products(kept_);
+  EXPECT_EQ(products->fused(request, {}), nullptr);
+  ASSERT_EQ(products->choices().size(), 1U);
+  EXPECT_EQ(products->choices()[0].origin, Choice::Origin::file);
+  EXPECT_EQ(products->choices()[0].rival_seconds, 1e-9);
 }
 
 TEST_F(Products, WithoutACardDoNotRun) {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "engine/device/cuda/products/fused.h"
+#include "engine/device/cuda/fused.h"
 
 namespace paceline::cuda {
 namespace {

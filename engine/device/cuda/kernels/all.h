@@ -48,6 +48,8 @@ void for_each_kernel(Visit visit) {
   visit.template visit<Convert<float, Half>>();
   visit.template visit<Convert<Half, float>>();
   visit.template visit<NormFixed>();
+  visit.template visit<NormFromSums>();
+  visit.template visit<NormFactorsFromSums>();
   visit.template visit<SoftmaxLoss>();
   visit.template visit<SoftmaxLossGradient>();
   visit.template visit<FindInfinite>();

@@ -34,6 +34,23 @@ PACELINE_KERNEL inline void set_scale(const NormState& state, const NormParamete
   state.shift[channel] = static_cast<float>(static_cast<double>(p.beta[channel]) - scale * mean);
 }
 
+// What `rows` rows of mean and variance mean for a step and for the running averages.
+PACELINE_KERNEL inline void take_statistics(const NormState& state, const NormParameters& p,
+                                            int channel, std::size_t rows, double mean,
+                                            double variance) {
+  set_scale(state, p, channel, mean, variance);
+  const auto n = static_cast<double>(rows);
+  const double keep = static_cast<double>(p.keep);
+  const double bias = p.bias ? static_cast<double>(p.bias[channel]) : 0;
+  float& running_mean = p.running_mean[channel];
+  float& running_variance = p.running_variance[channel];
+  running_mean =
+      static_cast<float>(keep * static_cast<double>(running_mean) + (1 - keep) * (mean + bias));
+  running_variance =
+      static_cast<float>(keep * static_cast<double>(running_variance) +
+                         (1 - keep) * (rows > 1 ? variance * n / (n - 1) : variance));
+}
+
 // Sums of x - pivot and its square, the pivot being x in the first row: what is left cancels
 // little.
 template <typename T>
@@ -77,16 +94,27 @@ struct NormStatistics {
     const double spread = totals[1] / n - shifted * shifted;
     const double variance = spread > 0 ? spread : 0;
     const double mean = shifted + static_cast<double>(to_float(x[channel]));
-    set_scale(state, parameters, channel, mean, variance);
-    const double keep = static_cast<double>(parameters.keep);
-    const double bias = parameters.bias ? static_cast<double>(parameters.bias[channel]) : 0;
-    float& running_mean = parameters.running_mean[channel];
-    float& running_variance = parameters.running_variance[channel];
-    running_mean =
-        static_cast<float>(keep * static_cast<double>(running_mean) + (1 - keep) * (mean + bias));
-    running_variance =
-        static_cast<float>(keep * static_cast<double>(running_variance) +
-                           (1 - keep) * (rows > 1 ? variance * n / (n - 1) : variance));
+    take_statistics(state, parameters, channel, rows, mean, variance);
+  }
+};
+
+// From sums of x and its square, which a convolution left beside x. Of a variance far below the
+// square of the mean they keep few digits; behind a convolution whose bias is left out it is not.
+struct NormFromSums {
+  const float *sum, *sum_of_squares;
+  std::size_t rows;
+  int channels;
+  NormState state;
+  NormParameters parameters;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over(c, static_cast<std::size_t>(channels), [&](std::size_t i) {
+      const auto n = static_cast<double>(rows);
+      const double mean = static_cast<double>(sum[i]) / n;
+      const double spread = static_cast<double>(sum_of_squares[i]) / n - mean * mean;
+      take_statistics(state, parameters, static_cast<int>(i), rows, mean, spread > 0 ? spread : 0);
+    });
   }
 };
 
@@ -174,6 +202,42 @@ PACELINE_KERNEL inline void unpack_passed(const Packed<T>& dy, unsigned passes,
   for (int i = 0; i < kVector; ++i) to[i] = passes >> i & 1 ? to[i] : 0;
 }
 
+// Gradients of gamma and beta, and the factors of that of x, from sums of dz and dz (x - mean) over
+// `rows` rows: Ioffe and Szegedy, arXiv 1502.03167, section 3, gathered by dz, x and neither.
+PACELINE_KERNEL inline void set_factors(const NormState& s, const NormParameters& p, int channel,
+                                        std::size_t rows, double sum, double sum_x) {
+  const double inverse = static_cast<double>(s.inverse[channel]);
+  p.beta_gradient[channel] = static_cast<float>(sum);
+  p.gamma_gradient[channel] = static_cast<float>(sum_x * inverse);
+  if (rows == 0) return;
+  const auto n = static_cast<double>(rows);
+  const double scale = static_cast<double>(s.scale[channel]);
+  const double x_factor = -scale * inverse * inverse * sum_x / n;
+  s.dy_factor[channel] = static_cast<float>(scale);
+  s.x_factor[channel] = static_cast<float>(x_factor);
+  s.constant[channel] =
+      static_cast<float>(-scale * sum / n - x_factor * static_cast<double>(s.mean[channel]));
+}
+
+// From sums of dz and dz x, which a convolution left beside dz.
+struct NormFactorsFromSums {
+  const float *sum, *sum_of_products;
+  std::size_t rows;
+  int channels;
+  NormState state;
+  NormParameters parameters;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over(c, static_cast<std::size_t>(channels), [&](std::size_t i) {
+      const double of_dz = static_cast<double>(sum[i]);
+      const double centred =
+          static_cast<double>(sum_of_products[i]) - static_cast<double>(state.mean[i]) * of_dz;
+      set_factors(state, parameters, static_cast<int>(i), rows, of_dz, centred);
+    });
+  }
+};
+
 // Sums of dz and dz (x - mean), and dz (x2 - mean2) of a normalised branch; dz = dy where it
 // passed.
 template <typename T>
@@ -227,25 +291,8 @@ struct NormGradientSums {
     for (int i = 0; i < kVector; ++i) sums[2][i] += dz[i] * (v[i] - start.mean2[i]);
   }
   PACELINE_KERNEL void finish(int channel, const double (&totals)[3]) const {
-    set_factors(channel, totals[0], totals[1], state, parameters);
-    if (x2) set_factors(channel, totals[0], totals[2], branch, branch_parameters);
-  }
-
- private:
-  // Ioffe and Szegedy, arXiv 1502.03167, section 3, gathered by dz, x and neither.
-  PACELINE_KERNEL void set_factors(int channel, double sum, double sum_x, const NormState& s,
-                                   const NormParameters& p) const {
-    const double inverse = static_cast<double>(s.inverse[channel]);
-    p.beta_gradient[channel] = static_cast<float>(sum);
-    p.gamma_gradient[channel] = static_cast<float>(sum_x * inverse);
-    if (rows == 0) return;
-    const auto n = static_cast<double>(rows);
-    const double scale = static_cast<double>(s.scale[channel]);
-    const double x_factor = -scale * inverse * inverse * sum_x / n;
-    s.dy_factor[channel] = static_cast<float>(scale);
-    s.x_factor[channel] = static_cast<float>(x_factor);
-    s.constant[channel] =
-        static_cast<float>(-scale * sum / n - x_factor * static_cast<double>(s.mean[channel]));
+    set_factors(state, parameters, channel, rows, totals[0], totals[1]);
+    if (x2) set_factors(branch, branch_parameters, channel, rows, totals[0], totals[2]);
   }
 };
 

@@ -26,7 +26,8 @@ struct Usable {
 // Memory to try candidates in: the tensors at their real sizes, and the largest workspace so far.
 class Bench {
  public:
-  Bench(Tuner& tuner, const std::vector<TensorSize>& sizes) : tuner_(tuner) {
+  Bench(Tuner& tuner, const std::vector<TensorSize>& sizes, const Rival* rival)
+      : tuner_(tuner), rival_(rival) {
     for (const TensorSize& size : sizes) {
       std::shared_ptr<void> memory = tuner_.allocate(size.elements * size_of(size.type));
       tuner_.randomize(memory.get(), size.elements, size.type);
@@ -44,13 +45,21 @@ class Bench {
       workspace_bytes_ = implementation->workspace_bytes();
     }
     operands_.workspace = workspace_.get();
-    return [implementation, operands = operands_](Stream stream) {
+    return [implementation, operands = operands_, rival = rival_](Stream stream) {
       implementation->run(operands, stream);
+      if (rival) rival->behind(operands, stream);
     };
+  }
+
+  // Its workspace is its own.
+  Tuner::Work apart() const {
+    return
+        [operands = operands_, rival = rival_](Stream stream) { rival->apart(operands, stream); };
   }
 
  private:
   Tuner& tuner_;
+  const Rival* rival_;
   std::vector<std::shared_ptr<void>> tensors_;
   std::shared_ptr<void> workspace_;
   Operands operands_;
@@ -109,6 +118,12 @@ class Chooser {
                      [](const Usable& a, const Usable& b) { return a.seconds < b.seconds; });
   }
 
+  void try_rival(const Bench& bench, Tuner& tuner) {
+    if (rules_.measures && !usable_.empty()) {
+      rival_seconds_ = median(tuner.time(bench.apart(), kWarmUps, kRuns));
+    }
+  }
+
   Chosen result(int offered) const {
     if (usable_.empty()) {
       throw Error(ErrorKind::usage, "no way to compute " + request_,
@@ -124,6 +139,7 @@ class Chooser {
     choice.offered = offered;
     choice.usable = static_cast<int>(usable_.size());
     choice.seconds = first.seconds;
+    choice.rival_seconds = rival_seconds_;
     choice.origin = first.seconds > 0 ? Choice::Origin::measured : Choice::Origin::heuristic;
     if (usable_.size() > 1) {
       choice.runner_up = usable_[1].candidate->recipe.text();
@@ -154,22 +170,25 @@ class Chooser {
   const ChoiceRules& rules_;
   std::string refused_;
   std::vector<Usable> usable_;
+  double rival_seconds_ = 0;
 };
 
 }  // namespace
 
 Chosen choose(const std::string& request, const Offered& offered,
-              const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner) {
+              const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner,
+              const Rival* rival) {
   Chooser chooser(request, rules, offered.refused);
   chooser.build(offered.candidates);
   if (tuner) {
     std::optional<Bench> bench;
     try {
-      bench.emplace(*tuner, sizes);
+      bench.emplace(*tuner, sizes, rival);
     } catch (const Error& error) {
       log::warning("{} is not tried out: {}", request, error.what());
     }
     if (bench) chooser.try_out(*bench, *tuner);
+    if (bench && rival) chooser.try_rival(*bench, *tuner);
   }
   return chooser.result(offered.count);
 }

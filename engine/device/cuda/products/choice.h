@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct Choice {
   // Medians; 0 where nothing was measured, or there is no runner-up.
   double seconds = 0, runner_up_seconds = 0;
   std::string runner_up;  // its recipe's text
+  // Of the same work done another way, where there is one and it was measured.
+  double rival_seconds = 0;
   Origin origin = Origin::heuristic;
 };
 
@@ -38,6 +41,13 @@ struct TensorSize {
   DType type = DType::f32;
 };
 
+// Another way to do what a product does, on the same operands.
+struct Rival {
+  using Work = std::function<void(const Operands&, Stream)>;
+  Work apart;   // does all of it
+  Work behind;  // what the candidates need behind them
+};
+
 struct Chosen {
   Choice choice;
   std::shared_ptr<Implementation> implementation;
@@ -46,6 +56,7 @@ struct Chosen {
 // Without a tuner (null) nothing is captured or measured, nor where the card lacks the memory for
 // it, which the log says. Throws usage where no candidate can be used.
 Chosen choose(const std::string& request, const Offered& offered,
-              const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner);
+              const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner,
+              const Rival* rival = nullptr);
 
 }  // namespace paceline::cuda

@@ -150,17 +150,29 @@ class LibraryProducts : public ChosenProducts {
     return std::make_unique<MatmulByChoice>(chosen.implementation, text(chosen));
   }
 
-  std::unique_ptr<FusedPlan> fused(const FusedRequest& request) override {
-    const std::string name = text_of(request);
-    if (options_.deterministic) {
-      throw Error(ErrorKind::usage, "fused sums may differ from run to run", name,
-                  "compute them apart in deterministic mode");
-    }
+  std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
+                                   const FusedRival& fused_rival) override {
+    if (options_.deterministic || !options_.tuner) return nullptr;
     const EngineRules rules{request.shape.math, false, true};
-    const Chosen& chosen = decide(
-        name, sizes_of(request), [&] { return fused_offer(session_, request, rules); },
-        [&](const Recipe& recipe) { return build_fused(session_, request, rules, recipe); });
-    return std::make_unique<FusedByChoice>(request, chosen.implementation, text(chosen));
+    const auto named = [&request](const FusedRival::Work& work) {
+      return [&request, &work](const Operands& operands, Stream stream) {
+        work(operands_of(request, operands), stream);
+      };
+    };
+    const Rival rival{named(fused_rival.apart), named(fused_rival.behind)};
+    try {
+      const Chosen& chosen = decide(
+          text_of(request), sizes_of(request),
+          [&] { return fused_offer(session_, request, rules); },
+          [&](const Recipe& recipe) { return build_fused(session_, request, rules, recipe); },
+          &rival);
+      if (!beats_rival(chosen.choice)) return nullptr;
+      return std::make_unique<FusedByChoice>(request, chosen.implementation, text(chosen));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::usage) throw;
+      log::debug("{}", error.what());
+      return nullptr;
+    }
   }
 
   std::string description() const override {
@@ -193,15 +205,19 @@ class LibraryProducts : public ChosenProducts {
   // The same request again gets the same implementation.
   template <typename Offer, typename Rebuild>
   const Chosen& decide(const std::string& name, const std::vector<TensorSize>& sizes,
-                       const Offer& offer, const Rebuild& rebuild) {
+                       const Offer& offer, const Rebuild& rebuild, const Rival* rival = nullptr) {
     const auto known = chosen_.find(name);
     if (known != chosen_.end()) return known->second;
-    Chosen chosen = from_file(name, rebuild);
-    if (!chosen.implementation) {
+    std::optional<Chosen> kept = from_file(name, rebuild, rival != nullptr);
+    Chosen chosen;
+    if (kept) {
+      chosen = std::move(*kept);
+    } else {
       const Offered found = offer();
       const bool measures =
           options_.tuner && (!options_.deterministic || !options_.choices_file.empty());
-      chosen = choose(name, found, sizes, {options_.workspace_limit, measures}, options_.tuner);
+      chosen =
+          choose(name, found, sizes, {options_.workspace_limit, measures}, options_.tuner, rival);
       const bool measured = chosen.choice.origin == Choice::Origin::measured;
       if (measured) file_.put(circumstances_, chosen.choice);
     }
@@ -209,10 +225,16 @@ class LibraryProducts : public ChosenProducts {
     return chosen_.emplace(name, std::move(chosen)).first->second;
   }
 
+  static bool beats_rival(const Choice& choice) {
+    return choice.seconds > 0 && choice.seconds < choice.rival_seconds;
+  }
+
+  // One that lost against its rival is not built.
   template <typename Rebuild>
-  Chosen from_file(const std::string& name, const Rebuild& rebuild) {
+  std::optional<Chosen> from_file(const std::string& name, const Rebuild& rebuild, bool has_rival) {
     const std::optional<Choice> kept = file_.find(circumstances_, name);
-    if (!kept) return {};
+    if (!kept || (has_rival && kept->rival_seconds <= 0)) return std::nullopt;
+    if (has_rival && !beats_rival(*kept)) return Chosen{*kept, nullptr};
     try {
       Chosen chosen{*kept, rebuild(kept->recipe)};
       if (chosen.implementation->workspace_bytes() <= options_.workspace_limit) return chosen;
@@ -220,7 +242,7 @@ class LibraryProducts : public ChosenProducts {
     } catch (const Error& error) {
       log::warning("{}: the kept choice cannot be used, choosing again: {}", name, error.what());
     }
-    return {};
+    return std::nullopt;
   }
 
   std::string text(const Chosen& chosen) const {

@@ -9,7 +9,6 @@
 
 #include "engine/device/cuda/products.h"
 #include "engine/device/cuda/products/choice.h"
-#include "engine/device/cuda/products/fused.h"
 #include "engine/device/cuda/products/libraries.h"
 #include "engine/device/cuda/products/tuning.h"
 
@@ -34,9 +33,6 @@ struct ProductsOptions {
 // For one thread at a time. Plans may outlive it.
 class ChosenProducts : public Products {
  public:
-  // Throws usage where cuDNN has nothing, as without NVRTC, and in deterministic mode: its sums may
-  // be added in any order.
-  virtual std::unique_ptr<FusedPlan> fused(const FusedRequest& request) = 0;
   // One a distinct request so far, for the record.
   virtual const std::vector<Choice>& choices() const = 0;
   // Writes what was measured into choices_file. Throws input where it cannot.

@@ -176,6 +176,14 @@ Operands operands_of(const FusedRequest& request, const FusedOperands& operands)
   return placed;
 }
 
+FusedOperands operands_of(const FusedRequest& request, const Operands& operands) {
+  FusedOperands named;
+  std::size_t next = 0;
+  for (const Role& role : roles_of(request)) named.*role.address = operands.tensors[next++];
+  named.workspace = operands.workspace;
+  return named;
+}
+
 std::vector<TensorSize> sizes_of(const FusedRequest& request) {
   const ConvShape& shape = request.shape;
   const auto count = [](auto... sides) { return (std::size_t{1} * ... * std::size_t(sides)); };

@@ -4,15 +4,16 @@
 #include <memory>
 #include <vector>
 
+#include "engine/device/cuda/fused.h"
 #include "engine/device/cuda/products/candidate.h"
 #include "engine/device/cuda/products/choice.h"
 #include "engine/device/cuda/products/filter.h"
-#include "engine/device/cuda/products/fused.h"
 #include "engine/device/cuda/products/session.h"
 
 namespace paceline::cuda {
 
 Operands operands_of(const FusedRequest& request, const FusedOperands& operands);
+FusedOperands operands_of(const FusedRequest& request, const Operands& operands);
 std::vector<TensorSize> sizes_of(const FusedRequest& request);
 
 // As for convolutions (convolution.h). Both throw internal for a request that has no meaning.

@@ -26,6 +26,9 @@ std::string columns_of(const Choice& choice) {
     columns +=
         fmt::format("; then {}, {}", choice.runner_up, format_seconds(choice.runner_up_seconds));
   }
+  if (choice.rival_seconds > 0) {
+    columns += fmt::format("; apart {}", format_seconds(choice.rival_seconds));
+  }
   return columns;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include "engine/device/cuda/products.h"
@@ -49,6 +50,14 @@ class FusedPlan {
   virtual std::size_t workspace_bytes() const = 0;
   virtual void run(const FusedOperands& operands, Stream stream) = 0;
   virtual std::string implementation() const = 0;
+};
+
+// What a fused convolution is weighed against, as work that is queued with a request's operands.
+// `sum` and `sum_of_products` may be written as anything.
+struct FusedRival {
+  using Work = std::function<void(const FusedOperands&, Stream)>;
+  Work apart;   // the same by a convolution and passes of its own
+  Work behind;  // what is needed behind the fused one, and not behind that
 };
 
 std::string text_of(const FusedRequest& request);  // distinct for distinct requests
