@@ -86,7 +86,7 @@ fused_training() {
   for run in apart fused fused-again; do
     limit=60 extra=(--fused-sums)
     if [ "$run" = apart ]; then extra=(); fi
-    if [ "$run" = fused ]; then limit=270; fi
+    if [ "$run" = fused ]; then limit=180; fi
     resnet "$run-$name" "$limit" "$workload" "$batch" bf16 "$steps" ${extra[@]+"${extra[@]}"}
     status=$?
     speed fused "$what, ${run/fused/sums in convolutions}" "$run-$name" "$status" "${@:6}"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/core/binding.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/device/cuda/cuda_device.h"
@@ -30,6 +31,12 @@ class TunedProducts final : public Products {
     wanted.deterministic = options.deterministic;
     wanted.choices_file = options.choices_file;
     wanted.tuner = tuner_.get();
+    wanted.threads = std::max(1, options.threads);
+    wanted.enter_thread = [index = gpu.index, cpus = options.cpus](int thread) {
+      const auto at = static_cast<std::size_t>(thread);
+      if (at < cpus.size()) bind_to(cpus[at]);
+      make_gpu_driver()->select(index);
+    };
     products_ = make_products(wanted);
   }
   // What was measured is worth keeping, and not worth failing for.
@@ -45,6 +52,9 @@ class TunedProducts final : public Products {
   }
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
     return products_->matmul(shape);
+  }
+  void announce(const std::vector<FusedRequest>& requests) override {
+    products_->announce(requests);
   }
   std::unique_ptr<FusedPlan> fused(const FusedRequest& request, const FusedRival& rival) override {
     return products_->fused(request, rival);

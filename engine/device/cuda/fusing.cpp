@@ -36,6 +36,14 @@ std::size_t CudaProgram::rows_of(const Operation& norm) const {
 void CudaProgram::fuse() {
   const std::size_t before = workspace_bytes_;
   const std::vector<Fusion> forward = statistics_fusions(plan_), backward = gradient_fusions(plan_);
+  std::vector<FusedRequest> requests;
+  for (const Fusion& one : forward) {
+    requests.push_back(statistics_request(plan_, one, options_.math));
+  }
+  for (const Fusion& one : backward) {
+    requests.push_back(gradient_request(plan_, one, options_.math));
+  }
+  products_.announce(requests);
   std::size_t taken = 0;
   for (const Fusion& fusion : forward) taken += fuse_statistics(fusion) ? 1 : 0;
   for (const Fusion& fusion : backward) taken += fuse_gradient(fusion) ? 1 : 0;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/core/dtype.h"
 
@@ -110,6 +111,8 @@ class Products {
   // Throw usage where the library offers nothing for it.
   virtual std::unique_ptr<ConvPlan> conv(const ConvRequest& request) = 0;
   virtual std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) = 0;
+  // That fused() will be asked for these: what takes long is begun, on several threads.
+  virtual void announce(const std::vector<FusedRequest>& requests) = 0;
   // Null where it was not measured to be faster than its rival: it is not, nothing is offered or
   // measured, or sums whose order varies are not wanted.
   virtual std::unique_ptr<FusedPlan> fused(const FusedRequest& request,

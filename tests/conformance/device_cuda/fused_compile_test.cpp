@@ -1,5 +1,8 @@
 // A kernel of each fused kind compiles, for a described H200.
+#include <algorithm>
+
 #include "engine/core/text.h"
+#include "engine/device/cuda/products/early_builds.h"
 #include "engine/device/cuda/products/fused_graph.h"
 #include "tests/conformance/device_cuda/driver.h"
 
@@ -7,6 +10,16 @@ namespace paceline::cuda {
 namespace {
 
 using FusedCompile = CompilingTest;
+
+void expect_compiled(const Candidate& candidate) {
+  try {
+    candidate.build();
+  } catch (const Error& error) {
+    // The stand-in for a driver loads nothing.
+    EXPECT_NE(std::string(error.what()).find("cuLibraryLoadData"), std::string::npos)
+        << candidate.recipe.text() << ": " << error.what();
+  }
+}
 
 TEST_F(FusedCompile, OfEachKind) {
   for (const Math math : {Math::bf16, Math::fp16}) {
@@ -19,15 +32,34 @@ TEST_F(FusedCompile, OfEachKind) {
           FusedRequest{shape, FusedKind::backward_mask_sums, true}}) {
       const Offered offered = fused_offer(session_, request, {math, false, true});
       ASSERT_FALSE(offered.candidates.empty()) << text_of(request);
-      try {
-        offered.candidates.front().build();
-      } catch (const Error& error) {
-        // The stand-in for a driver loads nothing.
-        EXPECT_NE(std::string(error.what()).find("cuLibraryLoadData"), std::string::npos)
-            << text_of(request) << ": " << error.what();
-      }
+      expect_compiled(offered.candidates.front());
     }
   }
+}
+
+TEST_F(FusedCompile, OnSeveralThreads) {
+  const Libraries libraries{LibraryNames{}};
+  std::vector<EarlyBuild> builds;
+  for (const int channels : {64, 128, 256}) {
+    builds.push_back(
+        {{{32, 28, 28, channels, 64, 1, 1, 0, Math::bf16}, FusedKind::forward_sums}, std::nullopt});
+  }
+  builds.push_back({builds[0].request, Recipe{}});  // names an engine that is not offered
+  std::vector<std::shared_ptr<Session>> sessions(2);
+  build_early(
+      builds, 2,
+      [&](int thread) {
+        return sessions.at(static_cast<std::size_t>(thread)) =
+                   std::make_shared<Session>(libraries.cudnn, card_description("h200"));
+      },
+      3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(builds[i].offered);
+    EXPECT_GE(builds[i].offered->candidates.size(), 3U);
+    for (const Candidate& one : builds[i].offered->candidates) expect_compiled(one);
+  }
+  EXPECT_FALSE(builds[3].implementation || builds[3].offered);
+  EXPECT_TRUE(sessions[0] && sessions[1]);
 }
 
 }  // namespace

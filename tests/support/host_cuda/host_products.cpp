@@ -239,6 +239,7 @@ class HostMatmul final : public MatmulPlan {
 class HostProducts final : public Products {
  public:
   HostProducts(Runtime& runtime, bool epilogues) : runtime_(runtime), epilogues_(epilogues) {}
+  void announce(const std::vector<FusedRequest>&) override {}
   // Always faster than its rival, which has to leave the same plane.
   std::unique_ptr<FusedPlan> fused(const FusedRequest& request, const FusedRival& rival) override {
     auto plan = std::make_unique<HostFused>(request, runtime_);

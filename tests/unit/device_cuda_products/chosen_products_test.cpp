@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <limits>
 
@@ -160,11 +161,23 @@ TEST_F(Products, ThatLostAgainstTheirRivalAreNotBuiltAgain) {
   text.replace(text.find(plain), plain.size(), text_of(request));
   text.replace(text.find("\"engine\""), 8, "\"rival_seconds\": 1e-9, \"engine\"");
   std::ofstream(kept_.choices_file) << text;
+  std::atomic<int> entered = 0;
+  kept_.threads = 2;
+  kept_.enter_thread = [&](int) { ++entered; };
   const auto products = make_products(kept_);
+  products->announce({request});
+  EXPECT_EQ(entered, 0);
   EXPECT_EQ(products->fused(request, {}), nullptr);
   ASSERT_EQ(products->choices().size(), 1U);
   EXPECT_EQ(products->choices()[0].origin, Choice::Origin::file);
   EXPECT_EQ(products->choices()[0].rival_seconds, 1e-9);
+
+  FusedRequest other = request;
+  other.shape.math = Math::bf16;
+  FusedRequest another = other;
+  another.kind = FusedKind::backward_relu_sums;
+  products->announce({other, other, another});
+  EXPECT_EQ(entered, 2);
 }
 
 TEST_F(Products, WithoutACardDoNotRun) {

@@ -13,6 +13,7 @@
 #include "engine/device/cuda/products/blas.h"
 #include "engine/device/cuda/products/choices_file.h"
 #include "engine/device/cuda/products/convolution.h"
+#include "engine/device/cuda/products/early_builds.h"
 #include "engine/device/cuda/products/fused_graph.h"
 #include "engine/device/cuda/products/requests.h"
 
@@ -150,9 +151,34 @@ class LibraryProducts : public ChosenProducts {
     return std::make_unique<MatmulByChoice>(chosen.implementation, text(chosen));
   }
 
+  void announce(const std::vector<FusedRequest>& requests) override {
+    if (!fuses()) return;
+    std::map<std::string, EarlyBuild> distinct;
+    for (const FusedRequest& request : requests) {
+      const std::string name = text_of(request);
+      const std::optional<Choice> kept = kept_beside_rival(name);
+      if (chosen_.count(name) != 0 || (kept && !beats_rival(*kept))) continue;
+      distinct.emplace(
+          name, EarlyBuild{request, kept ? std::optional<Recipe>(kept->recipe) : std::nullopt});
+    }
+    std::vector<EarlyBuild> builds;
+    for (const auto& [name, build] : distinct) builds.push_back(build);
+    if (builds.empty()) return;
+    log::info("compiling fused convolutions of {} shapes on {} threads", builds.size(),
+              options_.threads);
+    build_early(
+        builds, options_.threads,
+        [this](int thread) {
+          options_.enter_thread(thread);
+          return std::make_shared<Session>(libraries_.cudnn, options_.card_description);
+        },
+        ChoiceRules{}.most_compiled);
+    for (EarlyBuild& build : builds) early_.emplace(text_of(build.request), std::move(build));
+  }
+
   std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
                                    const FusedRival& fused_rival) override {
-    if (options_.deterministic || !options_.tuner) return nullptr;
+    if (!fuses()) return nullptr;
     const EngineRules rules{request.shape.math, false, true};
     const auto named = [&request](const FusedRival::Work& work) {
       return [&request, &work](const Operands& operands, Stream stream) {
@@ -160,11 +186,16 @@ class LibraryProducts : public ChosenProducts {
       };
     };
     const Rival rival{named(fused_rival.apart), named(fused_rival.behind)};
+    const auto node = early_.extract(text_of(request));
+    const EarlyBuild early = node ? node.mapped() : EarlyBuild{request, std::nullopt};
     try {
       const Chosen& chosen = decide(
           text_of(request), sizes_of(request),
-          [&] { return fused_offer(session_, request, rules); },
-          [&](const Recipe& recipe) { return build_fused(session_, request, rules, recipe); },
+          [&] { return early.offered ? *early.offered : fused_offer(session_, request, rules); },
+          [&](const Recipe& recipe) {
+            return early.implementation ? early.implementation
+                                        : build_fused(session_, request, rules, recipe);
+          },
           &rival);
       if (!beats_rival(chosen.choice)) return nullptr;
       return std::make_unique<FusedByChoice>(request, chosen.implementation, text(chosen));
@@ -225,6 +256,13 @@ class LibraryProducts : public ChosenProducts {
     return chosen_.emplace(name, std::move(chosen)).first->second;
   }
 
+  bool fuses() const { return !options_.deterministic && options_.tuner; }
+
+  std::optional<Choice> kept_beside_rival(const std::string& name) const {
+    std::optional<Choice> kept = file_.find(circumstances_, name);
+    return kept && kept->rival_seconds > 0 ? kept : std::nullopt;
+  }
+
   static bool beats_rival(const Choice& choice) {
     return choice.seconds > 0 && choice.seconds < choice.rival_seconds;
   }
@@ -232,8 +270,9 @@ class LibraryProducts : public ChosenProducts {
   // One that lost against its rival is not built.
   template <typename Rebuild>
   std::optional<Chosen> from_file(const std::string& name, const Rebuild& rebuild, bool has_rival) {
-    const std::optional<Choice> kept = file_.find(circumstances_, name);
-    if (!kept || (has_rival && kept->rival_seconds <= 0)) return std::nullopt;
+    const std::optional<Choice> kept =
+        has_rival ? kept_beside_rival(name) : file_.find(circumstances_, name);
+    if (!kept) return std::nullopt;
     if (has_rival && !beats_rival(*kept)) return Chosen{*kept, nullptr};
     try {
       Chosen chosen{*kept, rebuild(kept->recipe)};
@@ -258,6 +297,7 @@ class LibraryProducts : public ChosenProducts {
   ChoicesFile file_;
   std::string circumstances_;
   std::map<std::string, Chosen> chosen_;
+  std::map<std::string, EarlyBuild> early_;
   std::vector<Choice> choices_;
 };
 

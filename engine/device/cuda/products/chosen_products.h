@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ struct ProductsOptions {
   // Empty: the calling thread's current card.
   std::string card_description;
   LibraryNames libraries;
+  // That compile kernels, none of them the calling one; on each is called first, with its number,
+  // what makes the card its current one.
+  int threads = 1;
+  std::function<void(int)> enter_thread = [](int) {};
 };
 
 // For one thread at a time. Plans may outlive it.
