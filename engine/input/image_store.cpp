@@ -33,19 +33,6 @@ class Stopwatch {
   double start_;
 };
 
-class Turn {
- public:
-  explicit Turn(std::counting_semaphore<>& semaphore) : semaphore_(semaphore) {
-    semaphore_.acquire();
-  }
-  ~Turn() { semaphore_.release(); }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  std::counting_semaphore<>& semaphore_;
-};
-
 }  // namespace
 
 InputCounts& InputCounts::operator+=(const InputCounts& other) {
@@ -135,7 +122,7 @@ std::int32_t ImageStore::fetch_good(std::size_t i, void* out, Worker& worker) {
 
 void ImageStore::read(std::size_t i, Worker& worker) {
   const Stopwatch watch(worker.counts.read_seconds);
-  const Turn turn(reads_);
+  const Permit permit(reads_);
   source_->read(i, worker.sample_);
   worker.counts.read_bytes += worker.sample_.bytes.size();
 }

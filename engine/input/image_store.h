@@ -6,11 +6,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <semaphore>
 #include <string>
 #include <vector>
 
 #include "engine/core/dtype.h"
+#include "engine/core/permits.h"
 #include "engine/input/image.h"
 #include "engine/input/resize.h"
 #include "engine/input/sample_cache.h"
@@ -100,7 +100,7 @@ class ImageStore {
   InputOptions options_;
   std::size_t samples_;
   std::unique_ptr<SampleCache> cache_;
-  std::counting_semaphore<> reads_;
+  Permits reads_;
   mutable std::mutex bad_mutex_;
   std::map<std::size_t, std::string> bad_;
 };
