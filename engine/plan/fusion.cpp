@@ -73,6 +73,11 @@ class Fuser {
     } else if (next.kind == OpKind::max_pool && first.kind == OpKind::conv && first.relu &&
                !first.pool && next.stride == next.kernel && next.padding == 0) {
       both.op.pool = next.kernel;
+    } else if (next.kind == OpKind::max_pool && norm && first.relu && !first.add && !first.pool) {
+      both.op.pool = next.kernel;
+      both.op.kernel = next.kernel;
+      both.op.stride = next.stride;
+      both.op.padding = next.padding;
     } else if (next.kind == OpKind::dropout && first.kind == OpKind::dense && first.relu &&
                !first.dropout) {
       both.op.dropout = true;

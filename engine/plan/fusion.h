@@ -12,7 +12,7 @@ namespace paceline {
 // of several fusions the longest is taken:
 //
 //   dense + ReLU + dropout             conv + ReLU + max pooling
-//   batch_norm + ReLU                  batch_norm + add + ReLU
+//   batch_norm + ReLU + max pooling    batch_norm + add + ReLU
 //   batch_norm + batch_norm of the other summand + add + ReLU
 //
 // `notes` gets a line for each fusion refused. Throws usage for an operation that the device does

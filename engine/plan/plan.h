@@ -61,12 +61,13 @@ struct Operation {
   double smoothing = 0;              // of the loss' labels: Network::smooth_labels
   bool softmax_twice = false;        // softmax_cross_entropy: of the softmax, as if it were logits
   std::uint32_t layer = 0;           // index of the dropout layer, for its random bits
-  int pool = 0;                      // fused: side of the max pooling behind it, 0 for none
-  bool relu = false;                 // fused: ReLU behind it (before the pooling)
-  bool dropout = false;              // fused: dropout behind the ReLU
-  bool add = false;                  // fused: + input2 behind a batch_norm, before the ReLU
-  bool keeps_input = false;          // backward reads the input
-  bool keeps_output = false;         // backward reads the output
+  int pool = 0;  // fused: side of the max pooling behind it, 0 for none; behind a conv it strides
+                 // as far, a batch_norm has its kernel, stride and padding above
+  bool relu = false;          // fused: ReLU behind it (before the pooling)
+  bool dropout = false;       // fused: dropout behind the ReLU
+  bool add = false;           // fused: + input2 behind a batch_norm, before the ReLU
+  bool keeps_input = false;   // backward reads the input
+  bool keeps_output = false;  // backward reads the output
   // A batch_norm behind takes its sums over what this bias adds to: the bias' gradient is zero.
   bool bias_cancels = false;
 

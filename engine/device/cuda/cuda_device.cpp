@@ -40,7 +40,11 @@ class CudaDevice final : public Device {
   DType real() const override { return DType::f32; }
   DType activation() const override { return stored_as(options_.math); }
   Support supports(const Operation& op) const override {
-    if (op.pool) return Support::no("pooling is not fused on a GPU");
+    constexpr int kLargestWindow = 15;  // whose places are told apart by a byte
+    if (op.pool && op.kind != OpKind::batch_norm) {
+      return Support::no("pooling is fused only behind a batch_norm");
+    }
+    if (op.pool > kLargestWindow) return Support::no("windows are too large to be fused");
     return Support::yes();
   }
   MemoryKind memory_kind() const override { return MemoryKind::device; }

@@ -38,7 +38,9 @@ std::vector<Fusion> statistics_fusions(const Plan& plan) {
     if (conv == kNone) return;
     const Operation& op = at(plan, conv);
     // A bias that cancels is not added, and nothing else reads the output.
-    if (op.kind == OpKind::conv && op.bias_cancels) found.push_back({conv, norm, branch});
+    if (op.kind == OpKind::conv && op.bias_cancels && op.out == at(plan, norm).in) {
+      found.push_back({conv, norm, branch});
+    }
   };
   for (int i = 0; i < count_of(plan); ++i) {
     const Operation& op = at(plan, i);
@@ -54,12 +56,12 @@ std::vector<Fusion> gradient_fusions(const Plan& plan) {
   std::vector<Fusion> found;
   for (int norm = 0; norm < count_of(plan); ++norm) {
     const Operation& op = at(plan, norm);
-    if (op.kind != OpKind::batch_norm || !op.relu || op.branch) continue;
+    if (op.kind != OpKind::batch_norm || !op.relu || op.pool || op.branch) continue;
     const std::vector<int> readers = readers_of(plan, norm);
     if (readers.empty()) continue;
     const int conv = readers.front();
     const Operation& reader = at(plan, conv);
-    if (reader.kind != OpKind::conv || reader.stride != 1) continue;
+    if (reader.kind != OpKind::conv || reader.stride != 1 || reader.in != op.out) continue;
     if (op.output_grad == kNone || reader.input_grad != op.output_grad) continue;
     bool between = false;
     for (int i = norm + 1; i < conv; ++i) {

@@ -2,6 +2,7 @@
 #include "engine/device/cuda/operations.h"
 
 #include "engine/device/cuda/kernels/loss.h"
+#include "engine/device/cuda/kernels/norm_pool.h"
 #include "engine/device/cuda/kernels/pool.h"
 #include "engine/device/cuda/program.h"
 
@@ -319,6 +320,11 @@ void CudaProgram::norm_forward(const Operation& op, Prepared& prepared) {
     }
   };
   measure(prepared.norm, norm_parameters(op, op.from), op.input, prepared.statistics);
+  if (op.pool) {
+    return run(NormPool<T>{window_of(op), tensor<T>(op.input), tensor<T>(op.output),
+                           tensor<std::uint8_t>(op.saved), whole_batch(), prepared.norm},
+               groups_of(whole_batch(), op.out.height, op.out.width, channels));
+  }
   if (op.branch) {
     measure(prepared.branch, norm_parameters(*op.branch, op.from2), op.input2,
             prepared.branch_statistics);
@@ -331,7 +337,23 @@ void CudaProgram::norm_forward(const Operation& op, Prepared& prepared) {
 }
 
 template <typename T>
+void CudaProgram::norm_pool_backward(const Operation& op, Prepared& prepared) {
+  const int channels = op.in.channels;
+  const std::size_t rows = samples() * static_cast<std::size_t>(places_of(op.in));
+  const T* x = tensor<T>(op.input);
+  const PooledGradient<T> gradient{window_of(op), tensor<T>(op.output_grad),
+                                   tensor<std::uint8_t>(op.saved)};
+  run_sums(NormPoolGradientSums<T>{x, gradient, rows, prepared.norm, norm_parameters(op, op.from)},
+           rows, channels);
+  if (op.input_grad == kNone) return;
+  run(NormPoolGradient<T>{x, gradient, tensor<T>(op.input_grad), samples(), whole_batch(),
+                          prepared.norm, op.adds_input_grad},
+      groups_of(whole_batch(), op.in.height, op.in.width, channels));
+}
+
+template <typename T>
 void CudaProgram::norm_backward(const Operation& op, Prepared& prepared) {
+  if (op.pool) return norm_pool_backward<T>(op, prepared);
   const int channels = op.in.channels;
   const std::size_t rows = samples() * static_cast<std::size_t>(places_of(op.in));
   const T* x = tensor<T>(op.input);

@@ -201,7 +201,7 @@ void CudaProgram::prepare_norm(const Operation& op, Prepared& prepared) {
   prepared.norm = state();
   if (op.branch) prepared.branch = state();
   need_sums<NormGradientSums<float>>(op.in);
-  prepared.implementation = "own kernels, two passes";
+  prepared.implementation = op.pool ? "own kernels, pooling inside" : "own kernels, two passes";
 }
 
 void CudaProgram::make_pieces() {

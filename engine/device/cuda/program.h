@@ -175,6 +175,8 @@ class CudaProgram final : public Program {
   template <typename T>
   void norm_backward(const Operation& op, Prepared& prepared);
   template <typename T>
+  void norm_pool_backward(const Operation& op, Prepared& prepared);
+  template <typename T>
   void add_backward(const Operation& op);
   void loss_forward(const Operation& op);
   void loss_backward(const Operation& op);

@@ -123,6 +123,16 @@ void add_window_cases(Cases& cases) {
       .max_pool(3, 2, 1)
       .global_average_pool()
       .dense(4);
+  norm(cases.add("norm_pool_of_5", {9, 10, 2}, 3).conv(5, 3))
+      .relu()
+      .max_pool(3, 2, 1)
+      .flatten()
+      .dense(3);
+  norm(cases.add("norm_pool_apart", {11, 10, 2}, 3).conv(8, 3))
+      .relu()
+      .max_pool(2, 3, 0)
+      .flatten()
+      .dense(3);
 }
 
 // Of the workloads those that the reference runs in no time.

@@ -17,8 +17,9 @@ Plan plan_of(const std::string& workload, const std::string& variant) {
   const auto row = std::find_if(table.begin(), table.end(),
                                 [&](const auto& one) { return one.name == workload; });
   return make_plan(
-      row->make().variant(variant), kBatch, {DType::f32, DType::bf16},
-      [](const Operation& op) { return op.pool ? Support::no("as on a GPU") : Support::yes(); });
+      row->make().variant(variant), kBatch, {DType::f32, DType::bf16}, [](const Operation& op) {
+        return op.pool && op.kind == OpKind::conv ? Support::no("as on a GPU") : Support::yes();
+      });
 }
 
 // All 53 convolutions are followed by a normalization. Of those with a ReLU, 32 inside blocks and

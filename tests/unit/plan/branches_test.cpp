@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "engine/plan/plan.h"
@@ -30,6 +31,14 @@ Network resnet() {
   return n;
 }
 
+// As at the head of ResNet-50.
+Network stem() {
+  Network n("stem", {16, 16, 3}, 4);
+  n.conv(8, 7, 2, 3).named("c").batch_norm(1e-3, 0.9).named("bn").relu().named("r");
+  n.max_pool(3, 2, 1).named("p").global_average_pool().named("mean").dense(4).named("fc");
+  return n;
+}
+
 std::vector<std::string> texts(const Plan& plan) {
   std::vector<std::string> texts;
   for (const Operation& op : plan.operations) texts.push_back(op.text());
@@ -41,6 +50,19 @@ const Operation& named(const Plan& plan, const std::string& name) {
                                [&](const Operation& op) { return op.name == name; });
   if (it == plan.operations.end()) throw std::runtime_error("no operation " + name);
   return *it;
+}
+
+TEST(Branches, APoolingBehindANormKeepsItsWindow) {
+  const Plan plan = make_plan(stem(), 2, DType::f32, fuse_all);
+  EXPECT_EQ(texts(plan), (std::vector<std::string>{"input", "c", "bn + relu + max_pool", "mean",
+                                                   "fc", "softmax_cross_entropy"}));
+  const Operation& norm = named(plan, "bn");
+  EXPECT_EQ(norm.in, (Shape{8, 8, 8}));
+  EXPECT_EQ(norm.out, (Shape{4, 4, 8}));
+  EXPECT_EQ(norm.pool, 3);
+  EXPECT_EQ((std::array{norm.kernel, norm.stride, norm.padding}), (std::array{3, 2, 1}));
+  EXPECT_EQ(plan.tensors[static_cast<std::size_t>(norm.saved)].shape, norm.out);
+  EXPECT_TRUE(named(plan, "c").bias_cancels);
 }
 
 TEST(Branches, EachLayerReadsWhatItWasToldTo) {

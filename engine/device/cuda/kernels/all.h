@@ -5,6 +5,7 @@
 #include "engine/device/cuda/kernels/elementwise.h"
 #include "engine/device/cuda/kernels/loss.h"
 #include "engine/device/cuda/kernels/norm.h"
+#include "engine/device/cuda/kernels/norm_pool.h"
 #include "engine/device/cuda/kernels/pool.h"
 #include "engine/device/cuda/kernels/probe.h"
 #include "engine/device/cuda/kernels/update.h"
@@ -30,6 +31,9 @@ void for_each_kernel_of(Visit& visit) {
   visit.template visit<ChannelSums<NormGradientSums<T>>>();
   visit.template visit<NormApply<T>>();
   visit.template visit<NormGradient<T>>();
+  visit.template visit<NormPool<T>>();
+  visit.template visit<ChannelSums<NormPoolGradientSums<T>>>();
+  visit.template visit<NormPoolGradient<T>>();
   visit.template visit<WidenGradients<T>>();
   visit.template visit<Update<T>>();
   visit.template visit<PadRows<T, float>>();

@@ -10,6 +10,17 @@ struct Window {
   int kernel, stride, padding, channels;
 };
 
+// A card divides 32 bits several times as fast as 64, and an index seldom needs them.
+struct Divided {
+  std::size_t quotient;
+  unsigned rest;
+};
+PACELINE_KERNEL inline Divided divide(std::size_t value, unsigned by) {
+  if (value >> 32 != 0) return {value / by, static_cast<unsigned>(value % by)};
+  const auto small = static_cast<unsigned>(value);
+  return {small / by, small % by};
+}
+
 // Where a group of kVector channels lies.
 struct PlacedGroup {
   unsigned sample, row, column;
@@ -17,15 +28,45 @@ struct PlacedGroup {
 
   PACELINE_KERNEL PlacedGroup(std::size_t item, int height, int width, int channels) {
     const unsigned groups = static_cast<unsigned>(channels + kVector - 1) / kVector;
-    const std::size_t place = item / groups;
-    channel = static_cast<int>(item % groups) * kVector;
+    const Divided divided = divide(item, groups);
+    channel = static_cast<int>(divided.rest) * kVector;
     count = channels - channel < kVector ? channels - channel : kVector;
-    const std::size_t line = place / static_cast<unsigned>(width);
-    column = static_cast<unsigned>(place % static_cast<unsigned>(width));
-    row = static_cast<unsigned>(line % static_cast<unsigned>(height));
-    sample = static_cast<unsigned>(line / static_cast<unsigned>(height));
+    place(divided.quotient, height, width);
+  }
+  // `row`: of a plane as rows of channels, samples x height x width of them.
+  PACELINE_KERNEL static PlacedGroup of_row(std::size_t row, int height, int width, int channel,
+                                            int count) {
+    PlacedGroup group;
+    group.channel = channel;
+    group.count = count;
+    group.place(row, height, width);
+    return group;
+  }
+
+ private:
+  PlacedGroup() = default;
+  PACELINE_KERNEL void place(std::size_t at, int height, int width) {
+    const Divided line = divide(at, static_cast<unsigned>(width));
+    const Divided of_plane = divide(line.quotient, static_cast<unsigned>(height));
+    column = line.rest;
+    row = of_plane.rest;
+    sample = static_cast<unsigned>(of_plane.quotient);
   }
 };
+
+// Of a group's sample, where its channels lie at a row and column of the input or output.
+PACELINE_KERNEL inline std::size_t input_at(const Window& w, const PlacedGroup& g, int row,
+                                            int column) {
+  return ((static_cast<std::size_t>(g.sample) * w.in_height + row) * w.in_width + column) *
+             w.channels +
+         g.channel;
+}
+PACELINE_KERNEL inline std::size_t output_at(const Window& w, const PlacedGroup& g, int row,
+                                             int column) {
+  return ((static_cast<std::size_t>(g.sample) * w.out_height + row) * w.out_width + column) *
+             w.channels +
+         g.channel;
+}
 
 PACELINE_KERNEL inline std::size_t groups_of(std::size_t samples, int height, int width,
                                              int channels) {
@@ -36,6 +77,49 @@ PACELINE_KERNEL inline std::size_t groups_of(std::size_t samples, int height, in
 struct alignas(kVector) Places {
   std::uint8_t of[kVector];
 };
+
+PACELINE_KERNEL inline Places load_places(const std::uint8_t* from, int channels, int count) {
+  if (channels % kVector == 0) return *reinterpret_cast<const Places*>(from);
+  Places places = {};
+  for (int i = 0; i < count; ++i) places.of[i] = from[i];
+  return places;
+}
+
+PACELINE_KERNEL inline void store_places(const Places& places, int channels, int count,
+                                         std::uint8_t* to) {
+  if (channels % kVector == 0) {
+    *reinterpret_cast<Places*>(to) = places;
+    return;
+  }
+  for (int i = 0; i < count; ++i) to[i] = places.of[i];
+}
+
+// Adds the gradients of the windows that chose an input element: each input looks at the windows
+// that hold it, so that nothing is added from two sides.
+template <typename T>
+PACELINE_KERNEL inline void add_pooled(const Window& w, const T* dy, const std::uint8_t* chosen,
+                                       const PlacedGroup& g, float (&sum)[kVector]) {
+  const int ih = static_cast<int>(g.row) + w.padding, iw = static_cast<int>(g.column) + w.padding;
+  const auto strides = [&w](int at) { return w.stride == 2 ? at >> 1 : at / w.stride; };
+  // The first window that reaches a padded coordinate, and the last.
+  const auto first = [&](int at) { return at < w.kernel ? 0 : strides(at - w.kernel) + 1; };
+  const auto last = [&](int at, int end) { return strides(at) < end ? strides(at) : end - 1; };
+  const int last_row = last(ih, w.out_height), last_column = last(iw, w.out_width);
+  for (int oh = first(ih); oh <= last_row; ++oh) {
+    for (int ow = first(iw); ow <= last_column; ++ow) {
+      const int k = (ih - oh * w.stride) * w.kernel + iw - ow * w.stride;
+      const std::size_t at = output_at(w, g, oh, ow);
+      const Packed<T> gradient =
+          w.channels % kVector == 0 ? packed_at(dy + at) : packed_some(dy + at, g.count);
+      const Places places = load_places(chosen + at, w.channels, g.count);
+      float v[kVector];
+      unpack(gradient, v);
+      for (int i = 0; i < g.count; ++i) {
+        if (places.of[i] == k) sum[i] += v[i];
+      }
+    }
+  }
+}
 
 // `chosen` is the place of the largest element in its window, row by row; the first of equals. A
 // thread takes a group of channels.
@@ -59,34 +143,22 @@ struct MaxPool {
         const int iw = static_cast<int>(g.column) * w.stride + k % w.kernel - w.padding;
         if (ih < 0 || ih >= w.in_height || iw < 0 || iw >= w.in_width) continue;
         float v[kVector];
-        load_row(x +
-                     ((static_cast<std::size_t>(g.sample) * w.in_height + ih) * w.in_width + iw) *
-                         w.channels +
-                     g.channel,
-                 w.channels, g.count, v);
+        load_row(x + input_at(w, g, ih, iw), w.channels, g.count, v);
         for (int i = 0; i < kVector; ++i) {
           if (best[i] >= 0 && !(v[i] > largest[i])) continue;
           best[i] = k;
           largest[i] = v[i];
         }
       }
-      const std::size_t at =
-          ((static_cast<std::size_t>(g.sample) * w.out_height + g.row) * w.out_width + g.column) *
-              w.channels +
-          g.channel;
+      const std::size_t at = output_at(w, g, static_cast<int>(g.row), static_cast<int>(g.column));
       store_row(largest, w.channels, g.count, y + at);
       Places places;
       for (int i = 0; i < kVector; ++i) places.of[i] = static_cast<std::uint8_t>(best[i]);
-      if (w.channels % kVector == 0) {
-        *reinterpret_cast<Places*>(chosen + at) = places;
-      } else {
-        for (int i = 0; i < g.count; ++i) chosen[at + i] = places.of[i];
-      }
+      store_places(places, w.channels, g.count, chosen + at);
     });
   }
 };
 
-// Each input looks at the windows that hold it, so that nothing is added from two sides.
 template <typename T>
 struct MaxPoolBackward {
   Window w;
@@ -100,45 +172,12 @@ struct MaxPoolBackward {
   PACELINE_KERNEL void operator()(Context& c) const {
     over(c, groups_of(samples, w.in_height, w.in_width, w.channels), [&](std::size_t item) {
       const PlacedGroup g(item, w.in_height, w.in_width, w.channels);
-      const int ih = static_cast<int>(g.row) + w.padding,
-                iw = static_cast<int>(g.column) + w.padding;
-      T* to = dx +
-              ((static_cast<std::size_t>(g.sample) * w.in_height + g.row) * w.in_width + g.column) *
-                  w.channels +
-              g.channel;
+      T* to = dx + input_at(w, g, static_cast<int>(g.row), static_cast<int>(g.column));
       float sum[kVector] = {};
       if (adds) load_row(static_cast<const T*>(to), w.channels, g.count, sum);
-      for (int oh = first_of(ih); oh <= ih / w.stride && oh < w.out_height; ++oh) {
-        for (int ow = first_of(iw); ow <= iw / w.stride && ow < w.out_width; ++ow) {
-          const int k = (ih - oh * w.stride) * w.kernel + iw - ow * w.stride;
-          const std::size_t at =
-              ((static_cast<std::size_t>(g.sample) * w.out_height + oh) * w.out_width + ow) *
-                  w.channels +
-              g.channel;
-          const bool whole = w.channels % kVector == 0;
-          const Packed<T> gradient = whole ? packed_at(dy + at) : packed_some(dy + at, g.count);
-          const Places places = whole ? *reinterpret_cast<const Places*>(chosen + at)
-                                      : places_of(chosen + at, g.count);
-          float v[kVector];
-          unpack(gradient, v);
-          for (int i = 0; i < g.count; ++i) {
-            if (places.of[i] == k) sum[i] += v[i];
-          }
-        }
-      }
+      add_pooled(w, dy, chosen, g, sum);
       store_row(sum, w.channels, g.count, to);
     });
-  }
-
- private:
-  PACELINE_KERNEL static Places places_of(const std::uint8_t* chosen, int count) {
-    Places places = {};
-    for (int i = 0; i < count; ++i) places.of[i] = chosen[i];
-    return places;
-  }
-  // The first window that reaches a padded coordinate.
-  PACELINE_KERNEL int first_of(int at) const {
-    return at < w.kernel ? 0 : (at - w.kernel) / w.stride + 1;
   }
 };
 
