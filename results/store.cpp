@@ -14,6 +14,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "results/published.h"
+#include "results/thinning.h"
 
 namespace paceline {
 
@@ -22,26 +23,39 @@ namespace fs = std::filesystem;
 namespace {
 
 // A key a line, so that people and diff can read it and it stays small.
-std::string record_text(const Json& json, const std::string& where) {
+std::string lines_of(const Json& json) {
   std::string text = "{\n";
-  std::string largest;
-  std::size_t most = 0;
   for (const auto& [key, value] : json.items()) {
     const std::string dumped = value.dump(-1, ' ', false, Json::error_handler_t::replace);
     text += fmt::format("{}{}: {}", text.size() > 2 ? ",\n" : "", Json(key).dump(), dumped);
-    if (dumped.size() > most) {
-      most = dumped.size();
+  }
+  return text + "\n}\n";
+}
+
+std::size_t size_of(const Json& json) {
+  return json.is_object() ? lines_of(json).size()
+                          : json.dump(-1, ' ', false, Json::error_handler_t::replace).size();
+}
+
+std::string record_text(const Json& json, const std::string& where) {
+  std::string text = lines_of(json);
+  if (text.size() <= kRecordLimitBytes) return text;
+  Json thinner = json;
+  thin(thinner, kRecordLimitBytes, &size_of);
+  text = lines_of(thinner);
+  if (text.size() <= kRecordLimitBytes) return text;
+  std::string largest;
+  std::size_t most = 0;
+  for (const auto& [key, value] : thinner.items()) {
+    if (size_of(value) > most) {
+      most = size_of(value);
       largest = key;
     }
   }
-  text += "\n}\n";
-  if (text.size() > kRecordLimitBytes) {
-    throw Error(
-        ErrorKind::internal,
-        fmt::format("record of {} bytes is over the limit of {}", text.size(), kRecordLimitBytes),
-        fmt::format("{}, key {} holds {} bytes", where, largest, most), "keep fewer samples in it");
-  }
-  return text;
+  throw Error(
+      ErrorKind::internal,
+      fmt::format("record of {} bytes is over the limit of {}", text.size(), kRecordLimitBytes),
+      fmt::format("{}, key {} holds {} bytes", where, largest, most), "keep fewer samples in it");
 }
 
 // A sidecar that is taken back unless the record that names it was written.

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -47,6 +48,39 @@ TEST(Store, RefusesARecordThatCouldNotBeReadBack) {
   json["padding"] = std::string(kRecordLimitBytes, 'x');
   EXPECT_THROW(store.write("p", 1, json, "samples"), Error);
   EXPECT_TRUE(fs::is_empty(folder.path() / "quick/p"));
+}
+
+TEST(Store, KeepsOfLongRunsOfManyRanksWhatFits) {
+  const TemporaryFolder folder;
+  Json json = sample_record({.gpus = 300});
+  for (int epoch = 0; epoch < 1000; ++epoch) {
+    json["quality"]["epochs"].push_back(
+        {{"train_loss", 1.0 / (epoch + 1)}, {"test_accuracy", 0.123456}});
+    json["timing"]["epoch_seconds"].push_back(1.2345678);
+  }
+  json["timing"]["step_seconds"] = Json::array();
+  for (int rank = 0; rank < 300; ++rank) {
+    json["timing"]["step_seconds"].push_back(
+        {{"p50", rank == 117 ? 2.0 : 1.0}, {"p95", 3.1234567}});
+    json["provenance"]["implementations"].push_back("layer " + std::to_string(rank) + ": a kernel");
+  }
+  const fs::path file = Store(folder / "s").write("p", 1, json, "");
+  EXPECT_LE(fs::file_size(file), kRecordLimitBytes);
+  EXPECT_GT(fs::file_size(file), kRecordLimitBytes / 3);
+  const Json kept = read_record(file).json();
+  EXPECT_EQ(kept["thinned"]["quality/epochs"], 1000);
+  EXPECT_EQ(kept["thinned"]["phases"], 300);
+  EXPECT_EQ(kept["quality"]["epochs"].front()["epoch"], 1);
+  EXPECT_EQ(kept["quality"]["epochs"].back()["epoch"], 1000);
+  EXPECT_EQ(kept["quality"]["epochs"].back()["train_loss"], 0.001);
+  EXPECT_EQ(kept["timing"]["epoch_seconds"].front(), 1.2345678);
+  double slowest = 0;
+  for (const Json& rank : kept["timing"]["step_seconds"])
+    slowest = std::max(slowest, rank["p50"].get<double>());
+  EXPECT_EQ(slowest, 2);
+  EXPECT_FALSE(read_record(Store(folder / "s").write("p", 2, sample_record(), ""))
+                   .json()
+                   .contains("thinned"));
 }
 
 TEST(Store, KeepsBytesThatAreNotText) {

@@ -1,0 +1,92 @@
+#include "results/thinning.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kFewest = 8;  // entries of a list that stay
+
+struct List {
+  const char* path;
+  bool from_the_end = false;      // is cut there: the place of an entry says what it is of
+  const char* slowest = nullptr;  // the entry with the largest of these stays
+};
+
+constexpr std::array kLists = {List{"/quality/epochs"},
+                               List{"/timing/epoch_seconds", true},
+                               List{"/timing/step_seconds", false, "p50"},
+                               List{"/phases", false, "step"},
+                               List{"/provenance/implementations", true},
+                               List{"/provenance/hosts"},
+                               List{"/provenance/affinity"},
+                               List{"/input/ready_batches"},
+                               List{"/gpus"}};
+
+Json* find(Json& record, const List& list) {
+  const Json::json_pointer path(list.path);
+  if (!record.contains(path)) return nullptr;
+  Json& found = record.at(path);
+  return found.is_array() && found.size() > kFewest ? &found : nullptr;
+}
+
+std::optional<std::size_t> slowest_of(const Json& entries, const List& list) {
+  std::optional<std::size_t> slowest;
+  if (!list.slowest) return slowest;
+  double most = 0;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].is_object() || !entries[i].contains(list.slowest)) continue;
+    const Json& value = entries[i][list.slowest];
+    if (!value.is_number() || (slowest && value.get<double>() <= most)) continue;
+    most = value.get<double>();
+    slowest = i;
+  }
+  return slowest;
+}
+
+void number_epochs(Json& epochs) {
+  for (std::size_t i = 0; i < epochs.size(); ++i) {
+    if (epochs[i].is_object() && !epochs[i].contains("epoch")) epochs[i]["epoch"] = i + 1;
+  }
+}
+
+void halve(Json& entries, const List& list) {
+  if (list.path == std::string("/quality/epochs")) number_epochs(entries);
+  const std::optional<std::size_t> slowest = slowest_of(entries, list);
+  const std::size_t count = entries.size();
+  Json kept = Json::array();
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool stays = list.from_the_end ? i < count / 2 : i % 2 == 0 || i + 1 == count;
+    if (stays || i == slowest) kept.push_back(std::move(entries[i]));
+  }
+  entries = std::move(kept);
+}
+
+}  // namespace
+
+void thin(Json& record, std::size_t limit, std::size_t (*size_of)(const Json&)) {
+  while (size_of(record) > limit) {
+    const List* longest = nullptr;
+    Json* entries = nullptr;
+    std::size_t most = 0;
+    for (const List& list : kLists) {
+      Json* found = find(record, list);
+      const std::size_t size = found ? size_of(*found) : 0;
+      if (size <= most) continue;
+      longest = &list;
+      entries = found;
+      most = size;
+    }
+    if (!entries) return;
+    const std::size_t count = entries->size();
+    halve(*entries, *longest);
+    Json& marks = record["thinned"];
+    if (!marks.contains(longest->path + 1)) marks[longest->path + 1] = count;
+  }
+}
+
+}  // namespace paceline
