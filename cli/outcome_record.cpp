@@ -92,6 +92,7 @@ Json timing_json(const TrainingOutcome& outcome) {
           {"events_seconds", round_digits(outcome.events_seconds)},
           {"consistency_seconds", round_digits(outcome.consistency_seconds)},
           {"setup_seconds", round_digits(outcome.setup_seconds)},
+          {"compile_seconds", round_digits(outcome.compile_seconds)},
           {"warmup_steps_excluded", warmup},
           {"step_seconds", quantiles}};
 }

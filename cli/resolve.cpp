@@ -137,6 +137,7 @@ void default_gpu(Point& p) {
     // NVIDIA advises against sums in the graphs of several GPUs of a process: a launch may block.
     set_default(p, "step_graph", graph && layout.gpus == layout.ntasks);
     set_default(p, "deterministic", false);
+    if (p.find("bn_stats")) set_default(p, "fused_sums", false);
     check_fused_sums(p);
     constexpr std::int64_t kMostParts = 512;  // whose markers a stream remembers
     if (const auto parts = p.integer("accumulate"); parts > kMostParts) {
@@ -243,7 +244,6 @@ void default_statistics(Point& p, const Workload& workload) {
   });
   if (norm) {
     set_default(p, "bn_stats", std::string("averaged"));
-    if (is_gpu_device(*p.text("device"))) set_default(p, "fused_sums", false);
     return;
   }
   for (const std::string name : {"bn_stats", "fused_sums"}) {

@@ -276,6 +276,7 @@ class Run {
     options.precision = *request_.parameters.text("precision");
     options.threads = threads_.compute;
     options.cpus = part_of(cpus, 0, threads_.compute);
+    options.setup_cpus = part_of(cpus, 0, threads_.total());
     options.comm_threads = threads_.comm;
     options.comm_cpus = part_of(cpus, threads_.compute + threads_.input, threads_.comm);
     options.gpu = gpu;

@@ -58,7 +58,9 @@ struct Straggler {
 struct TrainingOutcome {
   double fit_seconds = 0;  // barrier to barrier, maximum over ranks, without evaluation
   double setup_seconds = 0, evaluation_seconds = 0;
-  double events_seconds = 0;       // handing over what event files hold; not in fit_seconds
+  double compile_seconds = 0;  // making the program, choice of algorithms included; maximum over
+                               // ranks, before the first barrier: not in fit_seconds
+  double events_seconds = 0;   // handing over what event files hold; not in fit_seconds
   double consistency_seconds = 0;  // comparing replicas, on this rank; not in fit_seconds
   std::vector<double> epoch_seconds;
   std::size_t steps = 0, samples = 0;  // of this call, where a run went on; samples of all replicas

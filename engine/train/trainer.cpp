@@ -68,7 +68,9 @@ Trainer::Trainer(Setup setup)
   gradients_ = reducing.allocate(bytes);
   outcome_.gradients_in_backend_memory = gradients_.data() != nullptr;
   if (!gradients_.data()) gradients_ = device.allocate(bytes);
+  const double began = now_seconds();
   program_ = device.compile(plan_, gradients_.data());
+  compile_seconds_ = now_seconds() - began;
   memory_ = memory_use(plan_, config_.optimizer, program_->scratch_bytes());
   if (config_.accumulate > 1) memory_.gradients *= 2;  // those put aside
   start_weights();
@@ -420,16 +422,17 @@ void Trainer::gather(TrainingOutcome& outcome) {
   const std::vector<StepTimes>& mine = clock_->steps();
   std::vector<StepTimes> all(mine.size() * size);
   communicator_.all_gather(mine.data(), mine.size() * sizeof(StepTimes), all.data());
-  const std::array<double, 2> sums = {reducer_->busy_seconds() - summed_before_,
-                                      outcome.ranks[0].input_ready};
+  const std::array<double, 3> sums = {reducer_->busy_seconds() - summed_before_,
+                                      outcome.ranks[0].input_ready, compile_seconds_};
   std::vector<double> all_sums(sums.size() * size);
   communicator_.all_gather(sums.data(), sizeof sums, all_sums.data());
   outcome.ranks.resize(size);
   for (std::size_t r = 0; r < size; ++r) {
     const auto first = all.begin() + static_cast<std::ptrdiff_t>(r * mine.size());
     outcome.ranks[r].steps.assign(first, first + static_cast<std::ptrdiff_t>(mine.size()));
-    outcome.ranks[r].communication_busy = all_sums[2 * r];
-    outcome.ranks[r].input_ready = all_sums[2 * r + 1];
+    outcome.ranks[r].communication_busy = all_sums[sums.size() * r];
+    outcome.ranks[r].input_ready = all_sums[sums.size() * r + 1];
+    outcome.compile_seconds = std::max(outcome.compile_seconds, all_sums[sums.size() * r + 2]);
   }
   std::vector<double> epochs(outcome.epoch_seconds.size() * size);
   communicator_.all_gather(outcome.epoch_seconds.data(),

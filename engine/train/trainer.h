@@ -133,6 +133,7 @@ class Trainer {
   std::optional<Schedule> schedule_;
   double rate_ = 0;           // of the step at hand
   double summed_before_ = 0;  // seconds, by sum_once()
+  double compile_seconds_ = 0;
   bool operations_traced_ = false;
   LossSums epoch_totals_;
   struct StepMean {

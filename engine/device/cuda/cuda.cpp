@@ -31,8 +31,8 @@ class TunedProducts final : public Products {
     wanted.deterministic = options.deterministic;
     wanted.choices_file = options.choices_file;
     wanted.tuner = tuner_.get();
-    wanted.threads = std::max(1, options.threads);
-    wanted.enter_thread = [index = gpu.index, cpus = options.cpus](int thread) {
+    wanted.threads = std::max(1, static_cast<int>(options.setup_cpus.size()));
+    wanted.enter_thread = [index = gpu.index, cpus = options.setup_cpus](int thread) {
       const auto at = static_cast<std::size_t>(thread);
       if (at < cpus.size()) bind_to(cpus[at]);
       make_gpu_driver()->select(index);

@@ -182,8 +182,8 @@ TEST_P(Cuda, SixteenBitsFollowTheReferenceAsFarAsTheyGo) {
 
 // A stem and blocks as ResNet-50's: one that goes down, one behind an addition, one that is read by
 // both branches of the next.
-Network bottlenecks(bool deep = true) {
-  Network n("bottlenecks", {13, 11, 3}, 5);
+Network bottlenecks(bool deep = true, int width = 8, const Shape& sample = {13, 11, 3}) {
+  Network n("bottlenecks", sample, 5);
   const auto unit = [&](int filters, int kernel, int stride) {
     n.conv(filters, kernel, stride, kernel / 2).batch_norm(1e-5, 0.9).relu();
   };
@@ -201,12 +201,12 @@ Network bottlenecks(bool deep = true) {
     }
     n.add(skip).relu();
   };
-  unit(16, 3, 1);
-  if (deep) block(8, 1, true);
-  block(8, 1, false);
+  unit(2 * width, 3, 1);
+  if (deep) block(width, 1, true);
+  block(width, 1, false);
   if (deep) {
-    block(8, 1, false);
-    block(16, 2, true);
+    block(width, 1, false);
+    block(2 * width, 2, true);
   }
   n.global_average_pool().dense(5);
   return n;
@@ -252,6 +252,29 @@ TEST(PlayedCuda, SumsInConvolutionsAreThoseApart) {
     }
     EXPECT_EQ(with.kernels - before, without.kernels);
   }
+}
+
+TEST(Card, SumsInConvolutionsAreThoseApart) {
+  const std::string why = is_gpu("cuda") ? absence_of("cuda") : "device cuda is not built here";
+  if (!why.empty()) GTEST_SKIP() << why;
+  const Network network = bottlenecks(false, 64, {56, 56, 3});
+  const auto make = [](bool fused_sums) {
+    DeviceOptions options;
+    options.precision = "bf16";
+    options.fused_sums = fused_sums;
+    for (const auto& row : device_table()) {
+      if (std::string(row.name) == "cuda") return row.make(options);
+    }
+    throw std::runtime_error("device cuda is not built here");
+  };
+  constexpr int kBatch = 32;
+  Replica fused(make(true), network, kBatch, true);
+  Replica apart(make(false), network, kBatch, true);
+  const auto lines = fused.program().implementations();
+  if (lines_with(lines, "sums cuDNN") == 0) GTEST_SKIP() << "no such kernel is faster here";
+  const RandomBatch inputs(network, kBatch, kBatch, 1);
+  for (int step = 0; step < 4; ++step) compare_step(fused, apart, inputs.batch(), 0.03);
+  compare_evaluation(fused, apart, inputs.batch(), 0.03);
 }
 
 // A plane in 16 bits that a dense layer reads.

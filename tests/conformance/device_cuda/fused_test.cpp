@@ -187,8 +187,8 @@ TEST_P(FusedOnCard, IsRight) {
     SCOPED_TRACE(candidate.recipe.text());
     try {
       const auto kernel = candidate.build();
-      ++built;
       expect_right(request, problem, *kernel);
+      ++built;
     } catch (const Error& error) {
       failed = error.what();
     }

@@ -192,6 +192,18 @@ TEST_F(CliTrain, RecordsThatCannotBeWritten) {
   expect_refused(kRun + "--record run.json", 65, {"run.steps.gz", "without their record"});
 }
 
+// 32 KB are not enough for 300 epochs one by one.
+TEST_F(CliTrain, ALongRunKeepsItsRecord) {
+  const Ran ran = paceline(
+      "train mnist-mlp --cpus-per-task 1 --epochs 300 --train-limit 64 --test-limit 32 --evaluate "
+      "epoch --record run.json --quiet");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto record = nlohmann::json::parse(text_of(folder() / "run.json"));
+  EXPECT_EQ(record.at("thinned").at("quality/epochs"), 300);
+  EXPECT_EQ(record.at("quality").at("epochs").back().at("epoch"), 300);
+  EXPECT_GT(record.at("timing").at("compile_seconds").get<double>(), 0);
+}
+
 TEST_F(CliTrain, JsonIsARecordAndNothingElse) {
   const Ran ran = paceline(kRun + "--json --record run.json");
   ASSERT_EQ(ran.code, 0) << ran.err;

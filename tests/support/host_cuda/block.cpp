@@ -1,6 +1,7 @@
 #include "tests/support/host_cuda/block.h"
 
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 
 // AddressSanitizer must be told of stacks that are changed by hand.
@@ -114,8 +115,8 @@ void HostBlock::run(unsigned threads, const std::function<void(unsigned)>& threa
 // needs a stack of its own.
 void HostBlock::run_straight(unsigned threads, const std::function<void(unsigned)>& thread) {
   straight_ = true;
+  const std::unique_ptr<bool, void (*)(bool*)> over(&straight_, [](bool* flag) { *flag = false; });
   for (current_ = 1; current_ < threads; ++current_) thread(current_);
-  straight_ = false;
 }
 
 void HostBlock::sync() {

@@ -198,10 +198,14 @@ class LibraryProducts : public ChosenProducts {
           },
           &rival);
       if (!beats_rival(chosen.choice)) return nullptr;
-      return std::make_unique<FusedByChoice>(request, chosen.implementation, text(chosen));
+      // Knobs are in the file of choices: a record has room for so many lines.
+      return std::make_unique<FusedByChoice>(
+          request, chosen.implementation,
+          fmt::format("cuDNN engine {}", chosen.choice.recipe.engine));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::usage) throw;
       log::debug("{}", error.what());
+      chosen_.try_emplace(text_of(request));  // is not tried again
       return nullptr;
     }
   }

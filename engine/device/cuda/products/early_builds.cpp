@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <system_error>
 #include <thread>
 
 #include "engine/core/error.h"
@@ -45,24 +47,26 @@ void build_early(std::vector<EarlyBuild>& builds, int threads, const MakeSession
                  int most_compiled) {
   std::atomic<std::size_t> next = 0;
   const auto work = [&](int thread) {
-    std::size_t at = 0;
     try {
       const std::shared_ptr<Session> session = make_session(thread);
-      while ((at = next++) < builds.size()) {
+      for (std::size_t at = 0; (at = next++) < builds.size();) {
         try {
           build(session, builds[at], most_compiled);
-        } catch (const Error& error) {
+        } catch (const std::exception& error) {
           log::debug("{}: {}", text_of(builds[at].request), error.what());
         }
       }
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       log::debug("no session of a thread's own: {}", error.what());
     }
   };
-  std::vector<std::thread> all;
+  std::vector<std::jthread> all;
   const int count = std::min(threads, static_cast<int>(builds.size()));
-  for (int thread = 0; thread < count; ++thread) all.emplace_back(work, thread);
-  for (std::thread& one : all) one.join();
+  try {
+    for (int thread = 0; thread < count; ++thread) all.emplace_back(work, thread);
+  } catch (const std::system_error& error) {
+    log::debug("compiling on {} threads: {}", all.size(), error.what());
+  }
 }
 
 }  // namespace paceline::cuda
