@@ -38,11 +38,9 @@ std::size_t size_of(const Json& json) {
 }
 
 std::string record_text(const Json& json, const std::string& where) {
-  std::string text = lines_of(json);
-  if (text.size() <= kRecordLimitBytes) return text;
   Json thinner = json;
   thin(thinner, kRecordLimitBytes, &size_of);
-  text = lines_of(thinner);
+  const std::string text = lines_of(thinner);
   if (text.size() <= kRecordLimitBytes) return text;
   std::string largest;
   std::size_t most = 0;

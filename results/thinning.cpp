@@ -10,6 +10,9 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kFewest = 8;  // entries of a list that stay
+// Beyond so many, rows of epochs are left out whatever else a record holds: runs that are compared
+// by these rows then have the same ones.
+constexpr std::size_t kMostEpochs = 96;
 
 struct List {
   const char* path;
@@ -27,11 +30,11 @@ constexpr std::array kLists = {List{"/quality/epochs"},
                                List{"/input/ready_batches"},
                                List{"/gpus"}};
 
-Json* find(Json& record, const List& list) {
+Json* find(Json& record, const List& list, std::size_t most) {
   const Json::json_pointer path(list.path);
   if (!record.contains(path)) return nullptr;
   Json& found = record.at(path);
-  return found.is_array() && found.size() > kFewest ? &found : nullptr;
+  return found.is_array() && found.size() > most ? &found : nullptr;
 }
 
 std::optional<std::size_t> slowest_of(const Json& entries, const List& list) {
@@ -66,15 +69,26 @@ void halve(Json& entries, const List& list) {
   entries = std::move(kept);
 }
 
+void halve_and_mark(Json& record, Json& entries, const List& list) {
+  const std::size_t count = entries.size();
+  halve(entries, list);
+  const char* name = list.path + 1;
+  Json& marks = record["thinned"];
+  if (!marks.contains(name)) marks[name] = count;
+}
+
 }  // namespace
 
 void thin(Json& record, std::size_t limit, std::size_t (*size_of)(const Json&)) {
+  while (Json* epochs = find(record, kLists.front(), kMostEpochs)) {
+    halve_and_mark(record, *epochs, kLists.front());
+  }
   while (size_of(record) > limit) {
     const List* longest = nullptr;
     Json* entries = nullptr;
     std::size_t most = 0;
     for (const List& list : kLists) {
-      Json* found = find(record, list);
+      Json* found = find(record, list, kFewest);
       const std::size_t size = found ? size_of(*found) : 0;
       if (size <= most) continue;
       longest = &list;
@@ -82,10 +96,7 @@ void thin(Json& record, std::size_t limit, std::size_t (*size_of)(const Json&)) 
       most = size;
     }
     if (!entries) return;
-    const std::size_t count = entries->size();
-    halve(*entries, *longest);
-    Json& marks = record["thinned"];
-    if (!marks.contains(longest->path + 1)) marks[longest->path + 1] = count;
+    halve_and_mark(record, *entries, *longest);
   }
 }
 

@@ -51,7 +51,7 @@ TEST_F(Watched, AWaitThatNobodyEndsIsEnded) {
   one->enter(one->queue(FlightKind::all_reduce, "bucket 0", 8));
   testing::internal::CaptureStderr();
   {
-    Sentry sentry(setup(0.05, 0.1, 0.2));
+    Sentry sentry(setup(0.05, 0.5, 1));
     sentry.watch({one});
     EXPECT_EQ(code_within(30s), 72);
   }

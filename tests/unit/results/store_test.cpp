@@ -78,7 +78,15 @@ TEST(Store, KeepsOfLongRunsOfManyRanksWhatFits) {
   for (const Json& rank : kept["timing"]["step_seconds"])
     slowest = std::max(slowest, rank["p50"].get<double>());
   EXPECT_EQ(slowest, 2);
-  EXPECT_FALSE(read_record(Store(folder / "s").write("p", 2, sample_record(), ""))
+
+  // The same rows of epochs, whatever else there is.
+  Json small = sample_record();
+  for (int epoch = 0; epoch < 100; ++epoch) small["quality"]["epochs"].push_back({{"a", 1}});
+  const Json fewer = read_record(Store(folder / "s").write("p", 2, small, "")).json();
+  EXPECT_EQ(fewer["quality"]["epochs"].size(), 51U);
+  EXPECT_EQ(fewer["quality"]["epochs"][1]["epoch"], 3);
+  EXPECT_EQ(fewer["thinned"].size(), 1U);
+  EXPECT_FALSE(read_record(Store(folder / "s").write("p", 3, sample_record(), ""))
                    .json()
                    .contains("thinned"));
 }
