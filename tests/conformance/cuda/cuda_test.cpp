@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/device/cuda/cuda_device.h"
 #include "engine/device/table.h"
+#include "tests/conformance/cuda/networks.h"
 #include "tests/conformance/device/cases.h"
 #include "tests/conformance/device/recipe.h"
 #include "tests/support/expect_error.h"
@@ -139,36 +140,6 @@ TEST_P(Cuda, LossAndGradientsOfEveryNetworkInFp32) {
   }
 }
 
-// A stem, an identity block and one that goes down. ReLU lets a few elements next to zero pass that
-// the reference stops, or the other way round: that moves gradients by more than rounding does.
-Network small_resnet(bool relu = true) {
-  Network n("small_resnet", {21, 19, 3}, 5);
-  const auto unit = [&](int filters, int kernel, int stride) {
-    n.conv(filters, kernel, stride, kernel / 2).batch_norm(1e-5, 0.9);
-  };
-  const auto block = [&](int filters, int stride, bool branch) {
-    const int in = n.last();
-    int skip = in;
-    if (branch) {
-      unit(2 * filters, 1, stride);
-      skip = n.last();
-      n.from(in);
-    }
-    unit(filters, 1, stride);
-    unit(filters, 3, 1);
-    unit(2 * filters, 1, 1);
-    n.add(skip);
-  };
-  unit(8, 7, 2);
-  if (relu) n.relu();
-  n.max_pool(3, 2, 1);
-  block(8, 1, true);
-  block(8, 1, false);
-  block(16, 2, true);
-  n.global_average_pool().dense(16).dropout(0.25).dense(5);
-  return n;
-}
-
 TEST_P(Cuda, SixteenBitsFollowTheReferenceAsFarAsTheyGo) {
   const NetworkCase linear{"without_relu", small_resnet(false)},
       resnet{"with_relu", small_resnet()};
@@ -178,38 +149,6 @@ TEST_P(Cuda, SixteenBitsFollowTheReferenceAsFarAsTheyGo) {
     follow_the_reference(GetParam(), linear, "bf16", fuse, 5, 0.15);
     follow_the_reference(GetParam(), resnet, "bf16", fuse, 5, 0.3);
   }
-}
-
-// A stem and blocks as ResNet-50's: one that goes down, one behind an addition, one that is read by
-// both branches of the next.
-Network bottlenecks(bool deep = true, int width = 8, const Shape& sample = {13, 11, 3}) {
-  Network n("bottlenecks", sample, 5);
-  const auto unit = [&](int filters, int kernel, int stride) {
-    n.conv(filters, kernel, stride, kernel / 2).batch_norm(1e-5, 0.9).relu();
-  };
-  const auto block = [&](int filters, int stride, bool branch) {
-    const int in = n.last();
-    unit(filters, 1, 1);
-    unit(filters, 3, stride);
-    n.conv(2 * filters, 1, 1, 0).batch_norm(1e-5, 0.9);
-    const int main = n.last();
-    int skip = in;
-    if (branch) {
-      n.from(in).conv(2 * filters, 1, stride, 0).batch_norm(1e-5, 0.9);
-      skip = n.last();
-      n.from(main);
-    }
-    n.add(skip).relu();
-  };
-  unit(2 * width, 3, 1);
-  if (deep) block(width, 1, true);
-  block(width, 1, false);
-  if (deep) {
-    block(width, 1, false);
-    block(2 * width, 2, true);
-  }
-  n.global_average_pool().dense(5);
-  return n;
 }
 
 std::unique_ptr<Device> make_fusing(const std::string& precision, bool replays = true,

@@ -3,9 +3,11 @@
 
 #include <cmath>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "engine/device/cuda/kernels/all.h"
+#include "tests/support/host_cuda/block.h"
 #include "tests/support/host_cuda/host_runtime.h"
 
 namespace paceline::cuda {
@@ -21,6 +23,23 @@ std::vector<float> numbers(std::size_t count, int seed) {
 }
 
 // Rows and splits from fewer than are fetched at once to several times as many, with a rest.
+// The played GPU itself: all threads of a block wait at a barrier, or none.
+TEST(PlayedKernels, ABarrierThatOnlySomeThreadsKnowIsAnError) {
+  HostBlock block;
+  std::vector<int> passed;
+  block.run(3, [&](unsigned thread) {
+    passed.push_back(static_cast<int>(thread));
+    block.sync();
+    passed.push_back(10 + static_cast<int>(thread));
+  });
+  EXPECT_EQ(passed, (std::vector<int>{0, 1, 2, 10, 11, 12}));
+  const auto uneven = [&](unsigned thread) {
+    if (thread == 1) block.sync();
+  };
+  EXPECT_THROW(block.run(3, uneven), std::logic_error);
+  block.run(2, [&](unsigned) { block.sync(); });  // as if nothing had been
+}
+
 TEST(PlayedKernels, ChannelsAreSummedOverRowsAndSplitsOfEveryNumber) {
   const auto runtime = make_host_runtime();
   const Stream stream = runtime->make_stream();

@@ -99,7 +99,7 @@ struct NormStatistics {
 };
 
 // From sums of x and its square, which a convolution left beside x. Of a variance far below the
-// square of the mean they keep few digits; behind a convolution whose bias is left out it is not.
+// square of the mean they keep few digits; behind a convolution without its bias it seldom is.
 struct NormFromSums {
   const float *sum, *sum_of_squares;
   std::size_t rows;

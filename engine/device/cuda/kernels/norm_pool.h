@@ -32,19 +32,14 @@ struct NormPool {
       load_channels(state.shift, g.channel, w.channels, shift);
       Places places;
       for (std::uint8_t& place : places.of) place = kNoPlace;
-      for (int k = 0; k < w.kernel * w.kernel; ++k) {
-        const int ih = static_cast<int>(g.row) * w.stride + k / w.kernel - w.padding;
-        const int iw = static_cast<int>(g.column) * w.stride + k % w.kernel - w.padding;
-        if (ih < 0 || ih >= w.in_height || iw < 0 || iw >= w.in_width) continue;
-        float v[kVector];
-        load_row(x + input_at(w, g, ih, iw), w.channels, g.count, v);
+      over_window(w, g, x, [&](int k, const float(&v)[kVector]) {
         for (int i = 0; i < kVector; ++i) {
           const float normalised = to_float(from_float<T>(v[i] * scale[i] + shift[i]));
           if (!(normalised > largest[i])) continue;
           places.of[i] = static_cast<std::uint8_t>(k);
           largest[i] = normalised;
         }
-      }
+      });
       const std::size_t at = output_at(w, g, static_cast<int>(g.row), static_cast<int>(g.column));
       store_row(largest, w.channels, g.count, y + at);
       store_places(places, w.channels, g.count, chosen + at);

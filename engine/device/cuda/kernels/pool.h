@@ -73,6 +73,20 @@ PACELINE_KERNEL inline std::size_t groups_of(std::size_t samples, int height, in
   return samples * height * width * ((channels + kVector - 1) / kVector);
 }
 
+// Calls body(place in the window, values) for the input elements of an output's window, row by row.
+template <typename T, typename Body>
+PACELINE_KERNEL inline void over_window(const Window& w, const PlacedGroup& g, const T* x,
+                                        Body body) {
+  for (int k = 0; k < w.kernel * w.kernel; ++k) {
+    const int ih = static_cast<int>(g.row) * w.stride + k / w.kernel - w.padding;
+    const int iw = static_cast<int>(g.column) * w.stride + k % w.kernel - w.padding;
+    if (ih < 0 || ih >= w.in_height || iw < 0 || iw >= w.in_width) continue;
+    float v[kVector];
+    load_row(x + input_at(w, g, ih, iw), w.channels, g.count, v);
+    body(k, v);
+  }
+}
+
 // Places of a group of channels, one access.
 struct alignas(kVector) Places {
   std::uint8_t of[kVector];
@@ -138,18 +152,13 @@ struct MaxPool {
       float largest[kVector] = {};
       int best[kVector];
       for (int& place : best) place = -1;
-      for (int k = 0; k < w.kernel * w.kernel; ++k) {
-        const int ih = static_cast<int>(g.row) * w.stride + k / w.kernel - w.padding;
-        const int iw = static_cast<int>(g.column) * w.stride + k % w.kernel - w.padding;
-        if (ih < 0 || ih >= w.in_height || iw < 0 || iw >= w.in_width) continue;
-        float v[kVector];
-        load_row(x + input_at(w, g, ih, iw), w.channels, g.count, v);
+      over_window(w, g, x, [&](int k, const float(&v)[kVector]) {
         for (int i = 0; i < kVector; ++i) {
           if (best[i] >= 0 && !(v[i] > largest[i])) continue;
           best[i] = k;
           largest[i] = v[i];
         }
-      }
+      });
       const std::size_t at = output_at(w, g, static_cast<int>(g.row), static_cast<int>(g.column));
       store_row(largest, w.channels, g.count, y + at);
       Places places;
