@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "engine/core/text.h"
@@ -10,6 +11,8 @@
 namespace paceline {
 
 namespace {
+
+constexpr double kUnlikeChoices = 0.02;  // of a row's fit seconds
 
 std::string interval_note(const std::vector<RowFacts>& facts, const std::string& kinds) {
   std::size_t single = 0;
@@ -87,24 +90,76 @@ void add_distinct(std::vector<std::string>& notes, const char* prefix,
   }
 }
 
+// "10", "0 to 10".
+std::string text_of(const std::set<int>& counts) {
+  return *counts.begin() == *counts.rbegin()
+             ? std::to_string(*counts.begin())
+             : fmt::format("{} to {}", *counts.begin(), *counts.rbegin());
+}
+
 std::string warmup_note(const std::vector<RowFacts>& facts) {
   std::set<int> warmups;
   for (const RowFacts& row : facts) {
     if (!row.step_seconds) continue;
-    for (const Run& run : row.row->runs)
+    for (const Run& run : row.row->runs) {
       warmups.insert(static_cast<int>(run.warmup_steps.value_or(0)));
+    }
   }
   if (warmups.empty()) return "";
-  const std::string count = *warmups.begin() == *warmups.rbegin()
-                                ? std::to_string(*warmups.begin())
-                                : fmt::format("{} to {}", *warmups.begin(), *warmups.rbegin());
   return fmt::format("step ms: median step of the slowest rank; the first {} steps are left out",
-                     count);
+                     text_of(warmups));
 }
 
-bool any_measured(const std::vector<RowFacts>& facts) {
-  return std::any_of(facts.begin(), facts.end(),
-                     [](const RowFacts& row) { return row.run().kind == "measured"; });
+// What fit seconds and samples/s of measured runs hold. Earlier versions timed the choice of
+// algorithms apart, and had warm-up in the rate.
+void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts) {
+  std::set<int> warmups;
+  bool measured = false, earlier = false;
+  for (const RowFacts& row : facts) {
+    for (const Run& run : row.row->runs) {
+      if (run.kind != "measured") continue;
+      measured = true;
+      earlier = earlier || !run.rate_warmup_steps;
+      if (run.rate_warmup_steps) warmups.insert(static_cast<int>(*run.rate_warmup_steps));
+    }
+  }
+  if (!measured) return;
+  notes.push_back(
+      "fit seconds: barrier to barrier, slowest rank, choice of algorithms and first epoch "
+      "included, evaluation and checkpoints excluded");
+  if (!warmups.empty()) {
+    notes.push_back(
+        fmt::format("samples/s: of all replicas; the first {} steps and the choice of "
+                    "algorithms are left out",
+                    text_of(warmups)));
+  }
+  if (earlier) {
+    notes.push_back(
+        "in records of earlier versions fit seconds are without the choice of algorithms, and "
+        "samples/s are of all steps");
+  }
+}
+
+// A GPU's first run measures which algorithms are fast; later ones read what it kept.
+std::string choices_note(const std::vector<RowFacts>& facts) {
+  double most = 0;
+  std::size_t rows = 0;
+  for (const RowFacts& row : facts) {
+    double least = std::numeric_limits<double>::infinity(), here = 0;
+    for (const Run& run : row.row->runs) {
+      if (run.replicas_are_cores || !run.compile_seconds || !run.rate_warmup_steps) continue;
+      least = std::min(least, *run.compile_seconds);
+      here = std::max(here, *run.compile_seconds);
+    }
+    if (!row.fit_seconds || here - least <= kUnlikeChoices * row.fit_seconds->value) continue;
+    ++rows;
+    most = std::max(most, here - least);
+  }
+  if (rows == 0) return "";
+  return fmt::format(
+      "choosing algorithms took up to {} more in some runs of {} row{} than in others: the first "
+      "run on a machine measures what later ones read (gpu-choices.json)",
+      format_seconds(most), rows, rows == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -114,11 +169,7 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
                                 const std::string& interval_kinds) {
   std::vector<std::string> notes;
   notes.push_back(interval_note(facts, interval_kinds));
-  if (any_measured(facts)) {
-    notes.push_back(
-        "fit seconds: barrier to barrier, slowest rank, first epoch included, evaluation and "
-        "checkpoints excluded");
-  }
+  add_clock_notes(notes, facts);
   add_distinct(notes, "fit seconds end with the first evaluation of ", facts,
                [](const Run& run) { return run.goal; });
   notes.push_back(fmt::format("speed-up: ratio of {}; {}",
@@ -130,7 +181,9 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
   }
   notes.push_back(
       fmt::format("scaling type {}: {}", name_of(study.scaling), explanation_of(study.scaling)));
-  if (const std::string note = warmup_note(facts); !note.empty()) notes.push_back(note);
+  for (const std::string& note : {warmup_note(facts), choices_note(facts)}) {
+    if (!note.empty()) notes.push_back(note);
+  }
   if (std::any_of(facts.begin(), facts.end(),
                   [](const RowFacts& row) { return row.input_stall.has_value(); })) {
     notes.push_back(

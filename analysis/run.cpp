@@ -130,7 +130,9 @@ Run run_of(const Record& record) {
   run.fit_seconds = record.number("/timing/fit_seconds");
   run.first_epoch_seconds = record.number("/timing/first_epoch_seconds");
   run.step_seconds = median_step(record.json());
+  run.compile_seconds = record.number("/timing/compile_seconds");
   run.warmup_steps = record.number("/timing/warmup_steps_excluded");
+  run.rate_warmup_steps = record.number("/throughput/warmup_steps_excluded");
   run.samples_per_second = record.number("/throughput/samples_per_second");
   run.samples = record.number("/throughput/samples");
   run.steps = record.number("/throughput/steps");

@@ -31,7 +31,9 @@ struct Run {
   bool replicas_are_cores = true;
 
   std::optional<double> fit_seconds, first_epoch_seconds, step_seconds;  // step: median, all ranks
-  std::optional<double> samples_per_second, samples, steps, warmup_steps;
+  std::optional<double> compile_seconds;  // of fit_seconds: the choice of algorithms
+  std::optional<double> samples_per_second, samples, steps;
+  std::optional<double> warmup_steps, rate_warmup_steps;  // left out of step_seconds, of the rate
   std::optional<double> batch_per_replica, global_batch;
   std::optional<double> utilization, test_accuracy, test_top5;  // 0 to 1
 

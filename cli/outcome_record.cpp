@@ -12,6 +12,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/train/goal.h"
+#include "engine/train/throughput.h"
 #include "results/record.h"
 
 namespace paceline {
@@ -217,8 +218,8 @@ Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingO
                  {"provenance", provenance_json(request, facts, outcome)},
                  {"timing", timing_json(outcome)},
                  {"throughput",
-                  {{"samples_per_second",
-                    round_digits(static_cast<double>(outcome.samples) / outcome.fit_seconds)},
+                  {{"samples_per_second", round_digits(samples_per_second(outcome))},
+                   {"warmup_steps_excluded", warmup_of(outcome)},
                    {"samples", outcome.samples},
                    {"steps", outcome.steps}}},
                  {"phases", phases},

@@ -43,11 +43,4 @@ Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingO
 // Gzipped JSON lines: {"rank":0,"step":0,"input":..,...} in seconds.
 std::string compressed_samples(const TrainingOutcome& outcome);
 
-// Steps left out of the step quantiles and of the search for a straggler: they warm caches and
-// start threads. None of a short run's.
-constexpr std::size_t kWarmupSteps = 10;
-inline std::size_t warmup_of(const TrainingOutcome& outcome) {
-  return outcome.steps > 4 * kWarmupSteps ? kWarmupSteps : 0;
-}
-
 }  // namespace paceline

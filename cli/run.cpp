@@ -25,6 +25,7 @@
 #include "engine/launch/stop_requests.h"
 #include "engine/train/session.h"
 #include "engine/train/straggler.h"
+#include "engine/train/throughput.h"
 #include "engine/train/weights_file.h"
 #include "results/store.h"
 
@@ -355,10 +356,11 @@ class Run {
     const std::string accuracy =
         last.test_accuracy >= 0 ? fmt::format(", test accuracy {:.2f} %", 100 * last.test_accuracy)
                                 : "";
-    log::info(
-        "{}: {} steps of {} samples in {} ({:.0f} samples/s), training loss {:.4f}{}",
-        request_.workload, outcome.steps, outcome.global_batch, format_seconds(outcome.fit_seconds),
-        static_cast<double>(outcome.samples) / outcome.fit_seconds, last.train_loss, accuracy);
+    const std::size_t warmup = warmup_of(outcome);
+    log::info("{}: {} steps of {} samples in {} ({:.0f} samples/s{}), training loss {:.4f}{}",
+              request_.workload, outcome.steps, outcome.global_batch,
+              format_seconds(outcome.fit_seconds), samples_per_second(outcome),
+              warmup == 0 ? "" : fmt::format(" after {} steps", warmup), last.train_loss, accuracy);
     if (config_.until) tell_goal(outcome);
     if (!written.empty()) log::info("record: {}", written);
   }

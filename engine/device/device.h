@@ -151,6 +151,13 @@ class Program {
   virtual std::vector<double> read_statistic(int index) const = 0;
   virtual void write_statistic(int index, std::span<const double> values) = 0;
 
+  // Allocates what updates need otherwise when they first run. Where replicas share a process an
+  // allocation on one GPU may wait for the others' work, and that for a sum with this one.
+  virtual void reserve(Optimizer optimizer, bool accumulates) {
+    static_cast<void>(optimizer);
+    static_cast<void>(accumulates);
+  }
+
   // Waits for the compute lane. The optimizer's arenas are made, with their initial values, where
   // no update has made them.
   virtual ProgramState state(Optimizer optimizer) = 0;

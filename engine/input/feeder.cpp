@@ -13,6 +13,12 @@ namespace {
 
 constexpr std::size_t kSlotsPerThread = 3;
 
+// A set that is staged once needs no more than one thread, and few slots: pinning memory takes
+// time.
+int threads_for(const Dataset& dataset, const Feeder::Setup& setup) {
+  return dataset.synthetic && setup.repeat_synthetic ? std::min(setup.threads, 1) : setup.threads;
+}
+
 }  // namespace
 
 Feeder::Hand::Hand(const Feeder& feeder) : stream(feeder.stream_spec_), fetcher(feeder.dataset_) {
@@ -25,8 +31,9 @@ Feeder::Feeder(const Dataset& dataset, const StreamSpec& stream, const Setup& se
       stream_spec_(stream),
       setup_(setup),
       augment_key_(philox_key(stream.seed, Stream::augment)),
-      slots_(setup.threads ? kSlotsPerThread * static_cast<std::size_t>(setup.threads) : 1),
       inline_hand_(*this) {
+  setup_.threads = threads_for(dataset, setup);
+  slots_.resize(setup_.threads ? kSlotsPerThread * static_cast<std::size_t>(setup_.threads) : 1);
   for (Slot& slot : slots_) {
     slot.batch.image_type = dataset.image_type;
     const std::size_t bytes = setup.batch * dataset.sample_bytes();
@@ -35,7 +42,7 @@ Feeder::Feeder(const Dataset& dataset, const StreamSpec& stream, const Setup& se
     slot.batch.labels.assign(setup.batch, 0);
     slot.batch.positions.assign(setup.batch, 0);
   }
-  for (int worker = 0; worker < setup.threads; ++worker) {
+  for (int worker = 0; worker < setup_.threads; ++worker) {
     threads_.emplace_back([this, worker] { work(worker); });
   }
 }

@@ -56,14 +56,16 @@ struct Straggler {
 
 // Complete on rank 0, where the other ranks' times are gathered.
 struct TrainingOutcome {
-  double fit_seconds = 0;  // barrier to barrier, maximum over ranks, without evaluation
+  // compile_seconds and epoch_seconds; without evaluation, checkpoints and event files.
+  double fit_seconds = 0;
   double setup_seconds = 0, evaluation_seconds = 0;
   double compile_seconds = 0;  // making the program, choice of algorithms included; maximum over
-                               // ranks, before the first barrier: not in fit_seconds
+                               // ranks
   double events_seconds = 0;   // handing over what event files hold; not in fit_seconds
-  double consistency_seconds = 0;  // comparing replicas, on this rank; not in fit_seconds
-  std::vector<double> epoch_seconds;
+  double consistency_seconds = 0;      // comparing replicas, on this rank; not in fit_seconds
+  std::vector<double> epoch_seconds;   // barrier to barrier, maximum over ranks
   std::size_t steps = 0, samples = 0;  // of this call, where a run went on; samples of all replicas
+  std::size_t warmup_samples = 0;      // of the first kWarmupSteps, see throughput.h
   std::size_t resumed_after = 0;       // steps that were done before
   bool resumed = false;
   bool stopped = false;  // by a signal, after a checkpoint that is complete on all ranks

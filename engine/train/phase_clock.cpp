@@ -69,14 +69,18 @@ void PhaseClock::trace(TraceRing* ring, std::size_t step) {
 
 void PhaseClock::anchor() {
   if (!trace_ || !by_markers_) return;
-  steps();
+  settle();
   timeline_.anchor();
 }
 
-const std::vector<StepTimes>& PhaseClock::steps() {
+void PhaseClock::settle() {
   if (by_markers_) lane_.drain();
   for (const Pending& pending : pending_) note(pending);
   pending_.clear();
+}
+
+const std::vector<StepTimes>& PhaseClock::steps() {
+  settle();
   return steps_;
 }
 

@@ -45,7 +45,10 @@ class PhaseClock {
   // The lane is drained: what its markers say is from now on told from this time of the clock.
   void anchor();
 
-  // Of all steps; waits for the lane.
+  // Waits for the lane and tells the time of all steps so far, before their markers are used anew.
+  void settle();
+
+  // Of all steps; settles.
   const std::vector<StepTimes>& steps();
 
  private:

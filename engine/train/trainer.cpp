@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "engine/core/clock.h"
@@ -15,6 +16,7 @@
 #include "engine/train/input_outcome.h"
 #include "engine/train/next_batch.h"
 #include "engine/train/statistics.h"
+#include "engine/train/throughput.h"
 #include "engine/train/weights.h"
 #include "engine/train/weights_file.h"
 
@@ -70,6 +72,7 @@ Trainer::Trainer(Setup setup)
   if (!gradients_.data()) gradients_ = device.allocate(bytes);
   const double began = now_seconds();
   program_ = device.compile(plan_, gradients_.data());
+  program_->reserve(config_.optimizer, config_.accumulate > 1);
   compile_seconds_ = now_seconds() - began;
   memory_ = memory_use(plan_, config_.optimizer, program_->scratch_bytes());
   if (config_.accumulate > 1) memory_.gradients *= 2;  // those put aside
@@ -260,6 +263,7 @@ bool Trainer::run_epoch(Feeder& feeder, std::size_t steps) {
 void Trainer::count_step(const StagedBatch& staged) {
   outcome_.samples += staged.global_samples;
   ++outcome_.steps;
+  if (outcome_.steps <= kWarmupSteps) outcome_.warmup_samples = outcome_.samples;
   ++progress_.step;
   progress_.position += staged.global_samples;
   progress_.position_in_epoch += staged.global_samples;
@@ -398,6 +402,7 @@ void Trainer::train_epochs(Feeder& feeder) {
     communicator_.barrier();
     if (outcome_.epoch_seconds.empty()) first_epoch_ = feeder.counts();
     const double seconds = now_seconds() - start - not_training_;
+    clock_->settle();  // evaluation has a marker for each of its batches
     if (!complete) {
       outcome_.epoch_seconds.push_back(seconds);
       outcome_.stopped = true;
@@ -441,7 +446,8 @@ void Trainer::gather(TrainingOutcome& outcome) {
     double& slowest = outcome.epoch_seconds[i % outcome.epoch_seconds.size()];
     slowest = std::max(slowest, epochs[i]);
   }
-  for (const double seconds : outcome.epoch_seconds) outcome.fit_seconds += seconds;
+  outcome.fit_seconds = std::accumulate(outcome.epoch_seconds.begin(), outcome.epoch_seconds.end(),
+                                        outcome.compile_seconds);
   outcome.parameter_checksum = parameter_checksum(*program_, plan_);
   if (config_.check_replicas) replica_check_->check(progress_.step);
   outcome.consistency_seconds = replica_check_->seconds();

@@ -19,7 +19,7 @@ void Trainer::anchor_trace() {
 }
 
 void Trainer::finish_trace() {
-  clock_->steps();
+  clock_->settle();
   reducer_->busy_seconds();
   program_->trace(nullptr);
   outcome_.trace = tracer_->finish(communicator_, operations_traced_);

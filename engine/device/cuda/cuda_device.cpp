@@ -22,12 +22,12 @@ class CudaDevice final : public Device {
              const CudaDeviceOptions& options)
       : options_(options),
         runtime_(std::move(runtime)),
-        products_(std::move(products)),
         compute_(*runtime_),
         copy_(*runtime_),
         comm_(*runtime_),
         to_host_(*runtime_),
         to_device_(*runtime_),
+        products_(std::move(products)),
         host_comm_([cpu = options.comm_cpu] {
           if (cpu >= 0) bind_to(cpu);
         }) {}
@@ -94,8 +94,8 @@ class CudaDevice final : public Device {
 
   CudaDeviceOptions options_;
   std::unique_ptr<Runtime> runtime_;
-  std::unique_ptr<Products> products_;
   StreamLane compute_, copy_, comm_, to_host_, to_device_;
+  std::unique_ptr<Products> products_;  // libraries keep the streams that they ran on
   ThreadLane host_comm_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/device/cuda/kernels/probe.h"
 #include "engine/device/cuda/lane.h"
@@ -12,6 +13,9 @@ namespace {
 
 constexpr std::size_t kFlushed = std::size_t{256} << 20;  // more than any card's cache
 constexpr unsigned kThreads = 256;
+constexpr double kIdleSeconds = 0.25, kWakeSeconds = 0.1;
+constexpr std::size_t kBlocksEach = 8;
+constexpr int kRounds = 20000;  // some milliseconds
 
 class GpuTuner final : public Tuner {
  public:
@@ -68,6 +72,7 @@ class GpuTuner final : public Tuner {
 
   std::vector<double> time(const Work& work, int warm_ups, int runs) override {
     if (!flush_.data()) flush_ = runtime_.device_memory(kFlushed);
+    wake();
     for (int i = 0; i < warm_ups; ++i) work(lane_.stream());
     std::vector<double> seconds;
     for (int i = 0; i < runs; ++i) {
@@ -78,15 +83,29 @@ class GpuTuner final : public Tuner {
       lane_.drain();
       seconds.push_back(runtime_.seconds_between(begin_, end_));
     }
+    busy_until_ = now_seconds();
     return seconds;
   }
 
  private:
+  // A card that had nothing to do lowers its clocks: what is measured first would look slow.
+  void wake() {
+    const double begin = now_seconds();
+    if (begin - busy_until_ < kIdleSeconds) return;
+    const auto blocks = static_cast<unsigned>(kBlocksEach * runtime_.multiprocessors());
+    while (now_seconds() - begin < kWakeSeconds) {
+      runtime_.launch(MultiplyAdd{reinterpret_cast<float*>(flush_.data()), kRounds},
+                      {blocks, kThreads, 0}, lane_.stream());
+      lane_.drain();
+    }
+  }
+
   Runtime& runtime_;
   std::string card_;
   StreamLane lane_;
   Event begin_, end_;
   Memory flush_;
+  double busy_until_ = -kIdleSeconds;
   std::uint32_t seed_ = 0;
 };
 

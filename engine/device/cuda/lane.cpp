@@ -6,13 +6,13 @@
 
 namespace paceline::cuda {
 
-StreamLane::StreamLane(Runtime& runtime) : runtime_(runtime), stream_(runtime.make_stream()) {
-  for (Event& event : events_) event = runtime_.make_event();
-}
+StreamLane::StreamLane(Runtime& runtime) : runtime_(runtime), stream_(runtime.make_stream()) {}
 
 StreamLane::~StreamLane() {
   runtime_.destroy_stream(stream_);
-  for (const Event event : events_) runtime_.destroy_event(event);
+  for (const Event event : events_) {
+    if (event) runtime_.destroy_event(event);
+  }
   for (const Event event : forks_) runtime_.destroy_event(event);
 }
 
@@ -62,16 +62,18 @@ void StreamLane::submit(HostTask task) {
 
 Marker StreamLane::mark() {
   const Marker marker{this, marks_++};
+  Event& event = events_[marker.position % kEvents];
+  if (!event) event = runtime_.make_event();
   if (!in_graph()) {
-    runtime_.record(event_of(marker), stream_);
+    runtime_.record(event, stream_);
     return marker;
   }
   const std::size_t index = marks_in_->count++;
   if (marks_in_->graph) {
-    if (index < marks_in_->most) marks_in_->graph->set_mark(index, event_of(marker));
+    if (index < marks_in_->most) marks_in_->graph->set_mark(index, event);
     return marker;
   }
-  runtime_.record_in_graph(event_of(marker), stream_);
+  runtime_.record_in_graph(event, stream_);
   marker_forks_.push_back(fork());
   return marker;
 }

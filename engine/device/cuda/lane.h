@@ -65,7 +65,7 @@ class StreamLane final : public Lane {
 
   Runtime& runtime_;
   Stream stream_;
-  std::array<Event, kEvents> events_{};
+  std::array<Event, kEvents> events_{};  // made when they are first used
   std::uint64_t marks_ = 0;
   GraphMarks* marks_in_ = nullptr;
   std::uint64_t first_in_graph_ = 0;  // marker

@@ -52,7 +52,6 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
       row_loss_(own(whole_batch() * sizeof(float))),
       row_correct_(own(whole_batch())),
       rule_(own(sizeof(UpdateRule))),
-      pinned_rules_(runtime.pinned_memory(kRuleSlots * sizeof(UpdateRule))),
       decays_(own(plan.arena_elements / kDecayGroup + 1)),
       square_sums_(own(SquareSums::blocks(plan.arena_elements) * sizeof(double))),
       clip_(own(sizeof(ClipState))),

@@ -83,6 +83,7 @@ class CudaProgram final : public Program {
   void write_gradient(int index, std::span<const double> values) override;
   std::vector<double> read_statistic(int index) const override;
   void write_statistic(int index, std::span<const double> values) override;
+  void reserve(Optimizer optimizer, bool accumulates) override;
   ProgramState state(Optimizer optimizer) override;
   void state_written() override { copies_stale_ = true; }
   void to_canonical(int index, std::span<const std::byte> own, std::byte* canonical) const override;
@@ -94,7 +95,6 @@ class CudaProgram final : public Program {
 
  private:
   static constexpr unsigned kThreads = 256;
-  static constexpr std::size_t kRuleSlots = 4;
 
   struct Prepared {
     std::optional<PreparedConv> conv;
@@ -187,6 +187,7 @@ class CudaProgram final : public Program {
   Dropout<T> dropout_of(const Operation& op, T* y) const;
 
   void prepare_state(Optimizer optimizer);
+  void reserve_kept();
   void set_rule(const UpdateRule& rule);
   static void add_rule(Replays::Key& key, const UpdateRule& rule);
   void update_range(const UpdateRule& rule, std::size_t begin, std::size_t end);
@@ -241,15 +242,14 @@ class CudaProgram final : public Program {
   Memory workspace_, partials_, counters_;
   Memory pieces_;  // GradientPiece
   Memory sums_, row_loss_, row_correct_;
-  Memory loss_scale_;           // fp16
-  Memory rule_, pinned_rules_;  // UpdateRule
-  Memory decays_;               // a byte a kDecayGroup elements of the arena
-  Memory square_sums_, clip_;   // double; ClipState
-  Memory kept_gradients_;       // put aside
+  Memory loss_scale_;          // fp16
+  Memory rule_;                // UpdateRule
+  Memory decays_;              // a byte a kDecayGroup elements of the arena
+  Memory square_sums_, clip_;  // double; ClipState
+  Memory kept_gradients_;      // put aside
   std::vector<Prepared> prepared_;
   bool copies_stale_ = true, has_state_ = false;
   std::optional<UpdateRule> rule_set_;
-  std::size_t rules_set_ = 0;
 
   int samples_ = 0, global_samples_ = 0;
   DType image_type_ = DType::u8;

@@ -47,6 +47,16 @@ void CudaProgram::prepare_state(Optimizer optimizer) {
   }
 }
 
+void CudaProgram::reserve(Optimizer optimizer, bool accumulates) {
+  prepare_state(optimizer);
+  if (accumulates) reserve_kept();
+}
+
+void CudaProgram::reserve_kept() {
+  if (kept_gradients_.data()) return;
+  kept_gradients_ = runtime_.device_memory(plan_.arena_elements * sizeof(float));
+}
+
 void CudaProgram::set_rule(const UpdateRule& rule) {
   prepare_state(rule.optimizer);
   if (rule_set_ == rule) return;
@@ -54,10 +64,8 @@ void CudaProgram::set_rule(const UpdateRule& rule) {
     throw Error(ErrorKind::internal, "a step updates by another rule than it was announced with");
   }
   rule_set_ = rule;
-  // kRuleSlots steps are never queued at once: the slots of staging hold the host back before.
-  auto* pinned = reinterpret_cast<UpdateRule*>(pinned_rules_.data()) + rules_set_++ % kRuleSlots;
-  *pinned = rule;
-  runtime_.copy(rule_.data(), pinned, sizeof *pinned, compute_.stream());
+  runtime_.launch(SetRule{rule, reinterpret_cast<UpdateRule*>(rule_.data())}, {1, 1, 0},
+                  compute_.stream());
 }
 
 // What of a rule decides which work is queued.
@@ -68,9 +76,7 @@ void CudaProgram::add_rule(Replays::Key& key, const UpdateRule& rule) {
 }
 
 void CudaProgram::accumulate(Accumulate which, std::size_t begin, std::size_t end) {
-  if (!kept_gradients_.data()) {
-    kept_gradients_ = runtime_.device_memory(plan_.arena_elements * sizeof(float));
-  }
+  reserve_kept();
   float* gradients = reinterpret_cast<float*>(gradients_) + begin;
   float* kept = floats(kept_gradients_) + begin;
   const bool last = which == Accumulate::last;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <thread>
 
 #include "engine/core/error.h"
 #include "engine/device/cuda/cuda_device.h"
@@ -201,6 +202,8 @@ TEST(Card, SumsInConvolutionsAreThoseApart) {
     DeviceOptions options;
     options.precision = "bf16";
     options.fused_sums = fused_sums;
+    options.setup_cpus.resize(std::max(1U, std::thread::hardware_concurrency()));
+    std::iota(options.setup_cpus.begin(), options.setup_cpus.end(), 0);
     for (const auto& row : device_table()) {
       if (std::string(row.name) == "cuda") return row.make(options);
     }
@@ -349,6 +352,24 @@ TEST(PlayedCuda, NothingIsAllocatedAfterTheFirstStep) {
     if (step == 1) after_first = counts.allocations;
   }
   EXPECT_EQ(counts.allocations, after_first);
+}
+
+TEST(PlayedCuda, UpdatesAllocateNothingOnceTheirMemoryIsReserved) {
+  cuda::HostCounts counts;
+  const Network network = small_resnet();
+  Replica replica(make_played("bf16", true, &counts), network, 4, true);
+  const RandomBatch inputs(network, 4, 4, 1);
+  Program& program = replica.program();
+  const std::size_t all = replica.plan().arena_elements;
+  program.reserve(Optimizer::adam, true);
+  program.forward(inputs.batch(), Mode::train);
+  program.backward(static_cast<int>(replica.plan().operations.size()) - 1, 0);
+  const std::size_t before = counts.allocations;
+  program.accumulate(Accumulate::first, 0, all);
+  program.accumulate(Accumulate::last, 0, all);
+  program.update(update_rule(Optimizer::adam, 0.01, 0.9, 1), 0, all);
+  program.take_sums();
+  EXPECT_EQ(counts.allocations, before);
 }
 
 TEST_P(Cuda, SmoothsLabelsAndCountsTheTopFive) {

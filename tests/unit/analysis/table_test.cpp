@@ -85,6 +85,29 @@ TEST(Table, TellsWhichRunsReachedTheirGoal) {
   EXPECT_FALSE(shown(table_of(drifting_study()), "epochs_to_goal"));
 }
 
+bool says(const Table& table, const std::string& text) {
+  return join(table.notes, "\n").find(text) != std::string::npos;
+}
+
+TEST(Table, SaysWhatItsClocksHold) {
+  auto records = drifting_study();
+  EXPECT_TRUE(says(table_of(records), "choice of algorithms and first epoch included"));
+  EXPECT_TRUE(says(table_of(records), "samples/s: of all replicas; the first 10 steps"));
+  EXPECT_FALSE(says(table_of(records), "earlier versions"));
+  records[0]["throughput"].erase("warmup_steps_excluded");
+  EXPECT_TRUE(says(table_of(records), "in records of earlier versions fit seconds are without"));
+  records[1]["throughput"]["warmup_steps_excluded"] = 0;
+  EXPECT_TRUE(says(table_of(records), "the first 0 to 10 steps"));
+}
+
+TEST(Table, SaysWhichGpuRunsMeasuredTheirChoices) {
+  auto records = drifting_study();
+  records[0]["timing"]["compile_seconds"] = 4;
+  EXPECT_FALSE(says(table_of(records), "choosing algorithms took"));  // cores keep none
+  for (Json& json : records) json["layout"]["replicas_are"] = "gpus";
+  EXPECT_TRUE(says(table_of(records), "up to 3.99 s more in some runs of 1 row than in others"));
+}
+
 TEST(Table, LabelsAreInTheTitleOrInAColumn) {
   auto records = drifting_study();
   for (Json& json : records) json["flags"]["synthetic"] = true;

@@ -52,6 +52,8 @@ class Ways {
             [this](const Operands&, Stream) { ++behind; }};
   }
 
+  std::size_t ran() const { return ran_; }  // last
+
   FakeTuner tuner;
   int behind = 0;
 
@@ -113,7 +115,7 @@ TEST(Choice, UnmeasuredIsTheFirstThatCanBeUsed) {
   EXPECT_EQ(choice.usable, 2);
   EXPECT_EQ(choice.seconds, 0);
   EXPECT_EQ(choice.origin, Choice::Origin::heuristic);
-  EXPECT_EQ(ways.tuner.timed_runs, 2);  // of what can be captured and what cannot; none to compare
+  EXPECT_EQ(ways.tuner.captured, 2);  // what can be and what cannot; none to compare
 }
 
 TEST(Choice, DropsWhatFailsHoweverFastItIs) {
@@ -144,10 +146,25 @@ TEST(Choice, RunsBeforeItCaptures) {
   EXPECT_EQ(ways.choose_by(kFirst).choice.recipe.engine, 0);
 }
 
-TEST(Choice, GivesASlowWayOneRunOnly) {
+TEST(Choice, GivesASlowWayTwoRunsOnly) {
   Ways ways({{.seconds = 1e-3}, {.seconds = 50e-3}});
   ways.choose_by(kMeasured);
-  EXPECT_EQ(ways.tuner.timed_runs, 1 + 10 + 1);
+  EXPECT_EQ(ways.tuner.timed_runs, 2 + 10 + 2);
+}
+
+TEST(Choice, GivesAFarTooSlowWayOneRunOnly) {
+  Ways ways({{.seconds = 1e-3}, {.seconds = 0.6}});
+  ways.choose_by(kMeasured);
+  EXPECT_EQ(ways.tuner.timed_runs, 2 + 10 + 1);
+  EXPECT_EQ(ways.tuner.captured, 1);
+}
+
+// A kernel that writes where it may not breaks all that comes after it.
+TEST(Choice, NamesWhatBrokeTheCard) {
+  Ways ways({{.seconds = 1e-3}, {.runs = false}, {.seconds = 2e-3}});
+  ways.tuner.works = [&] { return ways.ran() != 1; };
+  expect_error(ErrorKind::internal, {"cuDNN engine 1 broke the GPU's context", "a product"},
+               [&] { ways.choose_by(kMeasured); });
 }
 
 TEST(Choice, CompilesAFewOnly) {

@@ -76,6 +76,14 @@ TEST_F(Products, KeptInAFileAreNotMeasuredAgain) {
   }
 }
 
+// A run that is ended before its end has written what it measured.
+TEST_F(Products, AreKeptWhileOthersAreChosen) {
+  const auto products = make_products(kept_);
+  products->conv({kShape, ConvPass::forward});
+  EXPECT_NE(read_text(kept_.choices_file).find(text_of(ConvRequest{kShape, ConvPass::forward})),
+            std::string::npos);
+}
+
 TEST_F(Products, OfOtherRulesOrCardsAreChosenAgain) {
   const ConvRequest request{kShape, ConvPass::forward};
   choose(kept_, request);

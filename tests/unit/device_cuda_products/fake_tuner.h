@@ -19,6 +19,7 @@ class FakeTuner : public Tuner {
   // Seconds of a run and whether a graph can hold it, asked after the work has run once.
   std::function<double()> seconds = [] { return 1e-3; };
   std::function<Support()> captures = [] { return Support::yes(); };
+  std::function<bool()> works = [] { return true; };  // else whatever runs fails
 
   std::size_t allocated = 0;  // bytes
   int randomized = 0, captured = 0, timed_runs = 0;
@@ -38,6 +39,7 @@ class FakeTuner : public Tuner {
   }
   std::vector<double> time(const Work& work, int warm_ups, int runs_asked) override {
     for (int i = 0; runs && i < warm_ups + runs_asked; ++i) work(nullptr);
+    if (!works()) throw Error(ErrorKind::internal, "an illegal memory access was encountered");
     timed_runs += runs_asked;
     return std::vector<double>(static_cast<std::size_t>(runs_asked), seconds());
   }

@@ -194,6 +194,26 @@ TEST(Feeder, SyntheticBatchesAreStagedOnceASlot) {
   EXPECT_NE(images_of(other), first);
 }
 
+// Whatever the CPUs: pinning memory takes time, and what is staged once needs little of it.
+TEST(Feeder, SyntheticSetsTakeFewSlots) {
+  const DatasetPair pair = synthetic_images(2, 3, 1, 10, 100, 10, 1);
+  const auto slots_of = [&](const Dataset& set, int threads) {
+    std::size_t slots = 0;
+    Feeder::Setup counted = setup(0, 1, threads);
+    counted.allocate = [&slots](std::size_t bytes) {
+      ++slots;
+      return host_memory(bytes);
+    };
+    Feeder feeder(set, {.seed = 3, .samples = 100, .global_batch = 4}, counted);
+    for (int step = 0; step < 10; ++step) EXPECT_EQ(feeder.next().samples, 4U);
+    return slots;
+  };
+  EXPECT_EQ(slots_of(pair.train, 8), slots_of(pair.train, 1));
+  Dataset real = pair.train;
+  real.synthetic = false;
+  EXPECT_EQ(slots_of(real, 8), 8 * slots_of(real, 1));
+}
+
 TEST(Feeder, CountsBatchesThatStoodReady) {
   const Dataset set = numbered(101);
   const StreamSpec spec{.seed = 3, .samples = 101, .global_batch = 4};

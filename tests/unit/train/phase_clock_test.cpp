@@ -50,12 +50,14 @@ class SlowLane final : public Lane {
   bool keeps_time() const override { return true; }
   double seconds_between(Marker begin, Marker end) const override {
     EXPECT_LT(end.position, reached_) << "read before it was reached";
+    EXPECT_GE(begin.position, again_) << "read after it was used again";
     return static_cast<double>(end.position - begin.position);
   }
   void reach(std::uint64_t markers) { reached_ = markers; }
+  void use_again() { again_ = marks_; }  // all markers so far: their times are lost
 
  private:
-  std::uint64_t marks_ = 0, reached_ = 0;
+  std::uint64_t marks_ = 0, reached_ = 0, again_ = 0;
 };
 
 TEST(PhaseClock, StepsOfALaneThatKeepsTimeAreReadWhenTheyAreReached) {
@@ -76,6 +78,18 @@ TEST(PhaseClock, StepsOfALaneThatKeepsTimeAreReadWhenTheyAreReached) {
     EXPECT_EQ(step.seconds[static_cast<std::size_t>(Phase::update)], 2.0F);
     EXPECT_EQ(step.total, 5.0F);
   }
+}
+
+TEST(PhaseClock, SettledStepsNeedTheirMarkersNoLonger) {
+  SlowLane lane;
+  PhaseClock clock(2, lane);
+  for (int step = 0; step < 2; ++step) {
+    clock.begin_step();
+    clock.end_step();
+    clock.settle();
+    lane.use_again();
+  }
+  EXPECT_EQ(clock.steps().size(), 2U);
 }
 
 }  // namespace

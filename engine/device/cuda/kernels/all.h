@@ -56,6 +56,7 @@ void for_each_kernel(Visit visit) {
   visit.template visit<NormFactorsFromSums>();
   visit.template visit<SoftmaxLoss>();
   visit.template visit<SoftmaxLossGradient>();
+  visit.template visit<SetRule>();
   visit.template visit<FindInfinite>();
   visit.template visit<SquareSums>();
   visit.template visit<FindClipFactor>();

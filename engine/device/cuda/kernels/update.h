@@ -19,6 +19,18 @@ struct LossScale {
   unsigned skipped = 0;   // steps so far
 };
 
+// The rule of the steps that follow. A launch takes it along, so no memory of the host has to keep
+// it.
+struct SetRule {
+  UpdateRule rule;
+  UpdateRule* to;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context&) const {
+    *to = rule;
+  }
+};
+
 // A stretch of the gradient arena that belongs to one parameter.
 struct GradientPiece {
   static constexpr unsigned kElements = 4096;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/log.h"
 
 namespace paceline::cuda {
 
@@ -276,6 +277,12 @@ Offered cublas_offer(const std::shared_ptr<CublasLt>& library, const BlasProduct
                          problem->a.get(), problem->out.get(), problem->out.get(), preference.get(),
                          kMostAlgorithms, results.data(), &count);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  // Some epilogues that it does not have are invalid values to it; the caller has a way without.
+  if (status != CUBLAS_STATUS_SUCCESS && product.epilogue != Epilogue::none) {
+    log::debug("cuBLASLt has no epilogue for a product of {} x {} x {}: {}", product.m, product.k,
+               product.n, library->status_text(status));
+    return {};
+  }
   library->check(status, "heuristic");
   Offered found;
   for (int i = 0; i < count; ++i) {

@@ -40,6 +40,7 @@ class CublasLt {
   cublasLtHandle_t handle();    // throws usage where there is no GPU
   // Throws `what` with the library's words: usage where it says "not supported", else internal.
   void check(cublasStatus_t status, const char* what) const;
+  const char* status_text(cublasStatus_t status) const { return status_string_(status); }
 
   decltype(&::cublasLtMatmulDescCreate) create_operation;
   decltype(&::cublasLtMatmulDescDestroy) destroy_operation;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/log.h"
@@ -13,9 +14,10 @@ namespace paceline::cuda {
 
 namespace {
 
-constexpr int kWarmUps = 3, kRuns = 10;
-// A way that takes so many times the best one's median in a first run is not worth more runs.
-constexpr double kHopeless = 3;
+constexpr int kWarmUps = 3, kRuns = 10, kTurns = 2;
+// A way that takes so many times the best one's median in a first run is not worth more runs; one
+// that takes so many in the run before, which may load libraries for half a second, not even that.
+constexpr double kHopeless = 3, kFarTooSlow = 30, kLoadingSeconds = 0.5;
 
 struct Usable {
   const Candidate* candidate;
@@ -111,6 +113,7 @@ class Chooser {
         ++one;
       } catch (const Error& error) {
         refuse(*one->candidate, error.what());
+        check_card(tuner, *one->candidate);
         one = usable_.erase(one);
       }
     }
@@ -118,10 +121,20 @@ class Chooser {
                      [](const Usable& a, const Usable& b) { return a.seconds < b.seconds; });
   }
 
-  void try_rival(const Bench& bench, Tuner& tuner) {
-    if (rules_.measures && !usable_.empty()) {
-      rival_seconds_ = median(tuner.time(bench.apart(), kWarmUps, kRuns));
+  // In turns, because the card's clocks move.
+  void try_rival(Bench& bench, Tuner& tuner) {
+    if (!rules_.measures || usable_.empty()) return;
+    Usable& best = usable_.front();
+    std::vector<double> own, rivals;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      for (auto& [times, work] :
+           {std::pair{&own, bench.work(best.implementation)}, std::pair{&rivals, bench.apart()}}) {
+        const std::vector<double> more = tuner.time(work, kWarmUps, kRuns / kTurns);
+        times->insert(times->end(), more.begin(), more.end());
+      }
     }
+    best.seconds = median(std::move(own));
+    rival_seconds_ = median(std::move(rivals));
   }
 
   Chosen result(int offered) const {
@@ -152,13 +165,27 @@ class Chooser {
   // Seconds of a run, 0 where it is not measured. A first run comes before the capture: it may have
   // to load its kernels.
   double try_out(const Tuner::Work& work, Tuner& tuner, double best) const {
-    const double first = median(tuner.time(work, 1, 1));
+    const double cold = tuner.time(work, 0, 1).front();
+    if (best > 0 && cold >= std::max(kLoadingSeconds, kFarTooSlow * best)) return cold;
     if (const Support captured = tuner.capture(work); !captured) {
       throw Error(ErrorKind::usage, captured.because());
     }
     if (!rules_.measures) return 0;
+    const double first = tuner.time(work, 0, 1).front();
     const bool hopeless = best > 0 && first >= kHopeless * best;
     return hopeless ? first : median(tuner.time(work, kWarmUps, kRuns));
+  }
+
+  // What a kernel broke stays broken for this process, and all that follow would be blamed for it.
+  void check_card(Tuner& tuner, const Candidate& candidate) const {
+    try {
+      tuner.time([](Stream) {}, 0, 1);
+    } catch (const Error& error) {
+      throw Error(ErrorKind::internal,
+                  fmt::format("{} broke the GPU's context when it was tried for {}",
+                              candidate.recipe.text(), request_),
+                  error.what(), "report it; another batch or precision may not offer it");
+    }
   }
 
   void refuse(const Candidate& candidate, const std::string& because) {

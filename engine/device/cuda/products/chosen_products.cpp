@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
@@ -254,10 +255,25 @@ class LibraryProducts : public ChosenProducts {
       chosen =
           choose(name, found, sizes, {options_.workspace_limit, measures}, options_.tuner, rival);
       const bool measured = chosen.choice.origin == Choice::Origin::measured;
-      if (measured) file_.put(circumstances_, chosen.choice);
+      if (measured) {
+        file_.put(circumstances_, chosen.choice);
+        save_now_and_then();
+      }
     }
     choices_.push_back(chosen.choice);
     return chosen_.emplace(name, std::move(chosen)).first->second;
+  }
+
+  // A run that is ended while it chooses loses what it measured since.
+  void save_now_and_then() {
+    constexpr double kSeconds = 1;
+    if (now_seconds() - saved_at_ < kSeconds) return;
+    try {
+      file_.save();
+    } catch (const Error& error) {
+      log::debug("{}", error.what());  // the last time it is a warning
+    }
+    saved_at_ = now_seconds();
   }
 
   bool fuses() const { return !options_.deterministic && options_.tuner; }
@@ -299,6 +315,7 @@ class LibraryProducts : public ChosenProducts {
   std::shared_ptr<Session> session_;
   std::shared_ptr<CublasLt> blas_;
   ChoicesFile file_;
+  double saved_at_ = 0;
   std::string circumstances_;
   std::map<std::string, Chosen> chosen_;
   std::map<std::string, EarlyBuild> early_;
