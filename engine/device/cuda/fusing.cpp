@@ -120,7 +120,7 @@ bool CudaProgram::fuse_gradient(const Fusion& fusion) {
       // Any bits will do for the signs; a plane holds more than enough of them.
       const void* signs = o.mask ? o.mask : o.z;
       run_sums_on(stream,
-                  NormGradientSums<T>{
+                  NormGradientSums<T, false>{
                       static_cast<const T*>(o.z), nullptr, static_cast<const T*>(o.x),
                       static_cast<const std::uint8_t*>(signs), rows, channels, any_state(o.sum),
                       NormState{}, any_parameters(o.sum), NormParameters{}},

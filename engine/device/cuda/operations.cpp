@@ -354,10 +354,15 @@ void CudaProgram::norm_pool_backward(const Operation& op, Prepared& prepared) {
 template <typename T>
 void CudaProgram::norm_backward(const Operation& op, Prepared& prepared) {
   if (op.pool) return norm_pool_backward<T>(op, prepared);
+  op.branch ? norm_backward_by<T, true>(op, prepared) : norm_backward_by<T, false>(op, prepared);
+}
+
+template <typename T, bool kBranch>
+void CudaProgram::norm_backward_by(const Operation& op, Prepared& prepared) {
   const int channels = op.in.channels;
   const std::size_t rows = samples() * static_cast<std::size_t>(places_of(op.in));
   const T* x = tensor<T>(op.input);
-  const T* x2 = op.branch ? tensor<T>(op.input2) : nullptr;
+  const T* x2 = kBranch ? tensor<T>(op.input2) : nullptr;
   const T* dy = tensor<T>(op.output_grad);
   const std::uint8_t* signs = op.relu ? tensor<std::uint8_t>(op.saved) : nullptr;
   T* skip = op.input2_grad == kNone ? nullptr : tensor<T>(op.input2_grad);
@@ -372,18 +377,18 @@ void CudaProgram::norm_backward(const Operation& op, Prepared& prepared) {
     if (masks_in_place(op)) skip = nullptr;
   } else {
     const NormParameters branch =
-        op.branch ? norm_parameters(*op.branch, op.from2) : NormParameters{};
-    run_sums(NormGradientSums<T>{x, x2, dy, signs, rows, channels, prepared.norm, prepared.branch,
-                                 own, branch},
+        kBranch ? norm_parameters(*op.branch, op.from2) : NormParameters{};
+    run_sums(NormGradientSums<T, kBranch>{x, x2, dy, signs, rows, channels, prepared.norm,
+                                          prepared.branch, own, branch},
              rows, channels);
   }
   const std::size_t whole = whole_batch() * op.in.elements();
   const std::size_t count = samples() * op.in.elements();
-  run_vectors(
-      NormGradient<T>{x, x2, dy, signs, op.input_grad == kNone ? nullptr : tensor<T>(op.input_grad),
-                      skip, count, whole - count, channels, prepared.norm, prepared.branch,
-                      op.adds_input_grad, op.adds_input2_grad},
-      whole);
+  run_vectors(NormGradient<T, kBranch>{x, x2, dy, signs,
+                                       op.input_grad == kNone ? nullptr : tensor<T>(op.input_grad),
+                                       skip, count, whole - count, channels, prepared.norm,
+                                       prepared.branch, op.adds_input_grad, op.adds_input2_grad},
+              whole);
 }
 
 void CudaProgram::loss_forward(const Operation& op) {

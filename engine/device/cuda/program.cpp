@@ -199,7 +199,7 @@ void CudaProgram::prepare_norm(const Operation& op, Prepared& prepared) {
   };
   prepared.norm = state();
   if (op.branch) prepared.branch = state();
-  need_sums<NormGradientSums<float>>(op.in);
+  need_sums<NormGradientSums<float, true>>(op.in);
   prepared.implementation = op.pool ? "own kernels, pooling inside" : "own kernels, two passes";
 }
 

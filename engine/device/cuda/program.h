@@ -174,6 +174,8 @@ class CudaProgram final : public Program {
   void norm_forward(const Operation& op, Prepared& prepared);
   template <typename T>
   void norm_backward(const Operation& op, Prepared& prepared);
+  template <typename T, bool kBranch>
+  void norm_backward_by(const Operation& op, Prepared& prepared);
   template <typename T>
   void norm_pool_backward(const Operation& op, Prepared& prepared);
   template <typename T>

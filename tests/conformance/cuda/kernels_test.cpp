@@ -78,7 +78,7 @@ TEST(PlayedKernels, APlaneNormalisedAndAddedToItselfHasOneGradient) {
   state.dy_factor = dy_factor.data();
   state.x_factor = x_factor.data();
   state.constant = constant.data();
-  runtime->launch(NormGradient<float>{x.data(),
+  runtime->launch(NormGradient<float, false>{x.data(),
                                       nullptr,
                                       dy.data(),
                                       nullptr,

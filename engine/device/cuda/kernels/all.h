@@ -28,9 +28,11 @@ void for_each_kernel_of(Visit& visit) {
   visit.template visit<AveragePoolBackward<T>>();
   visit.template visit<ChannelSums<BiasGradient<T>>>();
   visit.template visit<ChannelSums<NormStatistics<T>>>();
-  visit.template visit<ChannelSums<NormGradientSums<T>>>();
+  visit.template visit<ChannelSums<NormGradientSums<T, false>>>();
+  visit.template visit<ChannelSums<NormGradientSums<T, true>>>();
   visit.template visit<NormApply<T>>();
-  visit.template visit<NormGradient<T>>();
+  visit.template visit<NormGradient<T, false>>();
+  visit.template visit<NormGradient<T, true>>();
   visit.template visit<NormPool<T>>();
   visit.template visit<ChannelSums<NormPoolGradientSums<T>>>();
   visit.template visit<NormPoolGradient<T>>();

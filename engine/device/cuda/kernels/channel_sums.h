@@ -30,7 +30,7 @@ struct ChannelTiling {
 
 // `Row::start(channel, count)` gives a thread what it needs of its 8 channels.
 // `Row::fetch<whole>(row, channel, count)` loads what a row has for them, `whole` where rows are
-// whole vectors, and `Row::add(fetched, start, sums)` adds it to the first `used()` of kSums sums:
+// whole vectors, and `Row::add(fetched, start, sums)` adds it to the kSums sums:
 // several rows are fetched before the first is added, as a thread that waits for each load alone
 // leaves most of a card's bandwidth unused. `Row::finish(channel, sums)` gets the totals of a
 // channel, once.
@@ -67,7 +67,7 @@ struct ChannelSums {
       }
     }
     float* shared = c.template shared<float>();
-    for (int q = 0; q < row.used(); ++q) {
+    for (int q = 0; q < kSums; ++q) {
       for (int i = 0; i < kVector; ++i) shared[c.thread() * kVector + i] = sums[q][i];
       c.sync();
       write_partial(c, q, split, static_cast<int>(tile) * lanes * kVector, shared);
@@ -128,7 +128,7 @@ struct ChannelSums {
     const int channel = static_cast<int>(tile) * width + j;
     const bool has_channel = channel < t.channels;
     double totals[kSums] = {};
-    for (int q = 0; q < row.used(); ++q) {
+    for (int q = 0; q < kSums; ++q) {
       const float* partial =
           partials + static_cast<std::size_t>(q) * t.splits * t.channels + channel;
       shared[c.thread()] = has_channel && slice < slices ? sum_of(partial, slice, slices) : 0;
@@ -179,7 +179,6 @@ struct BiasGradient {
   static constexpr int kAhead = kRowsAhead<T>;
   struct Start {};
   using Fetched = Packed<T>;
-  PACELINE_KERNEL int used() const { return kSums; }
   PACELINE_KERNEL Start start(int, int) const { return {}; }
   template <bool kWhole>
   PACELINE_KERNEL Fetched fetch(std::size_t row, int channel, int count) const {

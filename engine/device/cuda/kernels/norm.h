@@ -67,7 +67,6 @@ struct NormStatistics {
     float pivot[kVector];
   };
   using Fetched = Packed<T>;
-  PACELINE_KERNEL int used() const { return kSums; }
   PACELINE_KERNEL Start start(int channel, int count) const {
     Start start;
     load_row(x + channel, channels, count, start.pivot);
@@ -238,11 +237,11 @@ struct NormFactorsFromSums {
   }
 };
 
-// Sums of dz and dz (x - mean), and dz (x2 - mean2) of a normalised branch; dz = dy where it
-// passed.
-template <typename T>
+// Sums of dz and dz (x - mean), and with a normalised branch dz (x2 - mean2); dz = dy where it
+// passed. Most have no branch, and with it a third of the registers would be taken for nothing.
+template <typename T, bool kBranch>
 struct NormGradientSums {
-  static constexpr int kSums = 3;
+  static constexpr int kSums = kBranch ? 3 : 2;
   const T *x, *x2, *dy;
   const std::uint8_t* signs;  // null: all pass
   std::size_t rows;
@@ -258,12 +257,11 @@ struct NormGradientSums {
     Packed<T> dy, x, x2;
     unsigned passes;
   };
-  PACELINE_KERNEL int used() const { return x2 ? 3 : 2; }
   PACELINE_KERNEL Start start(int channel, int count) const {
     Start start{};
     for (int i = 0; i < count; ++i) {
       start.mean[i] = state.mean[channel + i];
-      if (x2) start.mean2[i] = branch.mean[channel + i];
+      if constexpr (kBranch) start.mean2[i] = branch.mean[channel + i];
     }
     return start;
   }
@@ -273,12 +271,12 @@ struct NormGradientSums {
     Fetched fetched;
     fetched.dy = packed_row<kWhole>(dy + at, count);
     fetched.x = packed_row<kWhole>(x + at, count);
-    if (x2) fetched.x2 = packed_row<kWhole>(x2 + at, count);
+    if constexpr (kBranch) fetched.x2 = packed_row<kWhole>(x2 + at, count);
     fetched.passes = passes_of<kWhole>(signs, at, count);
     return fetched;
   }
   PACELINE_KERNEL void add(const Fetched& fetched, const Start& start,
-                           float (&sums)[3][kVector]) const {
+                           float (&sums)[kSums][kVector]) const {
     float v[kVector], dz[kVector];
     unpack_passed(fetched.dy, fetched.passes, dz);
     unpack(fetched.x, v);
@@ -286,19 +284,21 @@ struct NormGradientSums {
       sums[0][i] += dz[i];
       sums[1][i] += dz[i] * (v[i] - start.mean[i]);
     }
-    if (!x2) return;
-    unpack(fetched.x2, v);
-    for (int i = 0; i < kVector; ++i) sums[2][i] += dz[i] * (v[i] - start.mean2[i]);
+    if constexpr (kBranch) {
+      unpack(fetched.x2, v);
+      for (int i = 0; i < kVector; ++i) sums[2][i] += dz[i] * (v[i] - start.mean2[i]);
+    }
   }
-  PACELINE_KERNEL void finish(int channel, const double (&totals)[3]) const {
+  PACELINE_KERNEL void finish(int channel, const double (&totals)[kSums]) const {
     set_factors(state, parameters, channel, rows, totals[0], totals[1]);
-    if (x2) set_factors(branch, branch_parameters, channel, rows, totals[0], totals[2]);
+    if constexpr (kBranch)
+      set_factors(branch, branch_parameters, channel, rows, totals[0], totals[2]);
   }
 };
 
 // Gradients of x (dx; null: nobody needs it) and of the skip (null likewise; may be dy itself),
 // zero for `missing` elements after `count`.
-template <typename T>
+template <typename T, bool kBranch>
 struct NormGradient {
   const T *x, *x2, *dy;
   const std::uint8_t* signs;
@@ -315,7 +315,7 @@ struct NormGradient {
                   [&](std::size_t first, int n, int channel, bool fresh) {
                     if (fresh) {
                       own.load(state, channel, channels);
-                      if (x2) other.load(branch, channel, channels);
+                      if constexpr (kBranch) other.load(branch, channel, channels);
                     }
                     Fetched fetched = n == kVector ? fetch<true>(first, n) : fetch<false>(first, n);
                     float dz[kVector];
@@ -326,7 +326,7 @@ struct NormGradient {
                     if (skip == dx && adds_skip) {
                       fetched.old_skip = packed_some(static_cast<const T*>(skip) + first, n);
                     }
-                    if (x2) {
+                    if constexpr (kBranch) {
                       write(other, first, n, dz, fetched.x2, fetched.old_skip, skip);
                     } else {
                       pass_on(first, n, dz, fetched.old_skip);
@@ -359,7 +359,7 @@ struct NormGradient {
     Fetched fetched{};
     fetched.dy = packed_row<kWhole>(dy + first, n);
     if (dx) fetched.x = packed_row<kWhole>(x + first, n);
-    if (skip && x2) fetched.x2 = packed_row<kWhole>(x2 + first, n);
+    if (kBranch && skip) fetched.x2 = packed_row<kWhole>(x2 + first, n);
     if (dx && adds) fetched.old = packed_row<kWhole>(static_cast<const T*>(dx) + first, n);
     if (skip && adds_skip) {
       fetched.old_skip = packed_row<kWhole>(static_cast<const T*>(skip) + first, n);

@@ -78,7 +78,6 @@ struct NormPoolGradientSums {
     Packed<T> x;
     float dz[kVector];
   };
-  PACELINE_KERNEL int used() const { return kSums; }
   PACELINE_KERNEL Start start(int channel, int count) const {
     Start start{};
     for (int i = 0; i < count; ++i) start.mean[i] = state.mean[channel + i];
