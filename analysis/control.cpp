@@ -14,17 +14,17 @@ double percent(double ratio) {
 
 }  // namespace
 
-bool Control::differs() const {
+bool ControlCheck::differs() const {
   const auto& interval = ratio.estimate.interval;
   return interval && ratio.estimate.count >= kFewestRuns &&
          (interval->low > 1 || interval->high < 1);
 }
 
-std::vector<Control> controls_of(const Study& study, const Comparison& comparison) {
+std::vector<ControlCheck> controls_of(const Study& study, const Comparison& comparison) {
   std::vector<const Row*> rows;
   for (const Row& row : study.rows) rows.push_back(&row);
   std::vector<std::string> names;
-  std::vector<Control> controls;
+  std::vector<ControlCheck> controls;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     if (study.rows[i].controls.empty()) continue;
     if (names.empty()) names = point_names(study, rows);
@@ -35,7 +35,7 @@ std::vector<Control> controls_of(const Study& study, const Comparison& compariso
   return controls;
 }
 
-std::string control_line(const Control& control) {
+std::string control_line(const ControlCheck& control) {
   const Estimate& estimate = control.ratio.estimate;
   std::string text = fmt::format("A/A control: {} differs from itself by {:+.1f} %", control.point,
                                  percent(estimate.value));

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-struct Control {
+struct ControlCheck {
   std::string point;  // what it is called among the rows
   Ratio ratio;        // mean cost of the control over that of the point: 1 if all is well
 
@@ -20,10 +20,10 @@ struct Control {
 };
 
 // Of every row that has controls.
-std::vector<Control> controls_of(const Study& study, const Comparison& comparison);
+std::vector<ControlCheck> controls_of(const Study& study, const Comparison& comparison);
 
 // "A/A control: mpi, 1 replica differs from itself by +0.4 % [-0.9, +1.8] (5 runs each): smaller
 // differences mean nothing here"
-std::string control_line(const Control& control);
+std::string control_line(const ControlCheck& control);
 
 }  // namespace paceline

@@ -178,7 +178,7 @@ std::vector<std::string> findings(const Study& study, const Comparison& comparis
     if (const std::string trend = trend_line(ladder); !trend.empty()) lines.push_back(trend);
   }
   if (const std::string line = left_out_line(facts); !line.empty()) lines.push_back(line);
-  for (const Control& control : controls_of(study, comparison)) {
+  for (const ControlCheck& control : controls_of(study, comparison)) {
     lines.push_back(control_line(control));
   }
   return lines;

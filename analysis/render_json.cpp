@@ -49,7 +49,7 @@ Json provenance_of(const Table& table) {
 
 Json controls_of(const Table& table) {
   Json all = Json::array();
-  for (const Control& control : table.controls) {
+  for (const ControlCheck& control : table.controls) {
     const Estimate& estimate = control.ratio.estimate;
     const auto& interval = estimate.interval;
     all.push_back({{"point", control.point},

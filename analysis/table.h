@@ -41,7 +41,7 @@ struct Table {
   std::vector<std::string> findings;   // what the numbers say
   std::vector<BrokenRule> broken;      // rules of publishing
   std::vector<ProvenanceFact> provenance;
-  std::vector<Control> controls;
+  std::vector<ControlCheck> controls;
   std::vector<std::string> notes;  // the legend
 };
 

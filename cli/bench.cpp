@@ -34,7 +34,7 @@ constexpr char kVerbFooter[] = R"(Examples:
   paceline bench allreduce --gpus 2 --backend mpi
   paceline bench input --data cassava)";
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kBenchFooter[] = R"(Examples:
   paceline bench allreduce --gpus 2 --backend mpi
   paceline bench allreduce --gpus 2 --backend gloo --sizes 4K,1M,16M --record gloo.json
   paceline bench allreduce --gpus 2 --backend mpi --like mnist-cnn
@@ -298,7 +298,7 @@ int bench(const BenchArguments& arguments, const std::vector<std::string>& comma
   const Place place = find_place(environment);
   if (place.rank == 0 && !arguments.record.empty()) check_new_record(arguments.record);
   if (must_spawn(gathering, place)) {
-    const Verdict verdict = spawn(gathering, command);
+    const RunVerdict verdict = spawn(gathering, command);
     if (!verdict.line.empty()) fmt::print(stderr, "paceline: {}\n", verdict.line);
     return verdict.exit_code;
   }
@@ -350,7 +350,7 @@ void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& co
   verb->add_option("--record", a->record, "write the record to this new file");
   verb->add_flag("--quiet", a->quiet, "no progress");
   add_deadlines(*verb, a->deadlines, false);
-  verb->footer(kFooter);
+  verb->footer(kBenchFooter);
   verb->callback([a, command, &action] { action = [a, command] { return bench(*a, command); }; });
 }
 

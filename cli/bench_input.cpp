@@ -18,7 +18,7 @@ namespace paceline {
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kBenchInputFooter[] = R"(Examples:
   paceline bench input --data cassava
   paceline bench input --data cassava --input-threads 4 --cache raw --json
   paceline bench input --data photographs --size 224x224 --samples 500
@@ -170,7 +170,7 @@ void add_bench_input(CLI::App& bench_verb, Action& action) {
                    "hflip, vflip, transpose, cropN, with + between; or none")
       ->capture_default_str();
   verb->add_flag("--json", a->json, "print the numbers as JSON");
-  verb->footer(kFooter);
+  verb->footer(kBenchInputFooter);
   verb->callback([a, &action] { action = [a] { return bench(*a); }; });
 }
 

@@ -15,7 +15,7 @@ namespace paceline {
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kBestFooter[] = R"(Examples:
   paceline best results/local/quick
   paceline best results/local/quick --within 10% --only backend=mpi
   paceline best results/local/quick --json
@@ -25,7 +25,7 @@ interval holds the limit, or of fewer than 3 runs, are named as undecided.)";
 
 constexpr double kMostPercent = 1000;
 
-struct Arguments {
+struct BestArguments {
   std::vector<std::string> studies, only;
   std::string within = "5%";
   bool json = false;
@@ -43,7 +43,7 @@ double share_of(const std::string& text) {
   return *percent / 100;
 }
 
-int best(const Arguments& arguments) {
+int best(const BestArguments& arguments) {
   const double within = share_of(arguments.within);
   std::vector<Selection> only;
   for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
@@ -70,10 +70,10 @@ int best(const Arguments& arguments) {
 }  // namespace
 
 void add_best(CLI::App& app, Action& action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<BestArguments>();
   CLI::App* verb =
       app.add_subcommand("best", "The fewest GPUs and CPUs that are nearly as fast as the best");
-  verb->footer(kFooter);
+  verb->footer(kBestFooter);
   verb->add_option("STUDY", arguments->studies, "Folders of run records, records, published tables")
       ->required();
   verb->add_option("--within", arguments->within, "How much slower than the best is near enough")

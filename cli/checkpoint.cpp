@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kCheckpointFooter[] = R"(Examples:
   paceline checkpoint show runs/mnist-cnn                       # those of a run, or one
   paceline checkpoint verify runs/mnist-cnn/checkpoints/mnist-cnn-0003
   paceline checkpoint export runs/resnet50-cassava/model resnet.safetensors --names torch
@@ -136,7 +136,7 @@ int export_model(const CheckpointOptions& options) {
 
 void add_checkpoint(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("checkpoint", "Look at what runs wrote to go on from");
-  verb->footer(kFooter);  // before its verbs, which take it over
+  verb->footer(kCheckpointFooter);  // before its verbs, which take it over
   auto options = std::make_shared<CheckpointOptions>();
   const auto add = [&](const char* name, const char* help,
                        int (*act)(const CheckpointOptions&)) -> CLI::App* {

@@ -22,7 +22,7 @@ namespace paceline {
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kDataFooter[] = R"(Examples:
   paceline data make cassava --images 256 --out cassava-256
   paceline data fetch cifar10 --out data/cifar10 --dry-run
   paceline data fetch resnet50-imagenet --out data/resnet50-imagenet
@@ -232,7 +232,7 @@ void add_data(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<DataArguments>();
   CLI::App* verb = app.add_subcommand("data", "Make, fetch or verify data sets and weights");
   verb->require_subcommand(1);
-  verb->footer(kFooter);
+  verb->footer(kDataFooter);
   add_make(*verb, arguments, action);
   add_fetch(*verb, arguments, action);
   add_verify(*verb, arguments, action);

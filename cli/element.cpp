@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The run of a line of a points file.
-struct Run {
+struct LineOfRun {
   UnfinishedRun what;  // as a record would tell it
   fs::path store;
 };
@@ -49,7 +49,7 @@ void read_context(const std::string& text, UnfinishedRun& run) {
   run.repeat = context.repeat;
 }
 
-void read_word(const std::string& word, Run& run) {
+void read_word(const std::string& word, LineOfRun& run) {
   const auto equals = word.find('=');
   if (!word.starts_with("--")) refuse_words(fmt::format("unknown word \"{}\"", word));
   std::string name = word.substr(2, equals - 2);
@@ -64,9 +64,9 @@ void read_word(const std::string& word, Run& run) {
   }
 }
 
-Run read_run(const std::vector<std::string>& words) {
+LineOfRun read_run(const std::vector<std::string>& words) {
   if (words.size() < 2 || words[0] != "train") refuse_words("these are not the words of a run");
-  Run run;
+  LineOfRun run;
   run.what.workload = words[1];
   for (std::size_t i = 2; i < words.size(); ++i) read_word(words[i], run);
   if (run.store.empty() || run.what.point_folder.empty()) {
@@ -76,7 +76,7 @@ Run read_run(const std::vector<std::string>& words) {
 }
 
 // By this submission: a job that was put back into the queue may have ended its run before.
-bool is_done(const Run& run) {
+bool is_done(const LineOfRun& run) {
   const fs::path folder = run.store / run.what.point_folder;
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) return false;
@@ -87,7 +87,7 @@ bool is_done(const Run& run) {
   });
 }
 
-void check_folder(const Run& run) {
+void check_folder(const LineOfRun& run) {
   const fs::path folder = run.store / run.what.point_folder;
   make_folder(folder);
   if (access(folder.c_str(), W_OK) == 0) return;
@@ -96,7 +96,7 @@ void check_folder(const Run& run) {
 }
 
 // The device and backends of the run, asked on this node.
-void check_services(const Run& run, const Environment& environment) {
+void check_services(const LineOfRun& run, const Environment& environment) {
   const auto device = run.what.parameters.text("device").value_or("cpu");
   const BackendStack stack = split_stack(run.what.parameters.text("backend").value_or("self"));
   for (const Service& service : services(find_place(environment))) {
@@ -111,7 +111,7 @@ void check_services(const Run& run, const Environment& environment) {
 }
 
 int begin_run(const std::vector<std::string>& words) {
-  const Run run = read_run(words);
+  const LineOfRun run = read_run(words);
   const Environment environment = environment_of_process();
   if (is_done(run)) {
     fmt::print(stderr, "the record of this run is there already\n");
@@ -169,7 +169,7 @@ int fall_back(int code, const std::string& status, const std::string& to,
               const std::vector<std::string>& words) {
   const bool by_communication =
       code == exit_code(ErrorKind::peer_lost) || code == exit_code(ErrorKind::stall);
-  const Run run = read_run(words);
+  const LineOfRun run = read_run(words);
   const std::string asked = run.what.parameters.text("backend").value_or("self");
   BackendStack stack = split_stack(asked);
   if (!by_communication || stack.between == to || !ended_at_start(status)) return 1;
@@ -182,7 +182,7 @@ int fall_back(int code, const std::string& status, const std::string& to,
 }
 
 int end_run(int code, const std::string& log, const std::vector<std::string>& words) {
-  Run run = read_run(words);
+  LineOfRun run = read_run(words);
   if (is_done(run)) return 0;
   run.what.status = code == 75 ? "preempted" : "failed";
   run.what.reason = reason_of(code, last_words(log));

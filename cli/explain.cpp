@@ -13,20 +13,20 @@ namespace paceline {
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kExplainFooter[] = R"(Examples:
   paceline explain results/local/quick
   paceline explain results/reference/cassava-resnet50 --base best
   paceline explain results/local/quick --only backend=mpi --json
 
 Efficiencies, labels and laws: docs/explain.md)";
 
-struct Arguments {
+struct ExplainArguments {
   std::vector<std::string> studies, only;
   std::string base = "matched";
   bool json = false;
 };
 
-int run_explain(const Arguments& arguments) {
+int run_explain(const ExplainArguments& arguments) {
   std::vector<Selection> only;
   for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
   StoreContent content = load_stores({arguments.studies.begin(), arguments.studies.end()});
@@ -47,9 +47,9 @@ int run_explain(const Arguments& arguments) {
 }  // namespace
 
 void add_explain(CLI::App& app, Action& action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ExplainArguments>();
   CLI::App* verb = app.add_subcommand("explain", "Where the efficiency of a study went, in words");
-  verb->footer(kFooter);
+  verb->footer(kExplainFooter);
   verb->add_option("STUDY", arguments->studies, "Folders of run records, or published tables")
       ->required();
   verb->add_option("--base", arguments->base, "Base of speed-ups: matched or best")

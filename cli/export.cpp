@@ -15,19 +15,19 @@ namespace paceline {
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kExportFooter[] = R"(Examples:
   paceline export results/local/quick --format gbench --out quick.json
   paceline export results/local/quick --format github-action > output.json
 
 gbench is Google Benchmark's JSON (compare.py and dashboards read it); github-action is what
 github-action-benchmark calls customSmallerIsBetter.)";
 
-struct Arguments {
+struct ExportArguments {
   std::vector<std::string> studies;
   std::string format, out;
 };
 
-int run_export(const Arguments& arguments) {
+int run_export(const ExportArguments& arguments) {
   const std::vector<std::string> formats = {"gbench", "github-action"};
   if (arguments.format != formats[0] && arguments.format != formats[1]) {
     throw Error(ErrorKind::usage, "unknown format \"" + arguments.format + "\"", "--format",
@@ -48,9 +48,9 @@ int run_export(const Arguments& arguments) {
 }  // namespace
 
 void add_export(CLI::App& app, Action& action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ExportArguments>();
   CLI::App* verb = app.add_subcommand("export", "A study as other tools read it");
-  verb->footer(kFooter);
+  verb->footer(kExportFooter);
   verb->add_option("STUDY", arguments->studies, "Folders of run records, or records")->required();
   verb->add_option("--format", arguments->format, "gbench or github-action")->required();
   verb->add_option("--out", arguments->out, "file, instead of standard output");

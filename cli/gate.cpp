@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kGateFooter[] = R"(Examples:
   paceline gate --baseline nightly/quick --current results/local/quick
   paceline gate --baseline nightly/quick --current results/local/quick --rerun ./old/paceline
   paceline gate --ab ./old/paceline ./new/paceline sweeps/quick.json --out ab --junit gate.xml
@@ -218,7 +218,7 @@ void add_gate(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("gate", "Has it got worse? Pass, regression or undecided");
   auto arguments = std::make_shared<GateArguments>();
   GateRuns& runs = arguments->runs;
-  verb->footer(kFooter);
+  verb->footer(kGateFooter);
   verb->add_option("--baseline", arguments->baseline, "what was: studies, or Google Benchmark JSON")
       ->allow_extra_args(false);
   verb->add_option("--current", arguments->current, "what is: studies, or Google Benchmark JSON")

@@ -20,9 +20,9 @@ namespace fs = std::filesystem;
 namespace {
 
 // Where fresh runs go: a folder of the user's, or one that goes with this object.
-class RunFolder {
+class FreshRuns {
  public:
-  explicit RunFolder(const fs::path& out) : path_(out), is_ours_(out.empty()) {
+  explicit FreshRuns(const fs::path& out) : path_(out), is_ours_(out.empty()) {
     if (is_ours_) {
       std::string name = (fs::temp_directory_path() / "paceline-gate.XXXXXX").string();
       if (!mkdtemp(name.data())) {
@@ -39,12 +39,12 @@ class RunFolder {
     }
     make_folder(out);
   }
-  ~RunFolder() {
+  ~FreshRuns() {
     std::error_code ignored;
     if (is_ours_) fs::remove_all(path_, ignored);
   }
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
+  FreshRuns(const FreshRuns&) = delete;
+  FreshRuns& operator=(const FreshRuns&) = delete;
 
   const fs::path& path() const { return path_; }
   bool is_kept() const { return !is_ours_; }
@@ -65,7 +65,7 @@ std::size_t failures(const ContestResult& result) {
 }
 
 // Logs say why runs failed, and what was measured before a signal can still be judged.
-void keep_if_needed(RunFolder& folder, const ContestResult& result) {
+void keep_if_needed(FreshRuns& folder, const ContestResult& result) {
   if (folder.is_kept() || (failures(result) == 0 && result.stopped_by == 0)) return;
   folder.keep();
   fmt::print(stderr, "the runs are kept in {}\n", folder.path().string());
@@ -183,7 +183,7 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
   const std::string old_version = version_of_program(old_program, "--ab");
   const std::string new_version = version_of_program(new_program, "--ab");
   Contest contest = contest_of(old_program, new_program, spec, runs);
-  RunFolder folder(runs.out);
+  FreshRuns folder(runs.out);
   fmt::print(stderr, "old: {}\nnew: {}\n", old_version, new_version);
   GateOptions one_spec = options;
   one_spec.one_spec = true;
@@ -230,7 +230,7 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
     version_of_program(program, "--rerun");
   }
   fmt::print(stderr, "{}\n", suspects_line(outcome.judgement, wanted.size(), runs.rounds));
-  RunFolder folder(runs.out);
+  FreshRuns folder(runs.out);
   const GateOptions suspects = suspects_of(outcome.judgement, options);
   for (const auto& [workload, points] : by_workload) {
     Contest contest;

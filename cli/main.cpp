@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kMainFooter[] = R"(Examples:
   paceline train mnist-cnn --gpus 2 --backend mpi
   paceline sweep sweeps/quick.json --results results/local
   paceline report results/local/quick
@@ -116,7 +116,7 @@ std::vector<std::string> with_units_joined(std::vector<std::string> words) {
 int run(int argc, char** argv) {
   CLI::App app{"What speed-up did N times the GPUs give, and where did the rest go?", "paceline"};
   app.set_version_flag("--version", paceline::version_line());
-  app.footer(kFooter);
+  app.footer(kMainFooter);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   const std::vector<std::string> command = with_units_joined({argv, argv + argc});

@@ -52,7 +52,7 @@ std::string place_text(const Flight& flight) {
 }
 
 struct Finding {
-  Verdict verdict;
+  RunVerdict verdict;
   std::vector<int> running;
 };
 

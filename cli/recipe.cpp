@@ -10,10 +10,6 @@ namespace paceline {
 
 namespace {
 
-void set_default(Point& p, std::string_view name, Value value) {
-  if (!p.find(name)) p.set(name, std::move(value));
-}
-
 // A parameter that says something only beside a value of another one.
 void check_only_with(const Point& p, const char* name, bool wanted, const char* of,
                      const char* fix) {
@@ -36,10 +32,10 @@ void default_schedule(Point& p) {
                   "give --decay-epochs, as 30,60,80");
     }
     decay_epochs_of(*p.text("decay_epochs"));
-    set_default(p, "decay_factor", 0.1);
+    p.set_default("decay_factor", 0.1);
   }
-  if (polynomial || schedule == "cosine") set_default(p, "end_rate", 0.0);
-  if (polynomial) set_default(p, "power", 1.0);
+  if (polynomial || schedule == "cosine") p.set_default("end_rate", 0.0);
+  if (polynomial) p.set_default("power", 1.0);
   const auto warmup = p.real("warmup_epochs");
   const auto epochs = p.integer("epochs");
   if (warmup && epochs && *warmup > static_cast<double>(*epochs)) {
@@ -94,7 +90,7 @@ void default_recipe(Point& p, const Shape& sample) {
   default_schedule(p);
   check_gradients(p);
   check_goal(p);
-  if (p.find("weight_decay")) set_default(p, "weight_decay_form", std::string("decoupled"));
+  if (p.find("weight_decay")) p.set_default("weight_decay_form", std::string("decoupled"));
 }
 
 void set_recipe(TrainConfig& config, const Point& p) {

@@ -16,7 +16,7 @@ namespace paceline {
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kReportFooter[] = R"(Examples:
   paceline report results/local/quick
   paceline report results/local/quick --out report --plots svg,png,pdf
   paceline report results/reference/cassava-resnet50 --base best
@@ -27,7 +27,7 @@ constexpr char kFooter[] = R"(Examples:
 --base matched compares with one replica, the same backend and the same CPUs; --base best
 compares the fastest row of each size with the fastest of one replica.)";
 
-struct Arguments {
+struct ReportArguments {
   std::vector<std::string> studies;
   std::string base = "matched", format = "text", out;
   std::vector<std::string> plots = {"svg", "png"}, only;
@@ -40,7 +40,7 @@ TextStyle style_of_terminal() {
   return style;
 }
 
-int report(const Arguments& arguments, bool plots_asked) {
+int report(const ReportArguments& arguments, bool plots_asked) {
   if (arguments.out.empty() && plots_asked) {
     throw Error(ErrorKind::usage, "plots need a folder to go to", "--plots", "add --out DIR");
   }
@@ -59,9 +59,9 @@ int report(const Arguments& arguments, bool plots_asked) {
 }  // namespace
 
 void add_report(CLI::App& app, Action& action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ReportArguments>();
   CLI::App* verb = app.add_subcommand("report", "Tables, findings and plots of a study");
-  verb->footer(kFooter);
+  verb->footer(kReportFooter);
   verb->add_option("STUDY", arguments->studies,
                    "Folders of run records, records, or published tables")
       ->required();

@@ -33,10 +33,6 @@ namespace {
 constexpr std::int64_t kDefaultEpochs = 5;
 constexpr std::int64_t kDefaultKeep = 5;
 
-void set_default(Point& parameters, std::string_view name, Value value) {
-  if (!parameters.find(name)) parameters.set(name, std::move(value));
-}
-
 std::string default_backend(std::int64_t gpus, const std::string& device) {
   if (gpus == 1) return "self";
   const auto& backends = known_names().backends;
@@ -93,15 +89,15 @@ void check_consistency_check(const Point& p) {
 }
 
 void default_place(Point& p) {
-  set_default(p, "gpus", std::int64_t{1});
-  set_default(p, "nodes", std::int64_t{1});
+  p.set_default("gpus", std::int64_t{1});
+  p.set_default("nodes", std::int64_t{1});
   const std::int64_t gpus = *p.integer("gpus");
-  set_default(p, "device", std::string("cpu"));
-  set_default(p, "backend", default_backend(gpus, *p.text("device")));
+  p.set_default("device", std::string("cpu"));
+  p.set_default("backend", default_backend(gpus, *p.text("device")));
   check_built("backend", *p.text("backend"));
   check_built("device", *p.text("device"));
   const std::string device = *p.text("device");
-  set_default(p, "precision", std::string(device == "reference" ? "fp64" : "fp32"));
+  p.set_default("precision", std::string(device == "reference" ? "fp64" : "fp32"));
   check_precision(p);
   check_cast(p);
   check_consistency_check(p);
@@ -131,13 +127,13 @@ void check_fused_sums(const Point& p) {
 // What only devices of GPUs know.
 void default_gpu(Point& p) {
   if (is_gpu_device(*p.text("device"))) {
-    set_default(p, "graph", true);
+    p.set_default("graph", true);
     const bool graph = std::get<bool>(*p.find("graph"));
     const Layout layout = layout_of(p);
     // NVIDIA advises against sums in the graphs of several GPUs of a process: a launch may block.
-    set_default(p, "step_graph", graph && layout.gpus == layout.ntasks);
-    set_default(p, "deterministic", false);
-    if (p.find("bn_stats")) set_default(p, "fused_sums", false);
+    p.set_default("step_graph", graph && layout.gpus == layout.ntasks);
+    p.set_default("deterministic", false);
+    if (p.find("bn_stats")) p.set_default("fused_sums", false);
     check_fused_sums(p);
     constexpr std::int64_t kMostParts = 512;  // whose markers a stream remembers
     if (const auto parts = p.integer("accumulate"); parts > kMostParts) {
@@ -177,7 +173,7 @@ void default_batch(Point& p, const Workload& workload) {
   const auto global = p.integer("global_batch"), each = p.integer("batch_per_replica"),
              parts = p.integer("accumulate");
   if (!global) {
-    set_default(p, "batch_per_replica", *workload.defaults.find("batch_per_replica"));
+    p.set_default("batch_per_replica", *workload.defaults.find("batch_per_replica"));
     return check_batch(p);
   }
   const std::int64_t gpus = *p.integer("gpus");
@@ -207,29 +203,29 @@ void default_batch(Point& p, const Workload& workload) {
 
 void default_training(Point& p) {
   if (!p.find("epochs") && !p.find("steps")) p.set("epochs", kDefaultEpochs);
-  set_default(p, "optimizer", std::string("adam"));
-  set_default(p, "learning_rate", 0.001);
-  set_default(p, "learning_rate_rule", std::string("none"));
-  if (p.text("optimizer") == "momentum") set_default(p, "momentum", 0.9);
-  set_default(p, "seed", std::int64_t{1});
-  set_default(p, "last_batch", std::string("keep"));
-  set_default(p, "shuffle_buffer", std::int64_t{0});
+  p.set_default("optimizer", std::string("adam"));
+  p.set_default("learning_rate", 0.001);
+  p.set_default("learning_rate_rule", std::string("none"));
+  if (p.text("optimizer") == "momentum") p.set_default("momentum", 0.9);
+  p.set_default("seed", std::int64_t{1});
+  p.set_default("last_batch", std::string("keep"));
+  p.set_default("shuffle_buffer", std::int64_t{0});
   const bool by_epoch = p.find("until") || p.find("evaluate_every");
-  set_default(p, "evaluate", std::string(by_epoch ? "epoch" : "end"));
-  set_default(p, "input", std::string("data"));
-  set_default(p, "bucket_mb", 8.0);
-  set_default(p, "last_bucket_mb", 1.0);
-  set_default(p, "overlap", true);
-  set_default(p, "update", true);
-  set_default(p, "oversubscribe", false);
-  if (keeps_checkpoints(p)) set_default(p, "keep", kDefaultKeep);
+  p.set_default("evaluate", std::string(by_epoch ? "epoch" : "end"));
+  p.set_default("input", std::string("data"));
+  p.set_default("bucket_mb", 8.0);
+  p.set_default("last_bucket_mb", 1.0);
+  p.set_default("overlap", true);
+  p.set_default("update", true);
+  p.set_default("oversubscribe", false);
+  if (keeps_checkpoints(p)) p.set_default("keep", kDefaultKeep);
 }
 
 // Pretrained weights say nothing about random images, so there they are left out unless asked for.
 void default_workload(Point& p, const Workload& workload) {
-  if (p.text("input") == "synthetic") set_default(p, "weights", std::string("none"));
+  if (p.text("input") == "synthetic") p.set_default("weights", std::string("none"));
   for (const auto& [name, value] : workload.defaults.values()) {
-    if (name != "batch_per_replica") set_default(p, name, value);
+    if (name != "batch_per_replica") p.set_default(name, value);
   }
   if (!workload.load && p.text("input") != "synthetic") {
     throw Error(ErrorKind::usage, "workload " + workload.name + " has no data set", "",
@@ -243,7 +239,7 @@ void default_statistics(Point& p, const Workload& workload) {
     return layer.kind == LayerKind::batch_norm;
   });
   if (norm) {
-    set_default(p, "bn_stats", std::string("averaged"));
+    p.set_default("bn_stats", std::string("averaged"));
     return;
   }
   for (const std::string name : {"bn_stats", "fused_sums"}) {
@@ -308,7 +304,7 @@ ThreadPlan threads_of(const Point& p, const Layout& layout) {
 Point resolve_place(const Point& given) {
   Point p = given;
   default_place(p);
-  set_default(p, "oversubscribe", false);
+  p.set_default("oversubscribe", false);
   return p;
 }
 

@@ -47,9 +47,9 @@ CpuSet part_of(const CpuSet& cpus, int from, int count) {
 }
 
 // One training run of this process, from parameters to a record.
-class Run {
+class ThisRun {
  public:
-  explicit Run(const RunRequest& request)
+  explicit ThisRun(const RunRequest& request)
       : request_(request),
         started_(now_seconds()),
         workload_(make_workload(request.workload)),
@@ -430,7 +430,7 @@ void check_new_record(const std::filesystem::path& file) {
 }
 
 int run_training(const RunRequest& request) {
-  return Run(request).go();
+  return ThisRun(request).go();
 }
 
 }  // namespace paceline

@@ -83,7 +83,7 @@ bool must_spawn(const Gathering& gathering, const Place& place) {
   return gathering.layout.ntasks > 1 && !place.launched;
 }
 
-Verdict spawn(const Gathering& gathering, const std::vector<std::string>& command) {
+RunVerdict spawn(const Gathering& gathering, const std::vector<std::string>& command) {
   const Layout& layout = gathering.layout;
   check_mask(usable_cpus(), layout.gpus / layout.nodes, layout.cpus_per_replica,
              gathering.oversubscribe);
@@ -105,7 +105,7 @@ Verdict spawn(const Gathering& gathering, const std::vector<std::string>& comman
   request.environment[kStoreVariable] = server->address();
   request.environment[kTokenVariable] = where.token;
   const bool mpirun = find_name("backend", gathering.backend).mpirun;
-  Verdict verdict = mpirun ? spawn_ranks(request) : spawn_direct(request);
+  RunVerdict verdict = mpirun ? spawn_ranks(request) : spawn_direct(request);
   if (!verdict.noise.empty()) fmt::print(stderr, "{}\n", verdict.noise);
   return verdict;
 }

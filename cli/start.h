@@ -32,7 +32,7 @@ bool must_spawn(const Gathering& gathering, const Place& place);
 
 // Starts `command` (of this program) as every rank, through mpirun or directly as the backend
 // wants it, and hosts their bootstrap store. The launcher's noise is printed, the line is not yet.
-Verdict spawn(const Gathering& gathering, const std::vector<std::string>& command);
+RunVerdict spawn(const Gathering& gathering, const std::vector<std::string>& command);
 
 // Throws usage unless `place` has the tasks that the layout has.
 void check_tasks(const Gathering& gathering, const Place& place);

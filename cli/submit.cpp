@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr int kSlurmsOwnMaxArraySize = 1001;
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kSubmitFooter[] = R"(Examples:
   paceline submit sweeps/nyu-cassava.json --site slurm/sites/generic-gpu.json --dry-run
   paceline submit study.json --site my-site.json --smoke --yes     # same scripts, CPUs, few steps
   paceline submit study.json --site my-site.json --max-gpu-hours 200
@@ -263,7 +263,7 @@ void add_submit(CLI::App& app, Action& action) {
   verb->add_flag("--new-build", options->new_build, "run again what another build recorded");
   verb->add_flag("--no-container", options->no_container, "without the profile's container");
   verb->add_flag("--no-collect", options->no_collect, "without the job that collects the study");
-  verb->footer(kFooter);
+  verb->footer(kSubmitFooter);
   verb->callback([options, &action] { action = [options] { return submit(*options); }; });
 }
 

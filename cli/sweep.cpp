@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kSweepFooter[] = R"(Examples:
   paceline sweep sweeps/quick.json --dry-run            # points, and what is missing and why
   paceline sweep sweeps/quick.json                      # runs what is missing, prints the table
   paceline sweep sweeps/quick.json --set epochs=1 --set gpus=1,2 --repeats 5 --results /tmp/r
@@ -159,7 +159,7 @@ void add_sweep(CLI::App& app, Action& action) {
   verb->add_flag("--json", options->json, "with --dry-run: machine-readable")->needs(dry_run);
   verb->add_flag("--new-build", options->new_build, "run again what another build recorded");
   verb->add_flag("--no-report", options->no_report, "no table and plots at the end");
-  verb->footer(kFooter);
+  verb->footer(kSweepFooter);
   verb->callback([options, &action] { action = [options] { return sweep(*options); }; });
 }
 

@@ -24,7 +24,7 @@ namespace paceline {
 
 namespace {
 
-constexpr char kFooter[] = R"(Examples:
+constexpr char kTrainFooter[] = R"(Examples:
   paceline train mnist-cnn                                    # one replica on all cores
   paceline train mnist-cnn --gpus 2 --backend mpi             # two ranks, started by us
   paceline train mnist-mlp --gpus 2 --backend mirrored --cpus-per-task 2 --record run.json
@@ -87,7 +87,7 @@ void place_status(const std::string& run) {
 
 // The last line is the last that is printed.
 int start(const RunRequest& request, const Gathering& gathering) {
-  const Verdict verdict = spawn(gathering, request.command);
+  const RunVerdict verdict = spawn(gathering, request.command);
   leave_failed_record(request, verdict.exit_code, verdict.line);
   if (!verdict.line.empty()) fmt::print(stderr, "paceline: {}\n", verdict.line);
   return verdict.exit_code;
@@ -170,7 +170,7 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
     option->group("Parameters (sweep axes)");
     if (parameter.name == "tensorboard") options->tensorboard = option->expected(0, 1);
   }
-  verb->footer(kFooter);
+  verb->footer(kTrainFooter);
   verb->callback([options, command, &action] {
     action = [options, command] { return train(*options, command); };
   });

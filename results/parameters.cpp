@@ -244,6 +244,10 @@ void Point::set(std::string_view name, Value value) {
   }
 }
 
+void Point::set_default(std::string_view name, Value value) {
+  if (!find(name)) set(name, std::move(value));
+}
+
 void Point::erase(std::string_view name) {
   std::erase_if(values_, [&](const auto& entry) { return entry.first == name; });
 }

@@ -41,6 +41,7 @@ Value parsed_value(std::string_view name, std::string_view text, const std::stri
 class Point {
  public:
   void set(std::string_view name, Value value);
+  void set_default(std::string_view name, Value value);  // where it has none
   void erase(std::string_view name);
   const Value* find(std::string_view name) const;
   std::optional<std::int64_t> integer(std::string_view name) const;

@@ -12,7 +12,7 @@ namespace paceline {
 
 namespace {
 
-std::string percent(const std::optional<double>& share) {
+std::string percent_if_known(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f} %", *share * 100) : "";
 }
 
@@ -22,8 +22,9 @@ std::string signed_percent(const std::optional<double>& share) {
 
 std::vector<std::string> cells_of(const PointExplanation& point) {
   const SpeedUp* speed_up = point.facts->speed_up;
-  std::vector<std::string> cells = {point.name, speed_up ? percent(speed_up->efficiency) : "",
-                                    percent(point.product), signed_percent(point.residual)};
+  std::vector<std::string> cells = {
+      point.name, speed_up ? percent_if_known(speed_up->efficiency) : "",
+      percent_if_known(point.product), signed_percent(point.residual)};
   const auto factor = [&](double StepEfficiency::*member) {
     cells.push_back(point.step ? fmt::format("{:.3f}", (*point.step).*member) : "");
   };

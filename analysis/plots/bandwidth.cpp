@@ -12,7 +12,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kMostSeries = 8;
+constexpr std::size_t kMostCurves = 8;
 constexpr double kGiga = 1e9;
 
 using Curve = std::map<double, double>;  // bytes -> GB/s
@@ -35,7 +35,7 @@ Curve curve_of(const Json& rows, const char* seconds_key, int ranks) {
 }
 
 void add(Lines& lines, const std::string& name, const Curve& curve) {
-  if (curve.size() < 2 || lines.series.size() == kMostSeries) return;
+  if (curve.size() < 2 || lines.series.size() == kMostCurves) return;
   PlotSeries series{name, {}};
   for (const auto& [bytes, rate] : curve) series.points.push_back({bytes, rate, std::nullopt});
   lines.series.push_back(std::move(series));

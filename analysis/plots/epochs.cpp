@@ -10,7 +10,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kMostSeries = 8, kMostAside = 6;
+constexpr std::size_t kMostEpochSeries = 8, kMostAside = 6;
 constexpr double kMostOnALinearAxis = 12;  // the slowest epoch over the fastest
 
 std::size_t epochs_of(const Row& row) {
@@ -62,7 +62,7 @@ std::vector<Plot> epoch_plots(const PlotSource& source) {
   if (rows.empty()) return {};
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row* a, const Row* b) { return a->first().gpus < b->first().gpus; });
-  if (rows.size() > kMostSeries) rows.resize(kMostSeries);
+  if (rows.size() > kMostEpochSeries) rows.resize(kMostEpochSeries);
   const std::vector<std::string> names = point_names(source.study, rows);
   Lines lines;
   std::size_t most = 0;

@@ -26,15 +26,15 @@ double unix_seconds() {
   return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::optional<Verdict> verdict_left(const std::filesystem::path& folder,
-                                    const std::string& attempt) {
+std::optional<RunVerdict> verdict_left(const std::filesystem::path& folder,
+                                       const std::string& attempt) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder / kVerdictFile, ignored)) return std::nullopt;
   try {
     const JsonDocument document = read_json(folder / kVerdictFile);
     const Json& json = document.value();
     if (json.at("attempt") != attempt) return std::nullopt;
-    return Verdict{json.at("exit_code").get<int>(), json.at("line").get<std::string>(), ""};
+    return RunVerdict{json.at("exit_code").get<int>(), json.at("line").get<std::string>(), ""};
   } catch (const std::exception& error) {
     log::debug("{} left out: {}", kVerdictFile, error.what());
     return std::nullopt;
@@ -99,7 +99,7 @@ std::vector<int> still_running(const Remains& remains) {
 }
 
 void write_verdict(const std::filesystem::path& folder, const std::string& attempt,
-                   const Verdict& verdict) {
+                   const RunVerdict& verdict) {
   const Json json = {{"attempt", attempt},
                      {"exit_code", verdict.exit_code},
                      {"line", verdict.line},
@@ -108,7 +108,7 @@ void write_verdict(const std::filesystem::path& folder, const std::string& attem
                json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-Verdict post_mortem(const std::filesystem::path& folder, const Remains& remains) {
+RunVerdict post_mortem(const std::filesystem::path& folder, const Remains& remains) {
   if (const auto left = verdict_left(folder, remains.attempt)) return *left;
   return judge_remains(remains.ranks, remains.statuses, standing_of(remains));
 }

@@ -33,9 +33,9 @@ std::vector<int> still_running(const Remains& remains);
 
 // What the starter of the run said, for the post-mortem, which was not there: "verdict.json".
 void write_verdict(const std::filesystem::path& folder, const std::string& attempt,
-                   const Verdict& verdict);
+                   const RunVerdict& verdict);
 
 // The starter's verdict where it left one, else judge_remains().
-Verdict post_mortem(const std::filesystem::path& folder, const Remains& remains);
+RunVerdict post_mortem(const std::filesystem::path& folder, const Remains& remains);
 
 }  // namespace paceline

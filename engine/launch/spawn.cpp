@@ -98,7 +98,7 @@ class Quill {
   Remains remains() const { return remains_of(folder_.path(), attempt_); }
 
   // For a post-mortem, where the folder stays.
-  Verdict kept(Verdict verdict) const {
+  RunVerdict kept(RunVerdict verdict) const {
     if (!folder_.stays()) return verdict;
     try {
       write_verdict(folder_.path(), attempt_, verdict);
@@ -151,7 +151,7 @@ ChildLimits with_hope(ChildLimits limits, Vigil& vigil) {
 }
 
 // Where some rank said why it ended, that is why.
-Verdict with_silence(Verdict judged, const Remains& remains, double seconds) {
+RunVerdict with_silence(RunVerdict judged, const Remains& remains, double seconds) {
   const bool told =
       std::any_of(remains.statuses.begin(), remains.statuses.end(),
                   [](const RankStatus& status) { return status.state == RankState::failed; });
@@ -176,7 +176,7 @@ ChildSetup rank_of(const SpawnRequest& request, int rank, const Quill& quill) {
 }
 
 // mpirun itself does not see it.
-Verdict unwritten(int cause) {
+RunVerdict unwritten(int cause) {
   const Error error(ErrorKind::input,
                     fmt::format("standard output could not be written: {}", std::strerror(cause)),
                     "", "make room, or print elsewhere");
@@ -185,7 +185,7 @@ Verdict unwritten(int cause) {
 
 }  // namespace
 
-Verdict spawn_direct(const SpawnRequest& request) {
+RunVerdict spawn_direct(const SpawnRequest& request) {
   const Quill quill(request.environment);
   std::vector<ChildSetup> setups;
   for (int rank = 0; rank < request.ranks; ++rank) {
@@ -201,12 +201,13 @@ Verdict spawn_direct(const SpawnRequest& request) {
       with_hope(quill.limits(request), vigil));
   lines.finish();
   const Remains remains = quill.remains();
-  Verdict verdict = judge(remains.statuses, watch, request.command.front(), standing_of(remains));
+  RunVerdict verdict =
+      judge(remains.statuses, watch, request.command.front(), standing_of(remains));
   if (watch.hopeless) verdict = with_silence(verdict, remains, request.silence_seconds);
   return quill.kept(verdict);
 }
 
-Verdict spawn_ranks(const SpawnRequest& request) {
+RunVerdict spawn_ranks(const SpawnRequest& request) {
   const auto launcher = find_launcher(request.environment);
   if (!launcher) {
     throw Error(ErrorKind::usage, "no mpirun to start the ranks with", "PATH",
@@ -235,9 +236,9 @@ Verdict spawn_ranks(const SpawnRequest& request) {
       });
   filter.finish();
   const Remains remains = quill.remains();
-  Verdict verdict = judge(request.ranks, remains.statuses,
-                          {watch.ends.front(), watch.stopped_by, watch.timed_out},
-                          {filter.noise(), end_of_output}, standing_of(remains));
+  RunVerdict verdict = judge(request.ranks, remains.statuses,
+                             {watch.ends.front(), watch.stopped_by, watch.timed_out},
+                             {filter.noise(), end_of_output}, standing_of(remains));
   if (watch.hopeless) verdict = with_silence(verdict, remains, request.silence_seconds);
   if (verdict.exit_code == 0 && output.failure() != 0) verdict = unwritten(output.failure());
   return quill.kept(verdict);

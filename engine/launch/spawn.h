@@ -23,11 +23,11 @@ struct SpawnRequest {
 // Runs to the end. Standard output of the ranks goes where ours goes; their standard error too,
 // without the launcher's own words. SIGINT and SIGTERM are passed on (see child.h). Each rank must
 // run its work in run_rank(). Throws usage, with the cure, if there is no mpirun.
-Verdict spawn_ranks(const SpawnRequest& request);
+RunVerdict spawn_ranks(const SpawnRequest& request);
 
 // The same without a launcher, on this machine: the ranks are our children, and find their place in
 // torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE). They are not bound. A rank
 // that is left when another has failed has some seconds to end.
-Verdict spawn_direct(const SpawnRequest& request);
+RunVerdict spawn_direct(const SpawnRequest& request);
 
 }  // namespace paceline

@@ -101,7 +101,7 @@ const RankStatus* earliest_failure(const std::vector<RankStatus>& statuses, Cond
 }
 
 // Names the rank, unless its message does or all ranks say the same.
-Verdict told_by(const RankStatus& status, int ranks, const std::vector<RankStatus>& statuses) {
+RunVerdict told_by(const RankStatus& status, int ranks, const std::vector<RankStatus>& statuses) {
   const auto same = std::count_if(statuses.begin(), statuses.end(), [&](const RankStatus& other) {
     return other.message == status.message;
   });
@@ -129,8 +129,8 @@ std::string place_of_process(int task, const Standing& standing) {
   return standing.words_on(standing.replicas_of_task(task));
 }
 
-Verdict killed(const Death& death, const std::vector<RankStatus>& statuses,
-               const Standing& standing) {
+RunVerdict killed(const Death& death, const std::vector<RankStatus>& statuses,
+                  const Standing& standing) {
   const int first = death.ranks.front();
   const bool known = death.ranks.size() == 1;
   const Error error(
@@ -147,8 +147,8 @@ Verdict killed(const Death& death, const std::vector<RankStatus>& statuses,
 }
 
 // Who came last stopped; where the rings do not know, whoever waited does.
-Verdict stalled(const RankStatus& status, int ranks, const std::vector<RankStatus>& statuses,
-                const Standing& standing) {
+RunVerdict stalled(const RankStatus& status, int ranks, const std::vector<RankStatus>& statuses,
+                   const Standing& standing) {
   const std::vector<int> late = standing.late();
   const bool all_waited = status.message.find(kFirstSum) != std::string::npos;
   if (late.empty() || all_waited) return told_by(status, ranks, statuses);
@@ -167,13 +167,13 @@ int worst_code_of_done(const std::vector<RankStatus>& statuses) {
   return code;
 }
 
-Verdict verdict_of(const Error& error, const std::string& noise = "") {
+RunVerdict verdict_of(const Error& error, const std::string& noise = "") {
   return {exit_code(error.kind()), error.what(), noise};
 }
 
 // Codes that are not ours count as a defect.
-Verdict ended_with(const std::string& who, int code, const std::string& when,
-                   const std::string& where, const std::string& fix) {
+RunVerdict ended_with(const std::string& who, int code, const std::string& when,
+                      const std::string& where, const std::string& fix) {
   return verdict_of(Error(kind_of_exit_code(code),
                           fmt::format("{} ended with code {} {}", who, code, when), where, fix));
 }
@@ -182,13 +182,13 @@ Verdict ended_with(const std::string& who, int code, const std::string& when,
 struct Sight {
   std::optional<Death> death;
   std::vector<int> vanished;  // ended without a word, unasked
-  Verdict of_vanished;        // said where `vanished` is not empty
-  Verdict of_bad_end;         // said where all ranks wrote down that all is well
+  RunVerdict of_vanished;     // said where `vanished` is not empty
+  RunVerdict of_bad_end;      // said where all ranks wrote down that all is well
   const Standing* standing = nullptr;
 };
 
-Verdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int stopped_by,
-                    const Sight& sight) {
+RunVerdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int stopped_by,
+                       const Sight& sight) {
   if (const RankStatus* own = earliest_failure(statuses, is_own)) {
     return told_by(*own, ranks, statuses);
   }
@@ -208,13 +208,13 @@ Verdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int stop
   if (stall != nullptr) return stalled(*stall, ranks, statuses, *sight.standing);
   if (!sight.vanished.empty()) return sight.of_vanished;
   if (failed != nullptr) return told_by(*failed, ranks, statuses);
-  return stopped_by != 0 ? Verdict{} : sight.of_bad_end;
+  return stopped_by != 0 ? RunVerdict{} : sight.of_bad_end;
 }
 
 // A launcher ends the others as soon as one is gone: where several vanished, the first to do so is
 // who came last.
-Verdict silent(const std::vector<int>& gone, const std::vector<RankStatus>& statuses,
-               const Standing& standing, const std::string& see, const std::string& words) {
+RunVerdict silent(const std::vector<int>& gone, const std::vector<RankStatus>& statuses,
+                  const Standing& standing, const std::string& see, const std::string& words) {
   const std::vector<int> first =
       gone.size() == 1 ? standing.replicas_of_task(gone[0]) : standing.late_processes();
   std::string who = fmt::format("ranks {}", fmt::join(gone, ", "));
@@ -227,14 +227,16 @@ Verdict silent(const std::vector<int>& gone, const std::vector<RankStatus>& stat
       words);
 }
 
-Verdict launcher_failed(const Watch& launcher, const std::string& when, const std::string& words) {
+RunVerdict launcher_failed(const Watch& launcher, const std::string& when,
+                           const std::string& words) {
   const std::string see = "see its words above, or try it with paceline doctor";
-  Verdict verdict = launcher.end.signal != 0
-                        ? verdict_of(Error(ErrorKind::internal,
-                                           fmt::format("the launcher died of signal {} {}",
-                                                       launcher.end.signal, when),
-                                           "mpirun", see))
-                        : ended_with("the launcher", launcher.end.exit_code, when, "mpirun", see);
+  RunVerdict verdict =
+      launcher.end.signal != 0
+          ? verdict_of(
+                Error(ErrorKind::internal,
+                      fmt::format("the launcher died of signal {} {}", launcher.end.signal, when),
+                      "mpirun", see))
+          : ended_with("the launcher", launcher.end.exit_code, when, "mpirun", see);
   verdict.noise = words;
   return verdict;
 }
@@ -253,9 +255,9 @@ bool cannot_be_executed(const std::vector<ChildEnd>& ends) {
                      [](const ChildEnd& end) { return end.exit_code == 127; });
 }
 
-Verdict of_vanished_children(const std::vector<int>& vanished,
-                             const std::vector<RankStatus>& statuses,
-                             const std::vector<ChildEnd>& ends, const std::string& program) {
+RunVerdict of_vanished_children(const std::vector<int>& vanished,
+                                const std::vector<RankStatus>& statuses,
+                                const std::vector<ChildEnd>& ends, const std::string& program) {
   if (vanished.empty()) return {};
   if (statuses.empty() && cannot_be_executed(ends)) {
     return verdict_of(Error(ErrorKind::internal, "this program cannot be executed", program,
@@ -266,7 +268,7 @@ Verdict of_vanished_children(const std::vector<int>& vanished,
                     "and did not write down why", "", "see its words above");
 }
 
-Verdict of_badly_ended_child(const std::vector<ChildEnd>& ends) {
+RunVerdict of_badly_ended_child(const std::vector<ChildEnd>& ends) {
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
     if (ends[rank].exit_code == 0 || ends[rank].told_to_stop) continue;
     return ended_with(fmt::format("rank {}", rank), ends[rank].exit_code, "after its work was done",
@@ -277,8 +279,8 @@ Verdict of_badly_ended_child(const std::vector<ChildEnd>& ends) {
 
 }  // namespace
 
-Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
-              const LauncherWords& words, const Standing& standing) {
+RunVerdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
+                 const LauncherWords& words, const Standing& standing) {
   Sight sight;
   sight.standing = &standing;
   sight.death = death_in(ranks, words, statuses);
@@ -293,8 +295,8 @@ Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& l
   return judge_ranks(ranks, statuses, launcher.stopped_by, sight);
 }
 
-Verdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
-              const std::string& program, const Standing& standing) {
+RunVerdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
+                 const std::string& program, const Standing& standing) {
   const int ranks = static_cast<int>(watch.ends.size());
   Sight sight;
   sight.standing = &standing;
@@ -307,8 +309,8 @@ Verdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
   return judge_ranks(ranks, statuses, watch.stopped_by, sight);
 }
 
-Verdict judge_remains(int ranks, const std::vector<RankStatus>& statuses,
-                      const Standing& standing) {
+RunVerdict judge_remains(int ranks, const std::vector<RankStatus>& statuses,
+                         const Standing& standing) {
   Sight sight;
   sight.standing = &standing;
   sight.vanished = unheard(ranks, statuses);

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-struct Verdict {
+struct RunVerdict {
   int exit_code = 0;
   std::string line;   // what went wrong, or empty
   std::string noise;  // the launcher's own words, where no rank told why; print before the line
@@ -26,14 +26,15 @@ struct Verdict {
 struct LauncherWords {
   std::string errors, output;
 };
-Verdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
-              const LauncherWords& words, const Standing& standing = {});
+RunVerdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
+                 const LauncherWords& words, const Standing& standing = {});
 
 // Of ranks that are our own children: their ends are known, one a rank.
-Verdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
-              const std::string& program, const Standing& standing = {});
+RunVerdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
+                 const std::string& program, const Standing& standing = {});
 
 // Of what ranks left behind alone, once none of them runs any more.
-Verdict judge_remains(int ranks, const std::vector<RankStatus>& statuses, const Standing& standing);
+RunVerdict judge_remains(int ranks, const std::vector<RankStatus>& statuses,
+                         const Standing& standing);
 
 }  // namespace paceline

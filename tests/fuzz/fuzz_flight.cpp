@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   paceline::write_status(folder.path(), {0, "n", 1, paceline::RankState::failed, 72,
                                          "rank 0: rank 1 did not come", 4e9, "a", 2});
   const paceline::Remains remains = paceline::remains_of_latest(folder.path());
-  const paceline::Verdict verdict = paceline::post_mortem(folder.path(), remains);
+  const paceline::RunVerdict verdict = paceline::post_mortem(folder.path(), remains);
   if (verdict.line.find('\n') != std::string::npos) std::abort();
   for (const paceline::Flight& flight : paceline::read_flights(folder.path())) {
     if (flight.recent.size() > paceline::kFlightEntries) std::abort();

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (parts.size() > 3) words.output = parts[3];
   paceline::Watch launcher;
   launcher.end.exit_code = 1;
-  const paceline::Verdict verdict = paceline::judge(2, statuses, launcher, words);
+  const paceline::RunVerdict verdict = paceline::judge(2, statuses, launcher, words);
   if (verdict.line.find('\n') != std::string::npos) std::abort();
   return 0;
 }

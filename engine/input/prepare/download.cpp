@@ -89,7 +89,7 @@ class Target {
 struct Transfer {
   CURL* curl;
   Target& target;
-  Progress& progress;
+  PrepareProgress& progress;
   bool resuming;       // a range was asked for
   bool begun = false;  // the first byte has come
 };
@@ -127,7 +127,8 @@ void limit_protocols(CURL* curl) {
 #endif
 }
 
-Outcome attempt(const std::string& url, Target& target, Progress& progress, int stalled_seconds) {
+Outcome attempt(const std::string& url, Target& target, PrepareProgress& progress,
+                int stalled_seconds) {
   const Handle handle(curl_easy_init(), curl_easy_cleanup);
   CURL* curl = handle.get();
   if (!curl) throw Error(ErrorKind::internal, "libcurl could not start");
@@ -200,8 +201,9 @@ std::string fix_for(const Outcome& outcome) {
 void download(const std::string& url, const std::filesystem::path& partial, std::uint64_t bytes,
               const FetchOptions& options) {
   Target target(partial, bytes);
-  Progress progress(partial.filename().string(), static_cast<double>(bytes), Progress::Unit::bytes,
-                    options.quiet, static_cast<double>(target.size()));
+  PrepareProgress progress(partial.filename().string(), static_cast<double>(bytes),
+                           PrepareProgress::Unit::bytes, options.quiet,
+                           static_cast<double>(target.size()));
   double pause = options.pause_seconds;
   for (int left = options.retries; !target.complete(); --left) {
     const Outcome outcome = attempt(url, target, progress, options.stalled_seconds);

@@ -118,8 +118,8 @@ class Fetcher {
     download(url, path, file.bytes, options_);
     std::string digest;
     {
-      Progress progress("checking " + file.name, static_cast<double>(file.bytes),
-                        Progress::Unit::bytes, options_.quiet);
+      PrepareProgress progress("checking " + file.name, static_cast<double>(file.bytes),
+                               PrepareProgress::Unit::bytes, options_.quiet);
       digest = file_digest(path, file.algorithm, [&](double done) { progress.at(done); });
     }
     if (digest == file.digest) return;

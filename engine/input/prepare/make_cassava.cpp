@@ -88,7 +88,8 @@ Made make_cassava(const MakeOptions& options) {
                                                       kBytesPerPixel));
   StagedFolder folder(options.out);
   TfdsWriter writer(folder.path(), "cassava", {kCassavaClasses.begin(), kCassavaClasses.end()});
-  Progress progress("cassava", static_cast<double>(images), Progress::Unit::images, options.quiet);
+  PrepareProgress progress("cassava", static_cast<double>(images), PrepareProgress::Unit::images,
+                           options.quiet);
   std::uint32_t split_index = 0;
   const auto write = [&](const std::string& split, std::size_t count, std::size_t split_shards) {
     const std::uint32_t index = split_index++;

@@ -50,7 +50,8 @@ Made make_cifar10(const MakeOptions& options) {
   const std::size_t images = options.images + test;
   check_space(options.out, images * kRecord);
   StagedFolder folder(options.out);
-  Progress progress("cifar10", static_cast<double>(images), Progress::Unit::images, options.quiet);
+  PrepareProgress progress("cifar10", static_cast<double>(images), PrepareProgress::Unit::images,
+                           options.quiet);
   const auto write = [&](const std::string& name, std::uint32_t split, std::size_t first,
                          std::size_t last) {
     std::string bytes((last - first) * kRecord, '\0');

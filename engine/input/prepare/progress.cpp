@@ -17,13 +17,14 @@ using std::chrono::duration;
 
 constexpr duration<double> kOnTerminal(0.2), kElsewhere(10);
 
-std::string amount(double value, Progress::Unit unit) {
-  return unit == Progress::Unit::bytes ? format_bytes(value) : fmt::format("{:.0f}", value);
+std::string amount(double value, PrepareProgress::Unit unit) {
+  return unit == PrepareProgress::Unit::bytes ? format_bytes(value) : fmt::format("{:.0f}", value);
 }
 
 }  // namespace
 
-Progress::Progress(std::string what, double total, Unit unit, bool quiet, double before)
+PrepareProgress::PrepareProgress(std::string what, double total, Unit unit, bool quiet,
+                                 double before)
     : what_(std::move(what)),
       total_(total),
       done_(before),
@@ -34,11 +35,11 @@ Progress::Progress(std::string what, double total, Unit unit, bool quiet, double
       began_(Clock::now()),
       last_(began_) {}
 
-Progress::~Progress() {
+PrepareProgress::~PrepareProgress() {
   if (terminal_ && shown_) std::fputs("\r\033[K", stderr);
 }
 
-void Progress::at(double done) {
+void PrepareProgress::at(double done) {
   const std::lock_guard lock(mutex_);
   done_ = done;
   const auto now = Clock::now();
@@ -47,7 +48,7 @@ void Progress::at(double done) {
   show(now);
 }
 
-void Progress::add(double more) {
+void PrepareProgress::add(double more) {
   double done = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -57,7 +58,7 @@ void Progress::add(double more) {
   at(done);
 }
 
-void Progress::show(Clock::time_point now) {
+void PrepareProgress::show(Clock::time_point now) {
   const double seconds = duration<double>(now - began_).count();
   const double rate = (done_ - before_) / std::max(seconds, 1e-9);
   std::string line = fmt::format("{}: {} of {} ({:.0f} %)", what_, amount(done_, unit_),

@@ -8,15 +8,15 @@
 
 namespace paceline {
 
-class Progress {
+class PrepareProgress {
  public:
   enum class Unit { bytes, images };
 
   // To standard error; a quiet one says nothing. `before`: what an earlier call had done already.
-  Progress(std::string what, double total, Unit unit, bool quiet, double before = 0);
-  ~Progress();  // leaves the terminal on a line of its own
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  PrepareProgress(std::string what, double total, Unit unit, bool quiet, double before = 0);
+  ~PrepareProgress();  // leaves the terminal on a line of its own
+  PrepareProgress(const PrepareProgress&) = delete;
+  PrepareProgress& operator=(const PrepareProgress&) = delete;
 
   // From any thread. `done` of `total`.
   void at(double done);

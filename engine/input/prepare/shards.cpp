@@ -31,7 +31,8 @@ void write_shards(const std::filesystem::path& from, const std::filesystem::path
   const ImageSet set = open_image_set(from);
   std::size_t images = 0;
   for (const auto& [split, source] : set.splits) images += source->samples();
-  Progress progress("writing shards", static_cast<double>(images), Progress::Unit::images, quiet);
+  PrepareProgress progress("writing shards", static_cast<double>(images),
+                           PrepareProgress::Unit::images, quiet);
   TfdsWriter writer(to, name, set.classes);
   for (const auto& entry : set.splits) {
     const SampleSource& source = *entry.second;

@@ -31,7 +31,7 @@ class Unpacker {
         folder_(folder),
         most_bytes_(most_bytes),
         progress_("unpacking " + archive.filename().string(),
-                  static_cast<double>(fs::file_size(archive)), Progress::Unit::bytes, quiet),
+                  static_cast<double>(fs::file_size(archive)), PrepareProgress::Unit::bytes, quiet),
         reader_(archive_read_new(), archive_read_free),
         buffer_(kBlock) {
     archive_read_support_filter_all(reader_.get());
@@ -124,7 +124,7 @@ class Unpacker {
 
   const fs::path &archive_, &folder_;
   std::uint64_t most_bytes_, bytes_ = 0;
-  Progress progress_;
+  PrepareProgress progress_;
   std::unique_ptr<archive, decltype(&archive_read_free)> reader_;
   std::vector<char> buffer_;
 };

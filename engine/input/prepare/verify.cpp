@@ -100,7 +100,8 @@ class Verifier {
     for (const auto& [name, reason] : set.absent) problem(reason + " (data set " + set.name + ")");
     std::size_t images = 0;
     for (const auto& [name, source] : set.splits) images += source->samples();
-    Progress progress("checked", static_cast<double>(images), Progress::Unit::images, quiet_);
+    PrepareProgress progress("checked", static_cast<double>(images), PrepareProgress::Unit::images,
+                             quiet_);
     for (const auto& entry : set.splits) {
       const SampleSource& source = *entry.second;
       VerifiedSplit split{entry.first, source.samples(),
@@ -112,7 +113,7 @@ class Verifier {
   }
 
   void check_block(const SampleSource& source, std::size_t first, VerifiedSplit& split,
-                   Progress& progress) {
+                   PrepareProgress& progress) {
     const std::size_t last = std::min(first + kBlock, source.samples());
     ImageDecoder decoder;
     EncodedSample sample;

@@ -70,7 +70,7 @@ std::vector<Case> cases() {
   return cases;
 }
 
-Verdict spawn_around_store(SpawnRequest request) {
+RunVerdict spawn_around_store(SpawnRequest request) {
   const BootstrapAddress where = starter_bootstrap("127.0.0.1", request.environment);
   const StoreServer server(where, request.ranks);
   request.environment[kStoreVariable] = server.address();
@@ -80,7 +80,7 @@ Verdict spawn_around_store(SpawnRequest request) {
 
 class Stacks : public testing::TestWithParam<Case> {};
 
-Verdict start(const Case& one, const std::string& what) {
+RunVerdict start(const Case& one, const std::string& what) {
   SpawnRequest request;
   request.command = {COMM_RANKS, one.stack, std::to_string(one.replicas), what,
                      one.gpus ? "gpus" : "host"};
@@ -95,7 +95,7 @@ Verdict start(const Case& one, const std::string& what) {
     request.environment["FAKE_NCCL_FOLDER"] = scratch.path().string();
   }
   const bool mpirun = find_name("backend", one.stack).mpirun;
-  const Verdict verdict = mpirun ? spawn_ranks(request) : spawn_around_store(request);
+  const RunVerdict verdict = mpirun ? spawn_ranks(request) : spawn_around_store(request);
   std::ifstream misuse(scratch.path() / "misuse");
   for (std::string line; std::getline(misuse, line);) ADD_FAILURE() << "NCCL: " << line;
   return verdict;
@@ -103,7 +103,7 @@ Verdict start(const Case& one, const std::string& what) {
 
 TEST_P(Stacks, SumsAreRightOnEveryRank) {
   const char* largest = std::getenv("PACELINE_TEST_LARGEST");
-  const Verdict verdict = start(GetParam(), largest != nullptr ? largest : "1048576");
+  const RunVerdict verdict = start(GetParam(), largest != nullptr ? largest : "1048576");
   EXPECT_EQ(verdict.exit_code, 0) << verdict.line << verdict.noise;
 }
 
@@ -124,7 +124,7 @@ class Failures : public testing::TestWithParam<Case> {};
 
 TEST_P(Failures, ARankThatDoesNotComeIsNamed) {
   const Case& one = GetParam();
-  const Verdict verdict = start(one, "stalls");
+  const RunVerdict verdict = start(one, "stalls");
   EXPECT_EQ(verdict.exit_code, 72) << verdict.line;
   const int missing = one.tasks * one.replicas - 1;
   const std::string named = "rank " + std::to_string(missing) + " did not come within";
@@ -135,14 +135,14 @@ TEST_P(Failures, ARankThatDoesNotComeIsNamed) {
 }
 
 TEST_P(Failures, TheErrorOfARankWins) {
-  const Verdict verdict = start(GetParam(), "throws");
+  const RunVerdict verdict = start(GetParam(), "throws");
   EXPECT_EQ(verdict.exit_code, 65) << verdict.line;
   EXPECT_NE(verdict.line.find("a bad file (shard-7)"), std::string::npos) << verdict.line;
 }
 
 TEST_P(Failures, AKilledRankIsNamed) {
   const Case& one = GetParam();
-  const Verdict verdict = start(one, "killed");
+  const RunVerdict verdict = start(one, "killed");
   EXPECT_EQ(verdict.exit_code, 71) << verdict.line;
   const std::string named = "rank " + std::to_string(one.tasks - 1) + " ";
   EXPECT_NE(verdict.line.find(named), std::string::npos) << verdict.line;

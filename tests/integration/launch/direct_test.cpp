@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-Verdict spawn(int ranks, const std::string& how, const Environment& extra = {}) {
+RunVerdict spawn(int ranks, const std::string& how, const Environment& extra = {}) {
   SpawnRequest request{{DIRECT_RANKS, how}, ranks, environment_of_process()};
   for (const auto& [name, value] : extra) request.environment[name] = value;
   return spawn_direct(request);
@@ -25,7 +25,7 @@ TEST(Direct, RanksKnowTheirPlaceAndAreHeard) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   // Also from within another launcher's job.
-  const Verdict verdict = spawn(
+  const RunVerdict verdict = spawn(
       3, "talks",
       {{"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_NTASKS", "1"}, {"PMIX_RANK", "0"}});
   const std::string errors = testing::internal::GetCapturedStderr();
@@ -39,7 +39,7 @@ TEST(Direct, RanksKnowTheirPlaceAndAreHeard) {
 
 TEST(Direct, AKilledRankIsNamedAndTheOthersStopped) {
   const double start = now_seconds();
-  const Verdict verdict = spawn(2, "killed");
+  const RunVerdict verdict = spawn(2, "killed");
   EXPECT_EQ(verdict.exit_code, 71);
   EXPECT_TRUE(contains(verdict.line, "rank 1")) << verdict.line;
   EXPECT_TRUE(contains(verdict.line, "signal 9 (Killed)")) << verdict.line;
@@ -48,7 +48,7 @@ TEST(Direct, AKilledRankIsNamedAndTheOthersStopped) {
 
 TEST(Direct, AHangingSurvivorIsStoppedAndTheStallTold) {
   const double start = now_seconds();
-  const Verdict verdict = spawn(2, "hangs");
+  const RunVerdict verdict = spawn(2, "hangs");
   EXPECT_EQ(verdict.exit_code, 72);
   EXPECT_EQ(verdict.line, "rank 0: rank 1 did not come");
   EXPECT_LT(now_seconds() - start, 50);  // the other would sleep for 60 s
@@ -57,13 +57,13 @@ TEST(Direct, AHangingSurvivorIsStoppedAndTheStallTold) {
 TEST(Direct, RanksThatAreAllStoppedAreEnded) {
   SpawnRequest request{{DIRECT_RANKS, "silent"}, 2, environment_of_process()};
   request.silence_seconds = 1;
-  const Verdict verdict = spawn_direct(request);
+  const RunVerdict verdict = spawn_direct(request);
   EXPECT_EQ(verdict.exit_code, 72);
   EXPECT_EQ(verdict.line, "no rank gave a sign of life for 1 s; see who stopped them all");
 }
 
 TEST(Direct, ErrorsAndCodesPass) {
-  const Verdict thrown = spawn(2, "throws");
+  const RunVerdict thrown = spawn(2, "throws");
   EXPECT_EQ(thrown.exit_code, 65);
   EXPECT_EQ(thrown.line, "rank 1: a bad file (rank1.gz)");
   EXPECT_EQ(spawn(2, "code").exit_code, 3);
@@ -78,7 +78,7 @@ TEST(Direct, AnInterruptStopsAll) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     kill(getpid(), SIGTERM);
   });
-  const Verdict verdict = spawn(2, "waits");
+  const RunVerdict verdict = spawn(2, "waits");
   interrupter.join();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   EXPECT_EQ(verdict.exit_code, 128 + SIGTERM);
@@ -86,7 +86,7 @@ TEST(Direct, AnInterruptStopsAll) {
 }
 
 TEST(Direct, AProgramThatIsNotThereIsNamed) {
-  const Verdict verdict = spawn_direct({{"/no/such/program"}, 2, environment_of_process()});
+  const RunVerdict verdict = spawn_direct({{"/no/such/program"}, 2, environment_of_process()});
   EXPECT_EQ(verdict.exit_code, 70);
   EXPECT_TRUE(contains(verdict.line, "/no/such/program")) << verdict.line;
 }

@@ -16,14 +16,14 @@
 namespace paceline {
 namespace {
 
-Verdict spawn(int ranks, const std::string& what, const std::string& argument,
-              const Environment& extra = {}) {
+RunVerdict spawn(int ranks, const std::string& what, const std::string& argument,
+                 const Environment& extra = {}) {
   SpawnRequest request{{LAUNCH_RANKS, what, argument}, ranks, environment_of_process()};
   for (const auto& [name, value] : extra) request.environment[name] = value;
   return spawn_ranks(request);
 }
 
-void expect_success(const Verdict& verdict) {
+void expect_success(const RunVerdict& verdict) {
   EXPECT_EQ(verdict.exit_code, 0) << verdict.line << verdict.noise;
   EXPECT_EQ(verdict.line, "");
 }
@@ -56,13 +56,13 @@ TEST(Mpi, CollectivesOverNodes) {
 }
 
 TEST(Mpi, TestVariableIsChecked) {
-  const Verdict verdict = spawn(2, "collectives", "2", {{"PACELINE_TEST_RANKS_PER_NODE", "no"}});
+  const RunVerdict verdict = spawn(2, "collectives", "2", {{"PACELINE_TEST_RANKS_PER_NODE", "no"}});
   EXPECT_EQ(verdict.exit_code, 64);
   EXPECT_TRUE(contains(verdict.line, "\"no\" is not a number of ranks")) << verdict.line;
 }
 
 TEST(Spawn, KilledRankIsNamed) {
-  const Verdict verdict = spawn(3, "failing", "killed");
+  const RunVerdict verdict = spawn(3, "failing", "killed");
   EXPECT_EQ(verdict.exit_code, 71);
   // MPICH cannot always tell it from those that it killed itself.
   const bool named = contains(verdict.line, "rank 1 ");
@@ -73,7 +73,7 @@ TEST(Spawn, KilledRankIsNamed) {
 
 TEST(Spawn, CauseWinsOverConsequences) {
   for (const char* ranks_per_node : {"4", "2"}) {
-    const Verdict verdict =
+    const RunVerdict verdict =
         spawn(4, "failing", "throws", {{"PACELINE_TEST_RANKS_PER_NODE", ranks_per_node}});
     EXPECT_EQ(verdict.exit_code, 65);
     EXPECT_EQ(verdict.line, "rank 1: a bad file (rank1.gz)");
@@ -82,7 +82,7 @@ TEST(Spawn, CauseWinsOverConsequences) {
 
 TEST(Spawn, StallNamesTheRankThatDidNotCome) {
   const double start = now_seconds();
-  const Verdict verdict = spawn(2, "failing", "stalls");
+  const RunVerdict verdict = spawn(2, "failing", "stalls");
   EXPECT_EQ(verdict.exit_code, 72);
   EXPECT_TRUE(contains(verdict.line, "rank 0: rank 1 did not come within 2 s (barrier)"))
       << verdict.line;
@@ -90,7 +90,7 @@ TEST(Spawn, StallNamesTheRankThatDidNotCome) {
 }
 
 TEST(Spawn, StallBetweenNodesEndsToo) {
-  const Verdict verdict = spawn(2, "failing", "stalls", {{"PACELINE_TEST_RANKS_PER_NODE", "1"}});
+  const RunVerdict verdict = spawn(2, "failing", "stalls", {{"PACELINE_TEST_RANKS_PER_NODE", "1"}});
   EXPECT_EQ(verdict.exit_code, 72);
   EXPECT_TRUE(contains(verdict.line, "rank 0: the other nodes did not come")) << verdict.line;
 }
@@ -98,7 +98,7 @@ TEST(Spawn, StallBetweenNodesEndsToo) {
 TEST(Spawn, RanksTalkAndTheirCodePasses) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
-  const Verdict verdict = spawn(2, "talk", "1");
+  const RunVerdict verdict = spawn(2, "talk", "1");
   const std::string errors = testing::internal::GetCapturedStderr();
   const std::string output = testing::internal::GetCapturedStdout();
   EXPECT_EQ(verdict.exit_code, 1);
@@ -115,7 +115,7 @@ TEST(Spawn, OutputOntoAFullDiskIsNoSuccess) {
   const int before = dup(STDOUT_FILENO), full = open("/dev/full", O_WRONLY);
   ASSERT_GE(full, 0);
   dup2(full, STDOUT_FILENO);
-  const Verdict verdict = spawn(2, "talk", "0");
+  const RunVerdict verdict = spawn(2, "talk", "0");
   dup2(before, STDOUT_FILENO);
   close(before);
   close(full);
@@ -132,7 +132,7 @@ TEST(Spawn, InterruptStopsTheRanks) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1200));
     kill(getpid(), SIGTERM);
   });
-  const Verdict verdict = spawn(2, "failing", "waits");
+  const RunVerdict verdict = spawn(2, "failing", "waits");
   interrupter.join();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   EXPECT_EQ(verdict.exit_code, 128 + SIGTERM);
@@ -140,7 +140,7 @@ TEST(Spawn, InterruptStopsTheRanks) {
 }
 
 TEST(Spawn, ProgramThatCannotStartShowsTheLaunchersWords) {
-  const Verdict verdict = spawn_ranks({{"/no/such/program"}, 2, environment_of_process()});
+  const RunVerdict verdict = spawn_ranks({{"/no/such/program"}, 2, environment_of_process()});
   EXPECT_EQ(verdict.exit_code, 70);
   EXPECT_TRUE(contains(verdict.noise, "/no/such/program")) << verdict.noise;
 }

@@ -62,7 +62,7 @@ int start_ranks(const char* program, const char* stack) {
   const StoreServer server(where, kRanks);
   request.environment[kStoreVariable] = server.address();
   request.environment[kTokenVariable] = where.token;
-  const Verdict verdict = spawn_direct(request);
+  const RunVerdict verdict = spawn_direct(request);
   if (!verdict.line.empty()) std::printf("%s\n", verdict.line.c_str());
   return verdict.exit_code;
 }

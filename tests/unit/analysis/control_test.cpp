@@ -32,7 +32,7 @@ Study study_of(const std::vector<Json>& records) {
   return make_studies(content_of(records), {}, {}).at(0);
 }
 
-std::vector<Control> controls_of(const std::vector<Json>& records) {
+std::vector<ControlCheck> controls_of(const std::vector<Json>& records) {
   const Study study = study_of(records);
   return controls_of(study, compare(study, Base::matched));
 }

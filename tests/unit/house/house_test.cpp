@@ -143,6 +143,25 @@ TEST(House, HeavyHeadersStayInSources) {
   }
 }
 
+// Of two types with one name the linker takes the functions of either.
+TEST(House, NoTwoHeadersDefineOneType) {
+  static const std::regex kNamespace("namespace (paceline[a-z:_]*) \\{"),
+      kType("\n(?:struct|class|enum class) ([A-Z]\\w*)(?: final)?(?: :[^{;]*)? \\{");
+  std::map<std::string, std::string> where;
+  for (const Source& source : sources()) {
+    if (!source.path.ends_with(".h")) continue;
+    std::smatch space;
+    if (!std::regex_search(source.text, space, kNamespace)) continue;
+    for (std::sregex_iterator it(source.text.begin(), source.text.end(), kType), end; it != end;
+         ++it) {
+      const std::string name = space[1].str() + "::" + (*it)[1].str();
+      const auto [first, is_new] = where.emplace(name, source.path);
+      EXPECT_TRUE(is_new) << name << " stands in " << first->second << " and " << source.path;
+    }
+  }
+  EXPECT_GT(where.size(), 300U);
+}
+
 TEST(House, FilesAreReadInOneSitting) {
   for (const Source& source : sources()) {
     const auto lines = std::count(source.text.begin(), source.text.end(), '\n');

@@ -49,7 +49,7 @@ class Folder : public testing::Test {
     write_status(path(), {rank, host_name(), pid, state, code, message, time, attempt, 2});
   }
 
-  Verdict verdict() const { return post_mortem(path(), remains_of_latest(path())); }
+  RunVerdict verdict() const { return post_mortem(path(), remains_of_latest(path())); }
   const std::filesystem::path& path() const { return scratch_.path(); }
 
  private:

@@ -31,7 +31,7 @@ std::string mpich_of(int pid) {
          "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)\n";
 }
 
-void expect(const Verdict& verdict, int code, const std::string& line) {
+void expect(const RunVerdict& verdict, int code, const std::string& line) {
   EXPECT_EQ(verdict.exit_code, code);
   EXPECT_EQ(verdict.line, line);
 }
@@ -91,7 +91,7 @@ TEST(Judge, StallThenSilenceThenLostPeer) {
   const auto lost = failed(0, 71, "rank 0: lost", 9);
   expect(judge(2, {failed(0, 72, "rank 0: rank 1 did not come", 9), running(1)}, ended(1), {}), 72,
          "rank 0: rank 1 did not come");
-  const Verdict silent = judge(2, {lost}, ended(1), {"words", ""});
+  const RunVerdict silent = judge(2, {lost}, ended(1), {"words", ""});
   expect(silent, 71,
          "rank 1 vanished without a word; see the launcher's words and the kernel's log");
   EXPECT_EQ(silent.noise, "words");
@@ -99,14 +99,14 @@ TEST(Judge, StallThenSilenceThenLostPeer) {
 }
 
 TEST(Judge, LauncherThatStartedNobodySpeaksForItself) {
-  const Verdict verdict = judge(2, {}, ended(213), {"no slots", ""});
+  const RunVerdict verdict = judge(2, {}, ended(213), {"no slots", ""});
   EXPECT_EQ(verdict.exit_code, 70);
   EXPECT_NE(verdict.line.find("code 213 before any rank began"), std::string::npos);
   EXPECT_EQ(verdict.noise, "no slots");
 }
 
 TEST(Judge, AnEndBehindTheWorkIsNoSuccess) {
-  const Verdict full = judge(2, {done(0), done(1)}, ended(65), {"words", ""});
+  const RunVerdict full = judge(2, {done(0), done(1)}, ended(65), {"words", ""});
   expect(full, 65,
          "the launcher ended with code 65 after the ranks' work was done (mpirun); see its words "
          "above, or try it with paceline doctor");
@@ -155,7 +155,7 @@ TEST(JudgeChildren, ACodeWithoutAWordPasses) {
 TEST(JudgeChildren, AProgramThatCannotBeExecutedIsNamed) {
   WatchOfMany watch;
   watch.ends = {{127, 0}, {127, 0}};
-  const Verdict verdict = judge({}, watch, "/no/such/program");
+  const RunVerdict verdict = judge({}, watch, "/no/such/program");
   EXPECT_EQ(verdict.exit_code, 70);
   EXPECT_NE(verdict.line.find("/no/such/program"), std::string::npos) << verdict.line;
 }
