@@ -79,18 +79,18 @@ TEST(PlayedKernels, APlaneNormalisedAndAddedToItselfHasOneGradient) {
   state.x_factor = x_factor.data();
   state.constant = constant.data();
   runtime->launch(NormGradient<float, false>{x.data(),
-                                      nullptr,
-                                      dy.data(),
-                                      nullptr,
-                                      gradient.data(),
-                                      gradient.data(),
-                                      count,
-                                      0,
-                                      channels,
-                                      state,
-                                      {},
-                                      true,
-                                      true},
+                                             nullptr,
+                                             dy.data(),
+                                             nullptr,
+                                             gradient.data(),
+                                             gradient.data(),
+                                             count,
+                                             0,
+                                             channels,
+                                             state,
+                                             {},
+                                             true,
+                                             true},
                   {2, 64, 0}, stream);
   runtime->synchronize_stream(stream);
   for (std::size_t i = 0; i < count; ++i) {
