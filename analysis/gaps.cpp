@@ -20,16 +20,21 @@ constexpr std::size_t kMostSeries = 6;  // in a note
 const std::set<std::string, std::less<>> kElsewhere = {
     "gpus", "nodes", "cpus_per_task", "cpus_per_replica", "backend", "precision", "seed"};
 
-using LayoutKey = std::tuple<std::string, std::string, int, std::optional<int>, std::optional<int>,
-                             std::optional<int>>;
+using SizeKey = std::tuple<std::string, int, std::optional<int>>;
 
-LayoutKey layout_of_run(const Run& run) {
-  return {run.kind, run.backend, run.gpus, run.nodes, run.ntasks, run.cpus_per_task};
+SizeKey size_of_run(const Run& run) {
+  return {run.kind, run.gpus, run.nodes};
 }
 
-// Whether a run of the same layout did what `wanted` gives. A plan, and the record of a run that
-// left none itself, give only what their spec says.
-bool serves(const Run& run, const Run& wanted) {
+// Whether a run of the same size did what `wanted` gives. A plan, and the record of a run that left
+// none itself, give only what their spec says: backend and CPUs may be the program's choice.
+bool serves(const Run& run, const Run& wanted, bool is_planned) {
+  const Point& asked = wanted.parameters;
+  const bool any_backend = is_planned && !asked.find("backend");
+  const bool any_cpus =
+      is_planned && !asked.find("cpus_per_task") && !asked.find("cpus_per_replica");
+  if (!any_backend && (run.backend != wanted.backend || run.ntasks != wanted.ntasks)) return false;
+  if (!any_cpus && run.cpus_per_task != wanted.cpus_per_task) return false;
   const auto& given = wanted.parameters.values();
   return std::all_of(given.begin(), given.end(), [&](const auto& parameter) {
     const auto& [name, value] = parameter;
@@ -49,13 +54,13 @@ Row gap_of(Run run, const std::string& why) {
 class Gaps {
  public:
   explicit Gaps(const Study& study) {
-    for (const Row& row : study.rows) known_[layout_of_run(row.first())].push_back(row.first());
+    for (const Row& row : study.rows) known_[size_of_run(row.first())].push_back(row.first());
   }
 
-  void add(Run wanted, const std::string& why) {
-    auto& known = known_[layout_of_run(wanted)];
+  void add(Run wanted, const std::string& why, bool is_planned) {
+    auto& known = known_[size_of_run(wanted)];
     for (const Run& run : known) {
-      if (serves(run, wanted)) return;
+      if (serves(run, wanted, is_planned)) return;
     }
     known.push_back(wanted);
     gaps_.push_back(gap_of(std::move(wanted), why));
@@ -64,7 +69,7 @@ class Gaps {
   std::vector<Row> take() { return std::move(gaps_); }
 
  private:
-  std::map<LayoutKey, std::vector<Run>> known_;
+  std::map<SizeKey, std::vector<Run>> known_;
   std::vector<Row> gaps_;
 };
 
@@ -153,7 +158,7 @@ void add_planned(Gaps& gaps, const Study& study, const std::vector<WantedRuns>& 
     if (plan.workload != study.workload) continue;
     for (const Point& point : plan.points) {
       const Run run = planned_run(plan, point, study);
-      if (run.precision == study.precision) gaps.add(run, "not run");
+      if (run.precision == study.precision) gaps.add(run, "not run", true);
     }
   }
 }
@@ -163,7 +168,7 @@ void add_holes(Gaps& gaps, const Study& study) {
   for (const auto& [key, sizes] : matrix.series) {
     for (const int gpus : matrix.missing(key)) {
       if (!is_between(sizes, gpus)) continue;
-      gaps.add(resized(sizes.upper_bound(gpus)->second->first(), gpus), "not run");
+      gaps.add(resized(sizes.upper_bound(gpus)->second->first(), gpus), "not run", false);
     }
   }
 }
@@ -176,7 +181,7 @@ std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinishe
   for (const Run& run : unfinished) {
     if (run.workload != study.workload) continue;
     if (!run.precision.empty() && run.precision != study.precision) continue;
-    gaps.add(run, run.status);
+    gaps.add(run, run.status, true);
   }
   add_planned(gaps, study, plans);
   if (plans.empty()) add_holes(gaps, study);

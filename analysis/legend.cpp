@@ -106,8 +106,10 @@ std::string warmup_note(const std::vector<RowFacts>& facts) {
     }
   }
   if (warmups.empty()) return "";
-  return fmt::format("step ms: median step of the slowest rank; the first {} steps are left out",
-                     text_of(warmups));
+  return "step ms: median step of the slowest rank" +
+         (*warmups.rbegin() == 0
+              ? std::string()
+              : fmt::format("; the first {} steps are left out", text_of(warmups)));
 }
 
 // What fit seconds and samples/s of measured runs hold. Earlier versions timed the choice of
@@ -128,10 +130,10 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
       "fit seconds: barrier to barrier, slowest rank, choice of algorithms and first epoch "
       "included, evaluation and checkpoints excluded");
   if (!warmups.empty()) {
-    notes.push_back(
-        fmt::format("samples/s: of all replicas; the first {} steps and the choice of "
-                    "algorithms are left out",
-                    text_of(warmups)));
+    notes.push_back("samples/s: of all replicas, without the choice of algorithms" +
+                    (*warmups.rbegin() == 0
+                         ? std::string()
+                         : fmt::format(" and the first {} steps", text_of(warmups))));
   }
   if (earlier) {
     notes.push_back(

@@ -97,6 +97,7 @@ Run run_of(const Record& record) {
   run.where = record.where();
   run.kind = record.kind();
   run.study = record.study();
+  run.point = record.point();
   run.status = record.status();
   run.reason = record.reason();
   run.session = record.session();

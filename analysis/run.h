@@ -13,7 +13,7 @@ namespace paceline {
 
 struct Run {
   std::string where;  // file, or file and line
-  std::string kind, study, status, reason, session, build, workload, precision, backend;
+  std::string kind, study, point, status, reason, session, build, workload, precision, backend;
   std::string system;                    // published: software stack and hardware; else empty
   std::string cpu_model;                 // of the machine, where known
   std::string source, time_is, rate_is;  // published: where, and what its numbers mean

@@ -66,7 +66,10 @@ std::string described(const Run& run) {
               fmt::format("records of different studies are mixed: {} ({}; {})", what, described(a),
                           described(b)),
               a.where + " and " + b.where,
-              "report them apart, or choose with --only, e.g. --only batch_per_replica=32");
+              a.batch_per_replica && a.batch_per_replica != b.batch_per_replica
+                  ? fmt::format("report them apart, or choose with --only batch_per_replica={:g}",
+                                *a.batch_per_replica)
+                  : "report them apart, or choose with --only");
 }
 
 Scaling of_unknown_total(const Runs& runs) {

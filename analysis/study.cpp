@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -141,16 +142,42 @@ void add_controls(std::vector<Row>& rows, const std::vector<Run>& controls) {
   }
 }
 
-// A parameter is an axis of its own where rows of one layout differ in it.
-std::vector<std::string> axes_of(const std::vector<Row>& rows) {
-  std::map<std::string, std::map<std::string, std::string>> first_of_layout;
+bool may_be_axis(const std::string& name) {
+  return !kOwnColumns.contains(name) && find_parameter(name)->identity;
+}
+
+// What differs between runs of one layout; not to have it is a value, too.
+void add_differing(const std::vector<const Run*>& runs, std::set<std::string>& differing) {
+  std::map<std::string, std::map<std::string, std::size_t>> values;
+  for (const Run* run : runs) {
+    for (const auto& [name, value] : run->parameters.values()) {
+      if (may_be_axis(name)) ++values[name][to_text(value)];
+    }
+  }
+  for (const auto& [name, counts] : values) {
+    if (counts.size() > 1 || counts.begin()->second < runs.size()) differing.insert(name);
+  }
+}
+
+// A parameter is an axis of its own where rows of one layout differ in it, or what was asked of
+// a run that did not complete differs from what runs of its size have.
+std::vector<std::string> axes_of(const std::vector<Row>& rows, const std::vector<Run>& unfinished) {
+  std::map<std::string, std::vector<const Run*>> layouts;
+  for (const Row& row : rows) layouts[layout_key(row.first())].push_back(&row.first());
   std::set<std::string> differing;
-  for (const Row& row : rows) {
-    auto& first = first_of_layout[layout_key(row.first())];
-    for (const auto& [name, value] : row.first().parameters.values()) {
-      if (kOwnColumns.contains(name) || !find_parameter(name)->identity) continue;
-      const auto [it, is_first] = first.emplace(name, to_text(value));
-      if (!is_first && it->second != to_text(value)) differing.insert(name);
+  for (const auto& [layout, runs] : layouts) add_differing(runs, differing);
+  for (const Run& run : unfinished) {
+    for (const auto& [name, value] : run.parameters.values()) {
+      if (!may_be_axis(name) || differing.contains(name)) continue;
+      const auto differs = [&, &key = name, &own = value](const Run& other) {
+        const auto text = other.parameters.text(key);
+        return other.gpus == run.gpus && text && *text != to_text(own);
+      };
+      if (std::any_of(unfinished.begin(), unfinished.end(), differs) ||
+          std::any_of(rows.begin(), rows.end(),
+                      [&](const Row& row) { return differs(row.first()); })) {
+        differing.insert(name);
+      }
     }
   }
   std::vector<std::string> axes;
@@ -158,6 +185,51 @@ std::vector<std::string> axes_of(const std::vector<Row>& rows) {
     if (differing.contains(std::string(parameter.name))) axes.emplace_back(parameter.name);
   }
   return axes;
+}
+
+// Of a run that did not complete, whose precision may be the program's choice.
+bool is_of(const Run& run, const Study& study) {
+  return run.workload == study.workload &&
+         (run.precision.empty() || run.precision == study.precision);
+}
+
+// "gpus=2,decay_epochs=30,60" as names and values.
+std::vector<std::pair<std::string, std::string>> named_values(const std::string& point) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const std::string& piece : split(point, ',')) {
+    const auto equals = piece.find('=');
+    if (equals != std::string::npos) {
+      values.emplace_back(piece.substr(0, equals), piece.substr(equals + 1));
+    } else if (!values.empty()) {
+      values.back().second += ',' + piece;
+    }
+  }
+  return values;
+}
+
+// A run of a point that its study's plan names with other parameters: of a spec before it was
+// edited.
+bool is_superseded(const Run& run, const std::vector<WantedRuns>& plans) {
+  const auto axes = named_values(run.point);
+  bool named = false;
+  for (const WantedRuns& plan : plans) {
+    if (plan.study != run.study || plan.workload != run.workload) continue;
+    for (const Point& point : plan.points) {
+      const bool same = std::all_of(axes.begin(), axes.end(), [&](const auto& axis) {
+        return point.text(axis.first) == axis.second;
+      });
+      if (!same) continue;
+      const auto& given = point.values();
+      const bool done = std::all_of(given.begin(), given.end(), [&](const auto& parameter) {
+        return kOwnColumns.contains(parameter.first) ||
+               !find_parameter(parameter.first)->identity ||
+               run.parameters.text(parameter.first) == to_text(parameter.second);
+      });
+      if (done) return false;
+      named = true;
+    }
+  }
+  return named;
 }
 
 auto sort_key(const Study& study, const Run& run) {
@@ -266,7 +338,14 @@ std::vector<Study> make_studies(const StoreContent& content,
   const std::vector<Run> controls(std::make_move_iterator(results),
                                   std::make_move_iterator(runs.end()));
   runs.erase(results, runs.end());
-  const std::vector<std::string> notes = record_notes(content, runs);
+  std::vector<std::string> notes = record_notes(content, runs);
+  const std::size_t superseded =
+      std::erase_if(runs, [&](const Run& run) { return is_superseded(run, plans); });
+  if (superseded > 0) {
+    notes.push_back(fmt::format(
+        "{} run{} of points that the study's plan now gives other parameters are left out",
+        superseded, superseded == 1 ? "" : "s"));
+  }
   const auto ended = std::stable_partition(
       runs.begin(), runs.end(), [](const Run& run) { return run.status == "completed"; });
   const std::vector<Run> unfinished(std::make_move_iterator(ended),
@@ -288,9 +367,12 @@ std::vector<Study> make_studies(const StoreContent& content,
     study.replicas_are_cores = members.front().replicas_are_cores;
     study.rows = make_rows(std::move(members));
     add_controls(study.rows, controls);
-    study.axes = axes_of(study.rows);
+    std::vector<Run> like;
+    std::copy_if(unfinished.begin(), unfinished.end(), std::back_inserter(like),
+                 [&](const Run& run) { return is_of(run, study); });
+    study.axes = axes_of(study.rows, like);
     sort_rows(study, study.rows);
-    study.gaps = find_gaps(study, unfinished, wanted);
+    study.gaps = find_gaps(study, like, wanted);
     sort_rows(study, study.gaps);
     study.notes = row_notes(study);
     if (wanted.empty()) {

@@ -33,6 +33,10 @@ Layout layout_of(const Point& parameters, const std::string& where) {
         fmt::format("{} replicas cannot be spread evenly over {} nodes", layout.gpus, layout.nodes),
         where, "make gpus a multiple of nodes");
   }
+  if (!parameters.find("backend") && layout.gpus > 1) {
+    throw Error(ErrorKind::usage, fmt::format("no backend is named for {} replicas", layout.gpus),
+                where, "add backend, e.g. mpi (paceline list backends)");
+  }
   if (backend == "self" && layout.gpus > 1) {
     throw Error(ErrorKind::usage, fmt::format("backend self has one replica, not {}", layout.gpus),
                 where, "choose another backend (paceline list backends)");

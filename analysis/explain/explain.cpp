@@ -172,14 +172,21 @@ class Explainer {
 
   static void add_limits(LadderExplanation& ladder) {
     constexpr double kNone = 0.005;
-    if (ladder.amdahl && ladder.amdahl->value > kNone) {
+    const bool is_seen =
+        ladder.usl && (ladder.usl->coherence.interval ? ladder.usl->coherence.interval->low > 0
+                                                      : ladder.usl->coherence.value > kNone);
+    if (ladder.amdahl && ladder.amdahl->value >= 1) {
+      ladder.verdict.push_back("several replicas are slower than one: no law of scaling applies");
+      return;
+    }
+    // Where a cost grows, too, the share says less than the peak.
+    if (ladder.amdahl && ladder.amdahl->value > kNone && !is_seen) {
       ladder.verdict.push_back(fmt::format(
-          "with a serial share of {:.3f} no number of replicas is faster than {:.3g} times",
+          "with a serial share of {:.3g}, if it stays that, no number of replicas is faster than "
+          "{:.3g} times",
           ladder.amdahl->value, 1 / ladder.amdahl->value));
     }
     if (!ladder.usl) return;
-    const Fitted& growth = ladder.usl->coherence;
-    const bool is_seen = growth.interval ? growth.interval->low > 0 : growth.value > kNone;
     if (!is_seen) {
       ladder.verdict.push_back(
           "these points show no cost that grows with the replicas (USL's "

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "analysis/aligned.h"
@@ -51,9 +52,16 @@ std::string counterfactual_text(const Counterfactual& what) {
   return text + fmt::format(": it costs {:.1f} % of the time", (1 - 1 / ratio.value) * 100);
 }
 
+// Three digits, however small: at 128 replicas a coherence of 0.0002 matters.
+std::string share_text(double value) {
+  constexpr double kNothing = 1e-9;
+  return fmt::format("{:.3g}", std::abs(value) < kNothing ? 0.0 : value);
+}
+
 std::string fitted_text(const Fitted& fit) {
-  if (!fit.interval) return fmt::format("{:.3f}", fit.value);
-  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", fit.value, fit.interval->low, fit.interval->high);
+  if (!fit.interval) return share_text(fit.value);
+  return fmt::format("{} [{}, {}]", share_text(fit.value), share_text(fit.interval->low),
+                     share_text(fit.interval->high));
 }
 
 std::string ladder_text(const LadderExplanation& ladder) {

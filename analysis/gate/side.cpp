@@ -282,4 +282,18 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
       side.notes.empty() ? "run the study first, or name another folder" : side.notes.front());
 }
 
+bool are_same_runs(const Side& baseline, const Side& current) {
+  if (baseline.subjects.size() != current.subjects.size() ||
+      baseline.machines != current.machines || baseline.builds != current.builds) {
+    return false;
+  }
+  std::size_t samples = 0;
+  for (const Subject& subject : baseline.subjects) {
+    const Subject* other = current.find(subject.name);
+    if (!other || other->samples != subject.samples) return false;
+    for (const auto& [quantity, values] : subject.samples) samples += values.size();
+  }
+  return samples > 0;
+}
+
 }  // namespace paceline

@@ -19,6 +19,7 @@ struct Sample {
   double value = 0;
   std::string session;
   int round = 0;  // 0: of none
+  friend bool operator==(const Sample&, const Sample&) = default;
 };
 
 // A point of a study, or a benchmark of Google Benchmark's JSON.
@@ -50,6 +51,9 @@ Side side_of(const std::string& name, const StoreContent& content);
 // Studies, records, or files of Google Benchmark's JSON (google_benchmark.h). Throws input where
 // nothing is there to compare.
 Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places);
+
+// Whether they hold the very same runs, so that there is nothing to compare.
+bool are_same_runs(const Side& baseline, const Side& current);
 
 // "mnist-cnn gpus=2,backend=mpi": what a gate calls the point of a record.
 std::string subject_name(const Record& record);

@@ -43,10 +43,13 @@ std::size_t legend_columns(const std::vector<std::string>& names) {
   return std::clamp<std::size_t>(fit, 1, std::max<std::size_t>(1, names.size()));
 }
 
-std::size_t height_of(const Plot& plot) {
-  const auto names = legend_of(plot);
+std::size_t legend_height(const std::vector<std::string>& names) {
   const std::size_t columns = legend_columns(names);
-  const std::size_t legend = kLineHeight * ((names.size() + columns - 1) / columns + 1);
+  return kLineHeight * ((names.size() + columns - 1) / columns + 1);
+}
+
+std::size_t height_of(const Plot& plot) {
+  const std::size_t legend = legend_height(legend_of(plot));
   if (const auto* bars = std::get_if<Bars>(&plot.body)) return body_height(*bars) + legend;
   if (const auto* map = std::get_if<HeatMap>(&plot.body)) return body_height(*map);
   return kLinesHeight + legend;
@@ -74,9 +77,18 @@ std::string terminal(const std::string& format, std::size_t height) {
 std::string key(const Plot& plot) {
   const auto names = legend_of(plot);
   if (names.empty()) return "unset key\n";
+  const std::string table =
+      fmt::format("vertical maxcols {} maxrows {} reverse Left samplen 2.5", legend_columns(names),
+                  (names.size() + legend_columns(names) - 1) / legend_columns(names));
+  if (!std::holds_alternative<Bars>(plot.body)) {
+    return "set key below center " + table + " title ' '\n";
+  }
+  // In the middle of the page: names of bars push the plot to the right, and the legend out.
+  constexpr double kAxis = 62, kBelow = 8;
+  const auto height = static_cast<double>(height_of(plot));
   return fmt::format(
-      "set key below center vertical maxcols {} maxrows {} reverse Left samplen 2.5 title ' '\n",
-      legend_columns(names), (names.size() + legend_columns(names) - 1) / legend_columns(names));
+      "set bmargin at screen {:.4f}\nset key at screen 0.5, screen {:.4f} center bottom {}\n",
+      (static_cast<double>(legend_height(names)) + kAxis) / height, kBelow / height, table);
 }
 
 struct BodyScript {

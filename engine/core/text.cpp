@@ -112,6 +112,8 @@ std::string format_bytes(double bytes) {
 std::string format_seconds(double seconds) {
   if (seconds < 0) return "-" + format_seconds(-seconds);
   // Bounds are where rounding would reach the next unit.
+  if (seconds > 0 && seconds < 0.9995e-6) return fmt::format("{:.3g} ns", seconds * 1e9);
+  if (seconds > 0 && seconds < 99.95e-6) return fmt::format("{:.3g} us", seconds * 1e6);
   if (seconds < 0.9995e-3) return fmt::format("{:.0f} us", seconds * 1e6);
   if (seconds < 0.9995) return fmt::format("{:.0f} ms", seconds * 1e3);
   if (seconds < 59.995) return fmt::format("{:.2f} s", seconds);

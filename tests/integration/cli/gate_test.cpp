@@ -151,7 +151,8 @@ TEST_F(CliGate, StoppedItSaysSoAndKeepsWhatItHas) {
 }
 
 TEST_F(CliGate, GithubActionsIsNoticed) {
-  ASSERT_EQ(paceline("gate --ab ./old ./old spec.json --rounds 3 --out kept").code, 0);
+  make("new.factor", "1.0001");
+  ASSERT_EQ(paceline("gate --ab ./old ./new spec.json --rounds 3 --out kept").code, 0);
   const std::string gate = " paceline gate --baseline kept/first/old --current kept/first/new";
   EXPECT_TRUE(
       contains(shell("GITHUB_ACTIONS=true" + gate).out, "::notice title=paceline gate pass"));
@@ -225,6 +226,12 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
   expect_refused(ab + "--markdown .", 65, {"--markdown ."});
   expect_refused("gate --baseline a --current b --current-binary c", 64, {"--current-binary"});
   expect_refused("gate --baselin a", 64, {"did you mean --baseline?"});
+}
+
+TEST_F(CliGate, TheSameRunsOnBothSidesAreRefused) {
+  make("b.json", R"({"benchmarks": [{"name": "a", "real_time": 25}]})");
+  expect_refused("gate --baseline b.json --current b.json", 64,
+                 {"baseline and current are the same runs", "b.json"});
 }
 
 TEST_F(CliGate, BadFilesAreNamed) {

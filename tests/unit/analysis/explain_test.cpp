@@ -227,6 +227,28 @@ TEST(Explain, AGrowingCostIsSeen) {
   const std::string text = all_text(content_of(records));
   EXPECT_TRUE(has(text, "a cost grows with the replicas: more than about 7 are slower again"))
       << text;
+  EXPECT_FALSE(has(text, "no number of replicas is faster")) << text;
+}
+
+TEST(Explain, SlowerThanOneReplicaFollowsNoLaw) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2, 4}) {
+    records.push_back(sample_record({.gpus = gpus, .fit_seconds = 10.0 * gpus}));
+  }
+  const std::string text = all_text(content_of(records));
+  EXPECT_TRUE(has(text, "slower than one: no law of scaling applies")) << text;
+  EXPECT_FALSE(has(text, "no number of replicas is faster")) << text;
+}
+
+TEST(Explain, SmallSharesKeepTheirDigits) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2, 4, 8, 16, 32, 64}) {
+    const double n = gpus;
+    records.push_back(
+        sample_record({.gpus = gpus, .fit_seconds = 10 * (1 + 0.0002 * n * (n - 1)) / n}));
+  }
+  const std::string text = all_text(content_of(records));
+  EXPECT_TRUE(has(text, "coherence 0.0002 [")) << text;
 }
 
 // Speed-ups that make the fractions 0.19, 0.25, 0.19: up and down is no trend.

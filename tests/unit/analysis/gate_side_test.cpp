@@ -46,6 +46,14 @@ TEST(GateSide, PointsRunsAndSessions) {
   EXPECT_TRUE(values_of(side.subjects[0], Quantity::communication).empty());
 }
 
+TEST(GateSide, TheSameRunsAreNoComparison) {
+  EXPECT_TRUE(are_same_runs(drifting_side(), drifting_side()));
+  EXPECT_FALSE(are_same_runs(drifting_side(), drifting_side([](std::vector<Json>& records) {
+                               for (Json& json : records) json["session"] = "s2";
+                             })));
+  EXPECT_FALSE(are_same_runs(Side{}, Side{}));
+}
+
 TEST(GateSide, AControlIsNoRun) {
   const Side side = drifting_side([](std::vector<Json>& records) {
     Json control = sample_record({.repeat = 1, .round = 1, .fit_seconds = 99});

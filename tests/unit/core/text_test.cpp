@@ -43,6 +43,9 @@ TEST(Text, UnitsForPeople) {
   EXPECT_EQ(format_bytes(11594722), "11.6 MB");
   EXPECT_EQ(format_bytes(2.5e11), "250 GB");
   EXPECT_EQ(format_seconds(0.00085), "850 us");
+  EXPECT_EQ(format_seconds(0.0000123456), "12.3 us");
+  EXPECT_EQ(format_seconds(2.5e-8), "25 ns");
+  EXPECT_EQ(format_seconds(0), "0 us");
   EXPECT_EQ(format_seconds(0.02), "20 ms");
   EXPECT_EQ(format_seconds(1.239), "1.24 s");
   EXPECT_EQ(format_seconds(200), "3 min 20 s");
