@@ -149,14 +149,17 @@ void send_submission(const Submission& submission, const Site& site, const Study
     scripts.push_back(script_text(site, array, setup));
   }
   journal.begin(setup.session, plan.spec.where, site.where);
-  std::vector<std::int64_t> jobs;
+  // All of them before the first is sent: whoever is cut off in between knows what is missing.
   for (std::size_t i = 0; i < submission.arrays.size(); ++i) {
     const JobArray& array = submission.arrays[i];
-    const fs::path script = setup.folder / file_of_array(setup.session, array.name, ".sbatch");
     replace_file(setup.folder / file_of_array(setup.session, array.name, ".points"),
                  whole_file(plan, array, setup));
-    replace_file(script, scripts[i]);
+    replace_file(setup.folder / file_of_array(setup.session, array.name, ".sbatch"), scripts[i]);
     journal.sending(setup.session, array, elements_of(plan, resolved, array));
+  }
+  std::vector<std::int64_t> jobs;
+  for (const JobArray& array : submission.arrays) {
+    const fs::path script = setup.folder / file_of_array(setup.session, array.name, ".sbatch");
     try {
       jobs.push_back(slurm.submit(script, setup.folder, {}, advice(site)));
     } catch (const Error& error) {

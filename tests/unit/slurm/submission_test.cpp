@@ -66,6 +66,17 @@ TEST_F(SubmissionTest, ARefusedArrayLeavesThoseBeforeIt) {
   EXPECT_TRUE(journal.arrays()[1].refused);
 }
 
+TEST_F(SubmissionTest, ARefusedArrayLeavesThoseBehindItKnown) {
+  play_sbatch(0);
+  expect_error(ErrorKind::usage, {"QOSMaxSubmitJobPerUserLimit"},
+               [&] { send(testing::site_with("")); });
+  const Journal journal(plan_.study);
+  ASSERT_EQ(journal.arrays().size(), 2U);
+  EXPECT_TRUE(journal.arrays()[0].refused);
+  EXPECT_FALSE(journal.arrays()[1].refused);
+  EXPECT_EQ(journal.arrays()[1].job, 0);
+}
+
 TEST_F(SubmissionTest, WhatCannotBeAskedForStopsItBeforeAnythingIsSent) {
   play_sbatch();
   Spec spec = parse_spec("s", testing::kFourPoints);
