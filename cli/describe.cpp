@@ -41,6 +41,11 @@ Point parameters_of(const DescribeOptions& options) {
   return parameters;
 }
 
+DType planes_of(const std::string& precision) {
+  if (precision == "bf16") return DType::bf16;
+  return precision == "fp16" ? DType::f16 : DType::f32;
+}
+
 Description describe(const DescribeOptions& options) {
   Description description{make_workload(options.workload), {}, {}};
   const Workload& workload = description.workload;
@@ -53,7 +58,7 @@ Description describe(const DescribeOptions& options) {
   parameters.set("precision", options.precision);
   description.memory = planned_memory(workload, parameters);
   const Precision precision{options.precision == "fp64" ? DType::f64 : DType::f32,
-                            options.precision == "bf16" ? DType::bf16 : DType::f32};
+                            planes_of(options.precision)};
   description.layers = make_plan(network, batch, precision, [](const Operation& op) {
     return op.fused() ? Support::no("described layer by layer") : Support::yes();
   });
@@ -154,8 +159,9 @@ void add_describe(CLI::App& app, Action& action) {
   verb->add_option("workload", options->workload, "see: paceline list workloads")->required();
   verb->add_option("--batch-per-replica", options->batch, "batch to plan memory for")
       ->check(CLI::Range(1, 1 << 20));
-  verb->add_option("--precision", options->precision, "to plan memory for: fp32, bf16 or fp64")
-      ->check(CLI::IsMember({"fp32", "bf16", "fp64"}));
+  verb->add_option("--precision", options->precision,
+                   "to plan memory for: fp32, bf16, fp64, or a GPU's tf32, fp16")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp64"}));
   verb->add_option("--variant", options->variant, "of the network, where it has some");
   verb->add_flag("--json", options->json, "machine-readable");
   verb->footer(

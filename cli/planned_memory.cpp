@@ -18,9 +18,10 @@ std::string text_or(const Point& first, const Point& second, const char* name,
   return text ? *text : second.text(name).value_or(otherwise);
 }
 
+// On the CPU, in the precision of as many bytes: tf32 and fp16 are of GPUs.
 std::unique_ptr<Device> make_device(const std::string& precision) {
   DeviceOptions options;
-  options.precision = precision;
+  options.precision = precision == "tf32" ? "fp32" : precision == "fp16" ? "bf16" : precision;
   const std::string name = precision == "fp64" ? "reference" : "cpu";
   for (const auto& row : device_table()) {
     if (name == row.name) return row.make(options);

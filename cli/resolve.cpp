@@ -206,7 +206,12 @@ void default_training(Point& p) {
   p.set_default("optimizer", std::string("adam"));
   p.set_default("learning_rate", 0.001);
   p.set_default("learning_rate_rule", std::string("none"));
-  if (p.text("optimizer") == "momentum") p.set_default("momentum", 0.9);
+  if (p.text("optimizer") == "momentum") {
+    p.set_default("momentum", 0.9);
+  } else if (p.find("momentum")) {
+    throw Error(ErrorKind::usage, "momentum is of optimizer momentum", "",
+                "leave it out, or give --optimizer momentum");
+  }
   p.set_default("seed", std::int64_t{1});
   p.set_default("last_batch", std::string("keep"));
   p.set_default("shuffle_buffer", std::int64_t{0});

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "engine/core/child.h"
 #include "engine/core/clock.h"
@@ -148,8 +149,13 @@ class StudyRunner {
     if (watch.stopped_by != 0) return;
     waiting_.erase(std::find(waiting_.begin(), waiting_.end(), run.point));
     const bool ended_well = !watch.timed_out && watch.end.signal == 0 && watch.end.exit_code == 0;
-    if (ended_well) {
-      finish(run, name, seconds, log);
+    std::string why = "it left no record";
+    const std::optional<Record> record = completed_record(run, name, why);
+    if (record && (ended_well || watch.timed_out)) {  // it was done when its time was up
+      eta_.add(run.point, seconds);
+      announce(run, *record);
+    } else if (ended_well) {
+      fail(run, "failed", "exit code 0, but " + why, log);
     } else {
       const bool preempted = watch.end.exit_code == exit_code(ErrorKind::preempted);
       fail(run,
@@ -160,22 +166,18 @@ class StudyRunner {
     }
   }
 
-  // Done is what a record says, never an exit code.
-  void finish(const ScheduledRun& run, const std::string& name, double seconds, const RunLog& log) {
+  // Done is what a record says, never an exit code. `why` there is none.
+  std::optional<Record> completed_record(const ScheduledRun& run, const std::string& name,
+                                         std::string& why) const {
     const fs::path file = study_of(run) / point_of(run).point.folder() / (name + ".json");
-    std::string why = "it left no record";
     try {
-      if (is_there(file)) {
-        const Record record = read_record(file);
-        if (record.session() == session_ && record.completed()) {
-          eta_.add(run.point, seconds);
-          return announce(run, record);
-        }
-      }
+      if (!is_there(file)) return std::nullopt;
+      Record record = read_record(file);
+      if (record.session() == session_ && record.completed()) return record;
     } catch (const Error& error) {
       why = fmt::format("its record cannot be used: {}", error.what());
     }
-    fail(run, "failed", "exit code 0, but " + why, log);
+    return std::nullopt;
   }
 
   void announce(const ScheduledRun& run, const Record& record) {

@@ -22,6 +22,8 @@ int exit_code(ErrorKind kind) {
       return 73;
     case ErrorKind::preempted:
       return 75;
+    case ErrorKind::diverged:
+      return 1;
   }
   return 70;
 }

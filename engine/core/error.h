@@ -15,13 +15,14 @@ enum class ErrorKind {
   stall,      // a deadline passed
   mismatch,   // ranks disagree
   preempted,  // stopped by request after a complete checkpoint
+  diverged,   // the training led nowhere: its loss is no number
 };
 
 // What a user reads of std::bad_alloc.
 inline constexpr char kOutOfMemory[] = "out of memory; use a smaller batch or more memory";
 
 // Process exit code: 64 usage, 65 input, 70 internal, 71 peer lost, 72 stall, 73 mismatch,
-// 75 preempted. Success is 0, a failed check 1, an undecided gate 2.
+// 75 preempted. Success is 0, a failed check (diverged too) 1, an undecided gate 2.
 int exit_code(ErrorKind kind);
 ErrorKind kind_of_exit_code(int code);
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "engine/core/terminal.h"
@@ -50,6 +51,11 @@ void set_up(const Setup& setup) {
 }
 
 void write(Level level, const std::string& line) {
+  // Where nobody has set a logger up, spdlog's own writes to standard output.
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (spdlog::default_logger_raw()->name().empty()) set_up({});
+  });
   if (level == Level::warning) {
     spdlog::default_logger_raw()->log(level_of(level), "warning: {}", line);
   } else {

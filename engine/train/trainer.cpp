@@ -330,7 +330,7 @@ void Trainer::finish_epoch(double seconds) {
   quality.train_accuracy = all.correct / all.samples;
   if (counts_top5()) quality.train_top5 = all.top5 / all.samples;
   if (!std::isfinite(quality.train_loss)) {
-    throw Error(ErrorKind::usage,
+    throw Error(ErrorKind::diverged,
                 fmt::format("the loss is not finite after epoch {}", progress_.epoch + 1),
                 fmt::format("learning rate {}", rate_), "lower the learning rate");
   }

@@ -49,7 +49,22 @@ TEST_F(CliTrain, UnknownNames) {
   expect_refused("train", 64, {"workload is required"});
 }
 
+TEST_F(CliTrain, OneThatDivergesIsAFailedCheckWithARecord) {
+  expect_refused(kRun + "--learning-rate 1e30 --quiet --record run.json", 1,
+                 {"the loss is not finite after epoch 1", "lower the learning rate"});
+  const auto record = nlohmann::json::parse(text_of(folder() / "run.failed.json"));
+  EXPECT_EQ(record.at("status"), "failed");
+}
+
+TEST_F(CliTrain, WhatGpusComputeInIsDescribed) {
+  for (const char* precision : {"tf32", "fp16"}) {
+    const Ran ran = paceline(std::string("describe mnist-cnn --precision ") + precision);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+  }
+}
+
 TEST_F(CliTrain, ValuesOutOfRange) {
+  expect_refused(kRun + "--momentum 0.5", 64, {"momentum is of optimizer momentum"});
   expect_refused(kRun + "--batch-per-replica 0", 64, {"batch_per_replica", "\"0\"", "at least 1"});
   expect_refused(kRun + "--batch-per-replica -1", 64, {"batch_per_replica", "at least 1"});
   expect_refused(kRun + "--batch-per-replica 1e99", 64, {"batch_per_replica", "1e99"});

@@ -80,6 +80,12 @@ int misbehave(const std::string& mode, const Request& request) {
     std::filesystem::resize_file(file, 100);
     return 0;
   }
+  if (mode == "late") {  // its record is there when its time is up
+    paceline::Store(request.options.at("store"))
+        .write(request.context.at("point_folder"), request.context.at("repeat"), record_of(request),
+               "samples");
+    hang();
+  }
   show_life(request);
   if (mode == "deaf") {  // and so is its child
     signal(SIGTERM, SIG_IGN);

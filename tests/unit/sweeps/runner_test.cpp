@@ -171,6 +171,15 @@ TEST_F(Runner, OneThatHangsIsEndedWithAllItStarted) {
   EXPECT_TRUE(nothing_runs());
 }
 
+TEST_F(Runner, OneThatIsDoneWhenItsTimeIsUpIsDone) {
+  spec_.repeats = 1;
+  spec_.timeout_seconds = 0.5;
+  const RunnerResult result = sweep({"late", "gpus=1"});
+  EXPECT_EQ(result.failed, 0);
+  EXPECT_EQ(result.completed, 2);
+  EXPECT_EQ(states(), (Texts{"done", "done"}));
+}
+
 TEST_F(Runner, WhatARunLeavesBehindIsEnded) {
   spec_.repeats = 1;
   sweep({"orphan", "gpus=1"});
