@@ -179,8 +179,6 @@ std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinishe
                            const std::vector<WantedRuns>& plans) {
   Gaps gaps(study);
   for (const Run& run : unfinished) {
-    if (run.workload != study.workload) continue;
-    if (!run.precision.empty() && run.precision != study.precision) continue;
     gaps.add(run, run.status, true);
   }
   add_planned(gaps, study, plans);

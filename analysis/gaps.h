@@ -12,7 +12,7 @@ namespace paceline {
 // Rows of one empty run, with the reason in Row::gap: points of which no run completed
 // ("failed", "timeout", ...), points that a plan names and nobody ran ("not run"), and, where there
 // is no plan, sizes between others of the same series that other series have ("not run"). In no
-// order.
+// order. `unfinished` are runs of this study.
 std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinished,
                            const std::vector<WantedRuns>& plans);
 

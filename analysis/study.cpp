@@ -207,11 +207,12 @@ std::vector<std::pair<std::string, std::string>> named_values(const std::string&
   return values;
 }
 
-// A run of a point that its study's plan names with other parameters: of a spec before it was
-// edited.
-bool is_superseded(const Run& run, const std::vector<WantedRuns>& plans) {
+enum class Planned { no, otherwise, yes };
+
+// Whether a study's plan names the run's point, and with the run's parameters.
+Planned planned(const Run& run, const std::vector<WantedRuns>& plans) {
   const auto axes = named_values(run.point);
-  bool named = false;
+  Planned result = Planned::no;
   for (const WantedRuns& plan : plans) {
     if (plan.study != run.study || plan.workload != run.workload) continue;
     for (const Point& point : plan.points) {
@@ -225,11 +226,26 @@ bool is_superseded(const Run& run, const std::vector<WantedRuns>& plans) {
                !find_parameter(parameter.first)->identity ||
                run.parameters.text(parameter.first) == to_text(parameter.second);
       });
-      if (done) return false;
-      named = true;
+      if (done) return Planned::yes;
+      result = Planned::otherwise;
     }
   }
-  return named;
+  return result;
+}
+
+// Runs of before a spec was edited, of points that have runs of what it says now. How many.
+std::size_t leave_out_superseded(std::vector<Run>& runs, const std::vector<WantedRuns>& plans) {
+  if (plans.empty()) return 0;
+  std::set<std::pair<std::string, std::string>> done;
+  std::vector<Planned> of_run;
+  for (const Run& run : runs) {
+    of_run.push_back(planned(run, plans));
+    if (of_run.back() == Planned::yes) done.emplace(run.study, run.point);
+  }
+  std::size_t at = 0;
+  return std::erase_if(runs, [&](const Run& run) {
+    return of_run[at++] == Planned::otherwise && done.contains({run.study, run.point});
+  });
 }
 
 auto sort_key(const Study& study, const Run& run) {
@@ -339,8 +355,7 @@ std::vector<Study> make_studies(const StoreContent& content,
                                   std::make_move_iterator(runs.end()));
   runs.erase(results, runs.end());
   std::vector<std::string> notes = record_notes(content, runs);
-  const std::size_t superseded =
-      std::erase_if(runs, [&](const Run& run) { return is_superseded(run, plans); });
+  const std::size_t superseded = leave_out_superseded(runs, plans);
   if (superseded > 0) {
     notes.push_back(fmt::format(
         "{} run{} of points that the study's plan now gives other parameters are left out",

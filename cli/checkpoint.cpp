@@ -73,20 +73,33 @@ void print(const fs::path& folder, const CheckpointManifest& manifest) {
              manifest.run.count("build") != 0 ? manifest.run.at("build") : "unknown");
 }
 
+// One that cannot be read hides no other.
 int show(const CheckpointOptions& options) {
+  const std::vector<fs::path> folders = checkpoints_at(options.path);
+  int code = 0;
   Json all = Json::array();
-  for (const fs::path& folder : checkpoints_at(options.path)) {
-    const CheckpointManifest manifest = read_manifest(folder);
-    if (!options.json) {
-      print(folder, manifest);
-      continue;
+  for (const fs::path& folder : folders) {
+    try {
+      const CheckpointManifest manifest = read_manifest(folder);
+      if (!options.json) {
+        print(folder, manifest);
+        continue;
+      }
+      Json json = Json::parse(manifest.json());
+      json["folder"] = folder.string();
+      all.push_back(std::move(json));
+    } catch (const Error& error) {
+      if (folders.size() == 1) throw;
+      code = 1;
+      if (options.json) {
+        all.push_back({{"folder", folder.string()}, {"damage", error.what()}});
+      } else {
+        fmt::print("damaged  {}\n", error.what());
+      }
     }
-    Json json = Json::parse(manifest.json());
-    json["folder"] = folder.string();
-    all.push_back(std::move(json));
   }
   if (options.json) fmt::print("{}\n", all.dump(2));
-  return 0;
+  return code;
 }
 
 // Every one is looked at; the exit code says whether all are whole.

@@ -75,7 +75,7 @@ int make(const DataArguments& a) {
   if (std::find(known.begin(), known.end(), a.make) == known.end()) refuse_name(a.make, known);
   MakeOptions options;
   options.out = a.out;
-  options.images = static_cast<std::size_t>(a.images);
+  options.images = static_cast<std::size_t>(std::max<std::int64_t>(0, a.images));
   if (a.test >= 0) options.test = static_cast<std::size_t>(a.test);
   if (a.shards >= 0) options.shards = static_cast<std::size_t>(a.shards);
   options.seed = static_cast<std::uint64_t>(a.seed);

@@ -48,12 +48,15 @@ std::string google_benchmark_json(const Side& side) {
                             {"time_unit", "ms"}});
     }
   }
-  const std::string machine = join({side.machines.begin(), side.machines.end()}, ", ");
-  const std::string date = join({side.sessions.begin(), side.sessions.end()}, ", ");
+  const auto all = [](const std::set<std::string>& names) {
+    return join({names.begin(), names.end()}, ", ");
+  };
   return text_of({{"context",
-                   {{"date", date},
+                   {{"date", side.started_at},
                     {"executable", "paceline"},
-                    {"host_name", machine},
+                    {"host_name", all(side.hosts)},
+                    {"machine", all(side.machines)},
+                    {"sessions", all(side.sessions)},
                     {"library_build_type", "release"}}},
                   {"benchmarks", benchmarks}});
 }

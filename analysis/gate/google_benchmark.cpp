@@ -39,7 +39,10 @@ class Reader {
     if (!json.contains("context") || !json["context"].is_object()) return;
     const Json& context = json["context"];
     session_ += " " + text_of(context, "date");
-    if (const std::string host = text_of(context, "host_name"); !host.empty()) {
+    // Our own export names the machine; of others only the host is known.
+    if (const std::string machine = text_of(context, "machine"); !machine.empty()) {
+      side_.machines.insert(machine);
+    } else if (const std::string host = text_of(context, "host_name"); !host.empty()) {
       side_.machines.insert("host " + host);
     }
     if (context.contains("num_cpus") && context["num_cpus"].is_number_integer()) {

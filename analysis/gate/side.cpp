@@ -59,6 +59,14 @@ void add_machine(const Record& record, const Run& run, std::set<std::string>& ma
   }
 }
 
+void add_hosts(const Record& record, std::set<std::string>& hosts) {
+  const Json::json_pointer path("/provenance/hosts");
+  if (!record.json().contains(path) || !record.json().at(path).is_array()) return;
+  for (const Json& host : record.json().at(path)) {
+    if (host.is_string()) hosts.insert(host.get<std::string>());
+  }
+}
+
 struct Member {
   Run run;
   std::optional<double> loss;
@@ -109,6 +117,8 @@ class SideMaker {
     add_machine(record, member.run, side_.machines);
     if (!member.run.build.empty()) side_.builds.insert(member.run.build);
     side_.sessions.insert(member.run.session);
+    side_.started_at = std::max(side_.started_at, member.run.started_at);
+    add_hosts(record, side_.hosts);
     group_of(record).members.push_back(std::move(member));
   }
 
@@ -234,6 +244,8 @@ void append(Side& side, Side more) {
   side.machines.merge(more.machines);
   side.builds.merge(more.builds);
   side.sessions.merge(more.sessions);
+  side.hosts.merge(more.hosts);
+  side.started_at = std::max(side.started_at, more.started_at);
   side.notes.insert(side.notes.end(), more.notes.begin(), more.notes.end());
 }
 

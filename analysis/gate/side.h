@@ -38,7 +38,8 @@ struct Subject {
 struct Side {
   std::string name;  // "baseline"
   std::vector<Subject> subjects;
-  std::set<std::string> machines, builds, sessions;
+  std::set<std::string> machines, builds, sessions, hosts;
+  std::string started_at;  // of its last run that counts, where known
   std::vector<std::string> notes;
 
   const Subject* find(const std::string& subject) const;

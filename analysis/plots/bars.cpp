@@ -142,7 +142,8 @@ std::string bars_script(const Bars& bars) {
     parts.push_back(
         fmt::format("$bars{} using 1:2:3:4:5:6 with boxxyerror linewidth 0.5 fillcolor rgb '{}' "
                     "title {}",
-                    s, colour(s), quoted(clipped(bars.series[s].name, kMostName))));
+                    s, colour(bars.series[s].colour.value_or(s)),
+                    quoted(clipped(bars.series[s].name, kMostName))));
   }
   if (const std::string errors = error_bars(bars); !errors.empty()) {
     script += errors;

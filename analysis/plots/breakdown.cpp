@@ -16,15 +16,16 @@ constexpr std::size_t kMostPoints = 24;
 struct Phase {
   const char* name;
   double Run::*seconds;
+  std::size_t colour;
 };
 
-// In the palette's order, communication in its red.
-constexpr Phase kPhases[] = {{"forward", &Run::phase_forward},
-                             {"communication (exposed)", &Run::phase_communication},
-                             {"backward", &Run::phase_backward},
-                             {"update", &Run::phase_update},
-                             {"waiting for input", &Run::phase_input},
-                             {"other", &Run::phase_other}};
+// As they follow each other in a step; communication in the palette's red.
+constexpr Phase kPhases[] = {{"waiting for input", &Run::phase_input, 4},
+                             {"forward", &Run::phase_forward, 0},
+                             {"backward", &Run::phase_backward, 2},
+                             {"communication (exposed)", &Run::phase_communication, 1},
+                             {"update", &Run::phase_update, 3},
+                             {"other", &Run::phase_other, 5}};
 
 // Steps of all ranks and runs; 0 where their phases are not known.
 double steps_of(const Row& row) {
@@ -77,7 +78,7 @@ std::vector<Plot> breakdown_plots(const PlotSource& source) {
     bars.notes.push_back(row->gap.empty() ? fmt::format("{:.3g} ms", ms) : row->gap);
   }
   for (const Phase& phase : kPhases) {
-    BarSeries series{phase.name, {}};
+    BarSeries series{phase.name, {}, phase.colour};
     bool any = false;
     for (const Row* row : rows) {
       const double steps = steps_of(*row);

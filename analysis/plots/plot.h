@@ -46,6 +46,7 @@ struct Bar {
 struct BarSeries {
   std::string name;
   std::vector<std::optional<Bar>> bars;  // one a group; none is a gap
+  std::optional<std::size_t> colour{};   // of the palette; none: by its place
 };
 
 // Lying bars: a line a group, or in it one a series.

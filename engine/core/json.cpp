@@ -91,7 +91,12 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
   bool parse_error(std::size_t offset, const std::string&,
                    const nlohmann::detail::exception& error) override {
     std::string cause = error.what();
-    if (const auto colon = cause.rfind("; expected"); colon != std::string::npos) {
+    const auto says = [&cause](const char* what) { return cause.find(what) != std::string::npos; };
+    if (says("ill-formed UTF-8")) {
+      cause = "a text is not UTF-8";
+    } else if (says("missing closing quote")) {
+      cause = "a text does not end; was the file cut short?";
+    } else if (const auto colon = cause.rfind("; expected"); colon != std::string::npos) {
       cause = cause.substr(colon + 2);
     } else if (const auto last = cause.rfind(": "); last != std::string::npos) {
       cause = cause.substr(last + 2);

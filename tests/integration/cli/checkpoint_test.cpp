@@ -185,6 +185,11 @@ TEST_F(CliCheckpoint, ShowVerifyAndExport) {
   const Ran verified = paceline("checkpoint verify a");
   EXPECT_EQ(verified.code, 1);
   EXPECT_TRUE(contains(verified.out, "damaged")) << verified.out;
+  shell("printf '{' > a/checkpoints/mnist-cnn-0000/manifest.json");
+  const Ran rest = paceline("checkpoint show a");
+  EXPECT_EQ(rest.code, 1);
+  EXPECT_TRUE(contains(rest.out, "damaged") && contains(rest.out, "mnist-cnn after 4 steps"))
+      << rest.out;
   expect_refused("checkpoint show nothing", 65, {"there is no checkpoint", "nothing"});
   expect_refused("checkpoint", 64, {"--help"});
 }

@@ -204,8 +204,19 @@ TEST(GateGoogleBenchmark, BadFilesAreNamed) {
 
 TEST(GateExport, GoogleBenchmarkIsReadBackTheSame) {
   const TemporaryFolder folder;
-  const Side side = drifting_side();
-  std::ofstream(folder / "study.json") << google_benchmark_json(side);
+  const Side side = drifting_side([](std::vector<Json>& records) {
+    for (Json& json : records) {
+      json["provenance"]["hosts"] = {"n1", "n2"};
+      json["provenance"]["started_at"] =
+          "2026-11-0" + std::to_string(json["repeat"].get<int>()) + "T10:00:00Z";
+    }
+  });
+  const std::string text = google_benchmark_json(side);
+  const Json context = Json::parse(text).at("context");
+  EXPECT_EQ(context.at("host_name"), "n1, n2");
+  EXPECT_EQ(context.at("date"), "2026-11-03T10:00:00Z");
+  EXPECT_EQ(context.at("machine"), "A CPU");
+  std::ofstream(folder / "study.json") << text;
   const Side back = read_side("baseline", {folder / "study.json"});
   ASSERT_EQ(back.subjects.size(), side.subjects.size());
   for (std::size_t i = 0; i < side.subjects.size(); ++i) {

@@ -104,7 +104,10 @@ TEST(StudyPlots, TheBreakdownAddsUpToTheMeanStep) {
   for (const BarSeries& series : bars.series) sum += series.bars[1]->value;
   EXPECT_NEAR(sum, 1e3 * seconds / steps, 1e-9 * sum);
   EXPECT_TRUE(bars.stacked);
-  EXPECT_EQ(bars.series.size(), 5U);  // nothing is "other" here
+  ASSERT_EQ(bars.series.size(), 5U);  // nothing is "other" here
+  EXPECT_EQ(bars.series[2].name, "backward");
+  EXPECT_EQ(bars.series[3].name, "communication (exposed)");  // as a step has them
+  EXPECT_EQ(bars.series[3].colour, 1U);
 }
 
 TEST(StudyPlots, CpusMakeAHeatMapWithItsHoles) {

@@ -26,6 +26,8 @@ TEST(Json, ErrorsNameLineAndColumn) {
   refuse("", {"not JSON", "spec.json"});
   refuse("{} x", {"not JSON", "line 1, column 4"});
   refuse("{\"a\": NaN}", {"not JSON"});
+  refuse("{\"a\": \"-O3", {"not JSON: a text does not end; was the file cut short?"});
+  refuse("{\"a\": \"\xff\xfe\"}", {"not JSON: a text is not UTF-8"});
 }
 
 TEST(Json, DuplicateKeysAreRefusedWithTheirLine) {
