@@ -158,7 +158,8 @@ void add_checkpoint(CLI::App& app, Action& action) {
     sub->callback([options, act, &action] { action = [options, act] { return act(*options); }; });
     return sub;
   };
-  add("show", "How far, of what, by whom", show)->add_flag("--json", options->json, "as JSON");
+  add("show", "How far, of what, by whom (exit code 1: one of several cannot be read)", show)
+      ->add_flag("--json", options->json, "as JSON");
   add("verify", "Compare every file with its checksum (exit code 1: one is damaged)", verify)
       ->add_flag("--json", options->json, "as JSON");
   CLI::App* out = add("export", "The model alone, as one safetensors file", export_model);

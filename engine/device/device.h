@@ -26,11 +26,10 @@ namespace paceline {
 
 struct DeviceOptions {
   std::string precision = "fp32";
-  int threads = 1;        // that compute
-  std::vector<int> cpus;  // to bind them to, one each; empty: leave them
-  std::vector<int>
-      setup_cpus;        // the replica's, all of them: nothing else runs before the first step
-  int comm_threads = 0;  // 1: the communication lane is a thread of its own
+  int threads = 1;              // that compute
+  std::vector<int> cpus;        // to bind them to, one each; empty: leave them
+  std::vector<int> setup_cpus;  // all of the replica's: before the first step nothing else runs
+  int comm_threads = 0;         // 1: the communication lane is a thread of its own
   std::vector<int> comm_cpus;
   // Of a device of GPUs:
   int gpu = 0;                              // index among the visible ones

@@ -225,6 +225,11 @@ TEST_F(CliTrain, JsonIsARecordAndNothingElse) {
   const auto printed = nlohmann::json::parse(ran.out);
   EXPECT_EQ(printed.at("status"), "completed");
   EXPECT_EQ(printed.at("throughput").at("steps"), 3);
+  EXPECT_EQ(printed.at("throughput").at("warmup_steps_excluded"), 0);
+  const auto& timing = printed.at("timing");
+  const double epoch = timing.at("epoch_seconds").at(0), compile = timing.at("compile_seconds");
+  EXPECT_NEAR(timing.at("fit_seconds").get<double>(), epoch + compile, 1e-6 + 1e-4 * epoch);
+  EXPECT_GT(compile, 0);
   auto written = nlohmann::json::parse(text_of(folder() / "run.json"));
   EXPECT_EQ(written.at("samples").at("file"), "run.steps.gz");
   written.erase("samples");  // the file beside the record

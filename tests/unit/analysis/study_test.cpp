@@ -202,5 +202,25 @@ TEST(Comparison, KarpFlattOfAmdahlIsTheSerialShare) {
   }
 }
 
+TEST(Study, AMixtureNamesAChoiceThatIsThere) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2}) {
+    for (const int batch : {64, 128}) {
+      Json json = sample_record({.gpus = gpus});
+      json["parameters"]["batch_per_replica"] = batch;
+      records.push_back(json);
+    }
+  }
+  try {
+    make_studies(content_of(records), {}, {});
+    FAIL() << "batches are mixed";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_TRUE(text.find("--only batch_per_replica=64") != std::string::npos ||
+                text.find("--only batch_per_replica=128") != std::string::npos)
+        << text;
+  }
+}
+
 }  // namespace
 }  // namespace paceline

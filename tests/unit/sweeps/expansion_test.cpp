@@ -189,6 +189,8 @@ TEST(ExpansionErrors, TheSamePointTwice) {
 TEST(ExpansionErrors, LayoutsThatCannotBe) {
   expect_parts(error_in(R"("fixed": {"backend": "self"}, "axes": {"gpus": [1, 2]})"),
                {"backend self has one replica, not 2", "s.json"});
+  expect_parts(error_in(R"("axes": {"gpus": [1, 2]})"),
+               {"no backend is named for 2 replicas", "s.json", "add backend"});
   expect_parts(error_in(R"("fixed": {"backend": "mpi", "nodes": 2, "gpus": 3})"),
                {"3 replicas", "2 nodes", "s.json"});
   expect_parts(error_in(R"("fixed": {"backend": "mirrored", "gpus": 4, "cpus_per_task": 2})"),
