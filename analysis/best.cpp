@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "analysis/labels.h"
 #include "analysis/point_names.h"
 #include "analysis/row_facts.h"
 #include "engine/core/error.h"
@@ -170,9 +171,9 @@ Best find_best(const Study& study, double within) {
 }
 
 std::string best_text(const Study& study, const Best& best) {
-  std::string text = fmt::format(
-      "{}, {} scaling: the smallest point within {:g} % of the best {}\n\n", study.workload,
-      name_of(study.scaling), 100 * best.within, best.rates ? "rate" : "time");
+  std::string text =
+      fmt::format("{}: the smallest point within {:g} % of the best {}\n\n", study_title(study),
+                  100 * best.within, best.rates ? "rate" : "time");
   text += fmt::format("best: {}: {}\n", best.best.name, cost_text(study, best, best.best));
   if (best.smallest.row == best.best.row) {
     text += "smallest: the best itself; no smaller point is surely within\n";

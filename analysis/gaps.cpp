@@ -153,12 +153,16 @@ Run resized(const Run& like, int gpus) {
   return run;
 }
 
+bool has_place_in(const Study& study, const Run& planned) {
+  return planned.workload == study.workload && planned.precision == study.precision &&
+         may_have(planned, study.work);
+}
+
 void add_planned(Gaps& gaps, const Study& study, const std::vector<WantedRuns>& plans) {
   for (const WantedRuns& plan : plans) {
-    if (plan.workload != study.workload) continue;
     for (const Point& point : plan.points) {
       const Run run = planned_run(plan, point, study);
-      if (run.precision == study.precision) gaps.add(run, "not run", true);
+      if (has_place_in(study, run)) gaps.add(run, "not run", true);
     }
   }
 }
@@ -211,6 +215,31 @@ std::string open_ends_note(const Study& study) {
   if (parts.empty()) return "";
   return "not run, though others of their size were: " + join(parts, "; ") +
          (more > 0 ? fmt::format("; {} more", more) : "");
+}
+
+std::string no_table_note(const std::vector<WantedRuns>& plans, const std::vector<Study>& studies) {
+  std::set<std::string> names;
+  std::size_t points = 0;
+  for (const WantedRuns& plan : plans) {
+    for (const Point& point : plan.points) {
+      if (std::any_of(studies.begin(), studies.end(), [&](const Study& study) {
+            return has_place_in(study, planned_run(plan, point, study));
+          })) {
+        continue;
+      }
+      ++points;
+      std::string name = plan.workload;
+      for (const char* what :
+           {"precision", "batch_per_replica", "global_batch", "epochs", "steps"}) {
+        if (const auto value = point.text(what)) name += fmt::format(", {} {}", what, *value);
+      }
+      names.insert(name);
+    }
+  }
+  if (points == 0) return "";
+  return fmt::format("{} planned point{} without a table, as no run of their like completed: {}",
+                     points, points == 1 ? " is" : "s are",
+                     join({names.begin(), names.end()}, "; "));
 }
 
 }  // namespace paceline

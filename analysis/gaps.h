@@ -19,4 +19,8 @@ std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinishe
 // Where there is no plan: sizes that others have, at the end of a series. A sentence, or nothing.
 std::string open_ends_note(const Study& study);
 
+// Planned points for which there is no table, as no run of their workload, precision or amount of
+// work completed. A sentence, or nothing.
+std::string no_table_note(const std::vector<WantedRuns>& plans, const std::vector<Study>& studies);
+
 }  // namespace paceline

@@ -15,29 +15,27 @@ namespace {
 
 constexpr std::size_t kMostLines = 5;
 
-// Long lists are cut, and say so.
-void add_lines(std::vector<std::string>& notes, const std::vector<std::string>& lines,
-               const char* rest) {
-  for (std::size_t i = 0; i < std::min(kMostLines, lines.size()); ++i) notes.push_back(lines[i]);
-  if (lines.size() > kMostLines) {
-    notes.push_back(fmt::format("{} more {}", lines.size() - kMostLines, rest));
-  }
+// Long lists say what they leave out.
+std::vector<std::string> cut(std::vector<std::string> lines, const char* rest) {
+  if (lines.size() <= kMostLines) return lines;
+  const std::size_t more = lines.size() - kMostLines;
+  lines.resize(kMostLines);
+  lines.push_back(fmt::format("{} more {}", more, rest));
+  return lines;
 }
 
 std::string point_of(const Run& run) {
   return fmt::format("{}|{}|{}", run.kind, run.parameters.text(), run.repeat);
 }
 
-std::vector<std::string> unfinished(const std::vector<Run>& runs) {
-  std::set<std::string> completed;
-  for (const Run& run : runs) {
-    if (run.status == "completed") completed.insert(point_of(run));
-  }
+std::string how_it_ended(const Run& run) {
+  return fmt::format("ended as {}{}", run.status, run.reason.empty() ? "" : ": " + run.reason);
+}
+
+std::vector<std::string> ignored_records(const StoreContent& content) {
   std::vector<std::string> lines;
-  for (const Run& run : runs) {
-    if (run.status == "completed" || completed.contains(point_of(run))) continue;
-    lines.push_back(fmt::format("not in the table: a run that ended as {}{} ({})", run.status,
-                                run.reason.empty() ? "" : ": " + run.reason, run.where));
+  for (const Rejected& rejected : content.rejected) {
+    lines.push_back("ignored record: " + rejected.reason);
   }
   return lines;
 }
@@ -94,15 +92,45 @@ std::vector<std::string> hidden_differences(const Study& study) {
 
 }  // namespace
 
-std::vector<std::string> record_notes(const StoreContent& content, const std::vector<Run>& runs) {
-  std::vector<std::string> ignored;
-  for (const Rejected& rejected : content.rejected) {
-    ignored.push_back("ignored record: " + rejected.reason);
+std::vector<std::string> left_out(const StoreContent& content, const std::vector<Run>& unfinished) {
+  std::vector<std::string> lines = ignored_records(content);
+  for (const Run& run : unfinished) {
+    lines.push_back(fmt::format("a run that {} ({})", how_it_ended(run), run.where));
   }
-  std::vector<std::string> notes;
-  add_lines(notes, ignored, "records were ignored");
-  add_lines(notes, unfinished(runs), "runs did not complete");
+  return lines;
+}
+
+std::vector<std::string> left_out_notes(const StoreContent& content,
+                                        const std::vector<Run>& unfinished) {
+  std::vector<std::string> notes = cut(ignored_records(content), "records were ignored");
+  std::vector<std::pair<std::string, std::vector<const Run*>>> endings;
+  for (const Run& run : unfinished) {
+    const std::string end = how_it_ended(run);
+    auto it = std::find_if(endings.begin(), endings.end(),
+                           [&](const auto& ending) { return ending.first == end; });
+    if (it == endings.end()) it = endings.insert(endings.end(), {end, {}});
+    it->second.push_back(&run);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [end, runs] : endings) {
+    lines.push_back(runs.size() == 1
+                        ? fmt::format("not in the table: a run that {} ({})", end, runs[0]->where)
+                        : fmt::format("not in the table: {} runs that {} ({} and {} more)",
+                                      runs.size(), end, runs[0]->where, runs.size() - 1));
+  }
+  lines = cut(std::move(lines), "reasons why runs did not complete");
+  notes.insert(notes.end(), lines.begin(), lines.end());
   return notes;
+}
+
+std::vector<Run> never_completed(const std::vector<Run>& unfinished,
+                                 const std::vector<Run>& completed) {
+  std::set<std::string> done;
+  for (const Run& run : completed) done.insert(point_of(run));
+  std::vector<Run> lost;
+  std::copy_if(unfinished.begin(), unfinished.end(), std::back_inserter(lost),
+               [&](const Run& run) { return !done.contains(point_of(run)); });
+  return lost;
 }
 
 std::vector<std::string> row_notes(const Study& study) {
@@ -167,6 +195,16 @@ std::string common_label(const Study& study) {
   const bool all = std::all_of(study.rows.begin(), study.rows.end(),
                                [&](const Row& row) { return row_label(row) == label; });
   return all ? label : "";
+}
+
+std::string study_title(const Study& study) {
+  std::string title = study.workload;
+  if (!study.precision.empty()) title += ", " + study.precision;
+  title += study.scaling == Scaling::unknown ? ", scaling type not known"
+                                             : fmt::format(", {} scaling", name_of(study.scaling));
+  for (const auto& [name, value] : study.work) title += fmt::format(", {} {}", name, value);
+  if (const std::string label = common_label(study); !label.empty()) title += " (" + label + ")";
+  return title;
 }
 
 }  // namespace paceline

@@ -9,8 +9,16 @@
 
 namespace paceline {
 
-// Records that could not be read, and runs that did not complete and were not run again.
-std::vector<std::string> record_notes(const StoreContent& content, const std::vector<Run>& runs);
+// Records that could not be read and runs that did not complete, a line each.
+std::vector<std::string> left_out(const StoreContent& content, const std::vector<Run>& unfinished);
+
+// The same for people: runs of one reason are a line, and after a few lines there is only a number.
+std::vector<std::string> left_out_notes(const StoreContent& content,
+                                        const std::vector<Run>& unfinished);
+
+// Those of which no other run of their point completed.
+std::vector<Run> never_completed(const std::vector<Run>& unfinished,
+                                 const std::vector<Run>& completed);
 
 // Of the rows of one table.
 std::vector<std::string> row_notes(const Study& study);
@@ -18,6 +26,9 @@ std::vector<std::string> row_notes(const Study& study);
 // "oversubscribed, synthetic": what must be known of a row before it is believed; of a gap, why
 // it is one; or nothing.
 std::string row_label(const Row& row);
+
+// "mnist-cnn, fp32, fixed-epochs scaling, batch_per_replica 64 (synthetic)"
+std::string study_title(const Study& study);
 
 // The label that all rows have, for the title; or nothing.
 std::string common_label(const Study& study);

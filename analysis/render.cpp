@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -210,6 +211,20 @@ std::string csv_name(const Column& column, CsvField::Part part) {
   return column.key + (part == low ? "_low" : part == high ? "_high" : "");
 }
 
+// Of all tables: a column that only some have stands where these have it.
+std::vector<std::string> csv_names(const std::vector<Table>& tables) {
+  std::vector<std::string> names;
+  for (const Table& table : tables) {
+    auto place = names.begin();
+    for (const auto& [k, part] : csv_fields(table)) {
+      const std::string name = csv_name(table.columns[k], part);
+      const auto known = std::find(names.begin(), names.end(), name);
+      place = (known == names.end() ? names.insert(place, name) : known) + 1;
+    }
+  }
+  return names;
+}
+
 std::string csv_value(const Column& column, const Cell& cell, CsvField::Part part) {
   using enum CsvField::Part;
   if (part == value) {
@@ -279,29 +294,33 @@ std::string render_markdown(const Table& table) {
   return text;
 }
 
-std::string render_csv(const Table& table) {
-  const std::vector<CsvField> fields = csv_fields(table);
-  std::vector<std::string> cells;
-  for (const auto& [k, part] : fields) cells.push_back(csv_name(table.columns[k], part));
-  std::string text = join(cells, ",") + '\n';
-  for (const auto& row : table.rows) {
-    cells.clear();
-    for (const auto& [k, part] : fields) {
-      cells.push_back(csv_value(table.columns[k], row[k], part));
+std::string render_csv(const std::vector<Table>& tables) {
+  std::vector<std::string> names = csv_names(tables);
+  const bool several = tables.size() > 1;
+  std::string text = join(names, ",") + (several ? ",table" : "") + '\n';
+  for (const Table& table : tables) {
+    const std::vector<CsvField> fields = csv_fields(table);
+    for (const auto& row : table.rows) {
+      std::map<std::string, std::string> values;
+      for (const auto& [k, part] : fields) {
+        values[csv_name(table.columns[k], part)] = csv_value(table.columns[k], row[k], part);
+      }
+      std::vector<std::string> cells;
+      for (const std::string& name : names) cells.push_back(values[name]);
+      if (several) cells.push_back(csv_cell(table.title));
+      text += join(cells, ",") + '\n';
     }
-    text += join(cells, ",") + '\n';
   }
   return text;
 }
 
 std::string render(const std::vector<Table>& tables, Format format, const TextStyle& style) {
   if (format == Format::json) return render_json(tables);
+  if (format == Format::csv) return render_csv(tables);
   std::string text;
   for (const Table& table : tables) {
     if (!text.empty()) text += '\n';
-    text += format == Format::text       ? render_text(table, style)
-            : format == Format::markdown ? render_markdown(table)
-                                         : render_csv(table);
+    text += format == Format::text ? render_text(table, style) : render_markdown(table);
   }
   return text;
 }

@@ -24,10 +24,12 @@ std::string render_text(const Table& table, const TextStyle& style = {});
 std::string render_markdown(const Table& table);
 
 // A header line, then a line a row; gaps are empty cells. Shares are from 0 to 1.
-std::string render_csv(const Table& table);
+// Of several tables, the last column names the one that a line is of.
+std::string render_csv(const std::vector<Table>& tables);
 
-// {"schema": 1, "tables": [{"title", "workload", "precision", "scaling", "base", "interval",
-// "rows": [{KEY: number, text or null, "speed_up_low": .., .., "command"}], "findings",
+// {"schema": 1, "tables": [{"title", "workload", "precision", "scaling", "work": {"epochs": 2},
+// "base", "interval", "rows": [{KEY: number, text or null, "speed_up_low": .., .., "command"}],
+// "findings", "left_out": [all records and runs that are in no row],
 // "controls": [{"point", "runs", "ratio", "ratio_low", "ratio_high", "differs"}],
 // "broken_rules": [{"rule", "what", "fix"}], "provenance": {NAME: [{"value", "runs"}]}, "notes"}]}
 std::string render_json(const std::vector<Table>& tables);

@@ -123,6 +123,13 @@ std::string commands(const Table& table) {
   return text + "</tbody></table>\n";
 }
 
+std::string left_out(const Table& table) {
+  if (table.left_out.empty()) return "";
+  return fmt::format(
+      "<details><summary>All records and runs left out: {}</summary>\n{}</details>\n",
+      table.left_out.size(), list(table.left_out, "notes"));
+}
+
 std::string section(const HtmlSection& section, std::size_t& number) {
   const Table& table = section.table;
   std::string text = fmt::format("<section>\n<h2>{}</h2>\n", html_text(table.title));
@@ -133,7 +140,7 @@ std::string section(const HtmlSection& section, std::size_t& number) {
   for (const BrokenRule& each : table.broken) broken.push_back(sentence_of(each));
   text += list(broken, "rules");
   text += pictures(section.pictures, number);
-  text += "<h3>Legend</h3>\n" + list(table.notes, "notes");
+  text += "<h3>Legend</h3>\n" + list(table.notes, "notes") + left_out(table);
   return text + facts(table) + commands(table) + "</section>\n";
 }
 

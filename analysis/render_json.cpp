@@ -47,6 +47,12 @@ Json provenance_of(const Table& table) {
   return facts;
 }
 
+Json work_of(const Table& table) {
+  Json work = Json::object();
+  for (const auto& [name, value] : table.work) work[name] = value;
+  return work;
+}
+
 Json controls_of(const Table& table) {
   Json all = Json::array();
   for (const ControlCheck& control : table.controls) {
@@ -76,6 +82,7 @@ std::string render_json(const std::vector<Table>& tables) {
                    {"workload", table.workload},
                    {"precision", table.precision},
                    {"scaling", table.scaling},
+                   {"work", work_of(table)},
                    {"base", table.base},
                    {"interval", table.interval},
                    {"rows", rows},
@@ -83,6 +90,7 @@ std::string render_json(const std::vector<Table>& tables) {
                    {"controls", controls_of(table)},
                    {"broken_rules", broken_rules_of(table)},
                    {"provenance", provenance_of(table)},
+                   {"left_out", table.left_out},
                    {"notes", table.notes}});
   }
   const Json document = {{"schema", 1}, {"tables", all}};

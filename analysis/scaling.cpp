@@ -61,10 +61,21 @@ std::string described(const Run& run) {
   return text;
 }
 
-[[noreturn]] void refuse(const Run& a, const Run& b, const char* what) {
+// A type, or two runs that have none together, and why.
+struct Judged {
+  std::optional<Scaling> type;
+  const Run *a = nullptr, *b = nullptr;
+  const char* why = "";
+
+  Judged(Scaling scaling) : type(scaling) {}
+  Judged(const Run* first, const Run* odd, const char* what) : a(first), b(odd), why(what) {}
+};
+
+[[noreturn]] void refuse(const Judged& judged) {
+  const Run &a = *judged.a, &b = *judged.b;
   throw Error(ErrorKind::usage,
-              fmt::format("records of different studies are mixed: {} ({}; {})", what, described(a),
-                          described(b)),
+              fmt::format("records of different studies are mixed: {} ({}; {})", judged.why,
+                          described(a), described(b)),
               a.where + " and " + b.where,
               a.batch_per_replica && a.batch_per_replica != b.batch_per_replica
                   ? fmt::format("report them apart, or choose with --only batch_per_replica={:g}",
@@ -72,12 +83,15 @@ std::string described(const Run& run) {
                   : "report them apart, or choose with --only");
 }
 
-Scaling of_unknown_total(const Runs& runs) {
+constexpr char kNoBatch[] = "neither the batch per replica nor the global batch is the same";
+constexpr char kNoTotal[] = "neither the total of samples nor steps and batch are the same";
+
+Judged of_unknown_total(const Runs& runs) {
   if (!known(runs, &Run::batch_per_replica)) return Scaling::unknown;
   const Run* odd = odd_one(runs, &Run::batch_per_replica);
   if (!odd) return Scaling::weak;
   if (fixed(runs, &Run::global_batch)) return Scaling::strong;
-  refuse(*runs[0], *odd, "neither the batch per replica nor the global batch is the same");
+  return {runs[0], odd, kNoBatch};
 }
 
 // Runs that end when the same goal is reached: how many samples that takes is a result.
@@ -85,6 +99,28 @@ bool share_a_goal(const Runs& runs) {
   return !runs[0]->goal.empty() && std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
     return run->goal == runs[0]->goal;
   });
+}
+
+Judged judge(const Runs& runs) {
+  const bool one_size = std::all_of(runs.begin(), runs.end(),
+                                    [&](const Run* run) { return run->gpus == runs[0]->gpus; });
+  if (!known(runs, &Run::samples))
+    return one_size ? Judged(Scaling::one_size) : of_unknown_total(runs);
+  const Run* odd_samples =
+      share_a_goal(runs) ? nullptr : odd_one(runs, &Run::samples, samples_tolerance(runs));
+  const bool per_replica_fixed = fixed(runs, &Run::batch_per_replica);
+  if (odd_samples) {
+    if (!one_size && per_replica_fixed && fixed(runs, &Run::steps) &&
+        samples_per_replica_fixed(runs)) {
+      return Scaling::weak;
+    }
+    return {runs[0], odd_samples, kNoTotal};
+  }
+  if (one_size) return Scaling::one_size;
+  if (!known(runs, &Run::batch_per_replica)) return Scaling::unknown;
+  if (fixed(runs, &Run::global_batch)) return Scaling::strong;
+  if (per_replica_fixed) return Scaling::fixed_epochs;
+  return {runs[0], odd_one(runs, &Run::batch_per_replica), kNoBatch};
 }
 
 }  // namespace
@@ -126,25 +162,13 @@ bool compares_rates(Scaling scaling) {
 }
 
 Scaling scaling_of(const Runs& runs) {
-  const bool one_size = std::all_of(runs.begin(), runs.end(),
-                                    [&](const Run* run) { return run->gpus == runs[0]->gpus; });
-  if (!known(runs, &Run::samples)) return one_size ? Scaling::one_size : of_unknown_total(runs);
-  const Run* odd_samples =
-      share_a_goal(runs) ? nullptr : odd_one(runs, &Run::samples, samples_tolerance(runs));
-  const bool per_replica_fixed = fixed(runs, &Run::batch_per_replica);
-  if (odd_samples) {
-    if (!one_size && per_replica_fixed && fixed(runs, &Run::steps) &&
-        samples_per_replica_fixed(runs)) {
-      return Scaling::weak;
-    }
-    refuse(*runs[0], *odd_samples, "neither the total of samples nor steps and batch are the same");
-  }
-  if (one_size) return Scaling::one_size;
-  if (!known(runs, &Run::batch_per_replica)) return Scaling::unknown;
-  if (fixed(runs, &Run::global_batch)) return Scaling::strong;
-  if (per_replica_fixed) return Scaling::fixed_epochs;
-  refuse(*runs[0], *odd_one(runs, &Run::batch_per_replica),
-         "neither the batch per replica nor the global batch is the same");
+  const Judged judged = judge(runs);
+  if (!judged.type) refuse(judged);
+  return *judged.type;
+}
+
+std::optional<Scaling> scaling_if_any(const Runs& runs) {
+  return judge(runs).type;
 }
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 // The scaling type of a set of runs: derived from what they hold fixed, never typed.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -26,5 +27,8 @@ bool compares_rates(Scaling scaling);
 // rounding the last batch changes. Runs without a total (published rates) are judged by their
 // batch alone. Throws usage naming two records where nothing is held fixed.
 Scaling scaling_of(const std::vector<const Run*>& runs);
+
+// The same; none where it would throw.
+std::optional<Scaling> scaling_if_any(const std::vector<const Run*>& runs);
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -63,6 +64,27 @@ std::vector<Run> selected_runs(const StoreContent& content,
                 "--only", "known: " + join({seen[i].begin(), seen[i].end()}, ", "));
   }
   return runs;
+}
+
+template <typename Which>
+std::vector<Run> chosen(const std::vector<Run>& runs, Which which) {
+  std::vector<Run> result;
+  std::copy_if(runs.begin(), runs.end(), std::back_inserter(result), which);
+  return result;
+}
+
+// Moves them out of `runs`.
+template <typename Which>
+std::vector<Run> taken(std::vector<Run>& runs, Which which) {
+  const auto first =
+      std::stable_partition(runs.begin(), runs.end(), [&](const Run& run) { return !which(run); });
+  std::vector<Run> result(std::make_move_iterator(first), std::make_move_iterator(runs.end()));
+  runs.erase(first, runs.end());
+  return result;
+}
+
+void add_note(Study& study, const std::string& note) {
+  if (!note.empty()) study.notes.push_back(note);
 }
 
 // Everything but layout, backend and seed.
@@ -190,21 +212,12 @@ std::vector<std::string> axes_of(const std::vector<Row>& rows, const std::vector
 // Of a run that did not complete, whose precision may be the program's choice.
 bool is_of(const Run& run, const Study& study) {
   return run.workload == study.workload &&
-         (run.precision.empty() || run.precision == study.precision);
+         (run.precision.empty() || run.precision == study.precision) && may_have(run, study.work);
 }
 
-// "gpus=2,decay_epochs=30,60" as names and values.
-std::vector<std::pair<std::string, std::string>> named_values(const std::string& point) {
-  std::vector<std::pair<std::string, std::string>> values;
-  for (const std::string& piece : split(point, ',')) {
-    const auto equals = piece.find('=');
-    if (equals != std::string::npos) {
-      values.emplace_back(piece.substr(0, equals), piece.substr(equals + 1));
-    } else if (!values.empty()) {
-      values.back().second += ',' + piece;
-    }
-  }
-  return values;
+bool is_of_any(const Run& run, const std::vector<Study>& studies) {
+  return std::any_of(studies.begin(), studies.end(),
+                     [&](const Study& study) { return is_of(run, study); });
 }
 
 enum class Planned { no, otherwise, yes };
@@ -248,10 +261,13 @@ std::size_t leave_out_superseded(std::vector<Run>& runs, const std::vector<Wante
   });
 }
 
+// Nothing before numbers, numbers by size and before words.
 auto sort_key(const Study& study, const Run& run) {
-  std::string axes;
+  constexpr double kEnd = std::numeric_limits<double>::infinity();
+  std::vector<std::pair<double, std::string>> axes;
   for (const std::string& axis : study.axes) {
-    axes += run.parameters.text(axis).value_or("") + ',';
+    const auto text = run.parameters.text(axis);
+    axes.emplace_back(text ? run.parameters.real(axis).value_or(kEnd) : -kEnd, text.value_or(""));
   }
   return std::tuple(std::string_view(run.kind), std::string_view(run.system),
                     std::string_view(run.backend), axes, run.gpus, run.nodes.value_or(0),
@@ -263,71 +279,30 @@ void sort_rows(const Study& study, std::vector<Row>& rows) {
                    [&](const Row& a, const Row& b) { return stands_before(study, a, b); });
 }
 
-using Group = std::tuple<std::string, std::string, Scaling>;  // workload, precision, type
-
-// Runs of one size have no type of their own: they join the one type that their like have.
-void settle_one_sizes(std::map<Group, std::vector<Run>>& groups) {
-  for (auto it = groups.begin(); it != groups.end();) {
-    const auto& [workload, precision, scaling] = it->first;
-    std::vector<Group> hosts;
-    for (const auto& [group, runs] : groups) {
-      if (std::get<0>(group) == workload && std::get<1>(group) == precision &&
-          std::get<2>(group) != Scaling::one_size) {
-        hosts.push_back(group);
-      }
+// What belongs to no table is told with the first.
+void add_notes(std::vector<Study>& studies, const StoreContent& content,
+               const std::vector<Run>& lost, const std::vector<WantedRuns>& wanted,
+               std::size_t superseded) {
+  for (Study& study : studies) {
+    const bool is_first = &study == &studies.front();
+    const std::vector<Run> told = chosen(lost, [&](const Run& run) {
+      return is_of(run, study) || (is_first && !is_of_any(run, studies));
+    });
+    const StoreContent none;
+    study.left_out = left_out(is_first ? content : none, told);
+    study.notes = row_notes(study);
+    if (wanted.empty()) add_note(study, open_ends_note(study));
+    for (const std::string& note : left_out_notes(is_first ? content : none, told)) {
+      add_note(study, note);
     }
-    if (scaling != Scaling::one_size || hosts.size() != 1) {
-      ++it;
-      continue;
+    if (!is_first) continue;
+    if (superseded > 0) {
+      add_note(study, fmt::format("{} run{} of points that the study's plan now gives other "
+                                  "parameters are left out",
+                                  superseded, superseded == 1 ? "" : "s"));
     }
-    auto& host = groups[hosts.front()];
-    std::move(it->second.begin(), it->second.end(), std::back_inserter(host));
-    it = groups.erase(it);
+    add_note(study, no_table_note(wanted, studies));
   }
-}
-
-std::map<Group, std::vector<Run>> grouped(std::vector<Run> runs) {
-  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::vector<Run>>
-      systems;
-  for (Run& run : runs) {
-    auto& system = systems[{run.workload, run.precision, run.kind, run.system}];
-    system.push_back(std::move(run));
-  }
-  std::map<Group, std::vector<Run>> groups;
-  for (auto& [key, members] : systems) {
-    std::vector<const Run*> pointers;
-    for (const Run& run : members) pointers.push_back(&run);
-    auto& group = groups[{std::get<0>(key), std::get<1>(key), scaling_of(pointers)}];
-    std::move(members.begin(), members.end(), std::back_inserter(group));
-  }
-  settle_one_sizes(groups);
-  return groups;
-}
-
-void refuse_mixture(const std::map<Group, std::vector<Run>>& groups) {
-  const auto all_published = [](const auto& group) {
-    return std::all_of(group.second.begin(), group.second.end(),
-                       [](const Run& run) { return run.kind == "published"; });
-  };
-  if (groups.size() < 2 || std::all_of(groups.begin(), groups.end(), all_published)) return;
-  const auto& [a, runs_a] = *groups.begin();
-  const auto& [b, runs_b] = *std::next(groups.begin());
-  const std::string where = runs_a.front().where + " and " + runs_b.front().where;
-  const auto refuse = [&](const char* what, std::string_view left, std::string_view right,
-                          const char* key) {
-    const auto shown = [](std::string_view text) { return text.empty() ? "not stated" : text; };
-    throw Error(ErrorKind::usage,
-                fmt::format("{} are mixed: {} and {}", what, shown(left), shown(right)), where,
-                key ? fmt::format("choose one with --only {}={}", key, left.empty() ? right : left)
-                    : "report them apart");
-  };
-  if (std::get<0>(a) != std::get<0>(b)) {
-    refuse("workloads", std::get<0>(a), std::get<0>(b), "workload");
-  }
-  if (std::get<1>(a) != std::get<1>(b)) {
-    refuse("precisions", std::get<1>(a), std::get<1>(b), "precision");
-  }
-  refuse("scaling types", name_of(std::get<2>(a)), name_of(std::get<2>(b)), nullptr);
 }
 
 }  // namespace
@@ -349,53 +324,37 @@ std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections,
                                 const std::vector<WantedRuns>& plans) {
   std::vector<Run> runs = selected_runs(content, selections);
-  const auto results =
-      std::stable_partition(runs.begin(), runs.end(), [](const Run& run) { return !run.control; });
-  const std::vector<Run> controls(std::make_move_iterator(results),
-                                  std::make_move_iterator(runs.end()));
-  runs.erase(results, runs.end());
-  std::vector<std::string> notes = record_notes(content, runs);
+  const std::vector<Run> controls = taken(runs, [](const Run& run) { return run.control; });
   const std::size_t superseded = leave_out_superseded(runs, plans);
-  if (superseded > 0) {
-    notes.push_back(fmt::format(
-        "{} run{} of points that the study's plan now gives other parameters are left out",
-        superseded, superseded == 1 ? "" : "s"));
-  }
-  const auto ended = std::stable_partition(
-      runs.begin(), runs.end(), [](const Run& run) { return run.status == "completed"; });
-  const std::vector<Run> unfinished(std::make_move_iterator(ended),
-                                    std::make_move_iterator(runs.end()));
-  runs.erase(ended, runs.end());
+  const std::vector<Run> unfinished =
+      taken(runs, [](const Run& run) { return run.status != "completed"; });
+  const std::vector<Run> lost = never_completed(unfinished, runs);
   if (runs.empty()) {
+    const auto why = left_out_notes(content, lost);
     throw Error(ErrorKind::input, "no completed record",
-                notes.empty() ? "the folders named" : notes.front(),
+                why.empty() ? "the folders named" : why.front(),
                 "run the study first, or name another folder");
   }
-  auto groups = grouped(std::move(runs));
-  refuse_mixture(groups);
   const std::vector<WantedRuns> wanted = selected(plans, selections);
   std::vector<Study> studies;
-  for (auto& [group, members] : groups) {
-    Study study;
-    std::tie(study.workload, study.precision, study.scaling) = group;
+  for (auto& [key, members] : grouped(std::move(runs))) {
+    Study& study = studies.emplace_back();
+    study.workload = key.workload;
+    study.precision = key.precision;
+    study.scaling = key.scaling;
+    study.work = key.work;
     study.chosen = text_of(selections);
     study.replicas_are_cores = members.front().replicas_are_cores;
     study.rows = make_rows(std::move(members));
     add_controls(study.rows, controls);
-    std::vector<Run> like;
-    std::copy_if(unfinished.begin(), unfinished.end(), std::back_inserter(like),
-                 [&](const Run& run) { return is_of(run, study); });
+    const std::vector<Run> like =
+        chosen(unfinished, [&](const Run& run) { return is_of(run, study); });
     study.axes = axes_of(study.rows, like);
     sort_rows(study, study.rows);
     study.gaps = find_gaps(study, like, wanted);
     sort_rows(study, study.gaps);
-    study.notes = row_notes(study);
-    if (wanted.empty()) {
-      if (std::string note = open_ends_note(study); !note.empty()) study.notes.push_back(note);
-    }
-    study.notes.insert(study.notes.end(), notes.begin(), notes.end());
-    studies.push_back(std::move(study));
   }
+  add_notes(studies, content, lost, wanted, superseded);
   return studies;
 }
 

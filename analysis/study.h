@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/run.h"
-#include "analysis/scaling.h"
+#include "analysis/grouping.h"
 #include "results/store.h"
 #include "results/wanted.h"
 
@@ -24,16 +23,18 @@ struct Row {
   const Run& first() const { return runs.front(); }
 };
 
-// Records that can stand in one table: one workload, precision and scaling type.
+// Records that can stand in one table.
 struct Study {
   std::string workload, precision;
   Scaling scaling = Scaling::unknown;
+  Work work;  // {"batch_per_replica", 64}: what sets it apart from others of its workload
   bool replicas_are_cores = false;
-  std::vector<Row> rows;           // by kind, system, backend, axes, gpus, nodes, CPUs
-  std::vector<Row> gaps;           // in the same order: points that should have results
-  std::string chosen;              // "backend=mpi": the selections; empty: all records
-  std::vector<std::string> axes;   // parameters that differ between rows of one layout
-  std::vector<std::string> notes;  // one sentence each, for the legend
+  std::vector<Row> rows;              // by kind, system, backend, axes, gpus, nodes, CPUs
+  std::vector<Row> gaps;              // in the same order: points that should have results
+  std::string chosen;                 // "backend=mpi": the selections; empty: all records
+  std::vector<std::string> axes;      // parameters that differ between rows of one layout
+  std::vector<std::string> notes;     // one sentence each, for the legend
+  std::vector<std::string> left_out;  // all records and runs that notes only count (labels.h)
 };
 
 // Chooses records: a parameter's name, or kind, study, session, build, system or workload.
@@ -44,9 +45,9 @@ struct Selection {
 // "backend=mpi", as --only gives it. Throws usage.
 Selection parsed_selection(const std::string& text);
 
-// Throws usage, naming records, where workloads, precisions or scaling types are mixed; published
-// pages, which nobody can run again, make a study each instead. Throws input where no completed
-// record is left. `plans` say which points should be there.
+// Records of several workloads, precisions, scaling types or amounts of work make a study each.
+// Throws usage, naming records, where runs hold nothing fixed, and input where no completed record
+// is left. `plans` say which points should be there.
 std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections = {},
                                 const std::vector<WantedRuns>& plans = {});

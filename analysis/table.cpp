@@ -242,15 +242,6 @@ void hide(Table& table, std::string_view key) {
   for (Column& column : table.columns) column.shown = column.shown && column.key != key;
 }
 
-std::string title_of(const Study& study) {
-  std::string title = study.workload;
-  if (!study.precision.empty()) title += ", " + study.precision;
-  title += study.scaling == Scaling::unknown ? ", scaling type not known"
-                                             : fmt::format(", {} scaling", name_of(study.scaling));
-  if (const std::string label = common_label(study); !label.empty()) title += " (" + label + ")";
-  return title;
-}
-
 std::string interval_kinds(const Comparison& comparison) {
   std::set<RatioKind> kinds;
   for (const auto& speed_up : comparison.speed_ups) {
@@ -266,7 +257,8 @@ std::string interval_kinds(const Comparison& comparison) {
 Table make_table(const Study& study, const Comparison& comparison,
                  const std::vector<RowFacts>& facts) {
   Table table;
-  table.title = title_of(study);
+  table.title = study_title(study);
+  table.work = study.work;
   table.workload = study.workload;
   table.precision = study.precision;
   table.scaling = name_of(study.scaling);
@@ -287,6 +279,7 @@ Table make_table(const Study& study, const Comparison& comparison,
   table.controls = controls_of(study, comparison);
   table.broken = broken_rules(study, comparison, facts);
   table.provenance = provenance(study);
+  table.left_out = study.left_out;
   table.notes = legend(study, comparison, facts, table.interval);
   return table;
 }

@@ -32,6 +32,7 @@ struct Column {
 
 struct Table {
   std::string title;
+  Work work;
   std::string workload, precision, scaling, base, interval;  // interval: paired, welch, mixed, none
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
@@ -42,7 +43,8 @@ struct Table {
   std::vector<BrokenRule> broken;      // rules of publishing
   std::vector<ProvenanceFact> provenance;
   std::vector<ControlCheck> controls;
-  std::vector<std::string> notes;  // the legend
+  std::vector<std::string> notes;     // the legend
+  std::vector<std::string> left_out;  // see Study
 };
 
 // Gaps stand among the rows, with 0 runs and their reason in the label. Columns without data are

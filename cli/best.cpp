@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "analysis/labels.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -43,6 +44,27 @@ double share_of(const std::string& text) {
   return *percent / 100;
 }
 
+std::string titles_of(const std::vector<Study>& studies) {
+  std::vector<std::string> titles;
+  for (const Study& study : studies) titles.push_back(study_title(study));
+  return join(titles, "; ");
+}
+
+// What chooses the first.
+std::string one_of(const Study& first, const Study& second) {
+  std::string choice;
+  if (first.workload != second.workload) {
+    choice = "workload=" + first.workload;
+  } else if (first.precision != second.precision && !first.precision.empty()) {
+    choice = "precision=" + first.precision;
+  } else if (!first.work.empty()) {
+    choice = fmt::format("{}={}", first.work.front().first, first.work.front().second);
+  } else {
+    return "name the folders of one";
+  }
+  return "choose one, e.g. with --only " + choice;
+}
+
 int best(const BestArguments& arguments) {
   const double within = share_of(arguments.within);
   std::vector<Selection> only;
@@ -50,9 +72,10 @@ int best(const BestArguments& arguments) {
   const StoreContent content = load_stores({arguments.studies.begin(), arguments.studies.end()});
   const std::vector<Study> studies = make_studies(content, only);
   if (studies.size() > 1) {
-    throw Error(ErrorKind::usage, "these records make several tables",
+    throw Error(ErrorKind::usage,
+                fmt::format("these records make {} tables: {}", studies.size(), titles_of(studies)),
                 studies[0].rows[0].first().where + " and " + studies[1].rows[0].first().where,
-                "choose one with --only, e.g. --only precision=fp32");
+                one_of(studies[0], studies[1]));
   }
   const Best found = find_best(studies[0], within);
   if (arguments.json) {

@@ -9,6 +9,7 @@
 
 #include "engine/comm/bootstrap/server.h"
 #include "engine/core/environment.h"
+#include "engine/launch/launcher.h"
 #include "engine/launch/spawn.h"
 #include "results/names.h"
 #include "tests/support/scratch.h"
@@ -145,7 +146,12 @@ TEST_P(Failures, AKilledRankIsNamed) {
   const RunVerdict verdict = start(one, "killed");
   EXPECT_EQ(verdict.exit_code, 71) << verdict.line;
   const std::string named = "rank " + std::to_string(one.tasks - 1) + " ";
-  EXPECT_NE(verdict.line.find(named), std::string::npos) << verdict.line;
+  // MPICH cannot always tell it from those that it killed itself.
+  const bool mpirun = find_name("backend", one.stack).mpirun;
+  const auto launcher = find_launcher(environment_of_process());
+  const bool untold = mpirun && launcher && launcher->make == LauncherMake::hydra &&
+                      verdict.line.starts_with("one of ranks ");
+  EXPECT_TRUE(untold || verdict.line.find(named) != std::string::npos) << verdict.line;
 }
 
 std::vector<Case> failing_cases() {

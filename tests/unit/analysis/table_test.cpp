@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -61,6 +62,32 @@ TEST(Table, HasWhatTheRecordsSay) {
   EXPECT_FALSE(shown(table, "gpu_utilization"));
   EXPECT_FALSE(shown(table, "label"));
   EXPECT_TRUE(shown(table, "cpus_per_replica"));
+}
+
+// A column that only one table has stands in its place; the last says whose a line is.
+TEST(Table, CsvOfSeveralTablesIsOneTable) {
+  auto records = drifting_study();
+  const Table plain = table_of(records);
+  for (Json& json : records) json["parameters"]["workload"] = "mnist-mlp";
+  Json other = records[1];
+  other["parameters"]["bucket_mb"] = 4.0;
+  records.push_back(other);
+  const Table with_axis = table_of(records);
+  const std::string text = render_csv({plain, with_axis});
+  const auto csv = parse_csv(text, "csv");
+  ASSERT_EQ(csv.size(), 6U) << text;
+  const auto& header = csv[0].cells;
+  const auto at = std::find(header.begin(), header.end(), "bucket_mb") - header.begin();
+  ASSERT_LT(at, std::ssize(header));
+  const auto bucket = static_cast<std::size_t>(at);
+  EXPECT_EQ(header[bucket - 1], "backend");
+  EXPECT_EQ(header.back(), "table");
+  EXPECT_EQ(csv[1].cells[bucket], "");
+  EXPECT_EQ(csv[4].cells[bucket], "");
+  EXPECT_EQ(csv[5].cells[bucket], "4");
+  EXPECT_EQ(csv[1].cells.back(), "mnist-cnn, fp32, fixed-epochs scaling");
+  EXPECT_EQ(csv[5].cells.back(), "mnist-mlp, fp32, fixed-epochs scaling");
+  EXPECT_EQ(render_csv({plain}).find("table"), std::string::npos);
 }
 
 TEST(Table, TellsWhichRunsReachedTheirGoal) {
@@ -195,7 +222,7 @@ TEST(Render, JsonAndCsvHaveEveryKey) {
   EXPECT_NEAR(row["efficiency"].get<double>(), 0.9, 1e-3);
   EXPECT_EQ(json["tables"][0]["scaling"], "fixed-epochs");
 
-  const auto csv = parse_csv(render_csv(table), "csv");
+  const auto csv = parse_csv(render_csv({table}), "csv");
   ASSERT_EQ(csv.size(), 3U);
   std::set<std::string> keys;
   for (const auto& [key, value] : row.items()) keys.insert(key);
@@ -206,7 +233,7 @@ TEST(Render, JsonAndCsvHaveEveryKey) {
 
 // Scripts that take columns by their place go on working: what came later stands at the end.
 TEST(Render, CsvKeepsThePlacesOfOldColumns) {
-  const std::string text = render_csv(table_of(drifting_study()));
+  const std::string text = render_csv({table_of(drifting_study())});
   EXPECT_EQ(text.substr(0, text.find('\n')),
             "system,nodes,ntasks,cpus_per_task,gpus,cpus_per_replica,backend,runs,"
             "fit_seconds,fit_seconds_low,fit_seconds_high,first_epoch_seconds,step_seconds,"
@@ -261,7 +288,7 @@ TEST(Table, GapsStandAmongTheRows) {
   EXPECT_EQ(cell(table, 3, "label").text, "failed");
   EXPECT_FALSE(cell(table, 3, "fit_seconds").value);
   EXPECT_TRUE(shown(table, "label"));
-  const std::string csv = render_csv(table);
+  const std::string csv = render_csv({table});
   EXPECT_NE(csv.find("\n,1,3,1,3,1,mpi,0,,,"), std::string::npos) << csv;
 }
 

@@ -1,0 +1,166 @@
+#include "analysis/grouping.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// With another value of these a run does other work, so that their rows cannot be compared.
+constexpr std::array kWork = {"batch_per_replica", "global_batch", "epochs", "steps"};
+
+std::optional<double> work_of(const Run& run, std::string_view name) {
+  const auto asked = [&](const char* parameter) { return run.parameters.real(parameter); };
+  if (name == "batch_per_replica") {
+    if (run.batch_per_replica) return run.batch_per_replica;
+    if (const auto batch = asked("batch_per_replica")) return batch;
+    const auto global = asked("global_batch");
+    return global ? std::optional(*global / run.gpus / asked("accumulate").value_or(1)) : global;
+  }
+  if (name == "global_batch") {
+    if (run.global_batch) return run.global_batch;
+    if (const auto global = asked("global_batch")) return global;
+    const auto batch = asked("batch_per_replica");
+    return batch ? std::optional(*batch * run.gpus * asked("accumulate").value_or(1)) : batch;
+  }
+  return run.parameters.real(name);
+}
+
+std::vector<const Run*> pointers_to(const std::vector<Run>& runs) {
+  std::vector<const Run*> pointers;
+  for (const Run& run : runs) pointers.push_back(&run);
+  return pointers;
+}
+
+using Parts = std::map<Work, std::vector<const Run*>>;
+
+Parts split_by(const std::vector<Run>& runs, const std::vector<std::string>& names) {
+  Parts parts;
+  for (const Run& run : runs) {
+    Work work;
+    for (const std::string& name : names) {
+      if (const auto value = work_of(run, name)) work.emplace_back(name, *value);
+    }
+    parts[work].push_back(&run);
+  }
+  return parts;
+}
+
+// Every part has a type, and where sizes are asked for, shows how its work scales.
+bool stand_alone(const Parts& parts, bool with_sizes) {
+  return parts.size() > 1 && std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
+           const auto type = scaling_if_any(part.second);
+           return type && !(with_sizes && *type == Scaling::one_size);
+         });
+}
+
+// What the sweeps of these runs varied of the work.
+std::vector<std::string> varied_work(const std::vector<Run>& runs) {
+  std::set<std::string> varied;
+  for (const Run& run : runs) {
+    for (const auto& [name, value] : named_values(run.point)) varied.insert(name);
+  }
+  std::vector<std::string> names;
+  for (const char* name : kWork) {
+    if (varied.contains(name)) names.emplace_back(name);
+  }
+  return names;
+}
+
+// Runs that are no one table: the one quantity of which each value makes a whole table, else what
+// the sweeps say that they varied. Empty: neither.
+Parts apart(const std::vector<Run>& runs) {
+  std::vector<Parts> whole;
+  for (const char* name : kWork) {
+    Parts parts = split_by(runs, {name});
+    if (stand_alone(parts, true)) whole.push_back(std::move(parts));
+  }
+  if (whole.size() == 1) return std::move(whole.front());
+  Parts parts = split_by(runs, varied_work(runs));
+  return stand_alone(parts, false) ? parts : Parts{};
+}
+
+using Groups = std::map<StudyKey, std::vector<Run>>;
+
+bool may_join(const StudyKey& key, const std::vector<Run>& runs, const StudyKey& host) {
+  if (host.workload != key.workload || host.precision != key.precision) return false;
+  if (host.scaling == Scaling::one_size) return false;
+  if (key.scaling != Scaling::one_size && key.scaling != host.scaling) return false;
+  if (!key.work.empty()) return key.work == host.work;
+  return std::all_of(runs.begin(), runs.end(),
+                     [&](const Run& run) { return may_have(run, host.work); });
+}
+
+// Runs of one size have no type of their own, and a system of which nothing was varied names none
+// of its work: they join the one table that holds their like.
+void settle(Groups& groups) {
+  for (auto it = groups.begin(); it != groups.end();) {
+    const auto& key = it->first;
+    std::vector<StudyKey> hosts;
+    if (key.scaling == Scaling::one_size || key.work.empty()) {
+      for (const auto& [other, runs] : groups) {
+        if (other != key && may_join(key, it->second, other)) hosts.push_back(other);
+      }
+    }
+    if (hosts.size() != 1) {
+      ++it;
+      continue;
+    }
+    auto& host = groups[hosts.front()];
+    std::move(it->second.begin(), it->second.end(), std::back_inserter(host));
+    it = groups.erase(it);
+  }
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> named_values(std::string_view point) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const std::string& piece : split(point, ',')) {
+    const auto equals = piece.find('=');
+    if (equals != std::string::npos) {
+      values.emplace_back(piece.substr(0, equals), piece.substr(equals + 1));
+    } else if (!values.empty()) {
+      values.back().second += ',' + piece;
+    }
+  }
+  return values;
+}
+
+bool may_have(const Run& run, const Work& work) {
+  return std::all_of(work.begin(), work.end(), [&](const auto& quantity) {
+    return work_of(run, quantity.first).value_or(quantity.second) == quantity.second;
+  });
+}
+
+Groups grouped(std::vector<Run> runs) {
+  using System = std::tuple<std::string, std::string, std::string, std::string>;
+  std::map<System, std::vector<Run>> systems;
+  for (Run& run : runs) {
+    auto& system = systems[{run.workload, run.precision, run.kind, run.system}];
+    system.push_back(std::move(run));
+  }
+  Groups groups;
+  for (auto& [system, members] : systems) {
+    const std::vector<const Run*> all = pointers_to(members);
+    Parts parts;
+    if (!scaling_if_any(all)) parts = apart(members);
+    if (parts.empty()) parts[{}] = all;
+    for (const auto& [work, part] : parts) {
+      auto& group = groups[{std::get<0>(system), std::get<1>(system), scaling_of(part), work}];
+      for (const Run* run : part) {
+        group.push_back(std::move(members[static_cast<std::size_t>(run - members.data())]));
+      }
+    }
+  }
+  settle(groups);
+  return groups;
+}
+
+}  // namespace paceline

@@ -1,0 +1,196 @@
+#include "analysis/grouping.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/labels.h"
+#include "analysis/study.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "tests/unit/analysis/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::content_of;
+using testing::sample_record;
+
+struct Shape {
+  int gpus, batch;
+  int epochs = 2;
+};
+
+constexpr double kSamples = 60000;  // an epoch
+
+Json record_of(const Shape& shape, const std::string& varied) {
+  Json json = sample_record({.gpus = shape.gpus});
+  json["parameters"]["batch_per_replica"] = shape.batch;
+  json["parameters"]["epochs"] = shape.epochs;
+  json["throughput"]["samples"] = kSamples * shape.epochs;
+  json["throughput"]["steps"] = kSamples * shape.epochs / shape.batch / shape.gpus;
+  if (!varied.empty()) {
+    json["point"] =
+        json["point"].get<std::string>() + "," + varied + "=" + json["parameters"][varied].dump();
+  }
+  return json;
+}
+
+std::vector<Json> records_of(const std::vector<Shape>& shapes, const std::string& varied = "") {
+  std::vector<Json> records;
+  for (const Shape& shape : shapes) records.push_back(record_of(shape, varied));
+  return records;
+}
+
+// "batch_per_replica 64 fixed-epochs: 1 2; ..." in the order of the tables, with the sizes.
+std::string tables_of(const std::vector<Study>& studies) {
+  std::vector<std::string> tables;
+  for (const Study& study : studies) {
+    std::string text;
+    for (const auto& [name, value] : study.work) {
+      text += name + " " + std::to_string(static_cast<int>(value)) + " ";
+    }
+    text += std::string(name_of(study.scaling)) + ":";
+    for (const Row& row : study.rows) text += " " + std::to_string(row.first().gpus);
+    tables.push_back(text);
+  }
+  return join(tables, "; ");
+}
+
+std::string tables_of(const std::vector<Json>& records) {
+  return tables_of(make_studies(content_of(records)));
+}
+
+TEST(Grouping, EachBatchHasATableOfItsOwn) {
+  EXPECT_EQ(tables_of(records_of({{1, 128}, {1, 64}, {2, 64}, {2, 128}})),
+            "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2");
+  EXPECT_EQ(tables_of(records_of({{1, 64}, {2, 64}}, "batch_per_replica")), "fixed-epochs: 1 2");
+}
+
+TEST(Grouping, SoHasEachGlobalBatchOfStrongScaling) {
+  EXPECT_EQ(tables_of(records_of({{1, 64}, {2, 32}, {1, 128}, {2, 64}})),
+            "global_batch 64 strong: 1 2; global_batch 128 strong: 1 2");
+}
+
+TEST(Grouping, SoHasEachNumberOfEpochs) {
+  EXPECT_EQ(tables_of(records_of({{1, 64, 1}, {2, 64, 1}, {1, 64, 8}, {2, 64, 8}})),
+            "epochs 1 fixed-epochs: 1 2; epochs 8 fixed-epochs: 1 2");
+}
+
+// Where runs are missing, what is left may look like anything; the sweep says what it varied.
+TEST(Grouping, TheSweepSaysWhatSetsTablesApart) {
+  const std::vector<Shape> shapes = {{1, 64}, {2, 64}, {1, 512}};
+  EXPECT_EQ(tables_of(records_of(shapes, "batch_per_replica")),
+            "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 512 one size: 1");
+  EXPECT_THROW(tables_of(records_of(shapes)), Error);
+}
+
+TEST(Grouping, BothBatchAndEpochsMaySetApart) {
+  auto records = records_of({{1, 64, 1}, {2, 64, 1}, {1, 128, 1}, {2, 128, 1}}, "epochs");
+  for (const Json& json : records_of({{1, 64, 8}, {2, 64, 8}, {1, 128, 8}, {2, 128, 8}})) {
+    records.push_back(json);
+  }
+  for (Json& json : records) {
+    json["point"] = "gpus=1,batch_per_replica=64,epochs=1";
+  }
+  const auto studies = make_studies(content_of(records));
+  ASSERT_EQ(studies.size(), 4U);
+  EXPECT_EQ(study_title(studies[1]),
+            "mnist-cnn, fp32, fixed-epochs scaling, batch_per_replica 64, epochs 8");
+}
+
+TEST(Grouping, SoHaveWorkloadsPrecisionsAndTypes) {
+  auto records = records_of({{1, 64}, {2, 64}});
+  for (Json& json : records_of({{1, 64}, {2, 64}})) {
+    json["parameters"]["precision"] = "bf16";
+    records.push_back(json);
+  }
+  for (Json& json : records_of({{1, 64}, {2, 32}})) {
+    json["parameters"]["workload"] = "mnist-mlp";
+    records.push_back(json);
+  }
+  EXPECT_EQ(tables_of(records), "fixed-epochs: 1 2; fixed-epochs: 1 2; strong: 1 2");
+}
+
+Json published(const Shape& shape) {
+  Json json = record_of(shape, "");
+  json["kind"] = "published";
+  json["provenance"]["stack"] = "Horovod";
+  return json;
+}
+
+// A published row stands beside the measured ones of its batch.
+TEST(Grouping, ASystemOfOneBatchJoinsItsTable) {
+  auto records = records_of({{1, 64}, {2, 64}, {1, 128}, {2, 128}});
+  records.push_back(published({1, 128}));
+  records.push_back(published({2, 128}));
+  EXPECT_EQ(tables_of(records),
+            "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2 1 2");
+  records.pop_back();  // one size joins as well
+  EXPECT_EQ(tables_of(records),
+            "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2 1");
+  records.push_back(published({2, 64}));  // strong: of both batches, and so of none
+  EXPECT_EQ(tables_of(records),
+            "strong: 1 2; batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 "
+            "fixed-epochs: 1 2");
+}
+
+std::string notes_of(const Study& study) {
+  return join(study.notes, "\n");
+}
+
+TEST(Grouping, FailedAndPlannedPointsStandInTheirTable) {
+  auto records = records_of({{1, 64}, {2, 64}, {1, 128}, {2, 128}}, "batch_per_replica");
+  for (const Shape& shape : std::vector<Shape>{{4, 128}, {1, 512}}) {
+    Json failed = record_of(shape, "batch_per_replica");
+    failed["status"] = "failed";
+    failed["reason"] = "out of memory at " + std::to_string(shape.batch);
+    records.push_back(failed);
+  }
+  WantedRuns plan{"quick", "mnist-cnn", 1, {}};
+  for (const auto& [gpus, batch] : {std::pair(8, 64), std::pair(2, 512)}) {
+    Point point;
+    point.set("gpus", std::int64_t{gpus});
+    point.set("cpus_per_task", std::int64_t{1});
+    point.set("backend", std::string("mpi"));
+    point.set("batch_per_replica", std::int64_t{batch});
+    plan.points.push_back(point);
+  }
+  const auto studies = make_studies(content_of(records), {}, {plan});
+  ASSERT_EQ(studies.size(), 2U);
+  ASSERT_EQ(studies[0].gaps.size(), 1U);
+  EXPECT_EQ(studies[0].gaps[0].first().gpus, 8);
+  ASSERT_EQ(studies[1].gaps.size(), 1U);
+  EXPECT_EQ(studies[1].gaps[0].gap, "failed");
+  EXPECT_NE(notes_of(studies[1]).find("out of memory at 128"), std::string::npos);
+  EXPECT_EQ(notes_of(studies[0]).find("out of memory at 128"), std::string::npos);
+  // Without a table they are told once, with the first.
+  for (const char* told : {"out of memory at 512",
+                           "1 planned point is without a table, as no run of "
+                           "their like completed: mnist-cnn, batch_per_replica 512"}) {
+    EXPECT_NE(notes_of(studies[0]).find(told), std::string::npos) << notes_of(studies[0]);
+    EXPECT_EQ(notes_of(studies[1]).find(told), std::string::npos);
+  }
+}
+
+TEST(Grouping, AllThatIsLeftOutIsListed) {
+  auto records = records_of({{1, 64}, {2, 64}});
+  for (int i = 0; i < 7; ++i) {
+    Json failed = record_of({4, 64}, "");
+    failed["status"] = "failed";
+    failed["reason"] = "out of memory";
+    failed["repeat"] = i + 1;
+    records.push_back(failed);
+  }
+  StoreContent content = content_of(records);
+  for (int i = 0; i < 7; ++i) content.rejected.push_back({"x", "cut short (x)"});
+  const Study study = make_studies(content).at(0);
+  EXPECT_EQ(study.left_out.size(), 14U);
+  EXPECT_EQ(study.left_out.back(), "a run that ended as failed: out of memory (record 8)");
+  EXPECT_NE(
+      notes_of(study).find("7 runs that ended as failed: out of memory (record 2 and 6 more)"),
+      std::string::npos)
+      << notes_of(study);
+  EXPECT_NE(notes_of(study).find("2 more records were ignored"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline
