@@ -8,33 +8,89 @@
 
 #include "cli/verb.h"
 #include "engine/core/text.h"
+#include "results/names.h"
+#include "results/parameters.h"
 
 namespace paceline {
 
 namespace {
 
+enum class Takes { nothing, few, number, any };  // any: a file's name, as far as a shell knows
+
+struct OptionWords {
+  std::string name;  // "--backend"
+  Takes takes = Takes::nothing;
+  std::vector<std::string> values;  // of `few`; "gpus=" where more is to follow
+};
+
 struct Verb {
   std::string name, summary;
-  std::vector<std::string> options;
+  std::vector<OptionWords> options;
   std::vector<std::string>
       choices;  // verbs of this verb, values of positionals that have a fixed few
-
-  std::string words() const { return join(options, " ") + " " + join(choices, " "); }
 };
 
 // CLI11 shows the values that IsMember allows as "TEXT:{a,b}".
-std::vector<std::string> choices_of(const CLI::Option& option) {
+std::vector<std::string> listed_values(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const auto open = type.find('{'), close = type.rfind('}');
   if (open == std::string::npos || close == std::string::npos) return {};
   return split(type.substr(open + 1, close - open - 1), ',');
 }
 
+std::vector<std::string> built(const std::vector<Name>& names) {
+  std::vector<std::string> result;
+  for (const Name& name : names) {
+    if (name.built) result.push_back(name.name);
+  }
+  return result;
+}
+
+// Of what is named: a workload, a backend, a device.
+std::vector<std::string> names_of_kind(const std::string& kind) {
+  if (kind == "workload") return built(known_names().workloads);
+  if (kind == "backend") return built(known_names().backends);
+  if (kind == "device") return built(known_names().devices);
+  return {};
+}
+
+std::vector<std::string> assignments() {
+  std::vector<std::string> result;
+  for (const Parameter& parameter : parameters()) {
+    if (parameter.identity) result.push_back(std::string(parameter.name) + '=');
+  }
+  return result;
+}
+
+OptionWords words_of(const CLI::Option& option, const std::string& name) {
+  OptionWords words{"--" + name, Takes::few, listed_values(option)};
+  if (option.get_items_expected_max() == 0) return {words.name, Takes::nothing, {}};
+  if (!words.values.empty()) return words;
+  std::string key = name;
+  std::replace(key.begin(), key.end(), '-', '_');
+  words.values = names_of_kind(key);
+  const bool is_selection = option.get_description().find("KEY=VALUE") != std::string::npos;
+  const bool is_axis = option.get_description().starts_with("axis=value");
+  if (is_selection || is_axis) words.values = assignments();
+  const Parameter* parameter = find_parameter(key);
+  if (parameter != nullptr && parameter->values.find('|') != std::string_view::npos) {
+    words.values = split(parameter->values, '|');
+  }
+  if (!words.values.empty()) return words;
+  const std::string type = option.get_type_name();
+  const bool is_number = type.starts_with("INT") || type.starts_with("FLOAT") ||
+                         (parameter != nullptr && (parameter->kind == ValueKind::integer ||
+                                                   parameter->kind == ValueKind::real));
+  words.takes = is_number ? Takes::number : Takes::any;
+  return words;
+}
+
 // A verb of a verb is offered as a choice, with its options.
 void add_inner(Verb& verb, const Verb& inner) {
   verb.choices.push_back(inner.name);
-  for (const std::string& option : inner.options) {
-    if (std::find(verb.options.begin(), verb.options.end(), option) == verb.options.end()) {
+  for (const OptionWords& option : inner.options) {
+    if (std::none_of(verb.options.begin(), verb.options.end(),
+                     [&](const OptionWords& known) { return known.name == option.name; })) {
       verb.options.push_back(option);
     }
   }
@@ -47,9 +103,13 @@ std::vector<Verb> verbs_of(const CLI::App& app) {
     Verb verb{sub->get_name(), sub->get_description(), {}, {}};
     for (const CLI::Option* option : sub->get_options()) {
       if (option->get_group().empty()) continue;
-      for (const std::string& name : option->get_lnames()) verb.options.push_back("--" + name);
+      for (const std::string& name : option->get_lnames()) {
+        verb.options.push_back(words_of(*option, name));
+      }
       if (!option->get_positional()) continue;
-      for (const std::string& choice : choices_of(*option)) verb.choices.push_back(choice);
+      for (const auto& values : {listed_values(*option), names_of_kind(option->get_name())}) {
+        verb.choices.insert(verb.choices.end(), values.begin(), values.end());
+      }
     }
     for (const Verb& inner : verbs_of(*sub)) add_inner(verb, inner);
     verbs.push_back(verb);
@@ -57,17 +117,65 @@ std::vector<Verb> verbs_of(const CLI::App& app) {
   return verbs;
 }
 
+std::string names_of(const std::vector<OptionWords>& options) {
+  std::vector<std::string> names;
+  for (const OptionWords& option : options) names.push_back(option.name);
+  return join(names, " ");
+}
+
+// What may follow an option: a few words, nothing that a shell knows, or files (its default).
+void print_bash_values(const Verb& verb) {
+  std::vector<std::string> numbers, files;
+  for (const OptionWords& option : verb.options) {
+    const std::string pattern = '"' + verb.name + ' ' + option.name + '"';
+    if (option.takes == Takes::few) {
+      fmt::print("    {}) words=\"{}\"; after=value ;;\n", pattern, join(option.values, " "));
+    } else if (option.takes == Takes::number) {
+      numbers.push_back(pattern);
+    } else if (option.takes == Takes::any) {
+      files.push_back(pattern);
+    }
+  }
+  if (!numbers.empty()) fmt::print("    {}) after=number ;;\n", join(numbers, "|"));
+  if (!files.empty()) fmt::print("    {}) after=file ;;\n", join(files, "|"));
+}
+
 void print_bash(const std::vector<Verb>& verbs) {
   std::vector<std::string> names;
   for (const Verb& verb : verbs) names.push_back(verb.name);
-  fmt::print("_paceline() {{\n  local words\n  case \"${{COMP_WORDS[1]}}\" in\n");
+  fmt::print(R"(_paceline() {{
+  local words= after= cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}"
+  if [ "$cur" = "=" ]; then
+    cur=
+  elif [ "$prev" = "=" ]; then
+    prev="${{COMP_WORDS[COMP_CWORD-2]}}"
+  fi
+  COMPREPLY=()
+  case "${{COMP_WORDS[1]}} $prev" in
+)");
+  for (const Verb& verb : verbs) print_bash_values(verb);
+  fmt::print(R"(  esac
+  if [ "$after" = file ]; then return; fi
+  if [ "$after" = number ]; then compopt +o default 2> /dev/null; return; fi
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    words="{} --help --version"
+  elif [ -z "$after" ]; then
+    case "${{COMP_WORDS[1]}} $cur" in
+)",
+             join(names, " "));
   for (const Verb& verb : verbs) {
-    fmt::print("    {}) words=\"{}\" ;;\n", verb.name, verb.words());
+    fmt::print("      \"{} -\"*) words=\"{}\" ;;\n", verb.name, names_of(verb.options));
+    if (!verb.choices.empty()) {
+      fmt::print("      \"{} \"*) words=\"{}\" ;;\n", verb.name, join(verb.choices, " "));
+    }
   }
-  fmt::print("    *) words=\"--help --version\" ;;\n  esac\n");
-  fmt::print("  [ \"$COMP_CWORD\" -eq 1 ] && words=\"{} --help --version\"\n", join(names, " "));
-  fmt::print("  COMPREPLY=($(compgen -W \"$words\" -- \"${{COMP_WORDS[COMP_CWORD]}}\"))\n}}\n");
-  fmt::print("complete -o default -F _paceline paceline\n");
+  fmt::print(R"(    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+  if [[ "${{COMPREPLY[0]-}}" == *= ]]; then compopt -o nospace 2> /dev/null; fi
+}}
+complete -o default -F _paceline paceline
+)");
 }
 
 void print_zsh(const std::vector<Verb>& verbs) {
@@ -79,9 +187,13 @@ void print_fish(const std::vector<Verb>& verbs) {
   for (const Verb& verb : verbs) {
     fmt::print("complete -c paceline -n __fish_use_subcommand -a {} -d {}\n", verb.name,
                shell_quote(verb.summary));
-    for (const std::string& option : verb.options) {
-      fmt::print("complete -c paceline -n '__fish_seen_subcommand_from {}' -l {}\n", verb.name,
-                 option.substr(2));
+    for (const OptionWords& option : verb.options) {
+      std::string rest;
+      if (option.takes == Takes::few) rest = " -x -a " + shell_quote(join(option.values, " "));
+      if (option.takes == Takes::number) rest = " -x";
+      if (option.takes == Takes::any) rest = " -r";
+      fmt::print("complete -c paceline -n '__fish_seen_subcommand_from {}' -l {}{}\n", verb.name,
+                 option.name.substr(2), rest);
     }
     for (const std::string& choice : verb.choices) {
       fmt::print("complete -c paceline -n '__fish_seen_subcommand_from {}' -a {}\n", verb.name,

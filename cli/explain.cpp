@@ -52,7 +52,8 @@ void add_explain(CLI::App& app, Action& action) {
   verb->footer(kExplainFooter);
   verb->add_option("STUDY", arguments->studies, "Folders of run records, or published tables")
       ->required();
-  verb->add_option("--base", arguments->base, "Base of speed-ups: matched or best")
+  verb->add_option("--base", arguments->base, "Base of speed-ups")
+      ->type_name("TEXT:{matched,best}")
       ->capture_default_str();
   verb->add_option("--only", arguments->only, "Use only records with KEY=VALUE (may be repeated)")
       ->allow_extra_args(false);

@@ -52,7 +52,9 @@ void add_export(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("export", "A study as other tools read it");
   verb->footer(kExportFooter);
   verb->add_option("STUDY", arguments->studies, "Folders of run records, or records")->required();
-  verb->add_option("--format", arguments->format, "gbench or github-action")->required();
+  verb->add_option("--format", arguments->format, "What reads it")
+      ->type_name("TEXT:{gbench,github-action}")
+      ->required();
   verb->add_option("--out", arguments->out, "file, instead of standard output");
   verb->callback([arguments, &action] { action = [arguments] { return run_export(*arguments); }; });
 }

@@ -65,9 +65,11 @@ void add_report(CLI::App& app, Action& action) {
   verb->add_option("STUDY", arguments->studies,
                    "Folders of run records, records, or published tables")
       ->required();
-  verb->add_option("--base", arguments->base, "Base of speed-ups: matched or best")
+  verb->add_option("--base", arguments->base, "Base of speed-ups")
+      ->type_name("TEXT:{matched,best}")
       ->capture_default_str();
-  verb->add_option("--format", arguments->format, "What is printed: text, md, csv, json, html")
+  verb->add_option("--format", arguments->format, "What is printed")
+      ->type_name("TEXT:{text,md,csv,json,html}")
       ->capture_default_str();
   verb->add_option("--out", arguments->out,
                    "Folder for report.html, .md, .csv, .json and the plots");

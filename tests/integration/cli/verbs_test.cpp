@@ -108,6 +108,17 @@ TEST_F(CliVerbs, CompletionOffersVerbsOptionsAndChoices) {
   EXPECT_EQ(completed("swe", 1), "sweep\n");
   EXPECT_EQ(completed("report --form", 2), "--format\n");
   EXPECT_EQ(completed("list b", 2), "backends\n");
+  EXPECT_EQ(completed("report --format ht", 3), "html\n");
+  EXPECT_EQ(completed("report --format = ht", 4), "html\n");  // as bash splits --format=ht
+  EXPECT_EQ(completed("report --only back", 3), "backend=\n");
+  EXPECT_EQ(completed("report --out ''", 3), "\n");  // files, of which bash knows
+  EXPECT_EQ(completed("report ''", 2), "\n");
+  if (!is_absent("train")) {
+    EXPECT_EQ(completed("train mnist-m", 2), "mnist-mlp\n");
+    EXPECT_EQ(completed("train x --backend sel", 4), "self\n");
+    EXPECT_EQ(completed("train x --precision b", 4), "bf16\n");
+    EXPECT_EQ(completed("train x --learning-rate ''", 4), "\n");
+  }
   for (const char* name : {"zsh", "fish"}) {
     const Ran ran = paceline(std::string("completion ") + name);
     EXPECT_EQ(ran.code, 0);
