@@ -1,5 +1,7 @@
 #include "analysis/grouping.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -13,23 +15,26 @@ namespace paceline {
 namespace {
 
 // With another value of these a run does other work, so that their rows cannot be compared.
-constexpr std::array kWork = {"batch_per_replica", "global_batch", "epochs", "steps"};
+constexpr std::array kWork = {"batch_per_replica", "global_batch", "epochs", "steps", "until"};
 
-std::optional<double> work_of(const Run& run, std::string_view name) {
-  const auto asked = [&](const char* parameter) { return run.parameters.real(parameter); };
+std::optional<Amount> work_of(const Run& run, std::string_view name) {
+  const auto asked = [&](std::string_view parameter) { return run.parameters.real(parameter); };
   if (name == "batch_per_replica") {
     if (run.batch_per_replica) return run.batch_per_replica;
     if (const auto batch = asked("batch_per_replica")) return batch;
     const auto global = asked("global_batch");
-    return global ? std::optional(*global / run.gpus / asked("accumulate").value_or(1)) : global;
+    if (global) return *global / run.gpus / asked("accumulate").value_or(1);
+    return std::nullopt;
   }
   if (name == "global_batch") {
     if (run.global_batch) return run.global_batch;
     if (const auto global = asked("global_batch")) return global;
     const auto batch = asked("batch_per_replica");
-    return batch ? std::optional(*batch * run.gpus * asked("accumulate").value_or(1)) : batch;
+    if (batch) return *batch * run.gpus * asked("accumulate").value_or(1);
+    return std::nullopt;
   }
-  return run.parameters.real(name);
+  if (const auto number = asked(name)) return number;
+  return run.parameters.text(name);
 }
 
 std::vector<const Run*> pointers_to(const std::vector<Run>& runs) {
@@ -131,6 +136,11 @@ std::vector<std::pair<std::string, std::string>> named_values(std::string_view p
     }
   }
   return values;
+}
+
+std::string to_text(const Amount& amount) {
+  const auto* number = std::get_if<double>(&amount);
+  return number != nullptr ? fmt::format("{}", *number) : std::get<std::string>(amount);
 }
 
 bool may_have(const Run& run, const Work& work) {

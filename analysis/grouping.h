@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "analysis/run.h"
@@ -13,8 +14,11 @@
 
 namespace paceline {
 
-// What sets a table apart from others of its workload: {"batch_per_replica", 64}; empty: nothing.
-using Work = std::vector<std::pair<std::string, double>>;
+// What sets a table apart from others of its workload: {"batch_per_replica", 64.0}, {"until",
+// "test_accuracy=0.98"}; empty: nothing.
+using Amount = std::variant<double, std::string>;
+using Work = std::vector<std::pair<std::string, Amount>>;
+std::string to_text(const Amount& amount);
 
 struct StudyKey {
   std::string workload, precision;

@@ -197,12 +197,23 @@ std::string common_label(const Study& study) {
   return all ? label : "";
 }
 
+namespace {
+
+bool sets_apart(const Study& study, std::string_view parameter) {
+  return std::any_of(study.work.begin(), study.work.end(),
+                     [&](const auto& part) { return part.first == parameter; });
+}
+
+}  // namespace
+
 std::string study_title(const Study& study) {
   std::string title = study.workload;
   if (!study.precision.empty()) title += ", " + study.precision;
   title += study.scaling == Scaling::unknown ? ", scaling type not known"
                                              : fmt::format(", {} scaling", name_of(study.scaling));
-  for (const auto& [name, value] : study.work) title += fmt::format(", {} {}", name, value);
+  for (const auto& [name, value] : study.work)
+    title += fmt::format(", {} {}", name, to_text(value));
+  if (!study.goal.empty() && !sets_apart(study, "until")) title += ", to " + study.goal;
   if (const std::string label = common_label(study); !label.empty()) title += " (" + label + ")";
   return title;
 }

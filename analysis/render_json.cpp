@@ -49,7 +49,13 @@ Json provenance_of(const Table& table) {
 
 Json work_of(const Table& table) {
   Json work = Json::object();
-  for (const auto& [name, value] : table.work) work[name] = value;
+  for (const auto& [name, value] : table.work) {
+    if (const auto* number = std::get_if<double>(&value)) {
+      work[name] = *number;
+    } else {
+      work[name] = std::get<std::string>(value);
+    }
+  }
   return work;
 }
 

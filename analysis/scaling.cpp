@@ -119,7 +119,7 @@ Judged judge(const Runs& runs) {
   if (one_size) return Scaling::one_size;
   if (!known(runs, &Run::batch_per_replica)) return Scaling::unknown;
   if (fixed(runs, &Run::global_batch)) return Scaling::strong;
-  if (per_replica_fixed) return Scaling::fixed_epochs;
+  if (per_replica_fixed) return share_a_goal(runs) ? Scaling::to_goal : Scaling::fixed_epochs;
   return {runs[0], odd_one(runs, &Run::batch_per_replica), kNoBatch};
 }
 
@@ -131,6 +131,8 @@ std::string_view name_of(Scaling scaling) {
       return "strong";
     case Scaling::fixed_epochs:
       return "fixed-epochs";
+    case Scaling::to_goal:
+      return "time-to-goal";
     case Scaling::weak:
       return "weak";
     case Scaling::one_size:
@@ -147,6 +149,10 @@ std::string_view explanation_of(Scaling scaling) {
       return "total samples and global batch are fixed";
     case Scaling::fixed_epochs:
       return "total samples and batch per replica are fixed, so the global batch grows";
+    case Scaling::to_goal:
+      return "runs end with their goal and batch per replica is fixed, so the global batch grows, "
+             "and "
+             "how many samples the goal takes is part of the result";
     case Scaling::weak:
       return "batch per replica is fixed and the work grows with the replicas";
     case Scaling::one_size:

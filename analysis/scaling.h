@@ -12,6 +12,7 @@ namespace paceline {
 enum class Scaling {
   strong,        // total samples and global batch fixed
   fixed_epochs,  // total samples and batch per replica fixed
+  to_goal,       // the goal and batch per replica fixed; how many samples that takes is a result
   weak,          // steps and batch per replica fixed
   one_size,      // every run has the same number of replicas
   unknown,       // the batch is not known (published pages)

@@ -164,6 +164,15 @@ void add_controls(std::vector<Row>& rows, const std::vector<Run>& controls) {
   }
 }
 
+std::string goal_of(const std::vector<Row>& rows) {
+  const std::string& goal = rows.front().first().goal;
+  const bool shared = std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
+    return std::all_of(row.runs.begin(), row.runs.end(),
+                       [&](const Run& run) { return run.goal == goal; });
+  });
+  return shared ? goal : "";
+}
+
 bool may_be_axis(const std::string& name) {
   return !kOwnColumns.contains(name) && find_parameter(name)->identity;
 }
@@ -346,6 +355,7 @@ std::vector<Study> make_studies(const StoreContent& content,
     study.chosen = text_of(selections);
     study.replicas_are_cores = members.front().replicas_are_cores;
     study.rows = make_rows(std::move(members));
+    study.goal = goal_of(study.rows);
     add_controls(study.rows, controls);
     const std::vector<Run> like =
         chosen(unfinished, [&](const Run& run) { return is_of(run, study); });

@@ -27,7 +27,8 @@ struct Row {
 struct Study {
   std::string workload, precision;
   Scaling scaling = Scaling::unknown;
-  Work work;  // {"batch_per_replica", 64}: what sets it apart from others of its workload
+  Work work;         // {"batch_per_replica", 64}: what sets it apart from others of its workload
+  std::string goal;  // "test_accuracy>=0.98", with which all runs end; or empty
   bool replicas_are_cores = false;
   std::vector<Row> rows;              // by kind, system, backend, axes, gpus, nodes, CPUs
   std::vector<Row> gaps;              // in the same order: points that should have results

@@ -58,7 +58,7 @@ std::string one_of(const Study& first, const Study& second) {
   } else if (first.precision != second.precision && !first.precision.empty()) {
     choice = "precision=" + first.precision;
   } else if (!first.work.empty()) {
-    choice = fmt::format("{}={}", first.work.front().first, first.work.front().second);
+    choice = first.work.front().first + "=" + to_text(first.work.front().second);
   } else {
     return "name the folders of one";
   }

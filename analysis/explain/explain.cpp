@@ -115,6 +115,29 @@ void label_against_base(PointExplanation& point, const StepEfficiency& base,
   }
 }
 
+std::optional<double> mean_samples(const Row& row) {
+  std::vector<double> samples;
+  for (const Run& run : row.runs) {
+    if (!run.samples) return std::nullopt;
+    samples.push_back(*run.samples);
+  }
+  return geometric_mean(samples).value;
+}
+
+std::optional<double> samples_ratio(const Row& base, const Row& row) {
+  const auto there = mean_samples(base), here = mean_samples(row);
+  return there && here ? std::optional(*there / *here) : std::nullopt;
+}
+
+// More samples to the goal cost more than what a sample costs more.
+void add_samples_to_goal(PointExplanation& point) {
+  if (!point.samples_to_goal) return;
+  const double lost = 1 - *point.samples_to_goal;
+  point.because = fmt::format("the goal took {:.2f} times the samples of the base; besides, {}",
+                              1 / *point.samples_to_goal, point.because);
+  if (lost >= kWorthALabel && lost > point.lost.total()) point.label = "samples";
+}
+
 class Explainer {
  public:
   Explainer(Explanation& explanation, const StepRecords& records)
@@ -151,8 +174,13 @@ class Explainer {
     }
     point.computation_scaling = base->costs.compute / point.step->costs.compute;
     point.product = point.step->product() / base->product() * *point.computation_scaling;
+    if (!it_.study.goal.empty()) {
+      point.samples_to_goal = samples_ratio(it_.study.rows[facts.speed_up->base], *facts.row);
+      *point.product *= point.samples_to_goal.value_or(1);
+    }
     point.residual = facts.speed_up->efficiency / *point.product - 1;
     label_against_base(point, *base, records_);
+    add_samples_to_goal(point);
     return point;
   }
 
@@ -161,8 +189,9 @@ class Explainer {
     result.name = ladder.name;
     const std::vector<SpeedPoint> points = speed_points(ladder);
     if (it_.study.scaling == Scaling::weak) result.gustafson = fit_gustafson(points);
-    if (!compares_rates(it_.study.scaling)) result.amdahl = fit_amdahl(points);
-    result.usl = fit_usl(points);
+    const bool same_work = it_.study.goal.empty();
+    if (same_work && !compares_rates(it_.study.scaling)) result.amdahl = fit_amdahl(points);
+    if (same_work) result.usl = fit_usl(points);
     result.verdict.push_back(ladder_line(ladder, it_.comparison));
     if (const std::string trend = trend_line(ladder); !trend.empty())
       result.verdict.push_back(trend);
@@ -207,6 +236,10 @@ class Explainer {
           "went");
     } else if (without > 0) {
       it_.notes.push_back(fmt::format("{} points have no phases of a step", without));
+    }
+    if (!it_.study.goal.empty()) {
+      it_.notes.push_back(
+          "no law of scaling is fitted, as the goal takes unlike numbers of samples");
     }
     it_.notes.insert(it_.notes.end(), it_.comparison.notes.begin(), it_.comparison.notes.end());
     it_.notes.insert(it_.notes.end(), it_.study.notes.begin(), it_.study.notes.end());

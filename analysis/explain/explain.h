@@ -25,6 +25,8 @@ struct PointExplanation {
   std::optional<StepEfficiency> step;
   // Against the base of the speed-up; none where there is none, or no phases.
   std::optional<double> computation_scaling, product, residual;  // residual: measured / product - 1
+  std::optional<double>
+      samples_to_goal;  // of the base over this point's, where runs end with a goal
   Costs lost;  // shares of this point's cost a sample that its base does not have; may be negative
   std::vector<Counterfactual> counterfactuals;
 };

@@ -21,7 +21,7 @@ std::string signed_percent(const std::optional<double>& share) {
   return share ? fmt::format("{:+.1f} %", *share * 100) : "";
 }
 
-std::vector<std::string> cells_of(const PointExplanation& point) {
+std::vector<std::string> cells_of(const PointExplanation& point, bool to_goal) {
   const SpeedUp* speed_up = point.facts->speed_up;
   std::vector<std::string> cells = {
       point.name, speed_up ? percent_if_known(speed_up->efficiency) : "",
@@ -36,6 +36,9 @@ std::vector<std::string> cells_of(const PointExplanation& point) {
   factor(&StepEfficiency::load_balance);
   cells.push_back(point.computation_scaling ? fmt::format("{:.3f}", *point.computation_scaling)
                                             : "");
+  if (to_goal) {
+    cells.push_back(point.samples_to_goal ? fmt::format("{:.3f}", *point.samples_to_goal) : "");
+  }
   cells.push_back(point.label);
   return cells;
 }
@@ -73,8 +76,10 @@ std::string ladder_text(const LadderExplanation& ladder) {
                                fitted_text(ladder.usl->contention),
                                fitted_text(ladder.usl->coherence)));
   }
-  std::string text =
-      fmt::format("{}{}\n", ladder.name.empty() ? "" : ladder.name + ": ", join(laws, "; "));
+  std::string text;
+  if (!laws.empty()) {
+    text = fmt::format("{}{}\n", ladder.name.empty() ? "" : ladder.name + ": ", join(laws, "; "));
+  }
   for (const std::string& sentence : ladder.verdict) text += "  " + sentence + '\n';
   return text;
 }
@@ -87,11 +92,18 @@ std::vector<std::string> legend(const Explanation& explanation) {
   if (!any) return notes;
   notes.insert(
       notes.begin(),
-      {"product: of the five shares of the step over those of the base, times computation "
-       "scaling; rest: measured efficiency over the product, what is spent outside of steps",
+      {fmt::format("product: of the five shares of the step over those of the base, times "
+                   "computation scaling{}; rest: measured efficiency over the product, what is "
+                   "spent outside of steps",
+                   explanation.study.goal.empty() ? "" : " and samples to goal"),
        "transfer: what even the last rank waits for; serialization and load balance: "
        "waiting for ranks that are late; launch: between phases, on the host",
        "laws: least squares of relative errors; [low, high] is the 95 % interval of the fit"});
+  if (!explanation.study.goal.empty()) {
+    notes[2] =
+        "samples to goal: what the base needed over what this point did: larger global batches "
+        "often need more";
+  }
   return notes;
 }
 
@@ -131,6 +143,7 @@ Json json_of(const PointExplanation& point) {
                {"product", number(point.product)},
                {"residual", number(point.residual)},
                {"computation_scaling", number(point.computation_scaling)},
+               {"samples_to_goal", number(point.samples_to_goal)},
                {"lost", json_of(point.lost)},
                {"counterfactuals", Json::array()}};
   if (point.step) {
@@ -164,8 +177,13 @@ std::string explanation_text(const Explanation& explanation) {
   std::string text = fmt::format("{}; base {}\n\n", explanation.title, explanation.base);
   std::vector<std::vector<std::string>> rows = {{"point", "efficiency", "product", "rest", "input",
                                                  "launch", "transfer", "serialization",
-                                                 "load balance", "computation scaling", "label"}};
-  for (const PointExplanation& point : explanation.points) rows.push_back(cells_of(point));
+                                                 "load balance", "computation scaling"}};
+  const bool to_goal = !explanation.study.goal.empty();
+  if (to_goal) rows.front().emplace_back("samples to goal");
+  rows.front().emplace_back("label");
+  for (const PointExplanation& point : explanation.points) {
+    rows.push_back(cells_of(point, to_goal));
+  }
   text += aligned(rows, 1) + '\n';
   bool any = false;
   for (const PointExplanation& point : explanation.points) {

@@ -251,6 +251,31 @@ TEST(Explain, SmallSharesKeepTheirDigits) {
   EXPECT_TRUE(has(text, "coherence 0.0002 [")) << text;
 }
 
+// Twice the samples in the time of the base: half the efficiency, of which the steps lost nothing.
+TEST(Explain, MoreSamplesToTheGoalAreAFactorOfTheirOwn) {
+  std::vector<Json> records = {kIdealBase, record_with({{1, 6.5, 2, 0.5}, {1, 7, 1.5, 0.5}})};
+  for (Json& record : records) {
+    const int gpus = record["layout"]["gpus"];
+    record["throughput"]["samples"] = 120000 * gpus;
+    record["quality"]["until"] = {
+        {"goal", "test_accuracy>=0.98"}, {"reached", true}, {"epochs", 2 * gpus}};
+  }
+  const auto explanations = explain(content_of(records), Base::matched);
+  ASSERT_EQ(explanations.size(), 1U);
+  const PointExplanation& point = explanations[0].points.at(1);
+  EXPECT_NEAR(point.facts->speed_up->efficiency, 0.5, 1e-9);
+  EXPECT_NEAR(point.samples_to_goal.value_or(0), 0.5, 1e-9);
+  EXPECT_NEAR(point.product.value_or(0), 0.5, 1e-9);
+  EXPECT_NEAR(point.residual.value_or(1), 0, 1e-9);
+  EXPECT_EQ(point.label, "samples");
+  EXPECT_FALSE(explanations[0].ladders.at(0).amdahl || explanations[0].ladders.at(0).usl);
+  const std::string text = explanation_text(explanations[0]);
+  EXPECT_TRUE(has(text, "the goal took 2.00 times the samples of the base")) << text;
+  EXPECT_TRUE(has(text, "samples to goal")) << text;
+  EXPECT_TRUE(has(text, "time-to-goal scaling, to test_accuracy>=0.98")) << text;
+  EXPECT_FALSE(has(all_text(content_of({kIdealBase})), "samples to goal"));
+}
+
 // Speed-ups that make the fractions 0.19, 0.25, 0.19: up and down is no trend.
 TEST(Explain, UpAndDownIsNoTrend) {
   std::vector<Json> records = {sample_record({.fit_seconds = 10})};

@@ -46,7 +46,7 @@ std::string tables_of(const std::vector<Study>& studies) {
   for (const Study& study : studies) {
     std::string text;
     for (const auto& [name, value] : study.work) {
-      text += name + " " + std::to_string(static_cast<int>(value)) + " ";
+      text += name + " " + to_text(value) + " ";
     }
     text += std::string(name_of(study.scaling)) + ":";
     for (const Row& row : study.rows) text += " " + std::to_string(row.first().gpus);
@@ -73,6 +73,23 @@ TEST(Grouping, SoHasEachGlobalBatchOfStrongScaling) {
 TEST(Grouping, SoHasEachNumberOfEpochs) {
   EXPECT_EQ(tables_of(records_of({{1, 64, 1}, {2, 64, 1}, {1, 64, 8}, {2, 64, 8}})),
             "epochs 1 fixed-epochs: 1 2; epochs 8 fixed-epochs: 1 2");
+}
+
+TEST(Grouping, SoHasEachGoal) {
+  auto records = records_of({{1, 64, 2}, {2, 64, 3}, {1, 64, 5}, {2, 64, 8}});
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const std::string share = i < 2 ? "0.9" : "0.98";
+    records[i]["parameters"]["epochs"] = 10;
+    records[i]["parameters"]["until"] = "test_accuracy=" + share;
+    records[i]["quality"]["until"] = {{"goal", "test_accuracy>=" + share}, {"reached", true}};
+  }
+  const auto studies = make_studies(content_of(records));
+  ASSERT_EQ(studies.size(), 2U);
+  EXPECT_EQ(study_title(studies[0]),
+            "mnist-cnn, fp32, time-to-goal scaling, until test_accuracy=0.9");
+  records.resize(2);
+  EXPECT_EQ(study_title(make_studies(content_of(records)).at(0)),
+            "mnist-cnn, fp32, time-to-goal scaling, to test_accuracy>=0.9");
 }
 
 // Where runs are missing, what is left may look like anything; the sweep says what it varied.

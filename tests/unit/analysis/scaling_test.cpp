@@ -47,7 +47,7 @@ TEST(Scaling, RunsThatEndWithAGoalAreJudgedByTheirBatch) {
     run.batch_per_replica = 64;
     run.global_batch = 64.0 * run.gpus;
   }
-  EXPECT_EQ(scaling_of({&runs[0], &runs[1]}), Scaling::fixed_epochs);
+  EXPECT_EQ(scaling_of({&runs[0], &runs[1]}), Scaling::to_goal);
   runs[1].global_batch = 64;
   EXPECT_EQ(scaling_of({&runs[0], &runs[1]}), Scaling::strong);
   runs[1].goal = "test_accuracy>=0.99";
