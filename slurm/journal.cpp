@@ -136,10 +136,12 @@ SentArray* Journal::find(const std::string& session, const std::string& array) {
 
 void Journal::apply(const Json& event) {
   const std::string kind = event.at("event");
-  if (kind != "sending" && kind != "sent" && kind != "refused") return;
+  const bool describes = kind == "sending" || kind == "later";
+  if (!describes && kind != "sent" && kind != "refused") return;
   const std::string session = event.at("session"), name = event.at("array");
-  if (kind == "sending") {
-    SentArray array{session, name, event.at("shape"), 0, event.at("minutes"), false, {}};
+  if (describes) {
+    SentArray array{session,         name, event.at("shape"), 0, event.at("minutes"), false,
+                    kind == "later", {}};
     array.elements = read_elements(study_ / file_of_array(session, name, ".json"));
     arrays_.push_back(std::move(array));
   } else if (SentArray* array = find(session, name)) {
@@ -162,6 +164,16 @@ void Journal::begin(const std::string& session, const std::string& spec, const s
 
 void Journal::sending(const std::string& session, const JobArray& array,
                       const std::vector<Element>& elements) {
+  describe("sending", session, array, elements);
+}
+
+void Journal::later(const std::string& session, const JobArray& array,
+                    const std::vector<Element>& elements) {
+  describe("later", session, array, elements);
+}
+
+void Journal::describe(const std::string& event, const std::string& session, const JobArray& array,
+                       const std::vector<Element>& elements) {
   Json rows = Json::array();
   for (const Element& element : elements) {
     rows.push_back({{"point", element.point},
@@ -179,7 +191,7 @@ void Journal::sending(const std::string& session, const JobArray& array,
                             {"shape", array.shape.text()},
                             {"elements", rows}};
   replace_file(file, description.dump(1) + "\n");
-  append({{"event", "sending"},
+  append({{"event", event},
           {"session", session},
           {"array", array.name},
           {"shape", array.shape.text()},

@@ -29,6 +29,7 @@ struct SentArray {
   std::int64_t job = 0;              // 0: it is not known whether Slurm took it
   int minutes = 0;
   bool refused = false;
+  bool later = false;  // not sent: the site takes no more at a time
   std::vector<Element> elements;
 };
 
@@ -46,11 +47,15 @@ class Journal {
   void begin(const std::string& session, const std::string& spec, const std::string& site);
   void sending(const std::string& session, const JobArray& array,
                const std::vector<Element>& elements);
+  void later(const std::string& session, const JobArray& array,
+             const std::vector<Element>& elements);
   void sent(const std::string& session, const std::string& array, std::int64_t job);
   void refused(const std::string& session, const std::string& array, const std::string& why);
   void cancelled(const std::vector<std::int64_t>& jobs);
 
  private:
+  void describe(const std::string& event, const std::string& session, const JobArray& array,
+                const std::vector<Element>& elements);
   void append(const Json& event);
   void apply(const Json& event);
   SentArray* find(const std::string& session, const std::string& array);

@@ -1,6 +1,7 @@
 #include "slurm/study_status.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -71,9 +72,16 @@ std::string bar_of(const std::vector<RunView>& runs) {
 std::string point_line(const std::vector<RunView>& runs, std::size_t width) {
   std::string text = fmt::format("  {:<{}}  {} {} of {} done", runs.front().element.point, width,
                                  bar_of(runs), runs_in_phase(runs, RunPhase::done), runs.size());
+  std::vector<std::pair<std::string, std::vector<int>>> repeats;  // by what is to be said of them
   for (const RunView& run : runs) {
     if (run.phase != RunPhase::failed && run.phase != RunPhase::unsent) continue;
-    text += fmt::format("; repeat {} {}: {}", run.element.repeat, look_of(run.phase).name, run.why);
+    const std::string said = fmt::format("{}: {}", look_of(run.phase).name, run.why);
+    if (repeats.empty() || repeats.back().first != said) repeats.push_back({said, {}});
+    repeats.back().second.push_back(run.element.repeat);
+  }
+  for (const auto& [said, numbers] : repeats) {
+    text += fmt::format("; repeat{} {} {}", numbers.size() == 1 ? "" : "s",
+                        fmt::join(numbers, ", "), said);
   }
   return text + "\n";
 }

@@ -64,13 +64,15 @@ class Viewer {
         places_.emplace(RunKey{element.point_folder, element.repeat}, runs_.size());
     if (first) runs_.emplace_back();
     RunView& run = runs_[place->second];
-    if (queue_.count(run.slurm) != 0) return;
+    if (queue_.count(run.slurm) != 0 || (array.later && !first)) return;
     run.element = element;
     run.slurm = {array.refused ? 0 : array.job, index};
     run.session = array.session;
     run.shape = array.shape;
     run.minutes = array.minutes;
-    run.why = array.refused ? "Slurm refused its array" : "";
+    run.why = array.refused ? "Slurm refused its array"
+              : array.later ? "left for a later submit: the site takes no more at a time"
+                            : "";
   }
 
   std::vector<RunView> judged() {

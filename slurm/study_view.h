@@ -11,7 +11,8 @@
 
 namespace paceline {
 
-// failed: it ended without a completed record. unsent: Slurm refused it or never got it.
+// failed: it ended without a completed record. unsent: Slurm refused it or never got it,
+// or it was left for a later submission.
 enum class RunPhase { done, running, pending, failed, unsent };
 
 struct RunView {

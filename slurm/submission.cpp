@@ -37,6 +37,12 @@ std::string why_again(const RunStatus& status, const RunView* view) {
   return status.state == RunState::missing && told ? view->why : status.why;
 }
 
+std::size_t elements_in(const std::vector<JobArray>& arrays) {
+  std::size_t count = 0;
+  for (const JobArray& array : arrays) count += array.runs.size();
+  return count;
+}
+
 double total(const std::vector<JobArray>& arrays, double (JobArray::*hours)() const) {
   double sum = 0;
   for (const JobArray& array : arrays) sum += (array.*hours)();
@@ -98,19 +104,26 @@ Submission prepare_submission(const SubmissionInput& input) {
       submission.runs.push_back({status.run, why_again(status, view)});
     }
   }
-  std::vector<ScheduledRun> runs;
+  std::vector<ScheduledRun> runs, later;
   runs.reserve(submission.runs.size());
   for (const RunToSend& each : submission.runs) runs.push_back(each.run);
   if (site.max_submit > 0) {
     const auto limit = static_cast<std::size_t>(site.max_submit);
     const std::size_t room = limit - std::min(limit, submission.in_queue);
-    if (runs.size() > room) runs.resize(room);
+    if (runs.size() > room) {
+      later.assign(runs.begin() + static_cast<std::ptrdiff_t>(room), runs.end());
+      runs.resize(room);
+    }
   }
-  submission.left_for_later = submission.runs.size() - runs.size();
-  std::vector<Need> each;
-  each.reserve(runs.size());
-  for (const ScheduledRun& run : runs) each.push_back(needs.of(run.point));
-  submission.arrays = group_runs(plan.expansion.points, runs, each, input.max_array_size);
+  const auto arrays_of = [&](const std::vector<ScheduledRun>& some) {
+    std::vector<Need> each;
+    each.reserve(some.size());
+    for (const ScheduledRun& run : some) each.push_back(needs.of(run.point));
+    return group_runs(plan.expansion.points, some, each, input.max_array_size);
+  };
+  submission.arrays = arrays_of(runs);
+  submission.later = arrays_of(later);
+  for (JobArray& array : submission.later) array.name += "-later";
   return submission;
 }
 
@@ -157,6 +170,9 @@ void send_submission(const Submission& submission, const Site& site, const Study
     replace_file(setup.folder / file_of_array(setup.session, array.name, ".sbatch"), scripts[i]);
     journal.sending(setup.session, array, elements_of(plan, resolved, array));
   }
+  for (const JobArray& array : submission.later) {
+    journal.later(setup.session, array, elements_of(plan, resolved, array));
+  }
   std::vector<std::int64_t> jobs;
   for (const JobArray& array : submission.arrays) {
     const fs::path script = setup.folder / file_of_array(setup.session, array.name, ".sbatch");
@@ -176,7 +192,7 @@ void send_submission(const Submission& submission, const Site& site, const Study
 void find_cut_off(Journal& journal, const ScriptSetup& setup, const SlurmCommands& slurm) {
   std::vector<SentArray> open;
   for (const SentArray& array : journal.arrays()) {
-    if (array.job == 0 && !array.refused) open.push_back(array);
+    if (array.job == 0 && !array.refused && !array.later) open.push_back(array);
   }
   for (const SentArray& array : open) {
     ScriptSetup then = setup;
@@ -215,16 +231,15 @@ std::string submission_text(const Submission& submission, const StudyPlan& plan)
                         array.gpu_hours(), array.cpu_hours(),
                         array.need.time_is_known ? "measured" : "the profile's");
   }
-  std::size_t elements = 0;
-  for (const JobArray& array : submission.arrays) elements += array.runs.size();
+  const std::size_t elements = elements_in(submission.arrays);
   text += fmt::format(
       "{}: {} arrays, {} elements: at most {:.1f} GPU-hours, {:.1f} CPU-hours; {} runs are done, "
       "{} in the queue\n",
       plan.spec.name, submission.arrays.size(), elements, submission.gpu_hours(),
       submission.cpu_hours(), submission.done, submission.in_queue);
-  if (submission.left_for_later > 0) {
-    text += fmt::format("{} runs are left for a later call: the site takes no more at a time\n",
-                        submission.left_for_later);
+  if (const std::size_t later = elements_in(submission.later); later > 0) {
+    text +=
+        fmt::format("{} runs are left for a later call: the site takes no more at a time\n", later);
   }
   return text;
 }

@@ -27,7 +27,7 @@ struct Submission {
   std::vector<RunToSend> runs;   // all that is missing or failed and in no queue
   std::vector<JobArray> arrays;  // of as many of these as the site lets us submit
   std::size_t done = 0, in_queue = 0;
-  std::size_t left_for_later = 0;  // over the site's limit on submitted elements
+  std::vector<JobArray> later;  // what is over the site's limit on submitted elements
 
   double gpu_hours() const;
   double cpu_hours() const;

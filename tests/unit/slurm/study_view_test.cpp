@@ -13,6 +13,8 @@
 namespace paceline {
 namespace {
 
+namespace fs = std::filesystem;
+
 using testing::contains;
 
 // Two points on one shape, three repeats: an array of six, job 5.
@@ -125,7 +127,35 @@ TEST_F(StudyView, NoMoreThanTheSiteTakes) {
   const Submission submission = testing::submission_of(plan_, site, runs);
   ASSERT_EQ(submission.arrays.size(), 1U);
   EXPECT_EQ(submission.arrays[0].runs.size(), 3U);
-  EXPECT_EQ(submission.left_for_later, 2U);
+  ASSERT_EQ(submission.later.size(), 1U);
+  EXPECT_EQ(submission.later[0].runs.size(), 2U);
+  EXPECT_TRUE(contains(submission_text(submission, plan_), "2 runs are left for a later call"));
+}
+
+// Of six runs two were sent: the study is not done when these are.
+TEST_F(StudyView, WhatIsLeftForLaterIsToldAndForgotOnceItIsSent) {
+  const fs::path study = scratch_.path() / "few";
+  plan_.study = study;
+  const Site site = testing::site_with(R"("array": {"max_submit": 2})");
+  const Submission submission = testing::submission_of(plan_, site);
+  const auto resolved = testing::resolved_of(plan_);
+  Journal journal(study);
+  const JobArray& sent = submission.arrays.front();
+  journal.sending("A", sent, elements_of(plan_, resolved, sent));
+  const JobArray& later = submission.later.front();
+  journal.later("A", later, elements_of(plan_, resolved, later));
+  journal.sent("A", sent.name, 5);
+  auto runs = view("5_[0-1]|PENDING|Resources\n", "");
+  EXPECT_EQ(phases_text(runs), "0 of 6 runs done, 2 pending, 4 unsent");
+  EXPECT_TRUE(contains(status_text(runs), "repeats 1, 2, 3 unsent: left for a later submit"))
+      << status_text(runs);
+  send("B", 6);
+  runs = view("6_[0-5]|PENDING|Resources\n", "");
+  EXPECT_EQ(phases_text(runs), "0 of 6 runs done, 6 pending");
+  // A run that was sent before is what became of it, until it is sent again.
+  journal.later("C", later, elements_of(plan_, resolved, later));
+  runs = view("", "6_5|TIMEOUT|0:0|n2\n");
+  EXPECT_TRUE(runs[5].timed_out);
 }
 
 TEST_F(StudyView, StatusHasALineAShapeAndABarAPoint) {
