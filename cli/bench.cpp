@@ -149,6 +149,12 @@ Point place_of(const BenchArguments& arguments) {
   return resolve_place(given);
 }
 
+// One replica is measured only where somebody asked for one.
+void check_replicas(const BenchArguments& arguments) {
+  if (!arguments.gpus.empty()) return;
+  throw Error(ErrorKind::usage, "one replica has nothing to sum", "", "give --gpus 2 or more");
+}
+
 void check_sums(const std::string& backend) {
   if (!backend.starts_with("null")) return;
   throw Error(ErrorKind::usage, "backend null sums nothing: there is no all-reduce to measure", "",
@@ -294,6 +300,7 @@ int bench(const BenchArguments& arguments, const std::vector<std::string>& comma
   Gathering gathering = gathering_of(parameters);
   gathering.deadlines = deadlines_of(arguments.deadlines, environment_of_process());
   check_memory(sizes, type, gathering.layout);
+  check_replicas(arguments);
   const Environment environment = environment_of_process();
   const Place place = find_place(environment);
   if (place.rank == 0 && !arguments.record.empty()) check_new_record(arguments.record);

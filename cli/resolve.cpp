@@ -232,6 +232,10 @@ void default_workload(Point& p, const Workload& workload) {
   for (const auto& [name, value] : workload.defaults.values()) {
     if (name != "batch_per_replica") p.set_default(name, value);
   }
+  if (p.text("weights") == "imagenet" && !workload.defaults.find("weights")) {
+    throw Error(ErrorKind::usage, "there are no ImageNet weights for workload " + workload.name, "",
+                "leave --weights out, or give a file of its own");
+  }
   if (!workload.load && p.text("input") != "synthetic") {
     throw Error(ErrorKind::usage, "workload " + workload.name + " has no data set", "",
                 "give --input synthetic or leave it out");

@@ -82,6 +82,7 @@ class ThisRun {
     find_events();
     find_weights();
     data_ = load_run_data(request_, workload_, network_, threads_, place_, facts_);
+    warn_of_large_batch();
     find_state();
     const std::size_t stopped_after = train_in_world(quarters);
     if (!trace_failure_.empty()) {
@@ -117,6 +118,14 @@ class ThisRun {
     if (outcome.stopped) return outcome.resumed_after + outcome.steps;
     if (place_.rank == 0) finish(outcome);
     return 0;
+  }
+
+  // An endless stream fills any batch.
+  void warn_of_large_batch() const {
+    const std::size_t batch = global_batch_of(config_);
+    if (batch <= data_.train.samples || config_.steps_per_epoch > 0) return;
+    log::warning("a step takes {} samples and the training set has {}: no batch is full", batch,
+                 data_.train.samples);
   }
 
   // A sweep's run starts afresh, whatever an attempt before it left.
@@ -357,8 +366,8 @@ class ThisRun {
         last.test_accuracy >= 0 ? fmt::format(", test accuracy {:.2f} %", 100 * last.test_accuracy)
                                 : "";
     const std::size_t warmup = warmup_of(outcome);
-    log::info("{}: {} steps of {} samples in {} ({:.0f} samples/s{}), training loss {:.4f}{}",
-              request_.workload, outcome.steps, outcome.global_batch,
+    log::info("{}: {} step{} of {} samples in {} ({:.0f} samples/s{}), training loss {:.4f}{}",
+              request_.workload, outcome.steps, outcome.steps == 1 ? "" : "s", outcome.global_batch,
               format_seconds(outcome.fit_seconds), samples_per_second(outcome),
               warmup == 0 ? "" : fmt::format(" after {} steps", warmup), last.train_loss, accuracy);
     if (config_.until) tell_goal(outcome);

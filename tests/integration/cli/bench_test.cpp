@@ -150,6 +150,7 @@ TEST_F(CliBench, BadInput) {
   expect_refused("bench allreduce --warmup -1", 64, {"--warmup must be 0 or more"});
   expect_refused("bench allreduce --rounds 1000000000000", 64, {"--rounds must be 1000 or less"});
   expect_refused("bench allreduce --rounds 0", 64, {"--rounds must be 1 or more"});
+  expect_refused("bench allreduce", 64, {"one replica has nothing to sum", "--gpus 2"});
   expect_refused(kShort + "--gpus 64 --backend mirrored --cpus-per-task 64", 64, {"CPU"});
 }
 

@@ -47,6 +47,19 @@ TEST_F(CliTrain, UnknownNames) {
   expect_refused("train mnist-cnn --device cpus", 64, {"unknown device", "\"cpu\"?"});
   expect_refused("train mnist-cnn --gpu 2", 64, {"unknown option --gpu", "--gpus?"});
   expect_refused("train", 64, {"workload is required"});
+  expect_refused("train mnist-mlp --weights imagenet", 64,
+                 {"no ImageNet weights for workload mnist-mlp"});
+}
+
+TEST_F(CliTrain, ABatchLargerThanTheDataIsTold) {
+  const std::string run = "train mnist-mlp --cpus-per-task 1 --train-limit 100 --test-limit 100 ";
+  const Ran ran = paceline(run + "--batch-per-replica 101 --epochs 1");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(
+      contains(ran.err, "a step takes 101 samples and the training set has 100: no batch is full"))
+      << ran.err;
+  const Ran full = paceline(run + "--batch-per-replica 100 --epochs 1");
+  EXPECT_FALSE(contains(full.err, "no batch is full")) << full.err;
 }
 
 TEST_F(CliTrain, OneThatDivergesIsAFailedCheckWithARecord) {
