@@ -75,7 +75,8 @@ std::string one_line(const std::string& heading) {
 // "10.30 ±0.2" stands under " 9.20 ±0.1".
 class Grid {
  public:
-  explicit Grid(const Table& table) : table_(table) {
+  // Of `terminal_width` columns; 0: of any.
+  Grid(const Table& table, std::size_t terminal_width) : table_(table) {
     for (std::size_t k = 0; k < table.columns.size(); ++k) {
       headings_.push_back(heading_lines(table.columns[k].heading));
       std::size_t tail = 0;
@@ -85,7 +86,9 @@ class Grid {
       for (const std::string& line : headings_[k]) width = std::max(width, width_of(line));
       for (const auto& row : table.rows) width = std::max(width, width_of(cell(row, k)));
       widths_.push_back(width);
+      shown_.push_back(table.columns[k].shown);
     }
+    if (terminal_width > 0) fit(terminal_width);
   }
 
   std::string heading(std::size_t line) const {
@@ -100,15 +103,53 @@ class Grid {
     return std::string(text.substr(0, text.find_last_not_of(' ') + 1));
   }
 
+  // What a narrow terminal has no room for; or nothing.
+  std::vector<std::string> notes() const {
+    std::vector<std::string> notes;
+    if (!alike_.empty()) notes.push_back("of all rows: " + join(alike_, ", "));
+    if (!left_out_.empty()) {
+      notes.push_back(
+          fmt::format("this terminal is too narrow for {}: --format md has all, and so has what is "
+                      "piped",
+                      join(left_out_, ", ")));
+    }
+    return notes;
+  }
+
   std::size_t width() const {
     std::size_t width = 0;
     for (std::size_t k = 0; k < widths_.size(); ++k) {
-      if (table_.columns[k].shown) width += widths_[k] + (width > 0 ? 2 : 0);
+      if (shown_[k]) width += widths_[k] + (width > 0 ? 2 : 0);
     }
     return width;
   }
 
  private:
+  // First what does not tell rows apart, then the details.
+  void fit(std::size_t limit) {
+    for (std::size_t k = 0; k < shown_.size() && width() > limit; ++k) {
+      const Column& column = table_.columns[k];
+      if (!shown_[k] || !column.is_layout || table_.rows.empty()) continue;
+      const std::string& first = table_.rows[0][k].text;
+      if (std::any_of(table_.rows.begin(), table_.rows.end(),
+                      [&](const auto& row) { return row[k].text != first; })) {
+        continue;
+      }
+      shown_[k] = false;
+      alike_.push_back(one_line(column.heading) + " " + first);
+    }
+    while (width() > limit) {
+      std::size_t least = shown_.size();
+      for (std::size_t k = 0; k < shown_.size(); ++k) {
+        const int detail = shown_[k] ? table_.columns[k].detail : 0;
+        if (detail > (least < shown_.size() ? table_.columns[least].detail : 0)) least = k;
+      }
+      if (least == shown_.size()) return;
+      shown_[least] = false;
+      left_out_.push_back(one_line(table_.columns[least].heading));
+    }
+  }
+
   static std::string tail_of(const std::string& text) {
     const std::size_t at = std::min(text.find(" ±"), text.find(" ["));
     return at == std::string::npos ? "" : text.substr(at);
@@ -131,7 +172,7 @@ class Grid {
   }
 
   void add(std::string& text, std::size_t k, const std::string& what) const {
-    if (!table_.columns[k].shown) return;
+    if (!shown_[k]) return;
     if (!text.empty()) text += "  ";
     text += padded(what, widths_[k], table_.columns[k].is_text);
   }
@@ -139,6 +180,8 @@ class Grid {
   const Table& table_;
   std::vector<std::vector<std::string>> headings_;
   std::vector<std::size_t> widths_, tails_;
+  std::vector<bool> shown_;
+  std::vector<std::string> alike_, left_out_;
 };
 
 // "  - a long sentence" with its later lines indented.
@@ -238,7 +281,7 @@ std::string csv_value(const Column& column, const Cell& cell, CsvField::Part par
 }  // namespace
 
 std::string render_text(const Table& table, const TextStyle& style) {
-  const Grid grid(table);
+  const Grid grid(table, style.terminal_width);
   const char* bold = style.colours ? "\x1b[1m" : "";
   const char* plain = style.colours ? "\x1b[0m" : "";
   std::string text = fmt::format("{}{}{}\n\n", bold, printable(table.title), plain);
@@ -255,6 +298,7 @@ std::string render_text(const Table& table, const TextStyle& style) {
     for (const BrokenRule& each : table.broken) text += wrapped(sentence_of(each), style.width);
     text += '\n';
   }
+  for (const std::string& note : grid.notes()) text += wrapped(note, style.width);
   if (has_hidden_margins(table)) text += wrapped(kHiddenMargins, style.width);
   for (const std::string& note : table.notes) text += wrapped(note, style.width);
   return text;

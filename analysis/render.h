@@ -17,7 +17,8 @@ std::string_view extension_of(Format format);  // "txt", "md", "csv", "json", "h
 
 struct TextStyle {
   bool colours = false;
-  std::size_t width = 140;  // notes are wrapped to it; the table itself is never cut
+  std::size_t width = 140;         // notes are wrapped to it
+  std::size_t terminal_width = 0;  // a wider table leaves columns out, and says so; 0: it does not
 };
 
 std::string render_text(const Table& table, const TextStyle& style = {});

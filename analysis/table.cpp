@@ -126,6 +126,16 @@ Column late_interval(const char* key, const char* heading) {
   return column;
 }
 
+Column of_layout(Column column) {
+  column.is_layout = true;
+  return column;
+}
+
+Column detail(int rank, Column column) {
+  column.detail = rank;
+  return column;
+}
+
 Column narrow(Column column) {
   column.margin_is_long = true;
   return column;
@@ -137,19 +147,20 @@ Column late(Column column) {
 }
 
 void add_layout(std::vector<Definition>& all, const Study& study) {
-  all.push_back({text_column("system", "system"), [](const RowFacts& f) {
+  all.push_back({of_layout(text_column("system", "system")), [](const RowFacts& f) {
                    return Cell{f.run().system, {}, {}};
                  }});
-  all.push_back(
-      {whole_column("nodes", "nodes"), [](const RowFacts& f) { return whole(f.run().nodes); }});
-  all.push_back(
-      {whole_column("ntasks", "ntasks"), [](const RowFacts& f) { return whole(f.run().ntasks); }});
-  all.push_back({whole_column("cpus_per_task", "cpus-\nper-task"),
+  all.push_back({of_layout(whole_column("nodes", "nodes")),
+                 [](const RowFacts& f) { return whole(f.run().nodes); }});
+  all.push_back({of_layout(whole_column("ntasks", "ntasks")),
+                 [](const RowFacts& f) { return whole(f.run().ntasks); }});
+  all.push_back({of_layout(whole_column("cpus_per_task", "cpus-\nper-task")),
                  [](const RowFacts& f) { return whole(f.run().cpus_per_task); }});
   all.push_back(
       {whole_column("gpus", "gpus"), [](const RowFacts& f) { return whole(f.run().gpus); }, true});
-  all.push_back({real_column("cpus_per_replica", "CPUs per\nreplica"), cpus_per_replica_cell});
-  all.push_back({text_column("backend", "backend"), [](const RowFacts& f) {
+  all.push_back(
+      {of_layout(real_column("cpus_per_replica", "CPUs per\nreplica")), cpus_per_replica_cell});
+  all.push_back({of_layout(text_column("backend", "backend")), [](const RowFacts& f) {
                    return Cell{f.run().backend, {}, {}};
                  }});
   for (const std::string& axis : study.axes) {
@@ -167,35 +178,36 @@ void add_results(std::vector<Definition>& all, const Study& study) {
                  true});
   all.push_back({interval_column("fit_seconds", "fit\nseconds"),
                  [](const RowFacts& f) { return measured(f.fit_seconds); }});
-  all.push_back({narrow(late_interval("first_epoch_seconds", "first\nepoch s")),
+  all.push_back({detail(8, narrow(late_interval("first_epoch_seconds", "first\nepoch s"))),
                  [](const RowFacts& f) { return measured(f.first_epoch_seconds); }});
   all.push_back(
-      {real_column("step_seconds", "step\nms"), [](const RowFacts& f) {
+      {detail(6, real_column("step_seconds", "step\nms")), [](const RowFacts& f) {
          if (!f.step_seconds) return Cell{};
          const double ms = *f.step_seconds * 1e3;
          return Cell{fmt::format("{:.{}f}", ms, digits_of(ms, false)), f.step_seconds, {}};
        }});
-  all.push_back({narrow(interval_column("samples_per_second", "samples/s")),
+  all.push_back({detail(1, narrow(interval_column("samples_per_second", "samples/s"))),
                  [](const RowFacts& f) { return rate_cell(f.samples_per_second); }});
-  all.push_back({narrow(late(interval_column(
+  all.push_back(
+      {detail(9, narrow(late(interval_column(
                      "samples_per_second_per_replica",
-                     study.replicas_are_cores ? "samples/s\nper replica" : "samples/s\nper GPU"))),
-                 [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); }});
+                     study.replicas_are_cores ? "samples/s\nper replica" : "samples/s\nper GPU")))),
+       [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); }});
   all.push_back({interval_column("speed_up", "speed-up"), speed_up_cell, true});
   all.push_back({narrow(late_interval("efficiency", "efficiency")),
                  [](const RowFacts& f) { return percent_estimate(f.efficiency, 1); }, true});
-  all.push_back({real_column("karp_flatt", "Karp-\nFlatt"), karp_flatt_cell});
-  all.push_back({real_column("input_stall", "input\nstall"),
+  all.push_back({detail(10, real_column("karp_flatt", "Karp-\nFlatt")), karp_flatt_cell});
+  all.push_back({detail(4, real_column("input_stall", "input\nstall")),
                  [](const RowFacts& f) { return percent(f.input_stall); }});
-  all.push_back({real_column("exposed_communication", "exposed\ncomm."),
+  all.push_back({detail(3, real_column("exposed_communication", "exposed\ncomm.")),
                  [](const RowFacts& f) { return percent(f.exposed_communication); }});
-  all.push_back({late_interval("gpu_utilization", "GPU\nutil."),
+  all.push_back({detail(5, late_interval("gpu_utilization", "GPU\nutil.")),
                  [](const RowFacts& f) { return percent_estimate(f.utilization, 0); }});
-  all.push_back({real_column("test_accuracy", "test\naccuracy"),
+  all.push_back({detail(2, real_column("test_accuracy", "test\naccuracy")),
                  [](const RowFacts& f) { return percent(f.test_accuracy, 2); }});
-  all.push_back({late(real_column("test_top5", "test\ntop-5")),
+  all.push_back({detail(7, late(real_column("test_top5", "test\ntop-5"))),
                  [](const RowFacts& f) { return percent(f.test_top5, 2); }});
-  all.push_back({late(real_column("epochs_to_goal", "epochs\nto goal")),
+  all.push_back({detail(2, late(real_column("epochs_to_goal", "epochs\nto goal"))),
                  [](const RowFacts& f) { return number(f.epochs_to_goal, 1); }});
   all.push_back({text_column("label", "label"), [](const RowFacts& f) {
                    return Cell{row_label(*f.row), {}, {}};

@@ -25,6 +25,8 @@ struct Column {
   bool is_whole = false;
   bool has_interval = false;    // CSV and JSON give KEY_low and KEY_high beside it
   bool shown = true;            // false: text and markdown leave it out, it has no data
+  bool is_layout = false;       // where a row ran; the rows may be alike in it
+  int detail = 0;               // a narrow terminal leaves out the largest first; 0: it keeps them
   bool margin_is_long = false;  // text, which is narrow, leaves the margin out
   // CSV has the column, or only its interval, behind those of older versions, whose places stay.
   bool is_late = false, interval_is_late = false;

@@ -1,6 +1,5 @@
 // paceline collect STUDY
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -9,8 +8,8 @@
 #include <memory>
 
 #include "analysis/report.h"
+#include "cli/report_options.h"
 #include "cli/verb.h"
-#include "engine/core/terminal.h"
 #include "slurm/collection.h"
 #include "slurm/study_status.h"
 
@@ -23,7 +22,7 @@ namespace fs = std::filesystem;
 void report(const fs::path& study) {
   ReportOptions options;
   options.out = study / "report";
-  options.style.colours = colours_welcome(STDOUT_FILENO);
+  options.style = style_of_output();
   write_report({study}, options, std::cout);
 }
 

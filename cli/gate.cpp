@@ -1,6 +1,5 @@
 // paceline gate: has it got worse?
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstring>
@@ -10,10 +9,10 @@
 #include "analysis/gate/render.h"
 #include "cli/gate_runs.h"
 #include "cli/plan_study.h"
+#include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/terminal.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 
@@ -131,8 +130,7 @@ GateSides sides_of(const GateArguments& arguments) {
 
 void deliver(const Judgement& judgement, const GateArguments& arguments) {
   const GateSides sides = sides_of(arguments);
-  TextStyle style;
-  style.colours = colours_welcome(STDOUT_FILENO);
+  const TextStyle style = style_of_output();
   std::cout << (arguments.json ? gate_json(judgement, sides) : gate_text(judgement, sides, style));
   const char* actions = std::getenv("GITHUB_ACTIONS");
   if (arguments.github || (actions && std::string(actions) == "true")) {

@@ -1,7 +1,5 @@
 #include "analysis/report.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <iostream>
@@ -10,7 +8,6 @@
 #include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
-#include "engine/core/terminal.h"
 
 namespace paceline {
 
@@ -34,12 +31,6 @@ struct ReportArguments {
   bool no_plots = false, anonymous = false;
 };
 
-TextStyle style_of_terminal() {
-  TextStyle style;
-  style.colours = colours_welcome(STDOUT_FILENO);
-  return style;
-}
-
 int report(const ReportArguments& arguments, bool plots_asked) {
   if (arguments.out.empty() && plots_asked) {
     throw Error(ErrorKind::usage, "plots need a folder to go to", "--plots", "add --out DIR");
@@ -47,7 +38,7 @@ int report(const ReportArguments& arguments, bool plots_asked) {
   ReportOptions options;
   options.base = base_of(arguments.base);
   options.format = format_of(arguments.format);
-  options.style = style_of_terminal();
+  options.style = style_of_output();
   options.out = arguments.out;
   options.anonymous = arguments.anonymous;
   options.plots = arguments.no_plots ? std::vector<std::string>{} : arguments.plots;

@@ -1,6 +1,11 @@
 #include "cli/report_options.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "engine/core/error.h"
+#include "engine/core/terminal.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -10,6 +15,14 @@ Base base_of(const std::string& name) {
   if (name == "best") return Base::best;
   throw Error(ErrorKind::usage, "unknown base \"" + name + "\"", "--base",
               suggestion(name, {"matched", "best"}));
+}
+
+TextStyle style_of_output() {
+  TextStyle style;
+  style.colours = colours_welcome(STDOUT_FILENO);
+  style.terminal_width = terminal_columns(STDOUT_FILENO);
+  if (style.terminal_width > 0) style.width = std::min(style.width, style.terminal_width);
+  return style;
 }
 
 }  // namespace paceline

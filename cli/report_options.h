@@ -4,9 +4,11 @@
 #include <string>
 
 #include "analysis/comparison.h"
+#include "analysis/render.h"
 
 namespace paceline {
 
 Base base_of(const std::string& name);  // "matched" or "best"; throws usage
+TextStyle style_of_output();  // of standard output: colours and width, where it is a terminal
 
 }  // namespace paceline

@@ -1,7 +1,6 @@
 #include "cli/screen.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace paceline {
@@ -10,9 +9,8 @@ namespace {
 
 // A line that wraps cannot be written over.
 std::size_t columns() {
-  winsize size{};
-  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  return known ? size.ws_col : 80;
+  const std::size_t known = terminal_columns(STDERR_FILENO);
+  return known > 1 ? known : 80;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // paceline sweep SPEC
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,10 +10,10 @@
 
 #include "analysis/report.h"
 #include "cli/plan_study.h"
+#include "cli/report_options.h"
 #include "cli/screen.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
-#include "engine/core/terminal.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
@@ -82,7 +81,7 @@ StudyPlan plan_of(const SweepOptions& options) {
 void report(const StudyPlan& plan) {
   ReportOptions options;
   options.out = plan.study / "report";
-  options.style.colours = colours_welcome(STDOUT_FILENO);
+  options.style = style_of_output();
   write_report({plan.study}, options, std::cout);
 }
 

@@ -1,5 +1,6 @@
 #include "engine/core/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -10,6 +11,12 @@ namespace paceline {
 bool is_terminal(int file_descriptor) {
   const char* term = std::getenv("TERM");
   return isatty(file_descriptor) && term && std::string_view(term) != "dumb";
+}
+
+std::size_t terminal_columns(int file_descriptor) {
+  winsize size{};
+  const bool known = is_terminal(file_descriptor) && ioctl(file_descriptor, TIOCGWINSZ, &size) == 0;
+  return known ? size.ws_col : 0;
 }
 
 bool colours_welcome(int file_descriptor) {

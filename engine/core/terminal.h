@@ -1,10 +1,14 @@
 // Whether colours and moving progress lines are welcome on a stream.
 #pragma once
 
+#include <cstddef>
+
 namespace paceline {
 
 // A terminal, NO_COLOR not set, TERM not "dumb".
 bool colours_welcome(int file_descriptor);
 bool is_terminal(int file_descriptor);
+// 0 where it is no terminal, or none that says how wide it is.
+std::size_t terminal_columns(int file_descriptor);
 
 }  // namespace paceline

@@ -64,6 +64,30 @@ TEST(Table, HasWhatTheRecordsSay) {
   EXPECT_TRUE(shown(table, "cpus_per_replica"));
 }
 
+// What all rows share is said below, then details go, and what is left out is named.
+TEST(Render, ANarrowTerminalGetsFewerColumns) {
+  const Table table = table_of(drifting_study());
+  const auto table_width = [](const std::string& text) {
+    std::size_t width = 0;
+    for (const std::string& line : split(text, '\n')) {
+      if (line.starts_with("---")) width = line.size();
+    }
+    return width;
+  };
+  const std::string all = render_text(table), narrow = render_text(table, {.terminal_width = 80});
+  EXPECT_GT(table_width(all), 120U);
+  EXPECT_LE(table_width(narrow), 80U);
+  EXPECT_GT(table_width(narrow), 60U) << "no more than has to go";
+  EXPECT_NE(narrow.find("of all rows: nodes 1"), std::string::npos) << narrow;
+  EXPECT_NE(narrow.find("this terminal is too narrow for Karp-Flatt, samples/s per replica"),
+            std::string::npos)
+      << narrow;
+  for (const char* kept : {"gpus", "speed-up", "efficiency", "ntasks"}) {
+    EXPECT_NE(narrow.find(kept), std::string::npos) << kept;  // tasks tell the rows apart
+  }
+  EXPECT_EQ(render_text(table, {.terminal_width = 1000}), all);
+}
+
 // A column that only one table has stands in its place; the last says whose a line is.
 TEST(Table, CsvOfSeveralTablesIsOneTable) {
   auto records = drifting_study();
