@@ -1,13 +1,28 @@
 // What the verbs on a whole study share: its points resolved, and its records looked at.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "sweeps/study_plan.h"
 
+namespace CLI {
+class App;
+}
+
 namespace paceline {
 
 bool engine_is_here();
+
+// Which study, and what of its spec is changed on the command line.
+struct StudyOptions {
+  std::string spec, results = "results/local", data;
+  std::vector<std::string> set;
+  int repeats = 0;  // 0: the spec's
+  bool control = false, new_build = false;
+};
+
+void add_study_options(CLI::App& verb, StudyOptions& options);
 
 // What to do where the data set is not on this machine: refuse, take its records for those of other
 // data, or take them for its own (a login node need not see what the compute nodes read).

@@ -36,14 +36,10 @@ Called again it sends only what is missing or failed and in no queue, and says w
 every script and array and sends nothing. Exit codes: 0 all is sent or done, 1 not confirmed,
 64 or 65 a bad spec, profile or request, or Slurm's refusal.)";
 
-struct SubmitOptions {
-  std::string spec, site, results = "results/local", data, fallback;
-  std::vector<std::string> set;
-  int repeats = 0;
-  bool control = false;
+struct SubmitOptions : StudyOptions {
+  std::string site, fallback;
   double max_gpu_hours = -1;
-  bool dry_run = false, smoke = false, yes = false, new_build = false, no_container = false;
-  bool no_collect = false;
+  bool dry_run = false, smoke = false, yes = false, no_container = false, no_collect = false;
 };
 
 // Where there is no GPU, Gloo stands for NCCL: as many tasks of as many CPUs.
@@ -239,18 +235,8 @@ int submit(const SubmitOptions& options) {
 void add_submit(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("submit", "Send a study to Slurm, or what is missing of it");
   auto options = std::make_shared<SubmitOptions>();
-  verb->add_option("spec", options->spec, "a sweep spec (sweeps/*.json)")->required();
+  add_study_options(*verb, *options);
   verb->add_option("--site", options->site, "a site profile (slurm/sites/*.json)")->required();
-  verb->add_option("--results", options->results, "where studies lie, seen by all nodes")
-      ->capture_default_str();
-  verb->add_option("--data", options->data, "folder with the data sets' folders");
-  verb->add_option("--set", options->set, "axis=value or axis=v1,v2: instead of what the spec says")
-      ->expected(1)
-      ->take_all();
-  verb->add_option("--repeats", options->repeats, "runs of each point")->check(CLI::Range(1, 1000));
-  verb->add_flag(
-      "--control", options->control,
-      "run the smallest point once more in each round, to see how far equal runs differ");
   verb->add_option("--max-gpu-hours", options->max_gpu_hours, "refuse what may cost more")
       ->check(CLI::NonNegativeNumber);
   verb->add_option(
@@ -260,7 +246,6 @@ void add_submit(CLI::App& app, Action& action) {
   verb->add_flag("--dry-run", options->dry_run, "print scripts, arrays and cost, send nothing");
   verb->add_flag("--smoke", options->smoke, "on CPUs, two steps, once: is everything in place?");
   verb->add_flag("--yes", options->yes, "do not ask whether the cost is fine");
-  verb->add_flag("--new-build", options->new_build, "run again what another build recorded");
   verb->add_flag("--no-container", options->no_container, "without the profile's container");
   verb->add_flag("--no-collect", options->no_collect, "without the job that collects the study");
   verb->footer(kSubmitFooter);

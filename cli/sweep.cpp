@@ -35,12 +35,9 @@ constexpr char kSweepFooter[] = R"(Examples:
 Records go to RESULTS/NAME; a second call runs only what is missing or failed, and says why.
 Exit codes: 0 all runs are there, 1 some failed, 64 or 65 a bad spec, 130 or 143 stopped.)";
 
-struct SweepOptions {
-  std::string spec, results = "results/local", data;
-  std::vector<std::string> set;
-  int repeats = 0;
+struct SweepOptions : StudyOptions {
   double timeout = 0;
-  bool dry_run = false, json = false, new_build = false, no_report = false, control = false;
+  bool dry_run = false, json = false, no_report = false;
 };
 
 // What is named on the command line has to be here; what a spec names may be left out.
@@ -141,22 +138,12 @@ int sweep(const SweepOptions& options) {
 void add_sweep(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("sweep", "Run a study, or what is missing of it");
   auto options = std::make_shared<SweepOptions>();
-  verb->add_option("spec", options->spec, "a sweep spec (sweeps/*.json)")->required();
-  verb->add_option("--results", options->results, "where studies lie")->capture_default_str();
-  verb->add_option("--data", options->data, "folder with the data sets' folders (e.g. data)");
-  verb->add_option("--set", options->set, "axis=value or axis=v1,v2: instead of what the spec says")
-      ->expected(1)
-      ->take_all();
-  verb->add_option("--repeats", options->repeats, "runs of each point")->check(CLI::Range(1, 1000));
-  verb->add_flag(
-      "--control", options->control,
-      "run the smallest point once more in each round, to see how far equal runs differ");
+  add_study_options(*verb, *options);
   verb->add_option("--timeout", options->timeout, "seconds that one run may take")
       ->check(CLI::PositiveNumber);
   CLI::Option* dry_run =
       verb->add_flag("--dry-run", options->dry_run, "only print the points, and what is missing");
   verb->add_flag("--json", options->json, "with --dry-run: machine-readable")->needs(dry_run);
-  verb->add_flag("--new-build", options->new_build, "run again what another build recorded");
   verb->add_flag("--no-report", options->no_report, "no table and plots at the end");
   verb->footer(kSweepFooter);
   verb->callback([options, &action] { action = [options] { return sweep(*options); }; });

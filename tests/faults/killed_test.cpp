@@ -4,10 +4,10 @@
 #include <csignal>
 #include <thread>
 
-#include "engine/launch/launcher.h"
 #include "engine/launch/program.h"
 #include "results/names.h"
 #include "tests/faults/victim.h"
+#include "tests/support/hydra.h"
 
 namespace paceline::faults {
 namespace {
@@ -22,12 +22,6 @@ std::string name_of(const testing::TestParamInfo<Way>& info) {
   if (const auto slash = name.find('/'); slash != name.npos) name.replace(slash, 1, "_");
   const char* const starters[] = {"", "_by_mpirun", "_by_srun"};
   return name + starters[static_cast<int>(info.param.starter)];
-}
-
-// MPICH cannot always tell who died from those that it killed itself.
-bool is_hydra() {
-  static const auto launcher = find_launcher(environment_of_process());
-  return launcher && launcher->make == LauncherMake::hydra;
 }
 
 bool slurm_runs() {
@@ -46,7 +40,8 @@ class Rank : public testing::TestWithParam<Way> {
   }
 
   static void expect_named(const End& end, const std::string& what) {
-    const bool named = contains(end.err, "rank 1") || (is_hydra() && contains(end.err, "rank"));
+    const bool named =
+        contains(end.err, "rank 1") || (is_hydra() && contains(end.err, "rank"));
     EXPECT_TRUE(named) << end.err;
     EXPECT_TRUE(contains(end.err, what)) << end.err;
     if (GetParam().starter != Starter::us) return;

@@ -9,9 +9,9 @@
 
 #include "engine/comm/bootstrap/server.h"
 #include "engine/core/environment.h"
-#include "engine/launch/launcher.h"
 #include "engine/launch/spawn.h"
 #include "results/names.h"
+#include "tests/support/hydra.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {
@@ -146,11 +146,8 @@ TEST_P(Failures, AKilledRankIsNamed) {
   const RunVerdict verdict = start(one, "killed");
   EXPECT_EQ(verdict.exit_code, 71) << verdict.line;
   const std::string named = "rank " + std::to_string(one.tasks - 1) + " ";
-  // MPICH cannot always tell it from those that it killed itself.
   const bool mpirun = find_name("backend", one.stack).mpirun;
-  const auto launcher = find_launcher(environment_of_process());
-  const bool untold = mpirun && launcher && launcher->make == LauncherMake::hydra &&
-                      verdict.line.starts_with("one of ranks ");
+  const bool untold = mpirun && is_hydra() && verdict.line.starts_with("one of ranks ");
   EXPECT_TRUE(untold || verdict.line.find(named) != std::string::npos) << verdict.line;
 }
 

@@ -12,6 +12,7 @@
 #include "engine/launch/launcher.h"
 #include "engine/launch/program.h"
 #include "engine/launch/spawn.h"
+#include "tests/support/hydra.h"
 
 namespace paceline {
 namespace {
@@ -30,11 +31,6 @@ void expect_success(const RunVerdict& verdict) {
 
 bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
-}
-
-bool is_hydra() {
-  const auto launcher = find_launcher(environment_of_process());
-  return launcher && launcher->make == LauncherMake::hydra;
 }
 
 std::string run_shell(const std::string& script) {
@@ -66,7 +62,8 @@ TEST(Spawn, KilledRankIsNamed) {
   EXPECT_EQ(verdict.exit_code, 71);
   // MPICH cannot always tell it from those that it killed itself.
   const bool named = contains(verdict.line, "rank 1 ");
-  EXPECT_TRUE(named || (is_hydra() && contains(verdict.line, "one of ranks "))) << verdict.line;
+  EXPECT_TRUE(named || (is_hydra() && contains(verdict.line, "one of ranks ")))
+      << verdict.line;
   EXPECT_TRUE(contains(verdict.line, "died of signal 9 (Killed)")) << verdict.line;
   EXPECT_EQ(verdict.noise, "");
 }
