@@ -126,7 +126,7 @@ class Checker {
     const std::size_t tainted =
         rows_where(facts_, [](const RowFacts& row) { return row.row->tainted; });
     if (tainted > 0) {
-      add(5, counted(tainted, "row") + " of only resumed, throttled or oversubscribed runs",
+      add(5, counted(tainted, "row") + " of only resumed, throttled, oversubscribed or traced runs",
           "run them again undisturbed");
     }
   }

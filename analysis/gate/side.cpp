@@ -110,7 +110,7 @@ class SideMaker {
       if (subject.why.empty()) subject.why = record.status();
       return;
     }
-    if (member.run.resumed || member.run.throttled) {
+    if (member.run.resumed || member.run.throttled || member.run.traced) {
       ++subject.left_out;
       return;
     }

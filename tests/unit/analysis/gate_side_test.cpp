@@ -92,6 +92,15 @@ TEST(GateSide, WhatDoesNotCountIsCounted) {
   EXPECT_EQ(side.subjects[1].why, "its loss is no number");
 }
 
+TEST(GateSide, DisturbedRunsNeverCount) {
+  for (const char* flag : {"resumed", "throttled", "traced"}) {
+    const Side side =
+        drifting_side([&](std::vector<Json>& records) { records[0]["flags"][flag] = true; });
+    EXPECT_EQ(side.subjects[0].left_out, 1U) << flag;
+    EXPECT_EQ(side.subjects[0].runs, 2U) << flag;
+  }
+}
+
 TEST(GateSide, OversubscribedRunsOnlyWhereThereAreNoOthers) {
   const Side some = drifting_side(
       [](std::vector<Json>& records) { records[0]["flags"]["oversubscribed"] = true; });
