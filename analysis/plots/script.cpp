@@ -16,12 +16,25 @@ namespace {
 constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                  "#e69f00", "#56b4e9", "#999999", "#f0e442"};
 constexpr std::array kPointTypes = {7, 5, 9, 13, 11, 15, 6, 4};
-constexpr std::size_t kMostTitle = 76, kMostSubtitle = 92;
+constexpr std::size_t kMostTitle = 70, kMostSubtitle = 92;
 constexpr std::size_t kLineHeight = 22, kLinesHeight = 440;
 
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
+}
+
+// One line, or two of which the first ends with a comma.
+std::vector<std::string> title_lines(const std::string& title) {
+  if (width_of(title) <= kMostTitle) return {title};
+  std::size_t end = title.find(", ");
+  for (std::size_t next = end;
+       next != std::string::npos && width_of(title.substr(0, next)) < kMostTitle;
+       next = title.find(", ", next + 1)) {
+    end = next;
+  }
+  if (end == std::string::npos || width_of(title.substr(0, end)) >= kMostTitle) return {title};
+  return {title.substr(0, end + 1), title.substr(end + 2)};
 }
 
 std::vector<std::string> legend_of(const Plot& plot) {
@@ -49,9 +62,10 @@ std::size_t legend_height(const std::vector<std::string>& names) {
 }
 
 std::size_t height_of(const Plot& plot) {
-  const std::size_t legend = legend_height(legend_of(plot));
+  const std::size_t more_title = (title_lines(plot.title).size() - 1) * kLineHeight;
+  const std::size_t legend = legend_height(legend_of(plot)) + more_title;
   if (const auto* bars = std::get_if<Bars>(&plot.body)) return body_height(*bars) + legend;
-  if (const auto* map = std::get_if<HeatMap>(&plot.body)) return body_height(*map);
+  if (const auto* map = std::get_if<HeatMap>(&plot.body)) return body_height(*map) + more_title;
   return kLinesHeight + legend;
 }
 
@@ -133,11 +147,19 @@ std::string line_style(std::size_t index) {
 std::string plot_script(const Plot& plot, const std::string& format) {
   std::string script = fmt::format("set terminal {}\nset output ARG1\nset encoding utf8\n",
                                    terminal(format, height_of(plot)));
+  // Labels of the body count from 3.
+  constexpr int kSubtitle = 2, kFirstTitle = 100000;
+  double offset = -1.1;
+  int number = kFirstTitle;
+  for (const std::string& line : title_lines(plot.title)) {
+    script += fmt::format("set label {} {} at screen 0.5,1 center offset 0,{:.1f} font ',15'\n",
+                          number++, quoted(clipped(line, kMostTitle)), offset);
+    offset -= 1.4;
+  }
   script += fmt::format(
-      "set tmargin 3.6\n"
-      "set label 1 {} at screen 0.5,1 center offset 0,-1.1 font ',15'\n"
-      "set label 2 {} at screen 0.5,1 center offset 0,-2.5 font ',13' textcolor rgb '#444444'\n",
-      quoted(clipped(plot.title, kMostTitle)), quoted(clipped(plot.subtitle, kMostSubtitle)));
+      "set label {} {} at screen 0.5,1 center offset 0,{:.1f} font ',13' textcolor rgb '#444444'\n"
+      "set tmargin {:.1f}\n",
+      kSubtitle, quoted(clipped(plot.subtitle, kMostSubtitle)), offset, 1.1 - offset);
   script +=
       fmt::format("set xlabel {}\nset ylabel {}\n", quoted(plot.x_label), quoted(plot.y_label));
   script += "set border 3\nset tics nomirror out\n";

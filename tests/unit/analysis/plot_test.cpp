@@ -74,6 +74,18 @@ TEST(Plot, IsDrawnInEveryFormat) {
   EXPECT_THROW(draw_plot(sample_plot(), "gif", folder / "x"), Error);
 }
 
+TEST(Plot, ALongTitleHasTwoLines) {
+  Plot plot = sample_plot();
+  plot.title =
+      "mnist-mlp, fp32, time-to-goal scaling, batch_per_replica 256, to test_accuracy>=0.95";
+  const std::string script = plot_script(plot, "svg");
+  EXPECT_NE(script.find("'mnist-mlp, fp32, time-to-goal scaling, batch_per_replica 256,'"),
+            std::string::npos);
+  EXPECT_NE(script.find("'to test_accuracy>=0.95'"), std::string::npos);
+  EXPECT_NE(script.find("set label 2 'of tests'"), std::string::npos);
+  EXPECT_NE(draw_plot(plot, "svg").find("of tests"), std::string::npos);
+}
+
 TEST(Plot, NamesFromRecordsRunNothing) {
   const TemporaryFolder folder;
   const fs::path victim = folder / "victim";
