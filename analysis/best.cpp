@@ -50,11 +50,16 @@ double cpus_of(const Run& run) {
 std::vector<std::size_t> candidates_of(const Study& study) {
   std::vector<std::size_t> measured, all;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    if (!reached_goal(study.rows[i])) continue;
     all.push_back(i);
     if (study.rows[i].first().kind == "measured") measured.push_back(i);
   }
+  if (all.empty()) {
+    throw Error(ErrorKind::input, "no run reached its goal", study.rows.front().first().where,
+                "train longer, or for less");
+  }
   if (!measured.empty()) return measured;
-  const Run& first = study.rows.front().first();
+  const Run& first = study.rows[all.front()].first();
   for (const std::size_t i : all) {
     const Run& run = study.rows[i].first();
     if (run.system == first.system && run.kind == first.kind) continue;

@@ -40,6 +40,11 @@ std::map<std::pair<std::string, int>, double> by_round(const Row& row, bool rate
   return means;
 }
 
+bool all_in_rounds(const Row& row) {
+  return std::all_of(row.runs.begin(), row.runs.end(),
+                     [](const Run& run) { return !run.session.empty() && run.round > 0; });
+}
+
 class Comparer {
  public:
   Comparer(const Study& study, Base base) : study_(study) {
@@ -47,13 +52,17 @@ class Comparer {
     result_.rates = needs_rates();
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
       values_.push_back(mean_cost(study.rows[i], result_.rates).value);
-      if (run_of_row(i).gpus == 1) singles_.push_back(i);
+      if (run_of_row(i).gpus == 1 && reached_goal(study.rows[i])) singles_.push_back(i);
     }
   }
 
   Comparison all() {
     mark_best();
     for (std::size_t i = 0; i < study_.rows.size(); ++i) {
+      if (!reached_goal(study_.rows[i])) {
+        result_.speed_ups.emplace_back();
+        continue;
+      }
       const auto base = result_.base == Base::best ? best_base(i) : matched_base(i);
       if (!base) missing(i);
       result_.speed_ups.push_back(base ? std::optional(speed_up(*base, i)) : std::nullopt);
@@ -103,6 +112,7 @@ class Comparer {
   void mark_best() {
     std::map<std::tuple<std::string, std::string, int>, std::size_t> best;
     for (std::size_t i = 0; i < study_.rows.size(); ++i) {
+      if (!reached_goal(study_.rows[i])) continue;
       const Run& run = run_of_row(i);
       const auto [it, first] = best.emplace(std::tuple(run.kind, run.system, run.gpus), i);
       if (!first && better(i, it->second)) it->second = i;
@@ -174,7 +184,7 @@ class Comparer {
       result.ratio = ratio_of(study_.rows[base], study_.rows[i], result_.rates);
     }
     result.efficiency = result.ratio.estimate.value / replicas;
-    if (replicas > 1 && !compares_rates(study_.scaling)) {
+    if (replicas > 1 && !compares_rates(study_.scaling) && run_of_row(i).goal.empty()) {
       result.karp_flatt = karp_flatt(result.ratio.estimate.value, replicas);
     }
     return result;
@@ -191,6 +201,11 @@ class Comparer {
 
 }  // namespace
 
+bool reached_goal(const Row& row) {
+  return std::all_of(row.runs.begin(), row.runs.end(),
+                     [](const Run& run) { return run.goal.empty() || run.goal_reached; });
+}
+
 Estimate mean_cost(const Row& row, bool rates) {
   return geometric_mean(costs(row, rates));
 }
@@ -203,10 +218,13 @@ Ratio ratio_of(const Row& base, const Row& row, bool rates) {
       log_ratios.push_back(it->second - value);
     }
   }
-  const bool all_shared = log_ratios.size() == std::min(base.runs.size(), row.runs.size());
-  Ratio ratio = all_shared && log_ratios.size() >= 2
-                    ? paired_ratio(log_ratios)
-                    : independent_ratio(costs(base, rates), costs(row, rates));
+  const std::size_t pairs = log_ratios.size();
+  const bool all_shared = all_in_rounds(base) && all_in_rounds(row) &&
+                          pairs == std::min(base_rounds.size(), row_rounds.size());
+  // Two pairs out of more rounds would say less than all runs do.
+  const bool enough = pairs >= 3 || (pairs == 2 && base_rounds.size() == row_rounds.size());
+  Ratio ratio = all_shared && enough ? paired_ratio(log_ratios)
+                                     : independent_ratio(costs(base, rates), costs(row, rates));
   if (base.tainted || row.tainted) {
     ratio.estimate.interval.reset();
     ratio.kind = RatioKind::single;

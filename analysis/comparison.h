@@ -21,7 +21,7 @@ struct SpeedUp {
   Ratio ratio;            // of times, or of rates where the work differs
   double efficiency = 0;  // speed-up over replicas
   // Karp and Flatt, CACM 33(5), 1990: (1/S - 1/p) / (1 - 1/p), the serial share that would
-  // explain the speed-up S of p replicas. None for p = 1 and for weak scaling.
+  // explain the speed-up S of p replicas. None for p = 1, weak scaling and times to a goal.
   std::optional<double> karp_flatt;
 };
 
@@ -33,11 +33,15 @@ struct Comparison {
   std::vector<std::string> notes;                 // bases that are missing or were borrowed
 };
 
+// False where a run was to end with a goal and did not reach it: its time says nothing.
+bool reached_goal(const Row& row);
+
 // Seconds of a row's runs, or where `rates` seconds per sample: the geometric mean.
 Estimate mean_cost(const Row& row, bool rates);
 
 // The mean cost of `base` over that of `row`: paired if every round of the smaller one is shared
-// and there are two, Welch's otherwise. Without an interval where a row is tainted.
+// and there are three, or two that are all of both, Welch's otherwise. Without an interval where a
+// row is tainted.
 Ratio ratio_of(const Row& base, const Row& row, bool rates);
 
 double karp_flatt(double speed_up, double replicas);

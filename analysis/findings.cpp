@@ -84,6 +84,33 @@ Fraction fraction_of(const Rung& rung) {
   return result;
 }
 
+double cpus_of(const RowFacts& row) {
+  const Run& run = row.run();
+  return run.replicas_are_cores ? run.cpus_per_replica().value_or(0)
+                                : run.cpus_per_task.value_or(0);
+}
+
+// Rungs of one row each, or of the CPUs that all of them have: others would show a trend of CPUs.
+std::vector<Rung> comparable(const std::vector<const Rung*>& rungs) {
+  std::vector<Rung> result;
+  for (const Rung* rung : rungs) result.push_back(*rung);
+  if (std::all_of(result.begin(), result.end(),
+                  [](const Rung& rung) { return rung.rows.size() == 1; })) {
+    return result;
+  }
+  const std::vector<Rung> all = result;
+  for (Rung& rung : result) {
+    std::erase_if(rung.rows, [&](const RowFacts* row) {
+      return !std::all_of(all.begin(), all.end(), [&](const Rung& other) {
+        return std::any_of(other.rows.begin(), other.rows.end(),
+                           [&](const RowFacts* like) { return cpus_of(*like) == cpus_of(*row); });
+      });
+    });
+  }
+  std::erase_if(result, [](const Rung& rung) { return rung.rows.empty(); });
+  return result;
+}
+
 // A page of times shows neither rates nor efficiency, and a single run no spread.
 std::string left_out_line(const std::vector<RowFacts>& facts) {
   Range rates, efficiencies;
@@ -130,8 +157,11 @@ std::string ladder_line(const Ladder& ladder, const Comparison& comparison) {
 
 std::string trend_line(const Ladder& ladder) {
   std::vector<Fraction> fractions;
-  for (const Rung* rung : several(ladder)) {
-    if (rung->rows.front()->speed_up->karp_flatt) fractions.push_back(fraction_of(*rung));
+  int largest = 1;
+  for (const Rung& rung : comparable(several(ladder))) {
+    if (!rung.rows.front()->speed_up->karp_flatt) continue;
+    fractions.push_back(fraction_of(rung));
+    largest = std::max(largest, rung.gpus);
   }
   if (fractions.size() < 2) return "";
   Range range;
@@ -143,16 +173,24 @@ std::string trend_line(const Ladder& ladder) {
   const Fraction& first = fractions.front();
   const Fraction& last = fractions.back();
   const std::string name = ladder.name.empty() ? "" : ladder.name + ": ";
-  const double small = std::max(0.02, 0.2 * std::abs(mean));
+  // What a fraction costs grows with the replicas: 0.1 / p of p replicas is a tenth of one
+  // replica's time on each.
+  const double small = std::max(std::min(0.02, 0.1 / largest), 0.2 * std::abs(mean));
   const bool roughly_constant = range.width() <= small;
-  if (roughly_constant && mean < 0.01) {
+  constexpr double kNothing = 0.05;
+  if (roughly_constant && std::abs(mean) * (largest - 1) < kNothing) {
     return name + "the Karp-Flatt fraction is about zero: no serial share to speak of";
+  }
+  if (roughly_constant && mean < 0) {
+    return name +
+           "the Karp-Flatt fraction is below zero throughout: replicas do more than their "
+           "share (is the base weak?)";
   }
   if (roughly_constant) {
     return fmt::format(
-        "{}the Karp-Flatt fraction is roughly constant, ~{:.2f}: a fixed serial share of about "
-        "{:.0f} %, not communication that grows with the replicas",
-        name, mean, mean * 100);
+        "{}the Karp-Flatt fraction is roughly constant, ~{:.{}f}: a fixed serial share of about "
+        "{:.{}f} %, not communication that grows with the replicas",
+        name, mean, mean < 0.1 ? 3 : 2, mean * 100, mean < 0.02 ? 1 : 0);
   }
   if (first.interval && last.interval && first.interval->low <= last.interval->high &&
       last.interval->low <= first.interval->high) {

@@ -15,9 +15,11 @@ namespace paceline {
 namespace {
 
 // With another value of these a run does other work, so that their rows cannot be compared.
-constexpr std::array kWork = {"batch_per_replica", "global_batch", "epochs", "steps", "until"};
+constexpr std::array kWork = {"batch_per_replica", "global_batch", "epochs", "steps",
+                              "steps_per_epoch",   "train_limit",  "until"};
 
 std::optional<Amount> work_of(const Run& run, std::string_view name) {
+  if (name == "study") return run.study;
   const auto asked = [&](std::string_view parameter) { return run.parameters.real(parameter); };
   if (name == "batch_per_replica") {
     if (run.batch_per_replica) return run.batch_per_replica;
@@ -78,28 +80,75 @@ std::vector<std::string> varied_work(const std::vector<Run>& runs) {
   return names;
 }
 
-// Runs that are no one table: the one quantity of which each value makes a whole table, else what
-// the sweeps say that they varied. Empty: neither.
-Parts apart(const std::vector<Run>& runs) {
+std::set<std::set<const Run*>> sets_of(const Parts& parts) {
+  std::set<std::set<const Run*>> sets;
+  for (const auto& [work, runs] : parts) sets.emplace(runs.begin(), runs.end());
+  return sets;
+}
+
+// Runs that are no one table: the quantity of which each value makes a whole table (several, if
+// they set the same tables apart), else what the sweeps say that they varied. Empty: neither.
+Parts apart_by_work(const std::vector<Run>& runs) {
   std::vector<Parts> whole;
   for (const char* name : kWork) {
     Parts parts = split_by(runs, {name});
     if (stand_alone(parts, true)) whole.push_back(std::move(parts));
   }
-  if (whole.size() == 1) return std::move(whole.front());
+  const bool all_alike = std::all_of(whole.begin(), whole.end(), [&](const Parts& parts) {
+    return sets_of(parts) == sets_of(whole.front());
+  });
+  if (!whole.empty() && all_alike) return std::move(whole.front());
   Parts parts = split_by(runs, varied_work(runs));
   return stand_alone(parts, false) ? parts : Parts{};
 }
 
+// The same, else each study by itself. Empty: not even that.
+Parts apart(const std::vector<Run>& runs) {
+  if (Parts parts = apart_by_work(runs); !parts.empty()) return parts;
+  Parts result;
+  for (auto& [work, part] : split_by(runs, {"study"})) {
+    if (scaling_if_any(part)) {
+      result[work] = part;
+      continue;
+    }
+    std::vector<Run> copies;
+    for (const Run* run : part) copies.push_back(*run);
+    const Parts finer = apart_by_work(copies);
+    if (finer.empty()) return {};
+    for (const auto& [more, some] : finer) {
+      Work both = work;
+      both.insert(both.end(), more.begin(), more.end());
+      for (const Run* run : some) {
+        result[both].push_back(part[static_cast<std::size_t>(run - copies.data())]);
+      }
+    }
+  }
+  return result.size() > 1 ? result : Parts{};
+}
+
 using Groups = std::map<StudyKey, std::vector<Run>>;
 
-bool may_join(const StudyKey& key, const std::vector<Run>& runs, const StudyKey& host) {
+bool has_goals(const std::vector<Run>& runs, const std::string& goal) {
+  return std::all_of(runs.begin(), runs.end(), [&](const Run& run) { return run.goal == goal; });
+}
+
+// Runs that say of everything what the host's tables hold fixed, and make them no other table.
+bool may_join(const StudyKey& key, const std::vector<Run>& runs, const StudyKey& host,
+              const std::vector<Run>& hosts) {
   if (host.workload != key.workload || host.precision != key.precision) return false;
+  if (host.replicas_are_cores != key.replicas_are_cores) return false;
   if (host.scaling == Scaling::one_size) return false;
   if (key.scaling != Scaling::one_size && key.scaling != host.scaling) return false;
-  if (!key.work.empty()) return key.work == host.work;
-  return std::all_of(runs.begin(), runs.end(),
-                     [&](const Run& run) { return may_have(run, host.work); });
+  if (key.only_rates && !compares_rates(host.scaling) && !host.only_rates) return false;
+  if (!key.work.empty() && key.work != host.work) return false;
+  if (!has_goals(runs, hosts.front().goal)) return false;
+  if (!std::all_of(runs.begin(), runs.end(),
+                   [&](const Run& run) { return may_have(run, host.work); })) {
+    return false;
+  }
+  std::vector<const Run*> all = pointers_to(hosts);
+  for (const Run& run : runs) all.push_back(&run);
+  return scaling_if_any(all) == host.scaling;
 }
 
 // Runs of one size have no type of their own, and a system of which nothing was varied names none
@@ -110,7 +159,7 @@ void settle(Groups& groups) {
     std::vector<StudyKey> hosts;
     if (key.scaling == Scaling::one_size || key.work.empty()) {
       for (const auto& [other, runs] : groups) {
-        if (other != key && may_join(key, it->second, other)) hosts.push_back(other);
+        if (other != key && may_join(key, it->second, other, runs)) hosts.push_back(other);
       }
     }
     if (hosts.size() != 1) {
@@ -150,10 +199,11 @@ bool may_have(const Run& run, const Work& work) {
 }
 
 Groups grouped(std::vector<Run> runs) {
-  using System = std::tuple<std::string, std::string, std::string, std::string>;
+  using System = std::tuple<std::string, std::string, std::string, std::string, bool>;
   std::map<System, std::vector<Run>> systems;
   for (Run& run : runs) {
-    auto& system = systems[{run.workload, run.precision, run.kind, run.system}];
+    auto& system =
+        systems[{run.workload, run.precision, run.kind, run.system, run.replicas_are_cores}];
     system.push_back(std::move(run));
   }
   Groups groups;
@@ -163,7 +213,16 @@ Groups grouped(std::vector<Run> runs) {
     if (!scaling_if_any(all)) parts = apart(members);
     if (parts.empty()) parts[{}] = all;
     for (const auto& [work, part] : parts) {
-      auto& group = groups[{std::get<0>(system), std::get<1>(system), scaling_of(part), work}];
+      StudyKey key{std::get<0>(system),
+                   std::get<1>(system),
+                   scaling_of(part),
+                   std::get<4>(system),
+                   false,
+                   work};
+      key.only_rates =
+          !compares_rates(key.scaling) &&
+          std::any_of(part.begin(), part.end(), [](const Run* run) { return !run->fit_seconds; });
+      auto& group = groups[key];
       for (const Run* run : part) {
         group.push_back(std::move(members[static_cast<std::size_t>(run - members.data())]));
       }

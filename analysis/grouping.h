@@ -15,7 +15,7 @@
 namespace paceline {
 
 // What sets a table apart from others of its workload: {"batch_per_replica", 64.0}, {"until",
-// "test_accuracy=0.98"}; empty: nothing.
+// "test_accuracy=0.98"}, {"study", "quick"}; empty: nothing.
 using Amount = std::variant<double, std::string>;
 using Work = std::vector<std::pair<std::string, Amount>>;
 std::string to_text(const Amount& amount);
@@ -23,6 +23,8 @@ std::string to_text(const Amount& amount);
 struct StudyKey {
   std::string workload, precision;
   Scaling scaling = Scaling::unknown;
+  bool replicas_are_cores = false;
+  bool only_rates = false;  // there are no times to compare, as other types do
   Work work;
 
   auto operator<=>(const StudyKey&) const = default;

@@ -25,7 +25,8 @@ std::vector<std::string> cut(std::vector<std::string> lines, const char* rest) {
 }
 
 std::string point_of(const Run& run) {
-  return fmt::format("{}|{}|{}", run.kind, run.parameters.text(), run.repeat);
+  return fmt::format("{}|{}|{}|{}|{}", run.kind, run.study, run.workload,
+                     run.point.empty() ? run.parameters.text() : run.point, run.repeat);
 }
 
 std::string how_it_ended(const Run& run) {
@@ -210,7 +211,9 @@ std::string study_title(const Study& study) {
   std::string title = study.workload;
   if (!study.precision.empty()) title += ", " + study.precision;
   title += study.scaling == Scaling::unknown ? ", scaling type not known"
-                                             : fmt::format(", {} scaling", name_of(study.scaling));
+           : study.scaling == Scaling::one_size
+               ? ", one size"
+               : fmt::format(", {} scaling", name_of(study.scaling));
   for (const auto& [name, value] : study.work)
     title += fmt::format(", {} {}", name, to_text(value));
   if (!study.goal.empty() && !sets_apart(study, "until")) title += ", to " + study.goal;

@@ -28,7 +28,7 @@ std::string interval_note(const std::vector<RowFacts>& facts, const std::string&
   if (kinds == "paired") {
     note += "paired interval, from runs of the same round";
   } else if (kinds == "welch") {
-    note += "Welch's interval, as runs share no rounds";
+    note += "Welch's interval, as not all runs share rounds";
   } else if (kinds == "mixed") {
     note += "paired interval where runs share rounds, Welch's elsewhere (column interval)";
   } else {

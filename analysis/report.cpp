@@ -42,26 +42,6 @@ Result result_of(const Study& study, Base base) {
   return result;
 }
 
-// Of the studies named and of those right below a folder named.
-std::vector<WantedRuns> wanted_of(const std::vector<fs::path>& studies, StoreContent& content) {
-  std::vector<WantedRuns> all;
-  const auto add = [&](const fs::path& folder) {
-    try {
-      if (auto wanted = read_wanted(folder)) all.push_back(std::move(*wanted));
-    } catch (const Error& error) {
-      content.rejected.push_back({folder / kWantedFile, error.what()});
-    }
-  };
-  for (const fs::path& study : studies) {
-    std::error_code none;
-    add(study);
-    for (const auto& entry : fs::directory_iterator(study, none)) {
-      if (entry.is_directory(none)) add(entry.path());
-    }
-  }
-  return all;
-}
-
 bool is_selected(const Record& record, const std::vector<Selection>& only) {
   return std::all_of(only.begin(), only.end(), [&](const Selection& selection) {
     if (selection.key == "kind") return record.kind() == selection.value;
@@ -103,7 +83,7 @@ class Report {
  public:
   Report(const std::vector<fs::path>& studies, const ReportOptions& options) : options_(options) {
     StoreContent content = load_stores(studies);
-    const std::vector<WantedRuns> wanted = wanted_of(studies, content);
+    const std::vector<WantedRuns> wanted = plans_of(studies, content);
     if (options.anonymous) content = anonymous(std::move(content));
     collectives_ = take_collectives(content, options.only);
     if (!collectives_.empty()) {

@@ -132,13 +132,17 @@ class Checker {
   }
 
   void check_normality() {
-    std::size_t few = 0, unlike = 0;
+    std::size_t few = 0;
+    std::vector<double> p;
     for (const RowFacts& row : facts_) {
       std::vector<double> logs;
       for (const double time : fit_times(*row.row)) logs.push_back(std::log(time));
       if (logs.size() > 1 && logs.size() < kLeastForNormality) ++few;
-      if (logs.size() >= kLeastForNormality && normality(logs) < kNotNormal) ++unlike;
+      if (logs.size() >= kLeastForNormality) p.push_back(normality(logs));
     }
+    p = holm_adjusted(p);
+    const auto unlike = static_cast<std::size_t>(
+        std::count_if(p.begin(), p.end(), [](double each) { return each < kNotNormal; }));
     if (few > 0) {
       add(6,
           fmt::format("{} with fewer than {} runs: that their logarithms are normal cannot be "

@@ -62,17 +62,19 @@ void add_phases(Run& run, const Json& record) {
 void add_goal(Run& run, const Record& record) {
   run.goal = text_of(record, "/quality/until/goal");
   if (run.goal.empty()) return;
-  run.goal_reached = record.json()["quality"]["until"].value("reached", false);
+  const Json& until = record.json()["quality"]["until"];
+  run.goal_reached = until.contains("reached") && until["reached"] == Json(true);
   if (run.goal_reached) run.epochs_to_goal = record.number("/quality/until/epochs");
 }
 
 // Of batch per replica, global batch and rate, what follows from the others.
 void fill_in(Run& run) {
+  const double batches = run.gpus * run.parameters.real("accumulate").value_or(1);
   if (!run.global_batch && run.batch_per_replica) {
-    run.global_batch = *run.batch_per_replica * run.gpus;
+    run.global_batch = *run.batch_per_replica * batches;
   }
   if (!run.batch_per_replica && run.global_batch) {
-    run.batch_per_replica = *run.global_batch / run.gpus;
+    run.batch_per_replica = *run.global_batch / batches;
   }
   if (!run.samples_per_second && run.samples && run.fit_seconds) {
     run.samples_per_second = *run.samples / *run.fit_seconds;

@@ -190,6 +190,26 @@ void add_differing(const std::vector<const Run*>& runs, std::set<std::string>& d
   }
 }
 
+// What was asked of a run that did not complete, and others of its size do not have.
+void add_asked(const std::vector<Row>& rows, const std::vector<Run>& unfinished,
+               std::set<std::string>& differing) {
+  std::map<int, std::map<std::string, std::set<std::string>>> asked, had;
+  const auto add = [](auto& values, const Run& run) {
+    for (const auto& [name, value] : run.parameters.values()) {
+      if (may_be_axis(name)) values[run.gpus][name].insert(to_text(value));
+    }
+  };
+  for (const Run& run : unfinished) add(asked, run);
+  for (const Row& row : rows) add(had, row.first());
+  for (auto& [gpus, values] : asked) {
+    for (auto& [name, texts] : values) {
+      const auto& others = had[gpus][name];
+      texts.insert(others.begin(), others.end());
+      if (texts.size() > 1) differing.insert(name);
+    }
+  }
+}
+
 // A parameter is an axis of its own where rows of one layout differ in it, or what was asked of
 // a run that did not complete differs from what runs of its size have.
 std::vector<std::string> axes_of(const std::vector<Row>& rows, const std::vector<Run>& unfinished) {
@@ -197,20 +217,7 @@ std::vector<std::string> axes_of(const std::vector<Row>& rows, const std::vector
   for (const Row& row : rows) layouts[layout_key(row.first())].push_back(&row.first());
   std::set<std::string> differing;
   for (const auto& [layout, runs] : layouts) add_differing(runs, differing);
-  for (const Run& run : unfinished) {
-    for (const auto& [name, value] : run.parameters.values()) {
-      if (!may_be_axis(name) || differing.contains(name)) continue;
-      const auto differs = [&, &key = name, &own = value](const Run& other) {
-        const auto text = other.parameters.text(key);
-        return other.gpus == run.gpus && text && *text != to_text(own);
-      };
-      if (std::any_of(unfinished.begin(), unfinished.end(), differs) ||
-          std::any_of(rows.begin(), rows.end(),
-                      [&](const Row& row) { return differs(row.first()); })) {
-        differing.insert(name);
-      }
-    }
-  }
+  add_asked(rows, unfinished, differing);
   std::vector<std::string> axes;
   for (const Parameter& parameter : parameters()) {
     if (differing.contains(std::string(parameter.name))) axes.emplace_back(parameter.name);
@@ -255,18 +262,18 @@ Planned planned(const Run& run, const std::vector<WantedRuns>& plans) {
   return result;
 }
 
-// Runs of before a spec was edited, of points that have runs of what it says now. How many.
+// Runs of before a spec was edited, once there are runs of what it says now. How many.
 std::size_t leave_out_superseded(std::vector<Run>& runs, const std::vector<WantedRuns>& plans) {
   if (plans.empty()) return 0;
-  std::set<std::pair<std::string, std::string>> done;
+  std::set<std::string> begun;  // studies that have runs of what their plan says now
   std::vector<Planned> of_run;
   for (const Run& run : runs) {
     of_run.push_back(planned(run, plans));
-    if (of_run.back() == Planned::yes) done.emplace(run.study, run.point);
+    if (of_run.back() == Planned::yes) begun.insert(run.study);
   }
   std::size_t at = 0;
   return std::erase_if(runs, [&](const Run& run) {
-    return of_run[at++] == Planned::otherwise && done.contains({run.study, run.point});
+    return of_run[at++] == Planned::otherwise && begun.contains(run.study);
   });
 }
 

@@ -69,8 +69,11 @@ int best(const BestArguments& arguments) {
   const double within = share_of(arguments.within);
   std::vector<Selection> only;
   for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
-  const StoreContent content = load_stores({arguments.studies.begin(), arguments.studies.end()});
-  const std::vector<Study> studies = make_studies(content, only);
+  const std::vector<std::filesystem::path> places(arguments.studies.begin(),
+                                                  arguments.studies.end());
+  StoreContent content = load_stores(places);
+  const std::vector<WantedRuns> plans = plans_of(places, content);
+  const std::vector<Study> studies = make_studies(content, only, plans);
   if (studies.size() > 1) {
     throw Error(ErrorKind::usage,
                 fmt::format("these records make {} tables: {}", studies.size(), titles_of(studies)),

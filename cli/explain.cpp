@@ -29,10 +29,13 @@ struct ExplainArguments {
 int run_explain(const ExplainArguments& arguments) {
   std::vector<Selection> only;
   for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
-  StoreContent content = load_stores({arguments.studies.begin(), arguments.studies.end()});
+  const std::vector<std::filesystem::path> places(arguments.studies.begin(),
+                                                  arguments.studies.end());
+  StoreContent content = load_stores(places);
+  const std::vector<WantedRuns> plans = plans_of(places, content);
   std::erase_if(content.records,
                 [](const Record& record) { return record.kind() == "collective"; });
-  const auto explanations = explain(content, base_of(arguments.base), only);
+  const auto explanations = explain(content, base_of(arguments.base), only, plans);
   if (arguments.json) {
     std::cout << explanations_json(explanations);
     return EXIT_SUCCESS;

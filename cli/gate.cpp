@@ -84,12 +84,7 @@ void refuse_unlike_machines(const Side& baseline, const Side& current, bool forc
 GateOutcome gate_stored(const GateArguments& arguments, const GateOptions& options) {
   const std::vector<fs::path> before(arguments.baseline.begin(), arguments.baseline.end());
   const std::vector<fs::path> now(arguments.current.begin(), arguments.current.end());
-  const Side baseline = read_side("baseline", before), current = read_side("current", now);
-  if (are_same_runs(baseline, current)) {
-    throw Error(ErrorKind::usage, "baseline and current are the same runs",
-                join(arguments.baseline, ", ") + " and " + join(arguments.current, ", "),
-                "name the runs of another build or day");
-  }
+  const Side current = read_side("current", now), baseline = read_side("baseline", before, current);
   std::vector<std::string> notes;
   refuse_unlike_machines(baseline, current, arguments.force, notes);
   GateOutcome outcome{judge(baseline, current, options), 0};

@@ -91,4 +91,23 @@ std::optional<WantedRuns> read_wanted(const fs::path& study_folder) {
   }
 }
 
+std::vector<WantedRuns> plans_of(const std::vector<fs::path>& studies, StoreContent& content) {
+  std::vector<WantedRuns> all;
+  const auto add = [&](const fs::path& folder) {
+    try {
+      if (auto wanted = read_wanted(folder)) all.push_back(std::move(*wanted));
+    } catch (const Error& error) {
+      content.rejected.push_back({folder / kWantedFile, error.what()});
+    }
+  };
+  for (const fs::path& study : studies) {
+    std::error_code none;
+    add(study);
+    for (const auto& entry : fs::directory_iterator(study, none)) {
+      if (entry.is_directory(none)) add(entry.path());
+    }
+  }
+  return all;
+}
+
 }  // namespace paceline

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "results/parameters.h"
+#include "results/store.h"
 
 namespace paceline {
 
@@ -21,6 +22,11 @@ struct WantedRuns {
 
 // Replaces an older plan. Throws input where the folder cannot be written.
 void write_wanted(const std::filesystem::path& study_folder, const WantedRuns& plan);
+
+// Of the studies named and of those right below a folder named. What cannot be read is among
+// `content`'s rejected.
+std::vector<WantedRuns> plans_of(const std::vector<std::filesystem::path>& studies,
+                                 StoreContent& content);
 
 // Nothing where the folder has none. Throws input naming the file and what is wrong with it.
 std::optional<WantedRuns> read_wanted(const std::filesystem::path& study_folder);

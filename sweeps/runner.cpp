@@ -220,8 +220,10 @@ std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
   for (const auto& [name, value] : point.parameters.values()) {
     words.push_back(flag_of(name) + "=" + to_text(value));
   }
+  // Runs that follow each other point by point share no round: the machine's drift is not theirs
+  // alike.
   const RunContext context{spec.name, point.point.text(), point.point.folder(),
-                           session,   run.repeat,         run.repeat};
+                           session,   run.repeat,         spec.interleaved ? run.repeat : 0};
   words.insert(words.end(),
                {"--quiet", "--store=" + study.string(), "--context=" + context.json()});
   return words;

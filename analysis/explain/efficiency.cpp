@@ -27,6 +27,11 @@ double number(const Json& rank, const char* key) {
   return it != rank.end() && it->is_number() ? it->get<double>() : 0;
 }
 
+std::string text(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
 std::optional<Means> means_of(const Json& record) {
   const auto phases = record.find("phases");
   if (phases == record.end() || !phases->is_array() || phases->empty()) return std::nullopt;
@@ -93,8 +98,8 @@ std::optional<LateRank> StepRecords::late_rank(const Row& row) const {
     if (straggler == it->second->json().end() || !straggler->is_object()) continue;
     LateRank& late = ranks[static_cast<int>(number(*straggler, "rank"))];
     late.rank = static_cast<int>(number(*straggler, "rank"));
-    late.host = straggler->value("host", "");
-    late.phase = straggler->value("phase", "");
+    late.host = text(*straggler, "host");
+    late.phase = text(*straggler, "phase");
     late.share_of_step += number(*straggler, "share_of_step");
     ++late.runs;
   }

@@ -195,35 +195,44 @@ class Explainer {
     result.verdict.push_back(ladder_line(ladder, it_.comparison));
     if (const std::string trend = trend_line(ladder); !trend.empty())
       result.verdict.push_back(trend);
-    add_limits(result);
+    add_limits(result, points);
     return result;
   }
 
-  static void add_limits(LadderExplanation& ladder) {
+  static void add_limits(LadderExplanation& ladder, const std::vector<SpeedPoint>& points) {
     constexpr double kNone = 0.005;
-    const bool is_seen =
-        ladder.usl && (ladder.usl->coherence.interval ? ladder.usl->coherence.interval->low > 0
-                                                      : ladder.usl->coherence.value > kNone);
-    if (ladder.amdahl && ladder.amdahl->value >= 1) {
+    double largest = 1;
+    bool all_slower = true;
+    for (const SpeedPoint& point : points) {
+      largest = std::max(largest, point.replicas);
+      all_slower = all_slower && (point.replicas <= 1 || point.speed_up < 1);
+    }
+    if (ladder.amdahl && all_slower) {
       ladder.verdict.push_back("several replicas are slower than one: no law of scaling applies");
       return;
     }
+    const bool has_noise = ladder.usl && ladder.usl->coherence.interval;
+    const bool peaks = ladder.usl && ladder.usl->peak > 0 && ladder.usl->peak < 2 * largest;
+    const bool is_seen = has_noise ? ladder.usl->coherence.interval->low > 0
+                                   : ladder.usl && (ladder.usl->coherence.value > kNone || peaks);
     // Where a cost grows, too, the share says less than the peak.
-    if (ladder.amdahl && ladder.amdahl->value > kNone && !is_seen) {
+    if (ladder.amdahl && ladder.amdahl->value > kNone && ladder.amdahl->value < 1 && !is_seen) {
       ladder.verdict.push_back(fmt::format(
           "with a serial share of {:.3g}, if it stays that, no number of replicas is faster than "
           "{:.3g} times",
           ladder.amdahl->value, 1 / ladder.amdahl->value));
     }
     if (!ladder.usl) return;
-    if (!is_seen) {
+    if (is_seen) {
+      ladder.verdict.push_back(
+          fmt::format("a cost grows with the replicas: more than about {:.0f} are slower again",
+                      ladder.usl->peak));
+    } else if (has_noise) {
       ladder.verdict.push_back(
           "these points show no cost that grows with the replicas (USL's "
           "coherence is not beyond the noise)");
     } else {
-      ladder.verdict.push_back(
-          fmt::format("a cost grows with the replicas: more than about {:.0f} are slower again",
-                      ladder.usl->peak));
+      ladder.verdict.push_back("whether a cost grows with the replicas, so few sizes cannot tell");
     }
   }
 
@@ -252,10 +261,11 @@ class Explainer {
 }  // namespace
 
 std::vector<Explanation> explain(const StoreContent& content, Base base,
-                                 const std::vector<Selection>& selections) {
+                                 const std::vector<Selection>& selections,
+                                 const std::vector<WantedRuns>& plans) {
   const StepRecords records(content);
   std::vector<Explanation> all;
-  std::vector<Study> studies = make_studies(content, selections);
+  std::vector<Study> studies = make_studies(content, selections, plans);
   for (Study& study : studies) {
     all.emplace_back();
     all.back().study = std::move(study);

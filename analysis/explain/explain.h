@@ -55,7 +55,8 @@ struct Explanation {
 
 // One a table that `report` would make. Throws as make_studies().
 std::vector<Explanation> explain(const StoreContent& content, Base base,
-                                 const std::vector<Selection>& selections = {});
+                                 const std::vector<Selection>& selections = {},
+                                 const std::vector<WantedRuns>& plans = {});
 
 std::string explanation_text(const Explanation& explanation);
 // {"schema": 1, "explanations": [{"title", "base", "points": [..], "ladders": [..], "notes"}]}

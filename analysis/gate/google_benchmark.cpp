@@ -36,6 +36,8 @@ class Reader {
     side_.name = side;
     const Json& json = document_.value();
     session_ = file.string();
+    std::error_code ignored;
+    side_.runs.insert(fs::weakly_canonical(file, ignored).string());
     if (!json.contains("context") || !json["context"].is_object()) return;
     const Json& context = json["context"];
     session_ += " " + text_of(context, "date");
@@ -80,6 +82,10 @@ class Reader {
       ++subject.not_ended;
       subject.why = text_of(row, "error_message");
       if (subject.why.empty()) subject.why = "it reported an error";
+      return;
+    }
+    if (row.contains("skipped") && row["skipped"] == Json(true)) {
+      ++subject.left_out;
       return;
     }
     ++subject.runs;

@@ -75,7 +75,8 @@ std::vector<double> session_means(const Samples& samples, const QuantityInfo& in
   return means;
 }
 
-// Differences of rounds that both sides have; empty unless these are all of the smaller side.
+// Differences of rounds that both sides have; fewer than decide count only where these are all of
+// the smaller side.
 std::vector<double> paired(const Samples& baseline, const Samples& current,
                            const QuantityInfo& info) {
   const auto before = by_round(baseline, info), now = by_round(current, info);
@@ -86,7 +87,7 @@ std::vector<double> paired(const Samples& baseline, const Samples& current,
     }
   }
   const bool all_shared = differences.size() == std::min(before.size(), now.size());
-  return all_shared ? differences : std::vector<double>{};
+  return all_shared || differences.size() >= kFewestRuns ? differences : std::vector<double>{};
 }
 
 Difference weigh(const Samples& baseline, const Samples& current, const QuantityInfo& info,
@@ -215,6 +216,70 @@ std::optional<Check> check_of_absence(const Subject& baseline, const Subject* cu
   return check;
 }
 
+// One-sided, Fisher's: that `of_now` runs of equal builds have `failed_now` failures or more, where
+// both sides together have as many as they have.
+double p_of_failures(std::size_t failed_before, std::size_t of_before, std::size_t failed_now,
+                     std::size_t of_now) {
+  const auto log_choose = [](std::size_t n, std::size_t k) {
+    const auto log_factorial = [](std::size_t m) {
+      return std::lgamma(static_cast<double>(m) + 1);
+    };
+    return log_factorial(n) - log_factorial(k) - log_factorial(n - k);
+  };
+  const std::size_t failed = failed_before + failed_now;
+  double p = 0;
+  for (std::size_t k = failed_now; k <= std::min(failed, of_now); ++k) {
+    if (failed - k > of_before) continue;
+    p += std::exp(log_choose(of_now, k) + log_choose(of_before, failed - k) -
+                  log_choose(of_before + of_now, failed));
+  }
+  return std::min(1.0, p);
+}
+
+// A point of which more runs fail than did.
+std::optional<Check> check_of_failures(const Subject& baseline, const Subject& current,
+                                       std::size_t subjects, double threshold) {
+  if (current.not_ended == 0 || baseline.runs == 0 || current.runs == 0) return std::nullopt;
+  const std::size_t before = baseline.runs + baseline.not_ended,
+                    now = current.runs + current.not_ended;
+  const double p = static_cast<double>(subjects) *
+                   p_of_failures(baseline.not_ended, before, current.not_ended, now);
+  if (p >= kSignificance) return std::nullopt;
+  Check check;
+  check.subject = baseline.name;
+  check.threshold = threshold;
+  check.baseline_runs = before;
+  check.current_runs = now;
+  check.verdict = Verdict::regression;
+  check.reason = fmt::format("{} of {} runs did not end well, of the baseline {} of {}: {}",
+                             current.not_ended, now, baseline.not_ended, before, current.why);
+  return check;
+}
+
+std::optional<Check> check_of_work(const Subject& baseline, const Subject& current,
+                                   double threshold) {
+  constexpr double kSame = 0.01;
+  if (!(baseline.work > 0 && current.work > 0)) return std::nullopt;
+  if (std::abs(current.work / baseline.work - 1) <= kSame) return std::nullopt;
+  Check check;
+  check.subject = baseline.name;
+  check.threshold = threshold;
+  check.baseline_runs = baseline.runs;
+  check.current_runs = current.runs;
+  check.reason = fmt::format(
+      "a run trains on {:.0f} samples, of the baseline on {:.0f}: not the "
+      "same work",
+      current.work, baseline.work);
+  return check;
+}
+
+// What runs have come to that no check speaks of.
+std::string failures_note(const Side& side, const Subject& subject) {
+  if (subject.not_ended == 0 || subject.runs == 0) return "";
+  return fmt::format("{}: {} of {} runs of {} did not end well: {}", side.name, subject.not_ended,
+                     subject.runs + subject.not_ended, subject.name, subject.why);
+}
+
 class Judge {
  public:
   Judge(const Side& baseline, const Side& current, const GateOptions& options)
@@ -234,6 +299,7 @@ class Judge {
       judgement.checks.push_back(std::move(each.check));
     }
     judgement.notes = matches.notes;
+    judgement.notes.insert(judgement.notes.end(), notes_.begin(), notes_.end());
     for (const Side* side : {&baseline_, &current_}) {
       if (side->builds.size() > 1) {
         judgement.notes.push_back(
@@ -251,17 +317,60 @@ class Judge {
            (options_.only.empty() || options_.only.contains({subject, quantity}));
   }
 
+  bool is_any_wanted(const std::string& subject) const {
+    return std::any_of(quantities().begin(), quantities().end(),
+                       [&](const QuantityInfo& info) { return is_wanted(subject, info.quantity); });
+  }
+
+  void note_unlike(const Subject& before, const Subject& now) {
+    for (const auto& [side, subject] :
+         {std::pair(&baseline_, &before), std::pair(&current_, &now)}) {
+      if (std::string note = failures_note(*side, *subject); !note.empty()) notes_.push_back(note);
+    }
+    if (!before.data.empty() && !now.data.empty() && before.data != now.data) {
+      notes_.push_back(fmt::format("{}: unlike data: {}, and {}", before.name,
+                                   join({before.data.begin(), before.data.end()}, ", "),
+                                   join({now.data.begin(), now.data.end()}, ", ")));
+    }
+  }
+
+  // A quantity that is gone cannot have got worse, as far as anybody knows.
+  void push_gone(const Subject& before, const QuantityInfo& info, std::size_t runs) {
+    if (runs < kFewestRuns || info.is_of_machine) return;
+    Check check;
+    check.subject = before.name;
+    check.quantity = info.quantity;
+    check.threshold = options_.thresholds.at(info.quantity);
+    check.baseline_runs = runs;
+    check.reason = "the current side's records do not have it";
+    weighed_.push_back({std::move(check), {}});
+  }
+
   void weigh_subject(const Subject& before, const Subject* now) {
-    if (auto check = check_of_absence(before, now, options_.thresholds.at(Quantity::time))) {
-      if (is_wanted(before.name, Quantity::time)) weighed_.push_back({std::move(*check), {}});
+    const double threshold = options_.thresholds.at(Quantity::time);
+    if (auto check = check_of_absence(before, now, threshold)) {
+      if (is_any_wanted(before.name)) weighed_.push_back({std::move(*check), {}});
       return;
     }
     if (!now || before.runs == 0) return;
+    note_unlike(before, *now);
+    if (auto check = check_of_failures(before, *now, baseline_.subjects.size(), threshold)) {
+      if (is_any_wanted(before.name)) weighed_.push_back({std::move(*check), {}});
+      return;
+    }
+    if (auto check = check_of_work(before, *now, threshold)) {
+      if (is_any_wanted(before.name)) weighed_.push_back({std::move(*check), {}});
+      return;
+    }
     for (const QuantityInfo& info : quantities()) {
       const auto baseline = before.samples.find(info.quantity);
       const auto current = now->samples.find(info.quantity);
-      if (baseline == before.samples.end() || current == now->samples.end()) continue;
+      if (baseline == before.samples.end()) continue;
       if (!is_wanted(before.name, info.quantity)) continue;
+      if (current == now->samples.end()) {
+        push_gone(before, info, baseline->second.size());
+        continue;
+      }
       weighed_.push_back(weigh_samples(before.name, info, baseline->second, current->second,
                                        options_.thresholds.at(info.quantity)));
     }
@@ -300,6 +409,7 @@ class Judge {
   const Side& current_;
   const GateOptions& options_;
   std::vector<Weighed> weighed_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace

@@ -18,12 +18,28 @@ struct Distance {
   std::size_t one_sided = 0;
 };
 
-Distance distance(const Subject& baseline, const Subject& current) {
-  Distance result;
+// Of each parameter that makes a point what it is, its value; in the order of all of them.
+using Values = std::vector<std::optional<std::string>>;
+
+bool counts(const Parameter& parameter) {
+  return parameter.identity && parameter.name != "seed";
+}
+
+Values values_of(const Subject& subject) {
+  Values values;
   for (const Parameter& parameter : parameters()) {
-    if (!parameter.identity || parameter.name == "seed") continue;
-    const auto was = baseline.parameters.text(parameter.name);
-    const auto is = current.parameters.text(parameter.name);
+    if (counts(parameter)) values.push_back(subject.parameters.text(parameter.name));
+  }
+  return values;
+}
+
+Distance distance(const Values& baseline, const Values& current) {
+  Distance result;
+  std::size_t at = 0;
+  for (const Parameter& parameter : parameters()) {
+    if (!counts(parameter)) continue;
+    const auto &was = baseline[at], &is = current[at];
+    ++at;
     if (was == is) continue;
     if (was && is) {
       result.unlike.push_back(fmt::format("{} was {}, is {}", parameter.name, *was, *is));
@@ -55,6 +71,7 @@ class Matcher {
 
   Matches match() {
     match_equal();
+    for (const Subject& subject : current_.subjects) values_.push_back(values_of(subject));
     for (std::size_t i = 0; i < baseline_.subjects.size(); ++i) {
       if (!result_.of_baseline[i]) match_nearest(i);
     }
@@ -94,23 +111,30 @@ class Matcher {
     const Subject& mine = baseline_.subjects[i];
     if (mine.workload.empty()) return;
     using Rank = std::tuple<bool, std::size_t, bool, std::size_t>;
-    std::optional<std::size_t> best;
+    std::optional<std::size_t> best, equal;  // equal: one that is as near
     Distance nearest;
     Rank nearest_rank;
+    const Values values = values_of(mine);
     for (std::size_t k = 0; k < current_.subjects.size(); ++k) {
       if (taken_[k] || current_.subjects[k].workload != mine.workload) continue;
-      const Distance d = distance(mine, current_.subjects[k]);
+      const Distance d = distance(values, values_[k]);
       const bool other_name = current_.subjects[k].name != mine.name;
       const Rank rank(one_spec_ && other_name, d.unlike.size(), other_name, d.one_sided);
+      if (best && nearest_rank == rank) equal = k;
       if (best && nearest_rank <= rank) continue;
       best = k;
+      equal.reset();
       nearest = d;
       nearest_rank = rank;
     }
     if (!best) return;
     const bool same_name = current_.subjects[*best].name == mine.name;
     const std::string unlike = join(nearest.unlike, ", ");
-    if (nearest.unlike.empty()) {
+    if (nearest.unlike.empty() && equal) {
+      result_.notes.push_back(fmt::format("{} cannot be compared: it may be {} or {}", mine.name,
+                                          current_.subjects[*best].name,
+                                          current_.subjects[*equal].name));
+    } else if (nearest.unlike.empty()) {
       take(i, *best);
       result_.notes.push_back(
           fmt::format("{}: parameters that only one side knows: {}", mine.name, nearest.one_sided));
@@ -126,6 +150,7 @@ class Matcher {
   const Side& current_;
   bool one_spec_;
   std::vector<bool> taken_;
+  std::vector<Values> values_;  // of the current side's points
   Matches result_;
 };
 

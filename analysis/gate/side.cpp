@@ -71,18 +71,46 @@ struct Member {
   Run run;
   std::optional<double> loss;
 
-  double time() const { return run.fit_seconds ? *run.fit_seconds : 1 / *run.samples_per_second; }
+  // Fit seconds of earlier versions, whose rates have no warm-up left out, are without the choice
+  // of algorithms.
+  double time() const {
+    if (!run.fit_seconds) return 1 / *run.samples_per_second;
+    return *run.fit_seconds + (run.rate_warmup_steps ? 0 : run.compile_seconds.value_or(0));
+  }
   bool diverged() const { return loss && std::isnan(*loss); }
 };
+
+std::string data_of(const Run& run) {
+  for (const auto& [name, value] : run.origin) {
+    if (name == "data") return value;
+  }
+  return "";
+}
 
 struct Group {
   Subject subject;
   std::vector<Member> members;  // that count
 };
 
+// Nothing else tells apart two runs of one point that began in the same second.
+std::string id_of(const Run& run) {
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run.study, run.session, run.workload,
+                     run.point, run.repeat, run.started_at, run.status, run.build, run.cpu_model,
+                     run.fit_seconds.value_or(0));
+}
+
+std::string counted_runs(std::size_t count) {
+  return fmt::format("{} run{}", count, count == 1 ? "" : "s");
+}
+
+std::string shared_note(const Side& side, const Side& other, const std::string& what) {
+  return fmt::format("the {} has {} of the {} side in it: left out there", side.name, what,
+                     other.name);
+}
+
 class SideMaker {
  public:
-  explicit SideMaker(const std::string& name) { side_.name = name; }
+  SideMaker(const std::string& name, const Side& other) : other_(other) { side_.name = name; }
 
   Side make(const StoreContent& content) {
     for (const Record& record : content.records) {
@@ -92,6 +120,7 @@ class SideMaker {
     for (const Rejected& rejected : content.rejected) {
       side_.notes.push_back(fmt::format("{}: ignored record: {}", side_.name, rejected.reason));
     }
+    if (shared_ > 0) side_.notes.push_back(shared_note(side_, other_, counted_runs(shared_)));
     for (Group& group : groups_) settle(group);
     find_singles();
     for (Group& group : groups_) add_serial_fraction(group);
@@ -102,6 +131,12 @@ class SideMaker {
  private:
   void add(const Record& record) {
     Member member{run_of(record), trajectory(record.json())};
+    const std::string id = id_of(member.run);
+    if (other_.runs.contains(id)) {
+      ++shared_;
+      return;
+    }
+    side_.runs.insert(id);
     Subject& subject = group_of(record).subject;
     const bool ended = record.completed() && !member.diverged();
     if (!ended) {
@@ -129,11 +164,23 @@ class SideMaker {
     const auto [it, first] = index_.emplace(key, groups_.size());
     if (first) {
       groups_.emplace_back();
-      groups_.back().subject.name = subject_name(record);
+      groups_.back().subject.name = unique_name(record);
       groups_.back().subject.workload = record.workload();
       groups_.back().subject.parameters = parameters;
     }
     return groups_[it->second];
+  }
+
+  // Points of two studies may have one name.
+  std::string unique_name(const Record& record) {
+    const std::string name = subject_name(record);
+    if (names_.insert(name).second) return name;
+    const std::string of_study = fmt::format("{} of {}", name, record.study());
+    if (names_.insert(of_study).second) return of_study;
+    for (int number = 2;; ++number) {
+      const std::string numbered = fmt::format("{} ({})", of_study, number);
+      if (names_.insert(numbered).second) return numbered;
+    }
   }
 
   // Clean runs where there are any.
@@ -151,11 +198,16 @@ class SideMaker {
     subject.runs = group.members.size();
     for (const Member& member : group.members) {
       const Run& run = member.run;
+      if (run.samples && run.goal.empty()) {
+        subject.work += *run.samples / static_cast<double>(group.members.size());
+      }
+      if (const std::string data = data_of(run); !data.empty()) subject.data.insert(data);
       add_sample(subject, Quantity::time, run, member.time());
       if (run.phase_step > 0 && run.gpus > 1) {
         add_sample(subject, Quantity::communication, run, run.phase_communication / run.phase_step);
       }
-      if (member.loss) add_sample(subject, Quantity::loss, run, *member.loss);
+      // Of fewer epochs the mean loss is higher, however well they went.
+      if (member.loss && run.goal.empty()) add_sample(subject, Quantity::loss, run, *member.loss);
       if (run.test_accuracy) add_sample(subject, Quantity::accuracy, run, *run.test_accuracy);
     }
   }
@@ -217,9 +269,12 @@ class SideMaker {
     return count > 0 ? sum / count : all;
   }
 
+  const Side& other_;
+  std::size_t shared_ = 0;
   Side side_;
   std::vector<Group> groups_;
   std::unordered_map<std::string, std::size_t> index_;
+  std::set<std::string> names_;
   std::unordered_map<std::string, std::vector<std::size_t>> singles_;  // groups by series
 };
 
@@ -236,6 +291,9 @@ void append(Side& side, Side more) {
       continue;
     }
     known->runs += subject.runs;
+    known->left_out += subject.left_out;
+    known->not_ended += subject.not_ended;
+    if (!subject.why.empty()) known->why = subject.why;
     for (auto& [quantity, samples] : subject.samples) {
       auto& all = known->samples[quantity];
       all.insert(all.end(), samples.begin(), samples.end());
@@ -245,6 +303,7 @@ void append(Side& side, Side more) {
   side.builds.merge(more.builds);
   side.sessions.merge(more.sessions);
   side.hosts.merge(more.hosts);
+  side.runs.merge(more.runs);
   side.started_at = std::max(side.started_at, more.started_at);
   side.notes.insert(side.notes.end(), more.notes.begin(), more.notes.end());
 }
@@ -270,42 +329,47 @@ std::string subject_name(const Record& record) {
   return record.workload() + (point.empty() ? "" : " " + point);
 }
 
-Side side_of(const std::string& name, const StoreContent& content) {
-  return SideMaker(name).make(content);
+Side side_of(const std::string& name, const StoreContent& content, const Side& other) {
+  return SideMaker(name, other).make(content);
 }
 
-Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places) {
+Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places,
+               const Side& other) {
   Side side;
   side.name = name;
   std::vector<std::filesystem::path> stores;
   for (const std::filesystem::path& place : places) {
     const auto files = google_benchmark_files(place);
     if (files.empty()) stores.push_back(place);
-    for (const auto& file : files) append(side, read_google_benchmark(name, file));
+    for (const auto& file : files) {
+      Side more = read_google_benchmark(name, file);
+      if (!more.runs.empty() && other.runs.contains(*more.runs.begin())) {
+        side.notes.push_back(shared_note(side, other, file.string()));
+        continue;
+      }
+      append(side, std::move(more));
+    }
   }
-  if (!stores.empty()) append(side, side_of(name, load_stores(stores)));
+  if (!stores.empty()) append(side, side_of(name, load_stores(stores), other));
   const bool any = std::any_of(side.subjects.begin(), side.subjects.end(),
                                [](const Subject& s) { return s.runs > 0 || s.not_ended > 0; });
   if (any) return side;
   std::vector<std::string> names;
   for (const auto& place : places) names.push_back(place.string());
-  throw Error(
-      ErrorKind::input, fmt::format("the {} has no run to compare", name), join(names, ", "),
-      side.notes.empty() ? "run the study first, or name another folder" : side.notes.front());
-}
-
-bool are_same_runs(const Side& baseline, const Side& current) {
-  if (baseline.subjects.size() != current.subjects.size() ||
-      baseline.machines != current.machines || baseline.builds != current.builds) {
-    return false;
+  const bool only_shared =
+      std::any_of(side.notes.begin(), side.notes.end(),
+                  [](const std::string& note) { return note.ends_with("left out there"); });
+  if (only_shared) {
+    throw Error(ErrorKind::usage, fmt::format("{} and {} are the same runs", name, other.name),
+                join(names, ", "), "name the runs of another build or day");
   }
-  std::size_t samples = 0;
-  for (const Subject& subject : baseline.subjects) {
-    const Subject* other = current.find(subject.name);
-    if (!other || other->samples != subject.samples) return false;
-    for (const auto& [quantity, values] : subject.samples) samples += values.size();
-  }
-  return samples > 0;
+  const bool disturbed = std::any_of(side.subjects.begin(), side.subjects.end(),
+                                     [](const Subject& s) { return s.left_out > 0; });
+  throw Error(ErrorKind::input, fmt::format("the {} has no run to compare", name),
+              join(names, ", "),
+              disturbed            ? "all of them are resumed, throttled or traced: run them again"
+              : side.notes.empty() ? "run the study first, or name another folder"
+                                   : side.notes.front());
 }
 
 }  // namespace paceline

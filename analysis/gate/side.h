@@ -32,29 +32,31 @@ struct Subject {
   std::size_t left_out = 0;   // resumed, throttled or oversubscribed beside them, or in error
   std::size_t not_ended = 0;  // failed, timed out or diverged
   std::string why;            // the last of these
-  std::string base;           // the subject of one replica that its serial fraction rests on
+  double work = 0;  // samples that a run trains on, mean; 0: not known, or as a goal takes
+  std::set<std::string> data;  // hashes of what they trained on
+  std::string base;            // the subject of one replica that its serial fraction rests on
 };
 
 struct Side {
   std::string name;  // "baseline"
   std::vector<Subject> subjects;
   std::set<std::string> machines, builds, sessions, hosts;
-  std::string started_at;  // of its last run that counts, where known
+  std::set<std::string> runs;  // a text each by which the very same run is known
+  std::string started_at;      // of its last run that counts, where known
   std::vector<std::string> notes;
 
   const Subject* find(const std::string& subject) const;
 };
 
-// Runs that are resumed or throttled never count; oversubscribed ones only where a point has no
-// others, with a note. A run whose loss is no number counts as one that did not end.
-Side side_of(const std::string& name, const StoreContent& content);
+// Runs that are resumed, throttled or traced never count; oversubscribed ones only where a point
+// has no others, with a note. A run whose loss is no number counts as one that did not end.
+Side side_of(const std::string& name, const StoreContent& content, const Side& other = {});
 
 // Studies, records, or files of Google Benchmark's JSON (google_benchmark.h). Throws input where
-// nothing is there to compare.
-Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places);
-
-// Whether they hold the very same runs, so that there is nothing to compare.
-bool are_same_runs(const Side& baseline, const Side& current);
+// nothing is there to compare. What `other` has, too, is left out with a note: a folder of all
+// nights has the last one in it; throws usage where nothing else is there.
+Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places,
+               const Side& other = {});
 
 // "mnist-cnn gpus=2,backend=mpi": what a gate calls the point of a record.
 std::string subject_name(const Record& record);

@@ -40,8 +40,7 @@ class Rank : public testing::TestWithParam<Way> {
   }
 
   static void expect_named(const End& end, const std::string& what) {
-    const bool named =
-        contains(end.err, "rank 1") || (is_hydra() && contains(end.err, "rank"));
+    const bool named = contains(end.err, "rank 1") || (is_hydra() && contains(end.err, "rank"));
     EXPECT_TRUE(named) << end.err;
     EXPECT_TRUE(contains(end.err, what)) << end.err;
     if (GetParam().starter != Starter::us) return;

@@ -62,8 +62,7 @@ TEST(Spawn, KilledRankIsNamed) {
   EXPECT_EQ(verdict.exit_code, 71);
   // MPICH cannot always tell it from those that it killed itself.
   const bool named = contains(verdict.line, "rank 1 ");
-  EXPECT_TRUE(named || (is_hydra() && contains(verdict.line, "one of ranks ")))
-      << verdict.line;
+  EXPECT_TRUE(named || (is_hydra() && contains(verdict.line, "one of ranks "))) << verdict.line;
   EXPECT_TRUE(contains(verdict.line, "died of signal 9 (Killed)")) << verdict.line;
   EXPECT_EQ(verdict.noise, "");
 }

@@ -276,6 +276,35 @@ TEST(Explain, MoreSamplesToTheGoalAreAFactorOfTheirOwn) {
   EXPECT_FALSE(has(all_text(content_of({kIdealBase})), "samples to goal"));
 }
 
+std::vector<Json> with_speed_ups(const std::vector<std::pair<int, double>>& speed_ups) {
+  std::vector<Json> records = {sample_record({.fit_seconds = 100})};
+  for (const auto& [gpus, speed_up] : speed_ups) {
+    records.push_back(sample_record({.gpus = gpus, .fit_seconds = 100 / speed_up}));
+  }
+  return records;
+}
+
+// At many replicas a small fraction is much: 0.018 of 64 halves the efficiency.
+TEST(Explain, SmallFractionsOfManyReplicasAreATrend) {
+  const std::string text = all_text(content_of(with_speed_ups({{16, 15}, {32, 25}, {64, 30}})));
+  EXPECT_TRUE(has(text, "the overhead grows with the replicas")) << text;
+  EXPECT_FALSE(has(text, "roughly constant")) << text;
+}
+
+TEST(Explain, FasterThanLinearIsNoZeroShare) {
+  const std::string text = all_text(content_of(with_speed_ups({{2, 2.2}, {4, 5.5}})));
+  EXPECT_TRUE(has(text, "below zero throughout")) << text;
+}
+
+// Two sizes and one run each know no noise.
+TEST(Explain, TwoSizesDenyNoCost) {
+  const std::string text = all_text(content_of(with_speed_ups({{64, 40}, {128, 38}})));
+  EXPECT_TRUE(has(text, "a cost grows with the replicas")) << text;
+  EXPECT_FALSE(has(text, "no number of replicas is faster")) << text;
+  const std::string few = all_text(content_of(with_speed_ups({{2, 1.9}, {4, 3.48}})));
+  EXPECT_FALSE(has(few, "no cost that grows")) << few;
+}
+
 // Speed-ups that make the fractions 0.19, 0.25, 0.19: up and down is no trend.
 TEST(Explain, UpAndDownIsNoTrend) {
   std::vector<Json> records = {sample_record({.fit_seconds = 10})};

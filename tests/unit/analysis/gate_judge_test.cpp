@@ -263,6 +263,72 @@ TEST(Gate, APointThatNoLongerRuns) {
   EXPECT_EQ(judge(baseline, current, {}).verdict(), Verdict::undecided);
 }
 
+// Whatever is looked at: runs that do not end well have no loss to compare.
+TEST(Gate, APointThatNoLongerRunsIsToldOfAnyQuantity) {
+  const Side baseline = side_with("baseline", Quantity::loss, {0.1, 0.1, 0.1}, "s");
+  Side current = side_with("current", Quantity::loss, {}, "s");
+  current.subjects[0].runs = 0;
+  current.subjects[0].not_ended = 3;
+  GateOptions options;
+  options.quantities = {Quantity::loss};
+  EXPECT_EQ(judge(baseline, current, options).verdict(), Verdict::regression);
+}
+
+TEST(Gate, MoreFailuresThanBeforeAreARegression) {
+  const Side baseline = side_with("baseline", Quantity::time, std::vector<double>(10, 10.0), "s");
+  Side current = side_with("current", Quantity::time, {10, 10, 10}, "s");
+  const auto verdict = [&](std::size_t failed) {
+    current.subjects[0].not_ended = failed;
+    current.subjects[0].why = "segmentation fault";
+    return judge(baseline, current, {});
+  };
+  EXPECT_EQ(verdict(0).verdict(), Verdict::pass);
+  const Judgement one = verdict(1);  // of 4, none of 10: one in 3.5 by chance
+  EXPECT_EQ(one.verdict(), Verdict::pass);
+  EXPECT_EQ(one.notes.at(0), "current: 1 of 4 runs of gpus=2 did not end well: segmentation fault");
+  const Judgement seven = verdict(7);
+  EXPECT_EQ(seven.verdict(), Verdict::regression);
+  EXPECT_NE(seven.checks[0].reason.find("7 of 10 runs did not end well, of the baseline 0 of 10"),
+            std::string::npos)
+      << seven.checks[0].reason;
+}
+
+TEST(Gate, AQuantityThatIsGoneIsUndecided) {
+  Side baseline = side_with("baseline", Quantity::time, {10, 10, 10}, "s");
+  baseline.subjects[0].samples[Quantity::accuracy] = {{0.9, "s", 1}, {0.9, "s", 2}, {0.9, "s", 3}};
+  const Side current = side_with("current", Quantity::time, {10, 10, 10}, "s");
+  const Judgement judgement = judge(baseline, current, {});
+  ASSERT_EQ(judgement.checks.size(), 2U);
+  EXPECT_EQ(judgement.checks[1].verdict, Verdict::undecided);
+  EXPECT_NE(judgement.checks[1].reason.find("do not have it"), std::string::npos);
+}
+
+// A round that either side lost takes nothing from those that both have.
+TEST(Gate, LostRunsLeaveTheOtherPairs) {
+  Side baseline = side_with("baseline", Quantity::time, {10, 13, 10, 8, 10, 9}, "s");
+  Side current = side_with("current", Quantity::time, {12, 15.6, 12, 9.6, 12, 10.8}, "s");
+  std::erase_if(baseline.subjects[0].samples[Quantity::time],
+                [](const Sample& sample) { return sample.round == 2; });
+  std::erase_if(current.subjects[0].samples[Quantity::time],
+                [](const Sample& sample) { return sample.round == 5; });
+  const Judgement judgement = judge(baseline, current, {});
+  EXPECT_EQ(judgement.checks.at(0).evidence, Evidence::paired);
+  EXPECT_EQ(judgement.verdict(), Verdict::regression);
+}
+
+TEST(Gate, UnlikeWorkIsNotCompared) {
+  Side baseline = side_with("baseline", Quantity::time, {10, 10, 10}, "s");
+  Side current = side_with("current", Quantity::time, {5, 5, 5}, "s");
+  baseline.subjects[0].work = 120000;
+  current.subjects[0].work = 60000;
+  baseline.subjects[0].data = {"mnist, hash a"};
+  current.subjects[0].data = {"mnist, hash b"};
+  const Judgement judgement = judge(baseline, current, {});
+  EXPECT_EQ(judgement.verdict(), Verdict::undecided);
+  EXPECT_NE(judgement.checks.at(0).reason.find("not the same work"), std::string::npos);
+  EXPECT_NE(judgement.notes.at(0).find("unlike data"), std::string::npos);
+}
+
 TEST(Gate, NothingInCommonIsAnError) {
   Side current = side_with("current", Quantity::time, {10, 10, 10}, "s");
   Side baseline = current;

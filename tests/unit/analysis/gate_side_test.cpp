@@ -46,12 +46,53 @@ TEST(GateSide, PointsRunsAndSessions) {
   EXPECT_TRUE(values_of(side.subjects[0], Quantity::communication).empty());
 }
 
-TEST(GateSide, TheSameRunsAreNoComparison) {
-  EXPECT_TRUE(are_same_runs(drifting_side(), drifting_side()));
-  EXPECT_FALSE(are_same_runs(drifting_side(), drifting_side([](std::vector<Json>& records) {
-                               for (Json& json : records) json["session"] = "s2";
-                             })));
-  EXPECT_FALSE(are_same_runs(Side{}, Side{}));
+// A folder of all nights, against the last one in it.
+TEST(GateSide, WhatTheCurrentSideHasIsLeftOutOfTheBaseline) {
+  std::vector<Json> nights = testing::drifting_study();
+  std::vector<Json> last = testing::drifting_study();
+  for (Json& json : last) json["session"] = "s2";
+  nights.insert(nights.end(), last.begin(), last.end());
+  const Side current = side_of("current", content_of(last));
+  const Side baseline = side_of("baseline", content_of(nights), current);
+  EXPECT_EQ(baseline.subjects[0].runs, 3U);
+  EXPECT_EQ(baseline.sessions, (std::set<std::string>{"s1"}));
+  ASSERT_EQ(baseline.notes.size(), 1U);
+  EXPECT_EQ(baseline.notes[0], "the baseline has 6 runs of the current side in it: left out there");
+  EXPECT_TRUE(side_of("baseline", content_of(last), current).subjects.empty());
+}
+
+TEST(GateSide, PointsOfTwoStudiesHaveTwoNames) {
+  const Side side = drifting_side([](std::vector<Json>& records) {
+    Json other = records[0];
+    other["study"] = "evening";
+    other["parameters"]["learning_rate"] = 0.1;
+    records.push_back(other);
+  });
+  ASSERT_EQ(side.subjects.size(), 3U);
+  EXPECT_EQ(side.subjects[2].name, side.subjects[0].name + " of evening");
+}
+
+// Their fit seconds are without the choice of algorithms.
+TEST(GateSide, ClocksOfEarlierVersionsAreBroughtTogether) {
+  const Side side = drifting_side([](std::vector<Json>& records) {
+    records[0]["timing"]["fit_seconds"] = 10.0;
+    records[0]["timing"]["compile_seconds"] = 0.5;
+    records[0]["throughput"].erase("warmup_steps_excluded");
+  });
+  EXPECT_DOUBLE_EQ(values_of(side.subjects[0], Quantity::time).at(0), 10.5);
+}
+
+// Fewer epochs have a higher mean loss, however good they were.
+TEST(GateSide, RunsThatEndWithTheirGoalHaveNoTrajectory) {
+  const auto bend = [](bool goal) {
+    return [goal](std::vector<Json>& records) {
+      records[0]["quality"]["epochs"] = Json::array({{{"train_loss", 0.4}}});
+      if (goal)
+        records[0]["quality"]["until"] = {{"goal", "test_accuracy>=0.9"}, {"reached", true}};
+    };
+  };
+  EXPECT_EQ(values_of(drifting_side(bend(false)).subjects[0], Quantity::loss).size(), 1U);
+  EXPECT_TRUE(values_of(drifting_side(bend(true)).subjects[0], Quantity::loss).empty());
 }
 
 TEST(GateSide, AControlIsNoRun) {
@@ -151,6 +192,20 @@ TEST(GateMatch, ParametersMustAgree) {
       matched([](Json& record) { record["parameters"]["workload"] = "other"; }).of_baseline[0]);
 }
 
+// What the baseline did not record may have been either.
+TEST(GateMatch, TwoThatAreEquallyNearAreNone) {
+  const Json before = sample_record();
+  Json with = before, without = before;
+  with["parameters"]["overlap"] = true;
+  with["point"] = "overlap=true";
+  without["parameters"]["overlap"] = false;
+  without["point"] = "overlap=false";
+  const Matches matches = match_subjects(side_of("baseline", content_of({before})),
+                                         side_of("current", content_of({without, with})), false);
+  EXPECT_FALSE(matches.of_baseline[0]);
+  EXPECT_NE(matches.notes.at(0).find("it may be"), std::string::npos) << matches.notes.at(0);
+}
+
 const char kBenchmarks[] = R"({
   "context": {"date": "2026-11-21", "host_name": "node1", "num_cpus": 2},
   "benchmarks": [
@@ -160,7 +215,9 @@ const char kBenchmarks[] = R"({
      "time_unit": "us"},
     {"name": "BM_sum/8_mean", "run_name": "BM_sum/8", "run_type": "aggregate", "real_time": 1.6,
      "time_unit": "us"},
-    {"name": "BM_bad", "run_type": "iteration", "error_occurred": true, "error_message": "no GPU"}
+    {"name": "BM_bad", "run_type": "iteration", "error_occurred": true, "error_message": "no GPU"},
+    {"name": "BM_gone", "run_type": "iteration", "skipped": true, "skip_message": "no GPU",
+     "real_time": 0, "time_unit": "ns"}
   ]
 })";
 
@@ -170,13 +227,20 @@ TEST(GateGoogleBenchmark, RepetitionsAreRuns) {
   std::ofstream(folder / "b.json") << kBenchmarks;
   std::ofstream(folder / "notes.txt") << "mine";
   const Side side = read_side("baseline", {folder.path()});
-  ASSERT_EQ(side.subjects.size(), 2U);
+  ASSERT_EQ(side.subjects.size(), 3U);
   EXPECT_EQ(side.subjects[0].name, "BM_sum/8");
   EXPECT_EQ(side.subjects[0].runs, 4U);
   EXPECT_NEAR(values_of(side.subjects[0], Quantity::time).at(1), 1.7e-6, 1e-15);
   EXPECT_EQ(side.sessions.size(), 2U) << "each file is a session";
   EXPECT_EQ(side.machines, (std::set<std::string>{"host node1", "2 CPUs"}));
   EXPECT_EQ(side.subjects[1].why, "no GPU");
+  EXPECT_EQ(side.subjects[1].not_ended, 2U) << "of both files";
+  EXPECT_EQ(side.subjects[2].left_out, 2U);
+  EXPECT_THROW(read_side("baseline", {folder.path()}, read_side("current", {folder.path()})),
+               Error);
+  const Side rest =
+      read_side("baseline", {folder.path()}, read_side("current", {folder / "b.json"}));
+  EXPECT_EQ(rest.subjects[0].runs, 2U);
 }
 
 TEST(GateGoogleBenchmark, BadFilesAreNamed) {

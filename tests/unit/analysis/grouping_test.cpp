@@ -150,6 +150,55 @@ TEST(Grouping, ASystemOfOneBatchJoinsItsTable) {
             "fixed-epochs: 1 2");
 }
 
+// Of no sweep that says what it varied: a study of fixed epochs beside one whose work grows.
+TEST(Grouping, StudiesThatNothingElseSetsApartStandAlone) {
+  auto records = records_of({{1, 64, 1}, {2, 64, 1}, {1, 64, 1}, {2, 64, 2}});
+  for (std::size_t i = 2; i < 4; ++i) records[i]["study"] = "weak";
+  const auto studies = make_studies(content_of(records));
+  ASSERT_EQ(studies.size(), 2U);
+  EXPECT_EQ(study_title(studies[0]), "mnist-cnn, fp32, fixed-epochs scaling, study quick");
+  EXPECT_EQ(study_title(studies[1]), "mnist-cnn, fp32, weak scaling, study weak");
+}
+
+TEST(Grouping, ATrialRunBesideASweepIsATableMore) {
+  auto records = records_of({{1, 64}, {2, 64}, {1, 128}, {2, 128}}, "batch_per_replica");
+  records.push_back(record_of({1, 32, 1}, ""));
+  EXPECT_EQ(tables_of(records),
+            "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2; "
+            "batch_per_replica 32 one size: 1");
+}
+
+TEST(Grouping, BatchAndEpochsThatGoTogetherAreNoAmbiguity) {
+  EXPECT_EQ(tables_of(records_of({{1, 64, 1}, {2, 64, 1}, {1, 128, 8}, {2, 128, 8}})),
+            "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 128 fixed-epochs: 1 2");
+}
+
+// What does other work, has no goal, or has no times joins no table of those that do.
+TEST(Grouping, UnlikeRunsOfOneSizeStayApart) {
+  const std::string own = "fixed-epochs: 1 2; one size: 1";
+  auto records = records_of({{1, 64}, {2, 64}});
+  records.push_back(published({1, 64, 90}));
+  EXPECT_EQ(tables_of(records), own) << "45 times the samples";
+  records.back() = published({1, 64});
+  EXPECT_EQ(tables_of(records), "fixed-epochs: 1 2 1");
+  records.back()["timing"].erase("fit_seconds");
+  EXPECT_EQ(tables_of(records), own) << "only a rate";
+  records.back() = published({1, 64});
+  for (std::size_t i = 0; i < 2; ++i) {
+    records[i]["quality"]["until"] = {{"goal", "test_accuracy>=0.9"}, {"reached", true}};
+  }
+  EXPECT_EQ(tables_of(records), "time-to-goal: 1 2; one size: 1") << "no goal";
+}
+
+TEST(Grouping, CoresAndGpusHaveTablesOfTheirOwn) {
+  auto records = records_of({{1, 64}, {2, 64}, {1, 64}, {2, 64}});
+  for (std::size_t i = 2; i < 4; ++i) {
+    records[i]["parameters"]["device"] = "cuda";
+    records[i]["layout"]["replicas_are"] = "gpus";
+  }
+  EXPECT_EQ(tables_of(records), "fixed-epochs: 1 2; fixed-epochs: 1 2");
+}
+
 std::string notes_of(const Study& study) {
   return join(study.notes, "\n");
 }

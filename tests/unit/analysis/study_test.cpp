@@ -182,6 +182,49 @@ TEST(Comparison, WeakScalingComparesRates) {
   EXPECT_FALSE(comparison.speed_ups[1]->karp_flatt);
 }
 
+Json to_a_goal(Json json, bool reached) {
+  json["quality"]["until"] = {{"goal", "test_accuracy>=0.98"}, {"reached", reached}, {"epochs", 2}};
+  return json;
+}
+
+// A run that gave up is no fast one.
+TEST(Comparison, RunsThatDidNotReachTheirGoalHaveNoSpeedUp) {
+  const Study study = only_study({to_a_goal(sample_record(), true),
+                                  to_a_goal(sample_record({.gpus = 2, .fit_seconds = 6}), true),
+                                  to_a_goal(sample_record({.gpus = 4, .fit_seconds = 1}), false)});
+  const Comparison comparison = compare(study, Base::matched);
+  ASSERT_TRUE(comparison.speed_ups[1]);
+  EXPECT_FALSE(comparison.speed_ups[1]->karp_flatt) << "the work is not the same";
+  EXPECT_FALSE(comparison.speed_ups[2]);
+  EXPECT_FALSE(comparison.best_of_size[2]);
+}
+
+// Several runs of a round, as of several seeds, are one pair.
+TEST(Comparison, SeveralRunsOfARoundAreOnePair) {
+  std::vector<Json> records;
+  for (int seed = 1; seed <= 2; ++seed) {
+    for (Json json : drifting_study()) {
+      json["parameters"]["seed"] = seed;
+      records.push_back(json);
+    }
+  }
+  const Comparison comparison = compare(only_study(records), Base::matched);
+  EXPECT_EQ(comparison.speed_ups[1]->ratio.kind, RatioKind::paired);
+  EXPECT_EQ(comparison.speed_ups[1]->ratio.estimate.count, 3U);
+}
+
+TEST(Comparison, TwoSharedRoundsOfManyAreTooFew) {
+  std::vector<Json> records;
+  for (int round = 1; round <= 5; ++round) {
+    records.push_back(sample_record({.repeat = round, .round = round}));
+    if (round > 2) continue;
+    records.push_back(
+        sample_record({.gpus = 2, .repeat = round, .round = round, .fit_seconds = 6}));
+  }
+  const Comparison comparison = compare(only_study(records), Base::matched);
+  EXPECT_EQ(comparison.speed_ups[1]->ratio.kind, RatioKind::welch);
+}
+
 TEST(Comparison, KarpFlattOfAmdahlIsTheSerialShare) {
   const double serial = 0.17;
   for (const double p : {2.0, 3.0, 64.0}) {

@@ -100,7 +100,7 @@ TEST_F(Runner, EveryRunLeavesItsRecord) {
   const Record& last = store.records[3];
   EXPECT_EQ(last.point(), "gpus=2");
   EXPECT_EQ(last.repeat(), 2);
-  EXPECT_EQ(last.round(), 2);
+  EXPECT_EQ(last.round(), 0) << "runs that follow each other share no round";
   EXPECT_EQ(last.study(), "s");
   EXPECT_EQ(last.session(), store.records[0].session());
   EXPECT_EQ(sweep({"fail"}).failed, 0) << "nothing is left to run";
@@ -222,7 +222,10 @@ TEST_F(Runner, TheWordsOfARun) {
                           "--quiet", "--store=/r/s"}));
   EXPECT_EQ(context,
             "--context={\"study\":\"s\",\"point\":\"gpus=2\",\"point_folder\":\"gpus=2\","
-            "\"repeat\":2,\"session\":\"session\",\"round\":2}");
+            "\"repeat\":2,\"session\":\"session\",\"round\":0}");
+  spec_.interleaved = true;
+  EXPECT_TRUE(
+      run_words(spec_, points_[1], {1, 2}, "/r/s", "session").back().ends_with("\"round\":2}"));
 }
 
 TEST_F(Runner, AProgramThatCannotBeStarted) {
