@@ -15,7 +15,7 @@ namespace paceline {
 
 namespace {
 
-struct Column {
+struct BenchColumn {
   std::string title, unit;
   std::function<std::string(const Json& row)> cell;
 };
@@ -52,11 +52,11 @@ bool any_has(const Json& rows, const char* key) {
                      [key](const Json& row) { return number(row, key).has_value(); });
 }
 
-std::vector<Column> columns_of(const Json& block) {
+std::vector<BenchColumn> columns_of(const Json& block) {
   const Json& rows = block.at("rows");
   const std::string type = text_of(block, "dtype"), library = text_of(block, "library");
   constexpr double kMicro = 1e-6, kGiga = 1e9;
-  std::vector<Column> columns = {
+  std::vector<BenchColumn> columns = {
       {"size", "(B)", [](const Json& r) { return whole(r, "bytes"); }},
       {"count", "(elements)", [](const Json& r) { return whole(r, "count"); }},
       {"type", "", [type](const Json&) { return type; }},
@@ -126,15 +126,15 @@ std::string html_head(const Record& record) {
   return text + "</p>\n";
 }
 
-std::string aligned(const std::vector<Column>& columns, const Json& rows) {
+std::string aligned(const std::vector<BenchColumn>& columns, const Json& rows) {
   std::vector<std::vector<std::string>> lines(2);
-  for (const Column& column : columns) {
+  for (const BenchColumn& column : columns) {
     lines[0].push_back(column.title);
     lines[1].push_back(column.unit);
   }
   for (const Json& row : rows) {
     lines.emplace_back();
-    for (const Column& column : columns) lines.back().push_back(column.cell(row));
+    for (const BenchColumn& column : columns) lines.back().push_back(column.cell(row));
   }
   std::vector<std::size_t> widths(columns.size(), 0);
   for (const auto& line : lines) {
@@ -151,33 +151,34 @@ std::string aligned(const std::vector<Column>& columns, const Json& rows) {
   return text;
 }
 
-std::string separated(const std::vector<Column>& columns, const Json& rows, bool markdown) {
+std::string separated(const std::vector<BenchColumn>& columns, const Json& rows, bool markdown) {
   const auto line = [&](const std::vector<std::string>& cells) {
     return markdown ? "| " + join(cells, " | ") + " |\n" : join(cells, ",") + "\n";
   };
   std::vector<std::string> titles;
-  for (const Column& column : columns) {
+  for (const BenchColumn& column : columns) {
     titles.push_back(column.unit.empty() ? column.title : column.title + " " + column.unit);
   }
   std::string text = line(titles);
   if (markdown) text += line(std::vector<std::string>(columns.size(), "---:"));
   for (const Json& row : rows) {
     std::vector<std::string> cells;
-    for (const Column& column : columns) cells.push_back(column.cell(row));
+    for (const BenchColumn& column : columns) cells.push_back(column.cell(row));
     text += line(cells);
   }
   return text;
 }
 
-std::string as_html(const std::vector<Column>& columns, const Json& rows) {
+std::string as_html(const std::vector<BenchColumn>& columns, const Json& rows) {
   std::string text = "<div class=\"wide\"><table>\n<thead><tr>";
-  for (const Column& column : columns) {
+  for (const BenchColumn& column : columns) {
     text += fmt::format("<th>{}<br/>{}</th>", html_text(column.title), html_text(column.unit));
   }
   text += "</tr></thead>\n<tbody>\n";
   for (const Json& row : rows) {
     text += "<tr>";
-    for (const Column& column : columns) text += "<td>" + html_text(column.cell(row)) + "</td>";
+    for (const BenchColumn& column : columns)
+      text += "<td>" + html_text(column.cell(row)) + "</td>";
     text += "</tr>\n";
   }
   return text + "</tbody></table></div>\n";

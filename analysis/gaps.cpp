@@ -155,7 +155,8 @@ Run resized(const Run& like, int gpus) {
 
 bool has_place_in(const Study& study, const Run& planned) {
   return planned.workload == study.workload && planned.precision == study.precision &&
-         may_have(planned, study.work);
+         planned.replicas_are_cores == study.replicas_are_cores && may_have(planned, study.work) &&
+         has_runs_of(study, planned.study);
 }
 
 void add_planned(Gaps& gaps, const Study& study, const std::vector<WantedRuns>& plans) {
@@ -237,9 +238,13 @@ std::string no_table_note(const std::vector<WantedRuns>& plans, const std::vecto
     }
   }
   if (points == 0) return "";
+  std::vector<std::string> shown(names.begin(), names.end());
+  if (shown.size() > kMostSeries) {
+    shown.resize(kMostSeries);
+    shown.push_back(fmt::format("{} more", names.size() - kMostSeries));
+  }
   return fmt::format("{} planned point{} without a table, as no run of their like completed: {}",
-                     points, points == 1 ? " is" : "s are",
-                     join({names.begin(), names.end()}, "; "));
+                     points, points == 1 ? " is" : "s are", join(shown, "; "));
 }
 
 }  // namespace paceline

@@ -45,10 +45,10 @@ std::vector<const Run*> pointers_to(const std::vector<Run>& runs) {
   return pointers;
 }
 
-using Parts = std::map<Work, std::vector<const Run*>>;
+using Split = std::map<Work, std::vector<const Run*>>;
 
-Parts split_by(const std::vector<Run>& runs, const std::vector<std::string>& names) {
-  Parts parts;
+Split split_by(const std::vector<Run>& runs, const std::vector<std::string>& names) {
+  Split parts;
   for (const Run& run : runs) {
     Work work;
     for (const std::string& name : names) {
@@ -60,7 +60,7 @@ Parts split_by(const std::vector<Run>& runs, const std::vector<std::string>& nam
 }
 
 // Every part has a type, and where sizes are asked for, shows how its work scales.
-bool stand_alone(const Parts& parts, bool with_sizes) {
+bool stand_alone(const Split& parts, bool with_sizes) {
   return parts.size() > 1 && std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
            const auto type = scaling_if_any(part.second);
            return type && !(with_sizes && *type == Scaling::one_size);
@@ -80,7 +80,7 @@ std::vector<std::string> varied_work(const std::vector<Run>& runs) {
   return names;
 }
 
-std::set<std::set<const Run*>> sets_of(const Parts& parts) {
+std::set<std::set<const Run*>> sets_of(const Split& parts) {
   std::set<std::set<const Run*>> sets;
   for (const auto& [work, runs] : parts) sets.emplace(runs.begin(), runs.end());
   return sets;
@@ -88,24 +88,24 @@ std::set<std::set<const Run*>> sets_of(const Parts& parts) {
 
 // Runs that are no one table: the quantity of which each value makes a whole table (several, if
 // they set the same tables apart), else what the sweeps say that they varied. Empty: neither.
-Parts apart_by_work(const std::vector<Run>& runs) {
-  std::vector<Parts> whole;
+Split apart_by_work(const std::vector<Run>& runs) {
+  std::vector<Split> whole;
   for (const char* name : kWork) {
-    Parts parts = split_by(runs, {name});
+    Split parts = split_by(runs, {name});
     if (stand_alone(parts, true)) whole.push_back(std::move(parts));
   }
-  const bool all_alike = std::all_of(whole.begin(), whole.end(), [&](const Parts& parts) {
+  const bool all_alike = std::all_of(whole.begin(), whole.end(), [&](const Split& parts) {
     return sets_of(parts) == sets_of(whole.front());
   });
   if (!whole.empty() && all_alike) return std::move(whole.front());
-  Parts parts = split_by(runs, varied_work(runs));
-  return stand_alone(parts, false) ? parts : Parts{};
+  Split parts = split_by(runs, varied_work(runs));
+  return stand_alone(parts, false) ? parts : Split{};
 }
 
 // The same, else each study by itself. Empty: not even that.
-Parts apart(const std::vector<Run>& runs) {
-  if (Parts parts = apart_by_work(runs); !parts.empty()) return parts;
-  Parts result;
+Split apart(const std::vector<Run>& runs) {
+  if (Split parts = apart_by_work(runs); !parts.empty()) return parts;
+  Split result;
   for (auto& [work, part] : split_by(runs, {"study"})) {
     if (scaling_if_any(part)) {
       result[work] = part;
@@ -113,7 +113,7 @@ Parts apart(const std::vector<Run>& runs) {
     }
     std::vector<Run> copies;
     for (const Run* run : part) copies.push_back(*run);
-    const Parts finer = apart_by_work(copies);
+    const Split finer = apart_by_work(copies);
     if (finer.empty()) return {};
     for (const auto& [more, some] : finer) {
       Work both = work;
@@ -123,7 +123,7 @@ Parts apart(const std::vector<Run>& runs) {
       }
     }
   }
-  return result.size() > 1 ? result : Parts{};
+  return result.size() > 1 ? result : Split{};
 }
 
 using Groups = std::map<StudyKey, std::vector<Run>>;
@@ -209,7 +209,7 @@ Groups grouped(std::vector<Run> runs) {
   Groups groups;
   for (auto& [system, members] : systems) {
     const std::vector<const Run*> all = pointers_to(members);
-    Parts parts;
+    Split parts;
     if (!scaling_if_any(all)) parts = apart(members);
     if (parts.empty()) parts[{}] = all;
     for (const auto& [work, part] : parts) {

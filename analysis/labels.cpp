@@ -91,6 +91,11 @@ std::vector<std::string> hidden_differences(const Study& study) {
   return names;
 }
 
+bool sets_apart(const Study& study, std::string_view parameter) {
+  return std::any_of(study.work.begin(), study.work.end(),
+                     [&](const auto& part) { return part.first == parameter; });
+}
+
 }  // namespace
 
 std::vector<std::string> left_out(const StoreContent& content, const std::vector<Run>& unfinished) {
@@ -198,15 +203,6 @@ std::string common_label(const Study& study) {
   return all ? label : "";
 }
 
-namespace {
-
-bool sets_apart(const Study& study, std::string_view parameter) {
-  return std::any_of(study.work.begin(), study.work.end(),
-                     [&](const auto& part) { return part.first == parameter; });
-}
-
-}  // namespace
-
 std::string study_title(const Study& study) {
   std::string title = study.workload;
   if (!study.precision.empty()) title += ", " + study.precision;
@@ -214,8 +210,9 @@ std::string study_title(const Study& study) {
            : study.scaling == Scaling::one_size
                ? ", one size"
                : fmt::format(", {} scaling", name_of(study.scaling));
-  for (const auto& [name, value] : study.work)
+  for (const auto& [name, value] : study.work) {
     title += fmt::format(", {} {}", name, to_text(value));
+  }
   if (!study.goal.empty() && !sets_apart(study, "until")) title += ", to " + study.goal;
   if (const std::string label = common_label(study); !label.empty()) title += " (" + label + ")";
   return title;

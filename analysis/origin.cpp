@@ -15,7 +15,7 @@ std::string text_at(const Json& json, const char* pointer) {
 }
 
 // Each once, in the order of ranks.
-std::string hosts_of(const Json& record) {
+std::string names_of_hosts(const Json& record) {
   const Json::json_pointer path("/provenance/hosts");
   if (!record.contains(path) || !record.at(path).is_array()) return "";
   std::vector<std::string> names;
@@ -57,7 +57,7 @@ std::vector<std::pair<std::string, std::string>> origin_of(const Record& record)
       {"system", pair_of(at("/provenance/stack"), at("/provenance/hardware"))},
       {"machine", at("/provenance/cpu_model")},
       {"GPU", gpu_of(json)},
-      {"hosts", hosts_of(json)},
+      {"hosts", names_of_hosts(json)},
       {"cluster",
        pair_of(at("/provenance/allocation/cluster"), at("/provenance/allocation/partition"))},
       {"modules", at("/provenance/allocation/modules")},

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kReplicas = 3;  // the part that is always told
 
-std::string cpus_of(const Run& run) {
+std::string cpus_named(const Run& run) {
   if (run.replicas_are_cores && run.cpus_per_replica()) {
     return fmt::format("{:g} CPU{} each", *run.cpus_per_replica(),
                        *run.cpus_per_replica() == 1 ? "" : "s");
@@ -23,7 +23,7 @@ std::string cpus_of(const Run& run) {
 std::vector<std::string> parts_of(const Study& study, const Row& row) {
   const Run& run = row.first();
   std::vector<std::string> parts = {run.kind == "measured" ? "" : run.kind, run.system, run.backend,
-                                    counted_replicas(study, run.gpus), cpus_of(run)};
+                                    counted_replicas(study, run.gpus), cpus_named(run)};
   for (const std::string& axis : study.axes) {
     parts.push_back(fmt::format("{} {}", axis, run.parameters.text(axis).value_or("-")));
   }

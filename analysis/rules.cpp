@@ -14,7 +14,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kLeastForNormality = 5, kLeastToDecide = 3;
+constexpr std::size_t kLeastForNormality = 5, kLeastRuns = 3;
 constexpr double kUnlikeMeans = 0.01, kUnlikeLengths = 1.1, kLongTail = 1.25, kAboveIdeal = 1.02;
 constexpr double kNotNormal = 0.01, kFarApart = 2;
 
@@ -162,13 +162,13 @@ class Checker {
     const std::size_t few = rows_where(facts_, [](const RowFacts& row) {
       return row.speed_up && row.run().gpus > 1 &&
              (!row.speed_up->ratio.estimate.interval ||
-              row.speed_up->ratio.estimate.count < kLeastToDecide);
+              row.speed_up->ratio.estimate.count < kLeastRuns);
     });
     if (few == 0) return;
     add(7,
         fmt::format("{} of fewer than {} runs: no test can tell noise from effect",
-                    counted(few, "speed-up"), kLeastToDecide),
-        fmt::format("run {} repeats or more of the row and of its base", kLeastToDecide));
+                    counted(few, "speed-up"), kLeastRuns),
+        fmt::format("run {} repeats or more of the row and of its base", kLeastRuns));
   }
 
   void check_tails() {

@@ -227,8 +227,16 @@ std::vector<std::string> axes_of(const std::vector<Row>& rows, const std::vector
 
 // Of a run that did not complete, whose precision may be the program's choice.
 bool is_of(const Run& run, const Study& study) {
-  return run.workload == study.workload &&
-         (run.precision.empty() || run.precision == study.precision) && may_have(run, study.work);
+  return run.workload == study.workload && run.replicas_are_cores == study.replicas_are_cores &&
+         (run.precision.empty() || run.precision == study.precision) && may_have(run, study.work) &&
+         has_runs_of(study, run.study);
+}
+
+std::vector<WantedRuns> own_plans(const Study& study, const std::vector<WantedRuns>& plans) {
+  std::vector<WantedRuns> own;
+  std::copy_if(plans.begin(), plans.end(), std::back_inserter(own),
+               [&](const WantedRuns& plan) { return has_runs_of(study, plan.study); });
+  return own;
 }
 
 bool is_of_any(const Run& run, const std::vector<Study>& studies) {
@@ -307,7 +315,7 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
     const StoreContent none;
     study.left_out = left_out(is_first ? content : none, told);
     study.notes = row_notes(study);
-    if (wanted.empty()) add_note(study, open_ends_note(study));
+    if (own_plans(study, wanted).empty()) add_note(study, open_ends_note(study));
     for (const std::string& note : left_out_notes(is_first ? content : none, told)) {
       add_note(study, note);
     }
@@ -330,6 +338,13 @@ Selection parsed_selection(const std::string& text) {
                 "write for example --only backend=mpi");
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+bool has_runs_of(const Study& study, const std::string& name) {
+  return std::any_of(study.rows.begin(), study.rows.end(), [&](const Row& row) {
+    return std::any_of(row.runs.begin(), row.runs.end(),
+                       [&](const Run& run) { return run.kind == "measured" && run.study == name; });
+  });
 }
 
 bool stands_before(const Study& study, const Row& a, const Row& b) {
@@ -366,9 +381,10 @@ std::vector<Study> make_studies(const StoreContent& content,
     add_controls(study.rows, controls);
     const std::vector<Run> like =
         chosen(unfinished, [&](const Run& run) { return is_of(run, study); });
+    const std::vector<WantedRuns> own = own_plans(study, wanted);
     study.axes = axes_of(study.rows, like);
     sort_rows(study, study.rows);
-    study.gaps = find_gaps(study, like, wanted);
+    study.gaps = find_gaps(study, like, own);
     sort_rows(study, study.gaps);
   }
   add_notes(studies, content, lost, wanted, superseded);

@@ -53,6 +53,9 @@ std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections = {},
                                 const std::vector<WantedRuns>& plans = {});
 
+// Whether there is a completed run of this study's in its rows.
+bool has_runs_of(const Study& study, const std::string& name);
+
 // The order of rows and gaps.
 bool stands_before(const Study& study, const Row& a, const Row& b);
 

@@ -22,12 +22,12 @@ struct Means {
   }
 };
 
-double number(const Json& rank, const char* key) {
+double number_of(const Json& rank, const char* key) {
   const auto it = rank.find(key);
   return it != rank.end() && it->is_number() ? it->get<double>() : 0;
 }
 
-std::string text(const Json& object, const char* key) {
+std::string word_of(const Json& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
@@ -39,11 +39,11 @@ std::optional<Means> means_of(const Json& record) {
   const auto ranks = static_cast<double>(phases->size());
   for (const Json& rank : *phases) {
     const double compute =
-        number(rank, "forward") + number(rank, "backward") + number(rank, "update");
-    const double communication = number(rank, "communication");
+        number_of(rank, "forward") + number_of(rank, "backward") + number_of(rank, "update");
+    const double communication = number_of(rank, "communication");
     const bool first = &rank == &phases->front();
-    means.input += number(rank, "input") / ranks;
-    means.launch += number(rank, "other") / ranks;
+    means.input += number_of(rank, "input") / ranks;
+    means.launch += number_of(rank, "other") / ranks;
     means.communication += communication / ranks;
     means.compute += compute / ranks;
     means.least_communication =
@@ -96,11 +96,11 @@ std::optional<LateRank> StepRecords::late_rank(const Row& row) const {
     if (it == records_.end()) continue;
     const auto straggler = it->second->json().find("straggler");
     if (straggler == it->second->json().end() || !straggler->is_object()) continue;
-    LateRank& late = ranks[static_cast<int>(number(*straggler, "rank"))];
-    late.rank = static_cast<int>(number(*straggler, "rank"));
-    late.host = text(*straggler, "host");
-    late.phase = text(*straggler, "phase");
-    late.share_of_step += number(*straggler, "share_of_step");
+    LateRank& late = ranks[static_cast<int>(number_of(*straggler, "rank"))];
+    late.rank = static_cast<int>(number_of(*straggler, "rank"));
+    late.host = word_of(*straggler, "host");
+    late.phase = word_of(*straggler, "phase");
+    late.share_of_step += number_of(*straggler, "share_of_step");
     ++late.runs;
   }
   const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {

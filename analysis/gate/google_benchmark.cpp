@@ -26,7 +26,7 @@ bool looks_like_one(const fs::path& file) {
   }
 }
 
-std::string text_of(const Json& json, const char* key) {
+std::string text_in(const Json& json, const char* key) {
   return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
 }
 
@@ -40,17 +40,17 @@ class Reader {
     side_.runs.insert(fs::weakly_canonical(file, ignored).string());
     if (!json.contains("context") || !json["context"].is_object()) return;
     const Json& context = json["context"];
-    session_ += " " + text_of(context, "date");
+    session_ += " " + text_in(context, "date");
     // Our own export names the machine; of others only the host is known.
-    if (const std::string machine = text_of(context, "machine"); !machine.empty()) {
+    if (const std::string machine = text_in(context, "machine"); !machine.empty()) {
       side_.machines.insert(machine);
-    } else if (const std::string host = text_of(context, "host_name"); !host.empty()) {
+    } else if (const std::string host = text_in(context, "host_name"); !host.empty()) {
       side_.machines.insert("host " + host);
     }
     if (context.contains("num_cpus") && context["num_cpus"].is_number_integer()) {
       side_.machines.insert(fmt::format("{} CPUs", context["num_cpus"].get<int>()));
     }
-    const std::string type = text_of(context, "library_build_type");
+    const std::string type = text_in(context, "library_build_type");
     if (!type.empty()) side_.builds.insert(type);
   }
 
@@ -70,17 +70,17 @@ class Reader {
 
  private:
   void add(const Json& row, const std::string& where) {
-    if (!row.is_object() || text_of(row, "name").empty()) {
+    if (!row.is_object() || text_in(row, "name").empty()) {
       throw Error(ErrorKind::input, "is no benchmark: it has no name", where,
                   "make the file again");
     }
-    if (text_of(row, "run_type") == "aggregate") return;
+    if (text_in(row, "run_type") == "aggregate") return;
     const std::string name =
-        text_of(row, "run_name").empty() ? text_of(row, "name") : text_of(row, "run_name");
+        text_in(row, "run_name").empty() ? text_in(row, "name") : text_in(row, "run_name");
     Subject& subject = subject_of(name);
     if (row.contains("error_occurred") && row["error_occurred"] == Json(true)) {
       ++subject.not_ended;
-      subject.why = text_of(row, "error_message");
+      subject.why = text_in(row, "error_message");
       if (subject.why.empty()) subject.why = "it reported an error";
       return;
     }
@@ -110,7 +110,7 @@ class Reader {
                    "run it again, or leave it out");
     };
     if (!row.contains("real_time") || !row["real_time"].is_number()) throw fail("has no real_time");
-    const auto unit = kUnits.find(text_of(row, "time_unit"));
+    const auto unit = kUnits.find(text_in(row, "time_unit"));
     if (unit == kUnits.end() || (row.contains("time_unit") && !row["time_unit"].is_string()))
       throw fail("has unknown time_unit " + row["time_unit"].dump());
     const double seconds = row["real_time"].get<double>() * unit->second;

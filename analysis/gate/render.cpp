@@ -182,7 +182,7 @@ std::string cell(const std::string& text) {
   return escaped;
 }
 
-Json number(const std::optional<double>& value) {
+Json number_or_null(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
@@ -192,9 +192,9 @@ Json json_of(const Check& check) {
           {"verdict", name_of(check.verdict)},
           {"evidence", name_of(check.evidence)},
           {"reason", sentence(check)},
-          {"baseline", number(check.baseline)},
-          {"current", number(check.current)},
-          {"change", number(check.change)},
+          {"baseline", number_or_null(check.baseline)},
+          {"current", number_or_null(check.current)},
+          {"change", number_or_null(check.change)},
           {"change_low", check.interval ? Json(check.interval->low) : Json(nullptr)},
           {"change_high", check.interval ? Json(check.interval->high) : Json(nullptr)},
           {"threshold", check.threshold},
@@ -203,7 +203,7 @@ Json json_of(const Check& check) {
           {"baseline_runs", check.baseline_runs},
           {"current_runs", check.current_runs},
           {"fresh", check.is_fresh},
-          {"first_change", number(check.first_change)}};
+          {"first_change", number_or_null(check.first_change)}};
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr double kGiga = 1e9;
 
 using Curve = std::map<double, double>;  // bytes -> GB/s
 
-std::optional<double> number(const Json& row, const char* key) {
+std::optional<double> number_at(const Json& row, const char* key) {
   const auto found = row.find(key);
   if (found == row.end() || !found->is_number()) return std::nullopt;
   return found->get<double>();
@@ -28,7 +28,7 @@ Curve curve_of(const Json& rows, const char* seconds_key, int ranks) {
   const double factor = ranks > 1 ? 2.0 * (ranks - 1) / ranks : 1;
   Curve curve;
   for (const Json& row : rows) {
-    const auto bytes = number(row, "bytes"), seconds = number(row, seconds_key);
+    const auto bytes = number_at(row, "bytes"), seconds = number_at(row, seconds_key);
     if (bytes && seconds && *seconds > 0) curve[*bytes] = *bytes / *seconds * factor / kGiga;
   }
   return curve;
@@ -41,7 +41,7 @@ void add(Lines& lines, const std::string& name, const Curve& curve) {
   lines.series.push_back(std::move(series));
 }
 
-std::string text_at(const Json& json, const char* pointer) {
+std::string word_at(const Json& json, const char* pointer) {
   const Json::json_pointer path(pointer);
   return json.contains(path) && json.at(path).is_string() ? json.at(path).get<std::string>() : "";
 }
@@ -83,10 +83,10 @@ std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
     const Json& block = record.json().at("collective");
     const int ranks = record.layout().gpus;
     const std::string size = fmt::format("{} ranks", ranks);
-    const std::string backend = text_at(record.json(), "/provenance/backend_asked");
+    const std::string backend = word_at(record.json(), "/provenance/backend_asked");
     add(lines, join({backend.empty() ? "all-reduce" : backend, size}, ", "),
         curve_of(block.at("rows"), "seconds", ranks));
-    const std::string library = text_at(block, "/library");
+    const std::string library = word_at(block, "/library");
     add(lines, library.empty() ? "library" : fmt::format("{}, {}", library, size),
         curve_of(block.at("rows"), "library_seconds", ranks));
   }

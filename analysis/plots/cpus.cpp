@@ -16,14 +16,14 @@ namespace {
 constexpr std::size_t kMostMaps = 4, kMostColumns = 9, kMostRows = 12;
 constexpr double kDarkest = 1.3;  // times the best of its size
 
-using Group = std::tuple<std::string, std::string, std::string>;  // kind, system, backend
+using MapKey = std::tuple<std::string, std::string, std::string>;  // kind, system, backend
 
 struct Cells {
   std::map<int, std::map<double, double>> cost;  // by size and CPUs: the fastest row's
   std::set<double> cpus;
 };
 
-std::optional<double> cpus_of(const Run& run) {
+std::optional<double> cpus_on_axis(const Run& run) {
   if (run.replicas_are_cores) return run.cpus_per_replica();
   return run.cpus_per_task ? std::optional<double>(*run.cpus_per_task) : std::nullopt;
 }
@@ -33,11 +33,11 @@ double cost_of(const RowFacts& row, bool rates) {
   return rates ? 1000 / row.samples_per_second->value : row.fit_seconds->value;
 }
 
-std::map<Group, Cells> grouped(const PlotSource& source) {
-  std::map<Group, Cells> groups;
+std::map<MapKey, Cells> grouped(const PlotSource& source) {
+  std::map<MapKey, Cells> groups;
   for (const RowFacts& row : source.facts) {
     const Run& run = row.run();
-    const auto cpus = cpus_of(run);
+    const auto cpus = cpus_on_axis(run);
     if (!cpus) continue;
     Cells& cells = groups[{run.kind, run.system, run.backend}];
     const double cost = cost_of(row, source.comparison.rates);

@@ -11,7 +11,7 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kMostEpochSeries = 8, kMostAside = 6;
-constexpr double kMostOnALinearAxis = 12;  // the slowest epoch over the fastest
+constexpr double kMostSpreadOnALinearAxis = 12;  // the slowest epoch over the fastest
 
 std::size_t epochs_of(const Row& row) {
   std::size_t least = row.first().epoch_seconds.size();
@@ -74,7 +74,7 @@ std::vector<Plot> epoch_plots(const PlotSource& source) {
   }
   lines.x_tics = tics(most);
   lines.aside = bars && rows.size() > 1 && most <= kMostAside;
-  if (spread_of(lines) > kMostOnALinearAxis) lines.log_y = 10;
+  if (spread_of(lines) > kMostSpreadOnALinearAxis) lines.log_y = 10;
   Plot plot;
   plot.name = "epochs";
   plot.title = source.title;

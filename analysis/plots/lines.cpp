@@ -11,9 +11,9 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kMostName = 60;
+constexpr std::size_t kMostLineName = 60;
 
-struct Range {
+struct Span {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
   void add(double value) {
@@ -34,16 +34,16 @@ bool has_gaps(const Lines& lines) {
   });
 }
 
-Range x_range(const Lines& lines) {
-  Range range;
+Span x_range(const Lines& lines) {
+  Span range;
   for (const PlotSeries& series : lines.series) {
     for (const PlotPoint& point : series.points) range.add(point.x);
   }
   return range;
 }
 
-Range y_range(const Lines& lines) {
-  Range range;
+Span y_range(const Lines& lines) {
+  Span range;
   const auto add = [&](const PlotSeries& series) {
     for (const PlotPoint& point : series.points) {
       if (!point.y) continue;
@@ -59,7 +59,7 @@ Range y_range(const Lines& lines) {
 }
 
 // By a hundredth of the axis, where there is a bar that another could cover.
-double shifted(const Lines& lines, const Range& range, std::size_t index, const PlotPoint& point) {
+double shifted(const Lines& lines, const Span& range, std::size_t index, const PlotPoint& point) {
   const double x = point.x;
   if (!lines.aside || !point.interval) return x;
   const double steps =
@@ -69,7 +69,7 @@ double shifted(const Lines& lines, const Range& range, std::size_t index, const 
 }
 
 // A blank line breaks the line.
-std::string data_block(const Lines& lines, const Range& range, std::size_t index) {
+std::string data_block(const Lines& lines, const Span& range, std::size_t index) {
   std::string block = fmt::format("$series{} << END\n", index);
   for (const PlotPoint& point : lines.series[index].points) {
     if (!point.y) {
@@ -99,7 +99,7 @@ std::string ideal_block(const PlotSeries& ideal) {
   return block + "END\n";
 }
 
-std::string axes(const Lines& lines, const Range& x, double floor, double top) {
+std::string axes(const Lines& lines, const Span& x, double floor, double top) {
   std::string text = "set grid ytics linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\n";
   if (lines.log_x) {
     const double margin = std::pow(x.high / x.low, 0.04);
@@ -128,7 +128,7 @@ std::string curves(const Lines& lines) {
   for (std::size_t i = 0; i < lines.series.size(); ++i) {
     const PlotSeries& series = lines.series[i];
     parts.push_back(fmt::format("$series{} using 1:2 with linespoints {} title {}", i,
-                                line_style(i), quoted(clipped(series.name, kMostName))));
+                                line_style(i), quoted(clipped(series.name, kMostLineName))));
     if (has_bars(series)) {
       parts.push_back(
           fmt::format("$series{} using 1:2:3:4 with yerrorbars {} notitle", i, line_style(i)));
@@ -147,7 +147,7 @@ std::string curves(const Lines& lines) {
 }  // namespace
 
 std::string lines_script(const Lines& lines) {
-  const Range x = x_range(lines), y = y_range(lines);
+  const Span x = x_range(lines), y = y_range(lines);
   const double floor = lines.log_y ? y.low / 1.2 : 0;
   const double top = lines.log_y ? y.high * 1.2 : 1.04 * y.high;
   std::string script = axes(lines, x, floor, top);

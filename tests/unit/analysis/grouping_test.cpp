@@ -237,6 +237,23 @@ TEST(Grouping, FailedAndPlannedPointsStandInTheirTable) {
   }
 }
 
+// What a study planned, or failed at, is no gap of published pages or of another study.
+TEST(Grouping, GapsStandWhereTheirStudyHasRuns) {
+  auto records = records_of({{1, 64}, {2, 64}});
+  for (const Shape& shape : std::vector<Shape>{{1, 64}, {2, 32}}) {
+    records.push_back(published(shape));  // strong: a table of its own
+  }
+  Json failed = record_of({4, 64}, "");
+  failed["status"] = "failed";
+  records.push_back(failed);
+  const auto studies = make_studies(content_of(records));
+  ASSERT_EQ(studies.size(), 2U);
+  EXPECT_EQ(tables_of(studies), "strong: 1 2; fixed-epochs: 1 2");
+  EXPECT_TRUE(studies[0].gaps.empty());
+  ASSERT_EQ(studies[1].gaps.size(), 1U);
+  EXPECT_EQ(studies[1].gaps[0].first().gpus, 4);
+}
+
 TEST(Grouping, AllThatIsLeftOutIsListed) {
   auto records = records_of({{1, 64}, {2, 64}});
   for (int i = 0; i < 7; ++i) {
