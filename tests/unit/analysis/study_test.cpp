@@ -120,6 +120,53 @@ TEST(Study, SelectionsNameWhatThereIs) {
   EXPECT_NE(refusal({}).find("no completed record"), std::string::npos);
 }
 
+WantedRuns plan_of_epochs(std::int64_t epochs) {
+  WantedRuns plan{"quick", "mnist-cnn", 1, {}};
+  for (const int gpus : {1, 2}) {
+    Point point;
+    point.set("gpus", std::int64_t{gpus});
+    point.set("cpus_per_task", std::int64_t{1});
+    point.set("backend", std::string("mpi"));
+    point.set("epochs", epochs);
+    plan.points.push_back(point);
+  }
+  return plan;
+}
+
+// A spec was edited, and only its first point is run anew: the rest is missing, not old.
+TEST(Study, OnceASpecIsRunAnewOldRunsAreNone) {
+  std::vector<Json> records = {sample_record(), sample_record({.gpus = 2})};
+  const auto rows = [&] {
+    const auto studies = make_studies(content_of(records), {}, {plan_of_epochs(4)});
+    return std::pair(studies.at(0).rows.size(), studies.at(0).gaps.size());
+  };
+  EXPECT_EQ(rows().first, 2U) << "nothing of the new spec has run";
+  records.push_back(sample_record());
+  records.back()["parameters"]["epochs"] = 4;
+  records.back()["throughput"]["samples"] = 240000;
+  EXPECT_EQ(rows(), (std::pair<std::size_t, std::size_t>(1, 1)));
+}
+
+// The record of a run that left none has only what its spec gives.
+TEST(Study, ARunThatWasRunAgainIsNotTold) {
+  auto records = drifting_study();
+  Json lost = records[0];
+  lost["status"] = "timeout";
+  lost["reason"] = "after 5 min";
+  lost["parameters"] = {
+      {"workload", "mnist-cnn"}, {"gpus", 1}, {"cpus_per_task", 1}, {"backend", "mpi"}};
+  records.push_back(lost);
+  EXPECT_FALSE(any_note(only_study(records), "after 5 min"));
+}
+
+TEST(Study, NullsAreNoValues) {
+  auto records = drifting_study();
+  for (Json& json : records) {
+    json["quality"]["until"] = {{"goal", "test_accuracy>=0.9"}, {"reached", nullptr}};
+  }
+  EXPECT_FALSE(only_study(records).rows[0].first().goal_reached);
+}
+
 TEST(Comparison, RunsOfARoundArePaired) {
   const Study study = only_study(drifting_study());
   const Comparison comparison = compare(study, Base::matched);
