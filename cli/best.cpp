@@ -104,7 +104,8 @@ void add_best(CLI::App& app, Action& action) {
       ->required();
   verb->add_option("--within", arguments->within, "How much slower than the best is near enough")
       ->capture_default_str();
-  verb->add_option("--only", arguments->only, "Use only records with KEY=VALUE (may be repeated)")
+  verb->add_option("--only", arguments->only, "Use only such records (may be repeated)")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb->add_flag("--json", arguments->json, "For programs");
   verb->callback([arguments, &action] { action = [arguments] { return best(*arguments); }; });

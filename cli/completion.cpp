@@ -69,9 +69,7 @@ OptionWords words_of(const CLI::Option& option, const std::string& name) {
   std::string key = name;
   std::replace(key.begin(), key.end(), '-', '_');
   words.values = names_of_kind(key);
-  const bool is_selection = option.get_description().find("KEY=VALUE") != std::string::npos;
-  const bool is_axis = option.get_description().starts_with("axis=value");
-  if (is_selection || is_axis) words.values = assignments();
+  if (option.get_type_name().ends_with("=VALUE")) words.values = assignments();
   const Parameter* parameter = find_parameter(key);
   if (parameter != nullptr && parameter->values.find('|') != std::string_view::npos) {
     words.values = split(parameter->values, '|');

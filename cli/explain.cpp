@@ -58,7 +58,8 @@ void add_explain(CLI::App& app, Action& action) {
   verb->add_option("--base", arguments->base, "Base of speed-ups")
       ->type_name("TEXT:{matched,best}")
       ->capture_default_str();
-  verb->add_option("--only", arguments->only, "Use only records with KEY=VALUE (may be repeated)")
+  verb->add_option("--only", arguments->only, "Use only such records (may be repeated)")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb->add_flag("--json", arguments->json, "machine-readable");
   verb->callback(

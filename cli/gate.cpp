@@ -235,7 +235,8 @@ void add_gate(CLI::App& app, Action& action) {
           ->check(CLI::Range(1, 1000))
           ->capture_default_str();
   verb->add_flag("--control", runs.control, "with --ab: the old build once more, against itself");
-  verb->add_option("--set", runs.set, "axis=value or axis=v1,v2: instead of what the spec says")
+  verb->add_option("--set", runs.set, "or AXIS=V1,V2: instead of what the spec says")
+      ->type_name("AXIS=VALUE")
       ->expected(1)
       ->take_all();
   verb->add_option("--data", arguments->data, "folder with the data sets' folders (e.g. data)");

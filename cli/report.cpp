@@ -66,7 +66,8 @@ void add_report(CLI::App& app, Action& action) {
                    "Folder for report.html, .md, .csv, .json and the plots");
   verb->add_flag("--anonymous", arguments->anonymous,
                  "Leave out hosts, users, accounts and paths, in every format");
-  verb->add_option("--only", arguments->only, "Use only records with KEY=VALUE (may be repeated)")
+  verb->add_option("--only", arguments->only, "Use only such records (may be repeated)")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   CLI::Option* plots = verb->add_option("--plots", arguments->plots,
                                         "Plots to write: svg, png, pdf; comma-separated")

@@ -80,6 +80,7 @@ class Reader {
     Subject& subject = subject_of(name);
     if (row.contains("error_occurred") && row["error_occurred"] == Json(true)) {
       ++subject.not_ended;
+      ++subject.lost;
       subject.why = text_in(row, "error_message");
       if (subject.why.empty()) subject.why = "it reported an error";
       return;

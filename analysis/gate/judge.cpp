@@ -239,11 +239,10 @@ double p_of_failures(std::size_t failed_before, std::size_t of_before, std::size
 // A point of which more runs fail than did.
 std::optional<Check> check_of_failures(const Subject& baseline, const Subject& current,
                                        std::size_t subjects, double threshold) {
-  if (current.not_ended == 0 || baseline.runs == 0 || current.runs == 0) return std::nullopt;
-  const std::size_t before = baseline.runs + baseline.not_ended,
-                    now = current.runs + current.not_ended;
-  const double p = static_cast<double>(subjects) *
-                   p_of_failures(baseline.not_ended, before, current.not_ended, now);
+  if (current.lost == 0 || baseline.runs == 0 || current.runs == 0) return std::nullopt;
+  const std::size_t before = baseline.runs + baseline.lost, now = current.runs + current.lost;
+  const double p =
+      static_cast<double>(subjects) * p_of_failures(baseline.lost, before, current.lost, now);
   if (p >= kSignificance) return std::nullopt;
   Check check;
   check.subject = baseline.name;
@@ -252,7 +251,7 @@ std::optional<Check> check_of_failures(const Subject& baseline, const Subject& c
   check.current_runs = now;
   check.verdict = Verdict::regression;
   check.reason = fmt::format("{} of {} runs did not end well, of the baseline {} of {}: {}",
-                             current.not_ended, now, baseline.not_ended, before, current.why);
+                             current.lost, now, baseline.lost, before, current.why);
   return check;
 }
 
@@ -275,9 +274,9 @@ std::optional<Check> check_of_work(const Subject& baseline, const Subject& curre
 
 // What runs have come to that no check speaks of.
 std::string failures_note(const Side& side, const Subject& subject) {
-  if (subject.not_ended == 0 || subject.runs == 0) return "";
-  return fmt::format("{}: {} of {} runs of {} did not end well: {}", side.name, subject.not_ended,
-                     subject.runs + subject.not_ended, subject.name, subject.why);
+  if (subject.lost == 0 || subject.runs == 0) return "";
+  return fmt::format("{}: {} of {} runs of {} did not end well: {}", side.name, subject.lost,
+                     subject.runs + subject.lost, subject.name, subject.why);
 }
 
 class Judge {

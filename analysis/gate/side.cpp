@@ -89,7 +89,8 @@ std::string data_of(const Run& run) {
 
 struct Group {
   Subject subject;
-  std::vector<Member> members;  // that count
+  std::vector<Member> members;                          // that count
+  std::set<std::pair<std::string, int>> ended, failed;  // repeats of a study
 };
 
 // Nothing else tells apart two runs of one point that began in the same second.
@@ -120,7 +121,9 @@ class SideMaker {
     for (const Rejected& rejected : content.rejected) {
       side_.notes.push_back(fmt::format("{}: ignored record: {}", side_.name, rejected.reason));
     }
-    if (shared_ > 0) side_.notes.push_back(shared_note(side_, other_, counted_runs(shared_)));
+    if (side_.shared > 0) {
+      side_.notes.push_back(shared_note(side_, other_, counted_runs(side_.shared)));
+    }
     for (Group& group : groups_) settle(group);
     find_singles();
     for (Group& group : groups_) add_serial_fraction(group);
@@ -133,18 +136,22 @@ class SideMaker {
     Member member{run_of(record), trajectory(record.json())};
     const std::string id = id_of(member.run);
     if (other_.runs.contains(id)) {
-      ++shared_;
+      ++side_.shared;
       return;
     }
     side_.runs.insert(id);
-    Subject& subject = group_of(record).subject;
+    Group& group = group_of(record);
+    Subject& subject = group.subject;
+    const std::pair repeat(member.run.study, member.run.repeat);
     const bool ended = record.completed() && !member.diverged();
     if (!ended) {
       ++subject.not_ended;
+      if (record.status() != "preempted") group.failed.insert(repeat);
       subject.why = member.diverged() ? "its loss is no number" : record.reason();
       if (subject.why.empty()) subject.why = record.status();
       return;
     }
+    group.ended.insert(repeat);
     if (member.run.resumed || member.run.throttled || member.run.traced) {
       ++subject.left_out;
       return;
@@ -154,7 +161,7 @@ class SideMaker {
     side_.sessions.insert(member.run.session);
     side_.started_at = std::max(side_.started_at, member.run.started_at);
     add_hosts(record, side_.hosts);
-    group_of(record).members.push_back(std::move(member));
+    group.members.push_back(std::move(member));
   }
 
   Group& group_of(const Record& record) {
@@ -196,9 +203,15 @@ class SideMaker {
           fmt::format("{}: {} has only oversubscribed runs", side_.name, subject.name));
     }
     subject.runs = group.members.size();
+    subject.lost = static_cast<std::size_t>(
+        std::count_if(group.failed.begin(), group.failed.end(),
+                      [&](const auto& repeat) { return !group.ended.contains(repeat); }));
+    const bool all_told = std::all_of(
+        group.members.begin(), group.members.end(),
+        [](const Member& member) { return member.run.samples && member.run.goal.empty(); });
     for (const Member& member : group.members) {
       const Run& run = member.run;
-      if (run.samples && run.goal.empty()) {
+      if (all_told) {
         subject.work += *run.samples / static_cast<double>(group.members.size());
       }
       if (const std::string data = data_of(run); !data.empty()) subject.data.insert(data);
@@ -270,7 +283,6 @@ class SideMaker {
   }
 
   const Side& other_;
-  std::size_t shared_ = 0;
   Side side_;
   std::vector<Group> groups_;
   std::unordered_map<std::string, std::size_t> index_;
@@ -293,6 +305,7 @@ void append(Side& side, Side more) {
     known->runs += subject.runs;
     known->left_out += subject.left_out;
     known->not_ended += subject.not_ended;
+    known->lost += subject.lost;
     if (!subject.why.empty()) known->why = subject.why;
     for (auto& [quantity, samples] : subject.samples) {
       auto& all = known->samples[quantity];
@@ -304,6 +317,7 @@ void append(Side& side, Side more) {
   side.sessions.merge(more.sessions);
   side.hosts.merge(more.hosts);
   side.runs.merge(more.runs);
+  side.shared += more.shared;
   side.started_at = std::max(side.started_at, more.started_at);
   side.notes.insert(side.notes.end(), more.notes.begin(), more.notes.end());
 }
@@ -345,6 +359,7 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
       Side more = read_google_benchmark(name, file);
       if (!more.runs.empty() && other.runs.contains(*more.runs.begin())) {
         side.notes.push_back(shared_note(side, other, file.string()));
+        ++side.shared;
         continue;
       }
       append(side, std::move(more));
@@ -356,10 +371,7 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
   if (any) return side;
   std::vector<std::string> names;
   for (const auto& place : places) names.push_back(place.string());
-  const bool only_shared =
-      std::any_of(side.notes.begin(), side.notes.end(),
-                  [](const std::string& note) { return note.ends_with("left out there"); });
-  if (only_shared) {
+  if (side.shared > 0) {
     throw Error(ErrorKind::usage, fmt::format("{} and {} are the same runs", name, other.name),
                 join(names, ", "), "name the runs of another build or day");
   }

@@ -19,7 +19,6 @@ struct Sample {
   double value = 0;
   std::string session;
   int round = 0;  // 0: of none
-  friend bool operator==(const Sample&, const Sample&) = default;
 };
 
 // A point of a study, or a benchmark of Google Benchmark's JSON.
@@ -31,6 +30,7 @@ struct Subject {
   std::size_t runs = 0;       // that count
   std::size_t left_out = 0;   // resumed, throttled or oversubscribed beside them, or in error
   std::size_t not_ended = 0;  // failed, timed out or diverged
+  std::size_t lost = 0;       // of these, neither preempted nor made good by another attempt
   std::string why;            // the last of these
   double work = 0;  // samples that a run trains on, mean; 0: not known, or as a goal takes
   std::set<std::string> data;  // hashes of what they trained on
@@ -42,6 +42,7 @@ struct Side {
   std::vector<Subject> subjects;
   std::set<std::string> machines, builds, sessions, hosts;
   std::set<std::string> runs;  // a text each by which the very same run is known
+  std::size_t shared = 0;      // runs, or files, left out because the other side has them
   std::string started_at;      // of its last run that counts, where known
   std::vector<std::string> notes;
 

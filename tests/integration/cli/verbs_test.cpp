@@ -111,6 +111,7 @@ TEST_F(CliVerbs, CompletionOffersVerbsOptionsAndChoices) {
   EXPECT_EQ(completed("report --format ht", 3), "html\n");
   EXPECT_EQ(completed("report --format = ht", 4), "html\n");  // as bash splits --format=ht
   EXPECT_EQ(completed("report --only back", 3), "backend=\n");
+  EXPECT_EQ(completed("sweep x --set precis", 4), "precision=\n");
   EXPECT_EQ(completed("report --out ''", 3), "\n");  // files, of which bash knows
   EXPECT_EQ(completed("report ''", 2), "\n");
   if (!is_absent("train")) {

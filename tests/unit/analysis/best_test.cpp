@@ -116,5 +116,19 @@ TEST(Best, RatesAreComparedWhereTheWorkGrows) {
   EXPECT_EQ(best.smallest.name, "2 replicas");
 }
 
+TEST(Best, ARunThatMissedItsGoalIsNoAnswer) {
+  std::vector<Json> records;
+  add(records, 1, 1, 100, kQuiet);
+  add(records, 2, 1, 51, kQuiet);
+  add(records, 4, 1, 5, kQuiet);
+  for (Json& json : records) {
+    const bool reached = json["layout"]["gpus"] != 4;
+    json["quality"]["until"] = {{"goal", "test_accuracy>=0.98"}, {"reached", reached}};
+  }
+  EXPECT_EQ(found(records, 0.05).best.best.name, "2 replicas");
+  for (Json& json : records) json["quality"]["until"]["reached"] = false;
+  EXPECT_THROW(found(records, 0.05), Error);
+}
+
 }  // namespace
 }  // namespace paceline

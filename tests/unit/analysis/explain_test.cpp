@@ -296,6 +296,19 @@ TEST(Explain, FasterThanLinearIsNoZeroShare) {
   EXPECT_TRUE(has(text, "below zero throughout")) << text;
 }
 
+// One CPU a replica is slower, and was not run on four replicas: that is no trend of replicas.
+TEST(Explain, OtherCpusAreNoTrend) {
+  std::vector<Json> records;
+  for (const auto& [gpus, cpus, seconds] :
+       {std::tuple(1, 1, 100.0), {1, 4, 100.0}, {2, 1, 65.0}, {2, 4, 55.0}, {4, 4, 32.5}}) {
+    records.push_back(
+        sample_record({.gpus = gpus, .cpus_per_replica = cpus, .fit_seconds = seconds}));
+  }
+  const std::string text = all_text(content_of(records));
+  EXPECT_FALSE(has(text, "the overhead falls")) << text;
+  EXPECT_TRUE(has(text, "roughly constant, ~0.10")) << text;
+}
+
 // Two sizes and one run each know no noise.
 TEST(Explain, TwoSizesDenyNoCost) {
   const std::string text = all_text(content_of(with_speed_ups({{64, 40}, {128, 38}})));

@@ -278,7 +278,7 @@ TEST(Gate, MoreFailuresThanBeforeAreARegression) {
   const Side baseline = side_with("baseline", Quantity::time, std::vector<double>(10, 10.0), "s");
   Side current = side_with("current", Quantity::time, {10, 10, 10}, "s");
   const auto verdict = [&](std::size_t failed) {
-    current.subjects[0].not_ended = failed;
+    current.subjects[0].lost = failed;
     current.subjects[0].why = "segmentation fault";
     return judge(baseline, current, {});
   };

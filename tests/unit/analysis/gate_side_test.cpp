@@ -61,6 +61,22 @@ TEST(GateSide, WhatTheCurrentSideHasIsLeftOutOfTheBaseline) {
   EXPECT_TRUE(side_of("baseline", content_of(last), current).subjects.empty());
 }
 
+// Preempted runs, and those that another attempt made good, are no failures of the build.
+TEST(GateSide, OnlyRunsThatAreLostCountAsFailures) {
+  const Side side = drifting_side([](std::vector<Json>& records) {
+    for (const auto& [repeat, status] :
+         {std::pair(1, "failed"), {7, "failed"}, {8, "timeout"}, {9, "preempted"}}) {
+      Json json = records[0];
+      json["repeat"] = repeat;
+      json["status"] = status;
+      records.push_back(json);
+    }
+  });
+  EXPECT_EQ(side.subjects[0].runs, 3U);
+  EXPECT_EQ(side.subjects[0].not_ended, 4U);
+  EXPECT_EQ(side.subjects[0].lost, 2U) << "repeat 1 completed, and 9 was preempted";
+}
+
 TEST(GateSide, PointsOfTwoStudiesHaveTwoNames) {
   const Side side = drifting_side([](std::vector<Json>& records) {
     Json other = records[0];

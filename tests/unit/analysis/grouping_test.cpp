@@ -254,6 +254,21 @@ TEST(Grouping, GapsStandWhereTheirStudyHasRuns) {
   EXPECT_EQ(studies[1].gaps[0].first().gpus, 4);
 }
 
+// Four replicas that accumulate two batches of 64 have a global batch of 512, and no batch of 128.
+TEST(Grouping, AccumulatedBatchesCount) {
+  auto records = records_of({{1, 64}, {2, 64}, {1, 128}, {2, 128}}, "batch_per_replica");
+  Json failed = record_of({4, 64}, "batch_per_replica");
+  failed["status"] = "failed";
+  failed["parameters"].erase("batch_per_replica");
+  failed["parameters"]["global_batch"] = 512;
+  failed["parameters"]["accumulate"] = 2;
+  records.push_back(failed);
+  const auto studies = make_studies(content_of(records));
+  ASSERT_EQ(studies.size(), 2U);
+  EXPECT_EQ(studies[0].gaps.size(), 1U);
+  EXPECT_TRUE(studies[1].gaps.empty());
+}
+
 TEST(Grouping, AllThatIsLeftOutIsListed) {
   auto records = records_of({{1, 64}, {2, 64}});
   for (int i = 0; i < 7; ++i) {
