@@ -3,9 +3,9 @@
 
 #include <fstream>
 
-#include "engine/launch/program.h"
 #include "results/names.h"
 #include "tests/faults/victim.h"
+#include "tests/support/why_not.h"
 
 namespace paceline::faults {
 namespace {
@@ -71,8 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Of, FileSize, testing::Values("mirrored", "gloo"), back
 
 // A file system of one or two pages, in a mount namespace of our own.
 TEST(Disk, AFullOneLosesNothingElse) {
-  const std::string can = output_of({"unshare", "-Urm", "mount", "-t", "tmpfs", "none", "/mnt"});
-  if (!can.empty()) GTEST_SKIP() << "no right to make a mount namespace: " << can;
+  const std::string refused = why_not("unshare -Urm mount -t tmpfs none /mnt");
+  if (!refused.empty()) GTEST_SKIP() << "no right to make a mount namespace: " << refused;
   std::string line;
   for (const std::string& word : short_run("mirrored", {"--record", "small/run.json"})) {
     line += "'" + word + "' ";

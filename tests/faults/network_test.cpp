@@ -4,9 +4,9 @@
 
 #include <fstream>
 
-#include "engine/launch/program.h"
 #include "results/names.h"
 #include "tests/faults/victim.h"
+#include "tests/support/why_not.h"
 
 namespace paceline::faults {
 namespace {
@@ -22,9 +22,8 @@ std::string quoted(const std::vector<std::string>& words) {
 TEST(PeerHost, ThatIsGoneIsNoticedWithinTheDeadline) {
   if (!find_name("backend", "gloo").built) GTEST_SKIP() << "gloo is not built here";
   if (deadline(3).empty()) GTEST_SKIP() << "deadlines cannot be set in this build";
-  const std::string can =
-      output_of({"unshare", "-Urn", "ip", "link", "add", "a", "type", "veth", "peer", "b"});
-  if (!can.empty()) GTEST_SKIP() << "no right to make network namespaces: " << can;
+  const std::string refused = why_not("unshare -Urn ip link add a type veth peer b");
+  if (!refused.empty()) GTEST_SKIP() << "no right to make network namespaces: " << refused;
   const auto command = training("gloo", Starter::us, deadline(3));
   Victim run({"unshare", "-Urn", kTwoHosts, quoted(command)});
   ASSERT_TRUE(run.trains()) << run.errors();

@@ -108,7 +108,8 @@ TEST_F(SlurmFaults, ANodeThatDiesPutsItsRunBackIntoTheQueue) {
 }
 
 TEST_F(SlurmFaults, ACutLink) {
-  if (!cluster_->has_several_hosts()) GTEST_SKIP() << "no network namespaces here";
+  if (!cluster_->has_several_hosts())
+    GTEST_SKIP() << "no right to make network namespaces: all nodes are one host";
   write_site("link.site", R"("reference": false, "requeue": true)");
   write_spec("link", R"("steps": 5000, "nodes": 2)", R"("gpus": [2], "backend": ["gloo"])");
   ASSERT_EQ(submit("link").code, 0);
@@ -130,7 +131,8 @@ TEST_F(SlurmFaults, ACutLink) {
 
 // A ring of n ranks sends 2 (n - 1) / n of the gradients over each link.
 TEST_F(SlurmFaults, ExposedCommunicationFollowsTheLinks) {
-  if (!cluster_->has_several_hosts()) GTEST_SKIP() << "no network namespaces here";
+  if (!cluster_->has_several_hosts())
+    GTEST_SKIP() << "no right to make network namespaces: all nodes are one host";
   write_spec("rate", R"("steps": 6, "nodes": 2, "overlap": false)",
              R"("gpus": [2], "backend": ["gloo"])");
   for (const double megabits : {100.0, 25.0}) {

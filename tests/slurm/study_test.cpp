@@ -119,7 +119,7 @@ TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
 
 TEST_F(SlurmStudy, SeveralNodesBySrunAndByMpirun) {
   if (!cluster_->has_several_hosts()) {
-    GTEST_SKIP() << "network namespaces cannot be made here: all nodes are one host";
+    GTEST_SKIP() << "no right to make network namespaces: all nodes are one host";
   }
   write("nodes.json", R"({"name": "nodes", "workload": "mnist-mlp",
     "fixed": {"device": "cpu", "nodes": 2, "cpus_per_task": 1, "input": "synthetic", "steps": 20,
@@ -144,7 +144,7 @@ TEST_F(SlurmStudy, SeveralNodesBySrunAndByMpirun) {
 TEST_F(SlurmStudy, RunsInAContainerFindWhatTheyNeed) {
   const Ran plays = shell("mkdir image && cp '" PACELINE_BINARY "' image/ && '" PACELINE_SOURCE_DIR
                           "/tests/slurm/apptainer' exec image paceline --version");
-  if (plays.code != 0) GTEST_SKIP() << "no mount namespaces here: " << plays.out;
+  if (plays.code != 0) GTEST_SKIP() << "no right to make a mount namespace: " << plays.out;
   write_site("box.json", R"("data": ")" PACELINE_SOURCE_DIR
                          R"(/data", "container": {"on": true, "nv": false,
     "command": ")" PACELINE_SOURCE_DIR R"(/tests/slurm/apptainer", "image": ")" +

@@ -7,6 +7,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/log.h"
+#include "engine/device/cpu/descriptors.h"
 
 namespace paceline::cpu {
 
@@ -178,8 +179,7 @@ memory::desc plane(const Shape& shape, const LibraryKernel::Planes& planes, Layo
 // choose the layout.
 struct ConvDescriptors {
   memory::desc x, w, b, y, free_w;
-  memory::dims strides, padding;
-  dnnl::algorithm algorithm;
+  descriptors::Window window;
 
   ConvDescriptors(const Operation& op, const LibraryKernel::Planes& planes)
       : x(plane(op.in, planes, planes.x)),
@@ -188,17 +188,14 @@ struct ConvDescriptors {
         y(plane(op.out, planes, planes.y)),
         free_w({op.out.channels, op.in.channels, op.kernel, op.kernel}, type_of(planes.type),
                Tag::any),
-        strides{op.stride, op.stride},
-        padding{op.padding, op.padding},
-        algorithm(planes.type == DType::f32 && planes.y == Layout::blocked
-                      ? dnnl::algorithm::convolution_auto  // Winograd where it is faster
-                      : dnnl::algorithm::convolution_direct) {}
+        window{planes.type == DType::f32 && planes.y == Layout::blocked
+                   ? dnnl::algorithm::convolution_auto  // Winograd where it is faster
+                   : dnnl::algorithm::convolution_direct,
+               {op.stride, op.stride},
+               {op.padding, op.padding}} {}
 
   dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine) const {
-    return {
-        {dnnl::prop_kind::forward_training, algorithm, x, free_w, b, y, strides, padding, padding},
-        own_scratch(),
-        engine};
+    return descriptors::forward(engine, window, x, free_w, b, y, own_scratch());
   }
 };
 
@@ -212,7 +209,7 @@ LibraryKernel LibraryKernel::matmul(int m, int k, int n, bool transpose_left, bo
   const memory::desc left({m, k}, type_of(type), transpose_left ? Tag::ba : Tag::ab);
   const memory::desc right({k, n}, type_of(type), transpose_right ? Tag::ba : Tag::ab);
   const memory::desc out({m, n}, kFloat, Tag::ab);
-  const dnnl::matmul::primitive_desc descriptor({left, right, out}, own_scratch(), state.engine);
+  const auto descriptor = descriptors::matmul(state.engine, left, right, out, own_scratch());
   state.left = DNNL_ARG_SRC;
   state.right = DNNL_ARG_WEIGHTS;
   state.out = DNNL_ARG_DST;
@@ -250,9 +247,8 @@ LibraryKernel LibraryKernel::conv_backward_data(const Operation& op, const Plane
   kernel.state_ = std::make_unique<State>();
   State& state = *kernel.state_;
   const ConvDescriptors d(op, planes);
-  const dnnl::convolution_backward_data::primitive_desc descriptor(
-      {d.algorithm, d.x, d.free_w, d.y, d.strides, d.padding, d.padding}, own_scratch(),
-      state.engine, d.forward(state.engine));
+  const auto descriptor = descriptors::backward_data(state.engine, d.window, d.x, d.free_w, d.y,
+                                                     own_scratch(), d.forward(state.engine));
   state.left = DNNL_ARG_DIFF_DST;
   state.right = DNNL_ARG_WEIGHTS;
   state.out = DNNL_ARG_DIFF_SRC;
@@ -280,15 +276,9 @@ LibraryKernel LibraryKernel::conv_backward_data_1x1(const Operation& op, const P
     sum.append_sum(1);
     attributes.set_post_ops(sum);
   }
-  const dnnl::convolution_forward::primitive_desc descriptor({dnnl::prop_kind::forward_training,
-                                                              dnnl::algorithm::convolution_direct,
-                                                              dy,
-                                                              free_w,
-                                                              dx,
-                                                              {1, 1},
-                                                              {0, 0},
-                                                              {0, 0}},
-                                                             attributes, state.engine);
+  const descriptors::Window window{dnnl::algorithm::convolution_direct, {1, 1}, {0, 0}};
+  const auto descriptor =
+      descriptors::forward(state.engine, window, dy, free_w, memory::desc(), dx, attributes);
   state.left = DNNL_ARG_SRC;
   state.right = DNNL_ARG_WEIGHTS;
   state.out = DNNL_ARG_DST;
@@ -308,18 +298,9 @@ LibraryKernel LibraryKernel::conv_backward_weights(const Operation& op, const Pl
   const ConvDescriptors d(op, planes);
   const memory::desc free_dw({op.out.channels, op.in.channels, op.kernel, op.kernel}, kFloat,
                              Tag::any);
-  const auto forward = d.forward(state.engine);
-  const auto descriptor = [&] {
-    using Backward = dnnl::convolution_backward_weights;
-    if (op.bias_cancels) {
-      return Backward::primitive_desc(
-          {d.algorithm, d.x, free_dw, d.y, d.strides, d.padding, d.padding}, own_scratch(),
-          state.engine, forward);
-    }
-    return Backward::primitive_desc(
-        {d.algorithm, d.x, free_dw, d.b, d.y, d.strides, d.padding, d.padding}, own_scratch(),
-        state.engine, forward);
-  }();
+  const auto descriptor = descriptors::backward_weights(
+      state.engine, d.window, d.x, free_dw, op.bias_cancels ? memory::desc() : d.b, d.y,
+      own_scratch(), d.forward(state.engine));
   state.left = DNNL_ARG_DIFF_DST;
   state.right = DNNL_ARG_SRC;
   state.out = DNNL_ARG_DIFF_WEIGHTS;

