@@ -39,7 +39,7 @@ function(paceline_install_bundle)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/gpu-tests.tsv CONTENT "${rows}" @ONLY)
   set(share share/paceline)
   set(here COMPONENT bundle EXCLUDE_FROM_ALL)
-  install(FILES ${PROJECT_BINARY_DIR}/gpu-tests.tsv ${PROJECT_BINARY_DIR}/names.json
+  install(FILES ${PROJECT_BINARY_DIR}/gpu-tests.tsv ${PROJECT_BINARY_DIR}/generated/names.json
     DESTINATION ${share} ${here})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/data/mnist DESTINATION ${share}/data ${here})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/sweeps/ DESTINATION ${share}/sweeps ${here}
