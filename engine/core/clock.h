@@ -6,6 +6,7 @@
 namespace paceline {
 
 double now_seconds();
+double unix_seconds();  // since 1970, by the system's clock, which may be set
 
 // "2026-11-21T05:15:00Z", UTC.
 std::string utc_time_stamp();

@@ -15,4 +15,9 @@ Environment environment_of_process() {
   return environment;
 }
 
+std::string value_of(const Environment& environment, const std::string& name) {
+  const auto entry = environment.find(name);
+  return entry == environment.end() ? "" : entry->second;
+}
+
 }  // namespace paceline

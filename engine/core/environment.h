@@ -9,4 +9,7 @@ namespace paceline {
 using Environment = std::map<std::string, std::string>;
 Environment environment_of_process();
 
+// Empty where the variable is not set.
+std::string value_of(const Environment& environment, const std::string& name);
+
 }  // namespace paceline

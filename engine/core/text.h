@@ -1,6 +1,8 @@
 // Small text helpers: nearest name, splitting, numbers from untrusted text, units for people.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +21,12 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string_view trim(std::string_view text);
+
+// As much as fits, with a zero behind it where `to` was zeros.
+template <std::size_t N>
+void copy_text(std::string_view text, std::array<char, N>& to) {
+  std::copy_n(text.begin(), std::min(text.size(), N - 1), to.begin());
+}
 
 // The whole text as a number, or nothing. Reals must be finite.
 std::optional<std::int64_t> to_integer(std::string_view text);

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <new>
 
+#include "engine/core/text.h"
+
 namespace paceline {
 
 namespace {
@@ -25,11 +27,6 @@ template <typename Clock>
 std::int64_t nanoseconds() {
   using std::chrono::duration_cast;
   return duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
-}
-
-template <std::size_t size>
-void copy_text(const std::string& text, std::array<char, size>& to) {
-  std::copy_n(text.begin(), std::min(text.size(), size - 1), to.begin());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -31,11 +32,6 @@ std::string cure(const Environment& environment, int gpus) {
     return "unset CUDA_VISIBLE_DEVICES or give each task its own, or lower --gpus";
   }
   return "lower --gpus, or start on more nodes";
-}
-
-template <std::size_t N>
-void copy_text(const std::string& text, std::array<char, N>& to) {
-  std::copy_n(text.data(), std::min(text.size(), N - 1), to.begin());
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
@@ -19,12 +19,7 @@ namespace paceline {
 namespace {
 
 constexpr char kVerdictFile[] = "verdict.json";
-constexpr double kSilence = 60;  // a ring beats every second; other hosts see it later
-
-double unix_seconds() {
-  using Seconds = std::chrono::duration<double>;
-  return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+constexpr double kLongestBeat = 60;  // a ring beats every second; other hosts see it later
 
 std::optional<RunVerdict> verdict_left(const std::filesystem::path& folder,
                                        const std::string& attempt) {
@@ -44,7 +39,7 @@ std::optional<RunVerdict> verdict_left(const std::filesystem::path& folder,
 bool lives(const RankStatus& status, const std::vector<Flight>& flights) {
   if (status.host == host_name()) return state_of_process(status.pid) != ProcessState::none;
   return std::any_of(flights.begin(), flights.end(), [&](const Flight& flight) {
-    return flight.task == status.rank && unix_seconds() - flight.beat < kSilence;
+    return flight.task == status.rank && unix_seconds() - flight.beat < kLongestBeat;
   });
 }
 

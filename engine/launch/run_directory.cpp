@@ -8,11 +8,6 @@ namespace paceline {
 
 namespace {
 
-std::string value_of(const Environment& environment, const char* name) {
-  const auto entry = environment.find(name);
-  return entry == environment.end() ? "" : entry->second;
-}
-
 std::string number_of(const Environment& environment, const char* name) {
   const std::string text = value_of(environment, name);
   return to_integer(text).value_or(-1) >= 0 ? text : "";

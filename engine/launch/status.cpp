@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
@@ -26,11 +26,6 @@ namespace {
 
 constexpr int kMostRanks = 10'000'000;
 constexpr std::array<const char*, 3> kStates = {"running", "done", "failed"};
-
-double unix_seconds() {
-  using Seconds = std::chrono::duration<double>;
-  return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 RankStatus status_from(const Json& json) {
   RankStatus status;
@@ -50,11 +45,6 @@ RankStatus status_from(const Json& json) {
     throw Error(ErrorKind::input, fmt::format("rank {} of {}", status.rank, status.size));
   }
   return status;
-}
-
-std::string value_of(const Environment& environment, const char* name) {
-  const auto entry = environment.find(name);
-  return entry == environment.end() ? "" : entry->second;
 }
 
 RankStatus status_of(const Environment& environment, const Place& place) {

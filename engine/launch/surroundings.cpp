@@ -13,11 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string value_of(const Environment& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 std::vector<std::string> names_in(const fs::path& folder, const std::string& beginning = "") {
   std::vector<std::string> names;
   std::error_code ignored;

@@ -22,11 +22,6 @@ namespace {
 constexpr const char* kDefaultPorts = "29400-29499";
 constexpr std::size_t kLongestToken = 256;
 
-std::string value_of(const Environment& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 Error wrong(std::string what, const char* variable, std::string fix) {
   return {ErrorKind::usage, std::move(what), variable, std::move(fix)};
 }

@@ -1,10 +1,10 @@
 #include "engine/train/events/event_log.h"
 
-#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "engine/core/binding.h"
+#include "engine/core/clock.h"
 #include "engine/core/file.h"
 #include "engine/train/events/event_file.h"
 
@@ -28,15 +28,6 @@ struct EventLog::Files {
   std::unique_ptr<EventFile> train, validation;
 };
 
-namespace {
-
-double wall_time() {
-  using namespace std::chrono;
-  return duration<double>(system_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
-
 EventLog::EventLog(const std::filesystem::path& folder, std::vector<int> cpus)
     : files_(std::make_unique<Files>(folder)) {
   files_->of(EventSide::train);
@@ -54,7 +45,7 @@ EventLog::~EventLog() {
 
 void EventLog::add(EventSide side, Event event) {
   if (event.scalars.empty() && event.histograms.empty()) return;
-  event.wall_time = wall_time();
+  event.wall_time = unix_seconds();
   {
     std::lock_guard lock(mutex_);
     if (broken_) return;
