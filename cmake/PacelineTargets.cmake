@@ -83,8 +83,8 @@ function(paceline_parse_once target)
 endfunction()
 
 # Several files to a compilation, in the same builds: half of what such a folder takes is templates that each
-# of its files makes anew. For folders in which nothing is measured; two files of one may then not give the
-# same name to things of their own.
+# of its files makes anew. Not for folders whose loops are measured (a file with options of its own stays
+# apart anyway); two files of one folder may then not give the same name to things of their own.
 function(paceline_together target)
   if(PACELINE_PCH AND CMAKE_BUILD_TYPE STREQUAL "Release")
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
