@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
-#include <vector>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -50,20 +54,88 @@ class CountingIterator {
   std::size_t* read_;
 };
 
-std::string escaped(std::string key) {
-  std::string out;
-  for (const char c : key) out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-  return out;
+// Without nlohmann's destructor of an array or object, which allocates: where memory is short that
+// would end the program. Deep it cannot be: see kMaxDepth.
+void dismantle(Json& value) noexcept {
+  if (value.is_array()) {
+    auto& elements = value.get_ref<Json::array_t&>();
+    for (Json& element : elements) dismantle(element);
+    elements.clear();
+  } else if (value.is_object()) {
+    auto& members = value.get_ref<Json::object_t&>();
+    for (auto& [key, member] : members) dismantle(member);
+    members.clear();
+  }
 }
 
-// Builds the value and notes where every key and element began.
+constexpr std::size_t kShownBytes = 40;
+
+// A stretch of the text for a message: short, and in ASCII, since it may be no text at all.
+std::string shown(std::string_view text) {
+  std::string out;
+  for (const char c : text.substr(0, kShownBytes)) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += byte < 0x20 || byte >= 0x7f ? fmt::format("\\x{:02X}", byte) : std::string(1, c);
+  }
+  return text.size() > kShownBytes ? out + "..." : out;
+}
+
+// A key, which is UTF-8, cut between characters where it is long.
+std::string shortened(const std::string& key) {
+  if (key.size() <= kShownBytes) return key;
+  std::size_t end = kShownBytes;
+  while (end > 0 && (static_cast<unsigned char>(key[end]) & 0xc0U) == 0x80U) --end;
+  return key.substr(0, end) + "...";
+}
+
+// The parser's words from "[json.exception.parse_error.101] parse error at line 1, column 5: syntax
+// error while parsing value - unexpected ']'; expected ...; last read: '[]'", shorter.
+std::string cause_of(const nlohmann::detail::exception& error, std::string_view next) {
+  constexpr int kOutOfRange = 406;
+  if (error.id == kOutOfRange) return "a number is larger than any that is read";
+  const std::string_view words = error.what();
+  const auto says = [&](const char* what) { return words.find(what) != words.npos; };
+  if (says("ill-formed UTF-8")) return "a text is not UTF-8";
+  if (says("missing closing quote")) return "a text does not end; was the file cut short?";
+  if (says("unexpected end of input") || next.empty()) return "it ends early; was it cut short?";
+  if (says("control character")) return "a text has a control character; write \\n, \\t or \\u00XX";
+  for (const char* about : {"invalid string: ", "invalid number; "}) {
+    if (const auto at = words.find(about); at != words.npos) {
+      return shown(words.substr(at, words.find(';', at + std::strlen(about)) - at));
+    }
+  }
+  if (const auto expected = words.rfind("; expected"); expected != words.npos) {
+    return fmt::format("{}, not '{}'", shown(words.substr(expected + 2)), shown(next.substr(0, 1)));
+  }
+  if (says("invalid literal")) {
+    const auto end = next.find_first_of(" \t\r\n,:[]{}");
+    return fmt::format("'{}' is no value", shown(next.substr(0, end)));
+  }
+  return fmt::format("'{}' is not expected here", shown(next.substr(0, 1)));
+}
+
+// Builds the value and notes where every key and element began. Takes memory and time in proportion
+// to the text: a node a key or element, whatever its path is like.
 class PositionedBuilder : public nlohmann::json_sax<Json> {
  public:
-  PositionedBuilder(const std::string& name, std::string_view text, const std::size_t& read,
-                    std::map<std::string, JsonPosition>& positions)
-      : name_(name), text_(text), read_(read), positions_(positions) {}
+  using Node = JsonDocument::Node;
 
-  Json take() { return std::move(root_); }
+  PositionedBuilder(const std::string& name, std::string_view text, const std::size_t& read,
+                    std::vector<Node>& nodes)
+      : name_(name), text_(text), read_(read), nodes_(nodes) {
+    levels_.emplace_back();  // of the document itself, with one element
+  }
+  ~PositionedBuilder() override {
+    for (Level& level : levels_) {
+      for (Json& value : level.values) dismantle(value);
+    }
+  }
+
+  // To be called once, after a parse without an error.
+  Json take() {
+    nodes_.push_back(levels_.front().nodes.front());
+    return std::move(levels_.front().values.front());
+  }
 
   bool null() override { return put(nullptr); }
   bool boolean(bool v) override { return put(v); }
@@ -72,48 +144,48 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
   bool number_float(number_float_t v, const string_t&) override { return put(v); }
   bool string(string_t& v) override { return put(std::move(v)); }
   bool binary(binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return open(Json::object()); }
-  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool start_object(std::size_t) override { return open(true); }
+  bool start_array(std::size_t) override { return open(false); }
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
 
   bool key(string_t& key) override {
     Level& level = levels_.back();
-    if (!level.keys.insert(key).second) {
-      throw Error(ErrorKind::input, fmt::format("key \"{}\" is given twice", key),
+    const auto [at, first] = level.known.insert(key);
+    if (!first) {
+      throw Error(ErrorKind::input, fmt::format("key \"{}\" is given twice", shortened(key)),
                   fmt::format("{}:{}", name_, position().line), "keep one of them");
     }
-    level.key = key;
-    positions_[level.path + '/' + escaped(key)] = position();
+    level.keys.push_back(at);
+    level.nodes.push_back(node_here());
     return true;
   }
 
   bool parse_error(std::size_t offset, const std::string&,
                    const nlohmann::detail::exception& error) override {
-    std::string cause = error.what();
-    const auto says = [&cause](const char* what) { return cause.find(what) != std::string::npos; };
-    if (says("ill-formed UTF-8")) {
-      cause = "a text is not UTF-8";
-    } else if (says("missing closing quote")) {
-      cause = "a text does not end; was the file cut short?";
-    } else if (const auto colon = cause.rfind("; expected"); colon != std::string::npos) {
-      cause = cause.substr(colon + 2);
-    } else if (const auto last = cause.rfind(": "); last != std::string::npos) {
-      cause = cause.substr(last + 2);
-    }
-    const JsonPosition at = position_of(offset > 0 ? offset - 1 : 0);
+    offset = std::min(offset > 0 ? offset - 1 : 0, text_.size());
+    // The words of what is no literal begin before the letter that showed it.
+    std::size_t word = offset;
+    while (word > 0 && std::isalnum(static_cast<unsigned char>(text_[word - 1]))) --word;
+    const bool literal = std::strstr(error.what(), "invalid literal") != nullptr;
+    const std::string cause = cause_of(error, text_.substr(literal ? word : offset));
+    const JsonPosition at = position_of(offset);
     throw Error(ErrorKind::input, "not JSON: " + cause,
                 fmt::format("{}, line {}, column {}", name_, at.line, at.column), "mend the text");
   }
 
  private:
+  // An array or object that is open: its values so far, and of an object their keys.
   struct Level {
-    Json value;
-    std::string path, key;
-    std::set<std::string> keys;
+    bool object = false;
+    std::vector<Json> values;
+    std::vector<Node> nodes;
+    std::set<std::string> known;
+    std::vector<std::set<std::string>::iterator> keys;
   };
 
   JsonPosition position() const { return position_of(read_ > 0 ? read_ - 1 : 0); }
+  Node node_here() const { return {static_cast<std::uint32_t>(position().line), 0}; }
 
   JsonPosition position_of(std::size_t offset) const {
     offset = std::min(offset, text_.size());
@@ -127,81 +199,127 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
     return {line_, offset - line_start_ + 1};
   }
 
-  std::string next_path() const {
-    if (levels_.empty()) return "";
-    const Level& level = levels_.back();
-    return level.path + '/' +
-           (level.value.is_array() ? std::to_string(level.value.size()) : escaped(level.key));
-  }
-
-  bool put(Json value) {
-    if (levels_.empty()) {
-      root_ = std::move(value);
-      return true;
-    }
+  template <typename T>
+  bool put(T&& value) {
     Level& level = levels_.back();
-    if (level.value.is_array()) {
-      positions_.emplace(next_path(), position());
-      level.value.push_back(std::move(value));
-    } else {
-      level.value[level.key] = std::move(value);
-    }
+    if (!level.object) level.nodes.push_back(node_here());
+    level.values.emplace_back(std::forward<T>(value));
     return true;
   }
 
-  bool open(Json empty) {
-    if (levels_.size() >= kMaxDepth) {
+  bool open(bool object) {
+    if (levels_.size() > kMaxDepth) {
       throw Error(ErrorKind::input, fmt::format("nested deeper than {} levels", kMaxDepth), name_,
                   "flatten it");
     }
-    const std::string path = next_path();
-    positions_.emplace(path, position());
-    levels_.push_back({std::move(empty), path, "", {}});
+    if (!levels_.back().object) levels_.back().nodes.push_back(node_here());
+    levels_.emplace_back().object = object;
     return true;
   }
 
+  // Moves each value once: a nlohmann object that grows would copy what it holds.
   bool close() {
-    Json value = std::move(levels_.back().value);
+    Level& level = levels_.back();
+    Level& parent = levels_[levels_.size() - 2];
+    parent.nodes.back().first_child = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.insert(nodes_.end(), level.nodes.begin(), level.nodes.end());
+    Json& value = parent.values.emplace_back(level.object ? Json::object() : Json::array());
+    if (level.object) {
+      auto& members = value.get_ref<Json::object_t&>();
+      members.reserve(level.values.size());
+      for (std::size_t i = 0; i < level.values.size(); ++i) {
+        members.emplace_back(std::move(level.known.extract(level.keys[i]).value()),
+                             std::move(level.values[i]));
+      }
+    } else {
+      value.get_ref<Json::array_t&>() = std::move(level.values);
+    }
     levels_.pop_back();
-    return put(std::move(value));
+    return true;
   }
 
   const std::string& name_;
   std::string_view text_;
   const std::size_t& read_;
-  std::map<std::string, JsonPosition>& positions_;
+  std::vector<Node>& nodes_;
   mutable std::size_t counted_ = 0, line_ = 1, line_start_ = 0;
   std::vector<Level> levels_;
-  Json root_;
 };
+
+void refuse_utf16(const std::string& name, std::string_view text) {
+  if (text.size() < 2) return;
+  const bool marked = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+  if (marked || (text[0] == '\0') != (text[1] == '\0')) {
+    throw Error(ErrorKind::input, "is UTF-16, or no text at all", name, "save it as UTF-8");
+  }
+}
+
+// The parts of a JSON pointer: "/a~1b/0" is "a/b" and "0".
+std::vector<std::string> parts_of(const std::string& path) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (path[i] == '/') {
+      parts.emplace_back();
+    } else if (!parts.empty()) {
+      const bool escape = path[i] == '~' && i + 1 < path.size();
+      parts.back() += !escape ? path[i] : path[++i] == '1' ? '/' : '~';
+    }
+  }
+  return parts;
+}
+
+// The place of a child within its parent.
+std::optional<std::size_t> child_index(const Json& parent, const std::string& name) {
+  if (parent.is_object()) {
+    const auto found = parent.find(name);
+    if (found == parent.end()) return std::nullopt;
+    return static_cast<std::size_t>(std::distance(parent.begin(), found));
+  }
+  const auto index = to_integer(name);
+  if (!parent.is_array() || !index || *index < 0) return std::nullopt;
+  if (static_cast<std::size_t>(*index) >= parent.size()) return std::nullopt;
+  return static_cast<std::size_t>(*index);
+}
 
 }  // namespace
 
 JsonDocument::JsonDocument(std::string name, std::string_view text)
-    : name_(std::move(name)), value_(nullptr) {
-  std::size_t read = 0;
-  PositionedBuilder builder(name_, text, read, positions_);
-  Json::sax_parse(CountingIterator(text.data(), &read),
-                  CountingIterator(text.data() + text.size(), &read), &builder);
-  value_ = new Json(builder.take());
+    : name_(std::move(name)), value_(std::make_unique<Json>()) {
+  refuse_utf16(name_, text);
+  try {
+    std::size_t read = 0;
+    PositionedBuilder builder(name_, text, read, nodes_);
+    Json::sax_parse(CountingIterator(text.data(), &read),
+                    CountingIterator(text.data() + text.size(), &read), &builder);
+    *value_ = builder.take();
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::input,
+                fmt::format("needs more memory to be read than there is, for {} of JSON",
+                            format_bytes(static_cast<double>(text.size()))),
+                name_, "is it the right file?");
+  }
 }
 
 JsonDocument::~JsonDocument() {
-  delete value_;
+  if (value_) dismantle(*value_);
 }
 
-JsonDocument::JsonDocument(JsonDocument&& other) noexcept
-    : name_(std::move(other.name_)),
-      value_(std::exchange(other.value_, nullptr)),
-      positions_(std::move(other.positions_)) {}
+JsonDocument::JsonDocument(JsonDocument&& other) noexcept = default;
 
 std::string JsonDocument::where(const std::string& path) const {
-  for (std::string at = path;; at = at.substr(0, at.rfind('/'))) {
-    if (const auto found = positions_.find(at); found != positions_.end()) {
-      return fmt::format("{}:{}", name_, found->second.line);
-    }
-    if (at.empty()) return name_;
+  if (nodes_.empty()) return name_;
+  const Json* value = value_.get();
+  Node node = nodes_.back();  // of the whole
+  for (const std::string& part : parts_of(path)) {
+    const auto index = child_index(*value, part);
+    if (!index) break;
+    node = nodes_[node.first_child + *index];
+    value = value->is_object() ? &(value->get_ref<const Json::object_t&>().begin() +
+                                   static_cast<std::ptrdiff_t>(*index))
+                                      ->second
+                               : &(*value)[*index];
   }
+  return fmt::format("{}:{}", name_, node.line);
 }
 
 std::string read_text(const std::filesystem::path& file, std::size_t limit) {

@@ -5,37 +5,46 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
-#include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace paceline {
 
 using Json = nlohmann::ordered_json;
 
 struct JsonPosition {
-  std::size_t line = 0, column = 0;  // from 1; 0 where unknown
+  std::size_t line = 0, column = 0;  // from 1
 };
 
 // A parsed text that remembers where each key and element began. Paths are JSON pointers
 // ("/axes/gpus/0").
 class JsonDocument {
  public:
-  JsonDocument(std::string name, std::string_view text);  // throws input: "not JSON (file:3:14)"
+  // Memory and time are in proportion to the text. Throws input: "not JSON (file, line 3, ...)".
+  JsonDocument(std::string name, std::string_view text);
   ~JsonDocument();
   JsonDocument(JsonDocument&&) noexcept;
 
   const Json& value() const { return *value_; }
   const std::string& name() const { return name_; }
+  // Where a key or element began. The children of one node stand one after the other, in the order
+  // of the document; the whole document's node is the last.
+  struct Node {
+    std::uint32_t line = 0, first_child = 0;
+  };
+
   // "file.json:7" for the key or element at `path`, or its nearest known parent.
   std::string where(const std::string& path) const;
 
  private:
   std::string name_;
-  Json* value_;
-  std::map<std::string, JsonPosition> positions_;
+  std::unique_ptr<Json> value_;
+  std::vector<Node> nodes_;
 };
 
 // Whole file as text; throws input with the cause. `limit` guards against absurd sizes.

@@ -1,10 +1,13 @@
 #include "engine/core/json.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/core/error.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 
@@ -28,6 +31,92 @@ TEST(Json, ErrorsNameLineAndColumn) {
   refuse("{\"a\": NaN}", {"not JSON"});
   refuse("{\"a\": \"-O3", {"not JSON: a text does not end; was the file cut short?"});
   refuse("{\"a\": \"\xff\xfe\"}", {"not JSON: a text is not UTF-8"});
+}
+
+TEST(Json, ErrorsSayWhatIsWrongInFewWords) {
+  refuse("# comment", {"not JSON: '#' is no value (spec.json, line 1, column 1)"});
+  refuse("{\"a\": nan}", {"'nan' is no value"});
+  refuse("{\"a\": -Infinity}", {"not JSON: invalid number; expected digit after '-'"});
+  refuse("{\"a\" 1}", {"not JSON: expected ':', not '1'"});
+  refuse("{\"a\": \xfe}", {"'\\xFE' is no value"});
+  refuse("{\"schema\":", {"not JSON: it ends early; was it cut short?"});
+  refuse("[" + std::string(30'000, '9') + "]",
+         {"not JSON: a number is larger than any that is read", "column 30001"});
+  refuse("[\"a\tb\"]", {"a text has a control character"});
+  refuse(std::string("\xff\xfe{\0}\0", 6), {"is UTF-16", "save it as UTF-8"});
+  refuse(std::string("\0{\0}", 4), {"is UTF-16"});
+  EXPECT_NO_THROW(JsonDocument("spec.json", "\xef\xbb\xbf{}"));
+  const std::string key(5000, 'k');
+  refuse("{\"" + key + "\":1,\"" + key + "\":2}", {"\"" + key.substr(0, 40) + "...\" is given"});
+}
+
+// Sets the most memory that this process may map; back to what it was at the end.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(std::size_t more) {
+    getrlimit(RLIMIT_AS, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = mapped() + more;
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~MemoryLimit() { setrlimit(RLIMIT_AS, &before_); }
+
+  static bool works() {  // a sanitizer's shadow takes terabytes
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return false;
+#else
+    return true;
+#endif
+  }
+
+ private:
+  static std::size_t mapped() {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  }
+  rlimit before_{};
+};
+
+std::string list_of(std::size_t elements) {
+  std::string text = "[0";
+  for (std::size_t i = 1; i < elements; ++i) text += ",0";
+  return text + "]";
+}
+
+// A long key once had its length a child, so 300 kB took 10 GB.
+TEST(Json, MemoryIsInProportionToTheText) {
+  if (!MemoryLimit::works()) GTEST_SKIP() << "memory cannot be limited with a sanitizer";
+  const std::string key(100'000, 'k');
+  const std::string text = "{\n\"" + key + "\": " + list_of(100'000) + "}";
+  const MemoryLimit limit(std::size_t{64} << 20);
+  const JsonDocument document("spec.json", text);
+  EXPECT_EQ(document.where("/" + key + "/99999"), "spec.json:2");
+}
+
+// nlohmann's object looks through all its keys for each that is added, and copies when it grows.
+TEST(Json, ManyKeysTakeLinearTime) {
+  std::string text = "{\"k\": 0";
+  for (int i = 0; i < 200'000; ++i) text += ",\n\"k" + std::to_string(i) + "\":{}";
+  const JsonDocument document("spec.json", text + "}");
+  EXPECT_EQ(document.value().size(), 200'001U);
+  EXPECT_EQ(document.where("/k199999"), "spec.json:200001");
+}
+
+// The destructor of nlohmann's values allocates, which would end the program.
+TEST(Json, TooLittleMemoryIsAnErrorNotTheEnd) {
+  if (!MemoryLimit::works()) GTEST_SKIP() << "memory cannot be limited with a sanitizer";
+  const std::string half = list_of(std::size_t{1} << 20);
+  const std::string text = "{\"a\":" + half + ",\"b\":[" + half + "," + half + "]}";
+  for (std::size_t room = std::size_t{8} << 20; room <= std::size_t{96} << 20; room *= 2) {
+    const MemoryLimit limit(room);
+    try {
+      const JsonDocument document("spec.json", text);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::input);
+      EXPECT_NE(std::string(error.what()).find("needs more memory"), std::string::npos);
+    }
+  }
 }
 
 TEST(Json, DuplicateKeysAreRefusedWithTheirLine) {
