@@ -1,5 +1,7 @@
 #include "engine/train/weights.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -36,6 +38,27 @@ std::uint64_t parameter_checksum(const Program& program, const Plan& plan) {
     hash.add(rounded.data(), rounded.size() * sizeof(float));
   }
   return hash.value();
+}
+
+std::string not_finite(const std::string& name, std::span<const double> values) {
+  const auto count = std::count_if(values.begin(), values.end(),
+                                   [](double value) { return !std::isfinite(value); });
+  if (count == 0) return "";
+  return fmt::format("{} holds {} value{} not {} (NaN or infinite)", name, count,
+                     count == 1 ? " that is" : "s that are", count == 1 ? "a number" : "numbers");
+}
+
+std::string find_not_finite(const Program& program, const Plan& plan) {
+  for (const auto* arrays : {&plan.parameters, &plan.statistics}) {
+    for (std::size_t i = 0; i < arrays->size(); ++i) {
+      const int index = static_cast<int>(i);
+      const std::vector<double> values = arrays == &plan.parameters ? program.read_parameter(index)
+                                                                    : program.read_statistic(index);
+      std::string found = not_finite((*arrays)[i].name, values);
+      if (!found.empty()) return found;
+    }
+  }
+  return "";
 }
 
 }  // namespace paceline

@@ -9,6 +9,7 @@
 #include "engine/core/error.h"
 #include "engine/core/trial.h"
 #include "engine/train/keras_h5.h"
+#include "engine/train/weights.h"
 
 namespace paceline {
 
@@ -76,6 +77,14 @@ void load_weights(Program& program, const Plan& plan, const std::filesystem::pat
     for (const ParameterInfo& info : *arrays) wanted.push_back({info.name, info.shape});
   }
   MappedWeights mapped = map_weights(read_weights(file), wanted, file.string());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const std::vector<double> values(mapped.values[i].begin(), mapped.values[i].end());
+    const std::string bad = not_finite("tensor " + wanted[i].name, values);
+    if (!bad.empty()) {
+      throw Error(ErrorKind::input, bad, file.string(),
+                  "give weights of a training that converged");
+    }
+  }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (mapped.values[i].empty()) continue;
     const std::vector<double> values(mapped.values[i].begin(), mapped.values[i].end());

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <limits>
 #include <map>
 
 #include "tests/support/expect_error.h"
@@ -114,6 +115,26 @@ TEST_F(WeightsFile, RunningAveragesAreWritten) {
   write_safetensors(folder() / "part", tensors);
   expect_error(ErrorKind::input, {"missing conv1_bn/moving_variance"},
                [&] { load_weights(program, plan, folder() / "part", notes); });
+}
+
+TEST_F(WeightsFile, ValuesThatAreNoNumbersAreRefused) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  Plan plan = plan_of({{"conv1_conv/kernel", {1, 1, 2, 2}}});
+  plan.statistics = plan_of({{"conv1_bn/moving_mean", {2}}}).parameters;
+  const auto refuse = [&](const std::vector<NamedTensor>& tensors, const std::string& part) {
+    write_safetensors(folder() / "w", tensors);
+    FakeProgram program;
+    std::vector<std::string> notes;
+    expect_error(ErrorKind::input, {part, (folder() / "w").string()},
+                 [&] { load_weights(program, plan, folder() / "w", notes); });
+    EXPECT_TRUE(program.written.empty());
+  };
+  refuse(
+      {{"conv1.weight", {2, 2, 1, 1}, {1, nan, nan, infinity}}, {"bn1.running_mean", {2}, {1, 2}}},
+      "tensor conv1_conv/kernel holds 3 values that are not numbers");
+  refuse({{"conv1.weight", {2, 2, 1, 1}, {1, 2, 3, 4}}, {"bn1.running_mean", {2}, {1, nan}}},
+         "tensor conv1_bn/moving_mean holds 1 value that is not a number");
 }
 
 TEST_F(WeightsFile, NothingIsWrittenWhereOneDoesNotFit) {
