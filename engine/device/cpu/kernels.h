@@ -50,7 +50,7 @@ struct Kernels {
   void (*dropout_backward)(const float* dy, const std::uint8_t* kept, float* dx, float scale,
                            std::size_t count);
 
-  // dy = y > 0 ? dy * scale : 0
+  // dy = y <= 0 ? 0 : dy * scale
   void (*relu_backward)(const float* y, float* dy, float scale, std::size_t count);
   // sums[j] = sum over rows of x[row][j], for columns [begin, end)
   void (*column_sums)(const float* x, float* sums, std::size_t rows, std::size_t columns,

@@ -51,7 +51,7 @@ void bias_relu(float* y, const float* b, std::size_t rows, std::size_t columns) 
     float* row = y + r * columns;
     for (std::size_t j = 0; j < columns; ++j) {
       const float z = row[j] + b[j];
-      row[j] = z > 0 ? z : 0;
+      row[j] = z <= 0 ? 0 : z;
     }
   }
 }
@@ -121,7 +121,7 @@ void bias_relu_dropout(float* y, const float* b, std::size_t rows, std::size_t c
     for_each_bit(bits, bits.positions[first_row + r], columns,
                  [&](std::size_t j, std::uint8_t keep) {
                    const float z = row[j] + b[j];
-                   row[j] = (z > 0) & keep ? z * scale : 0;
+                   row[j] = (!(z <= 0)) & keep ? z * scale : 0;
                  });
   }
 }
@@ -144,7 +144,7 @@ void dropout_backward(const float* dy, const std::uint8_t* kept, float* dx, floa
 }
 
 void relu_backward(const float* y, float* dy, float scale, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) dy[i] = y[i] > 0 ? dy[i] * scale : 0;
+  for (std::size_t i = 0; i < count; ++i) dy[i] = y[i] <= 0 ? 0 : dy[i] * scale;
 }
 
 void column_sums(const float* x, float* sums, std::size_t rows, std::size_t columns,
@@ -176,9 +176,12 @@ PACELINE_INLINE void stem_point(const float* patch, int width, const Vec (&w)[9]
     best = greater ? sum[d] : best;
     place = greater ? IntVec{} + d : place;
   }
-  const IntVec positive = best > 0;
-  best = positive ? best : Vec{};
-  place = positive ? place : IntVec{} + 255;
+  // What is no number, or infinite with both signs, among the four: comparisons would pass it over.
+  const Vec all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  best = all != all ? all : best;
+  const IntVec zero = best <= 0;
+  best = zero ? Vec{} : best;
+  place = zero ? IntVec{} + 255 : place;
 }
 
 void stem_forward(const StemShape& shape, const float* x, const float* w, const float* b, float* y,

@@ -90,23 +90,23 @@ PACELINE_INLINE void for_each_vector(std::size_t channels, Body body) {
   if (c < channels) body(c, channels - c, std::false_type{});
 }
 
-// Bit l is set where lane l is positive.
-PACELINE_INLINE std::uint16_t positive(const Vec& v) {
+// Bit l is set where ReLU lets lane l pass: where it is positive or no number.
+PACELINE_INLINE std::uint16_t passing(const Vec& v) {
 #if defined(__AVX512F__)
-  return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(v), _mm512_setzero_ps(), _CMP_GT_OQ);
+  return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(v), _mm512_setzero_ps(), _CMP_NLE_UQ);
 #elif defined(__AVX2__)
   __m256 halves[2];
   __builtin_memcpy(halves, &v, sizeof halves);
   const __m256 zero = _mm256_setzero_ps();
-  const int low = _mm256_movemask_ps(_mm256_cmp_ps(halves[0], zero, _CMP_GT_OQ));
-  const int high = _mm256_movemask_ps(_mm256_cmp_ps(halves[1], zero, _CMP_GT_OQ));
+  const int low = _mm256_movemask_ps(_mm256_cmp_ps(halves[0], zero, _CMP_NLE_UQ));
+  const int high = _mm256_movemask_ps(_mm256_cmp_ps(halves[1], zero, _CMP_NLE_UQ));
   return static_cast<std::uint16_t>(low | high << 8);
 #else
   // Not v[l]: GCC 12's check of a vector's subscript is wrong with sanitizers.
   float lanes[kLanes];
   __builtin_memcpy(lanes, &v, sizeof lanes);
   unsigned bits = 0;
-  for (unsigned l = 0; l < kLanes; ++l) bits |= (lanes[l] > 0 ? 1U : 0U) << l;
+  for (unsigned l = 0; l < kLanes; ++l) bits |= (lanes[l] <= 0 ? 0U : 1U) << l;
   return static_cast<std::uint16_t>(bits);
 #endif
 }

@@ -62,7 +62,7 @@ void norm_apply_as(const NormApply<T>& work) {
              take<kWhole>(work.b2 + c, n);
       }
       if constexpr (kRelu) {
-        const std::uint16_t bits = positive(y);
+        const std::uint16_t bits = passing(y);
         write_bits(work.signs + r * sign_bytes, c, n, bits);
         y = masked(bits, y);
       }

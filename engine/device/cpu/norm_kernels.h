@@ -3,7 +3,7 @@
 // without gaps: NHWC is one run of rows, a blocked layout has a run of 16 channels a block.
 //
 //   y  = a x + b                  a = gamma / sqrt(variance + epsilon), b = beta - a mean
-//   dx = a g + c1 x + c0          g = dy where y > 0; see norm.cpp for c1 and c0
+//   dx = a g + c1 x + c0          g = dy but 0 where y <= 0; see norm.cpp for c1 and c0
 //
 // Sums are of x - pivot, any value near the mean, so that the square of a large mean does not eat
 // the variance.

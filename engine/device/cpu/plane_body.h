@@ -42,7 +42,7 @@ void max_pool(const Window& w, const T* x, T* y, std::uint8_t* chosen) {
                                       v * static_cast<std::ptrdiff_t>(w.channels) +
                                       static_cast<std::ptrdiff_t>(c);
             const Vec value = take<kWhole>(x + at, n);
-            const IntVec greater = first ? IntVec{} - 1 : value > best;
+            const IntVec greater = first ? IntVec{} - 1 : (value > best) | (value != value);
             best = greater ? value : best;
             place = greater ? IntVec{} + (u * w.kernel + v) : place;
             first = false;
@@ -163,7 +163,7 @@ void relu_plane(const T* x, T* y, std::size_t count) {
   for_each_vector(count, [&](std::size_t i, std::size_t n, auto whole) {
     constexpr bool kWhole = whole;
     const Vec v = take<kWhole>(x + i, n);
-    give<kWhole>(y + i, n, masked(positive(v), v));
+    give<kWhole>(y + i, n, masked(passing(v), v));
   });
 }
 
@@ -171,7 +171,7 @@ template <typename T>
 void relu_plane_backward(const T* y, const T* dy, T* dx, std::size_t count, bool adds) {
   for_each_vector(count, [&](std::size_t i, std::size_t n, auto whole) {
     constexpr bool kWhole = whole;
-    const Vec g = masked(positive(take<kWhole>(y + i, n)), take<kWhole>(dy + i, n));
+    const Vec g = masked(passing(take<kWhole>(y + i, n)), take<kWhole>(dy + i, n));
     give<kWhole>(dx + i, n, adds ? take<kWhole>(dx + i, n) + g : g);
   });
 }

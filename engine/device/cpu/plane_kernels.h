@@ -32,7 +32,7 @@ struct PlaneKernels {
   void (*scatter)(const Window& window, const T* dy, T* dx, bool adds);
   void (*add)(const T* a, const T* b, T* y, std::size_t count);
   void (*relu)(const T* x, T* y, std::size_t count);
-  // dx = y > 0 ? dy : 0, or adds that
+  // dx = y <= 0 ? 0 : dy, or adds that
   void (*relu_backward)(const T* y, const T* dy, T* dx, std::size_t count, bool adds);
   // Pixels divided by 255.
   void (*cast_u8)(const std::uint8_t* x, T* y, std::size_t count);

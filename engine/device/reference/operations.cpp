@@ -115,11 +115,11 @@ void add_forward(const double* x, const double* x2, double* y, std::size_t count
 }
 
 void relu_forward(const double* x, double* y, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) y[i] = x[i] > 0 ? x[i] : 0;
+  for (std::size_t i = 0; i < count; ++i) y[i] = x[i] <= 0 ? 0 : x[i];
 }
 
 void relu_backward(const double* y, const double* dy, double* dx, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
+  for (std::size_t i = 0; i < count; ++i) dx[i] = y[i] <= 0 ? 0 : dy[i];
 }
 
 void dropout_forward(const double* x, double* y, std::uint8_t* kept, const Batch& batch,

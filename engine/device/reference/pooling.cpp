@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "engine/device/reference/operations.h"
 
@@ -39,7 +40,9 @@ void max_pool_forward(const Geometry& g, const double* x, double* y, std::uint8_
       int best = kOutside;
       for (int place = 0; place < g.kernel * g.kernel; ++place) {
         const int at = window_element(g, oh, ow, c, place);
-        if (at == kOutside || (best != kOutside && !(xn[at] > y[base + i]))) continue;
+        if (at == kOutside) continue;
+        const bool wins = best == kOutside || xn[at] > y[base + i] || std::isnan(xn[at]);
+        if (!wins) continue;
         best = place;
         y[base + i] = xn[at];
       }

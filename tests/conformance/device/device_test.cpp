@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 
 #include "engine/core/error.h"
@@ -178,6 +179,92 @@ TEST_P(DeviceAgainstReference, GradientsOfSeveralBatches) {
         return Replica(make_variant(GetParam()), network, batch, true);
       },
       1e-5);
+}
+
+bool has_nan(const std::vector<double>& values) {
+  return std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
+}
+
+// The loss is no number, and no gradient that is none in the reference is one in the tested.
+void compare_broken_step(Replica& tested, Replica& reference, const Batch& batch) {
+  const bool expected = std::isnan(reference.loss(batch)), found = std::isnan(tested.loss(batch));
+  EXPECT_GE(found, expected);
+  reference.backward();
+  tested.backward();
+  for (const ParameterInfo& info : reference.plan().parameters) {
+    const auto a = tested.program().read_gradient(tested.index_of(info.name));
+    const auto b = reference.program().read_gradient(reference.index_of(info.name));
+    if (!reference.is_cancelled_bias(reference.index_of(info.name))) {
+      EXPECT_GE(has_nan(a), has_nan(b)) << info.name;
+    }
+  }
+}
+
+// One parameter at a time of which one value is no number: no ReLU and no pooling hides it.
+TEST_P(DeviceAgainstReference, WhatIsNoNumberReachesTheLoss) {
+  if (GetParam().threads > 1) GTEST_SKIP() << "the loops are those of one thread";
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const NetworkCase& one : network_cases()) {
+    for (const bool fuse : {true, false}) {
+      SCOPED_TRACE(one.name + (fuse ? " fused" : ""));
+      Replica tested(make_variant(GetParam()), one.network, 2, fuse);
+      Replica reference(make_device("reference"), one.network, 2, false);
+      const RandomBatch inputs(one.network, 2, 2, 41);
+      for (const ParameterInfo& info : reference.plan().parameters) {
+        SCOPED_TRACE(info.name);
+        if (reference.is_cancelled_bias(reference.index_of(info.name))) continue;
+        for (Replica* replica : {&tested, &reference}) {
+          auto values = replica->program().read_parameter(replica->index_of(info.name));
+          values.front() = kNan;
+          replica->program().write_parameter(replica->index_of(info.name), values);
+        }
+        compare_broken_step(tested, reference, inputs.batch());
+        for (Replica* replica : {&tested, &reference}) {
+          auto values = replica->program().read_parameter(replica->index_of(info.name));
+          values.front() = 0.1F;
+          replica->program().write_parameter(replica->index_of(info.name), values);
+        }
+      }
+    }
+  }
+}
+
+// A pixel that is no number, so that one element of a window of pooling is none.
+TEST_P(DeviceAgainstReference, APixelThatIsNoNumberReachesTheLoss) {
+  if (GetParam().threads > 1) GTEST_SKIP() << "the loops are those of one thread";
+  for (const NetworkCase& one : network_cases()) {
+    for (const bool fuse : {true, false}) {
+      Replica tested(make_variant(GetParam()), one.network, 2, fuse);
+      Replica reference(make_device("reference"), one.network, 2, false);
+      const Shape sample = one.network.sample();
+      for (const std::size_t pixel : {0, sample.width + 1}) {
+        SCOPED_TRACE(one.name + (fuse ? " fused, " : ", ") + std::to_string(pixel));
+        const RandomBatch inputs(one.network, 2, 2, 43);
+        std::vector<float> images(2 * sample.elements());
+        std::copy_n(inputs.batch().images, images.size(), images.begin());
+        images[pixel * static_cast<std::size_t>(sample.channels)] =
+            std::numeric_limits<float>::quiet_NaN();
+        Batch batch = inputs.batch();
+        batch.images = reinterpret_cast<const std::uint8_t*>(images.data());
+        batch.image_type = DType::f32;
+        compare_broken_step(tested, reference, batch);
+      }
+    }
+  }
+}
+
+TEST(Reference, HandsOnWhatIsNoNumber) {
+  Network network("n", {4, 4, 1}, 3);
+  network.conv(4, 3, 1, 1).relu().max_pool(2).flatten().dense(5).relu().dense(3);
+  for (const char* name : {"conv2d/kernel", "conv2d/bias", "dense/kernel", "dense/bias"}) {
+    Replica replica(make_device("reference"), network, 2, false);
+    auto values = replica.program().read_parameter(replica.index_of(name));
+    values.back() = std::numeric_limits<double>::quiet_NaN();
+    replica.program().write_parameter(replica.index_of(name), values);
+    EXPECT_TRUE(std::isnan(replica.loss(RandomBatch(network, 2, 2, 7).batch()))) << name;
+    replica.backward();
+    EXPECT_TRUE(has_nan(replica.program().read_gradient(replica.index_of("conv2d/kernel"))));
+  }
 }
 
 TEST_P(DeviceAgainstReference, SameBitsTwice) {

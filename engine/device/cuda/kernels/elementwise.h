@@ -105,13 +105,13 @@ struct Relu {
     over_vectors(c, count, [&](std::size_t first, int n) {
       float v[kVector];
       load_at(x, first, n, v);
-      for (float& value : v) value = value > 0 ? value : 0;
+      for (float& value : v) value = value <= 0 ? 0 : value;
       store_at(v, y, first, n);
     });
   }
 };
 
-// dx = (dx +) dy x scale where y is positive.
+// dx = (dx +) dy x scale where y is positive or no number.
 template <typename T>
 struct ReluBackward {
   const T *y, *dy;
@@ -128,7 +128,7 @@ struct ReluBackward {
       load_at(dy, first, n, v);
       if (adds) load_at(static_cast<const T*>(dx), first, n, sum);
       for (int i = 0; i < kVector; ++i) {
-        v[i] = passed[i] > 0 ? v[i] * scale : 0;
+        v[i] = passed[i] <= 0 ? 0 : v[i] * scale;
         if (adds) v[i] += sum[i];
       }
       store_at(v, dx, first, n);

@@ -167,10 +167,10 @@ struct NormApply {
         v[i] = v[i] * scale[i] + shift[i];
         if (skip) v[i] += branch.scale ? other[i] * scale2[i] + shift2[i] : other[i];
         if (!relu) continue;
-        if (v[i] > 0) {
-          passes |= 1U << i;
-        } else {
+        if (v[i] <= 0) {
           v[i] = 0;
+        } else {
+          passes |= 1U << i;
         }
       }
       store_at(v, y, first, n);

@@ -35,7 +35,7 @@ struct NormPool {
       over_window(w, g, x, [&](int k, const float(&v)[kVector]) {
         for (int i = 0; i < kVector; ++i) {
           const float normalised = to_float(from_float<T>(v[i] * scale[i] + shift[i]));
-          if (!(normalised > largest[i])) continue;
+          if (!is_chosen(normalised, largest[i])) continue;
           places.of[i] = static_cast<std::uint8_t>(k);
           largest[i] = normalised;
         }

@@ -135,6 +135,12 @@ PACELINE_KERNEL inline void add_pooled(const Window& w, const T* dy, const std::
   }
 }
 
+// Whether an element takes the place of the largest before it: also one that is no number, which
+// none takes from it.
+PACELINE_KERNEL inline bool is_chosen(float value, float largest) {
+  return value > largest || value != value;
+}
+
 // `chosen` is the place of the largest element in its window, row by row; the first of equals. A
 // thread takes a group of channels.
 template <typename T>
@@ -154,7 +160,7 @@ struct MaxPool {
       for (int& place : best) place = -1;
       over_window(w, g, x, [&](int k, const float(&v)[kVector]) {
         for (int i = 0; i < kVector; ++i) {
-          if (best[i] >= 0 && !(v[i] > largest[i])) continue;
+          if (best[i] >= 0 && !is_chosen(v[i], largest[i])) continue;
           best[i] = k;
           largest[i] = v[i];
         }
