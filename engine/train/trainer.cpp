@@ -334,10 +334,24 @@ void Trainer::finish_epoch(double seconds) {
                 fmt::format("the loss is not finite after epoch {}", progress_.epoch + 1),
                 fmt::format("learning rate {}", rate_), "lower the learning rate");
   }
+  check_parameters();
   outcome_.epochs.push_back(quality);
   outcome_.epoch_seconds.push_back(seconds);
   ++progress_.epoch;
   progress_.position_in_epoch = 0;
+}
+
+// The loss of a step is of the weights before its update, and an operation may hide what is no
+// number. Running averages are not the same on all ranks, so all hear of one.
+void Trainer::check_parameters() {
+  const std::string found = find_not_finite(*program_, plan_);
+  std::array<double, 1> ranks = {found.empty() ? 0.0 : 1.0};
+  sum_over_ranks(communicator_, ranks);
+  if (ranks[0] == 0) return;
+  throw Error(ErrorKind::diverged,
+              fmt::format("the network is not finite after epoch {}: {}", progress_.epoch + 1,
+                          found.empty() ? "another rank's running averages" : found),
+              fmt::format("learning rate {}", rate_), "lower the learning rate");
 }
 
 void Trainer::evaluate_now() {

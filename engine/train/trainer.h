@@ -78,6 +78,7 @@ class Trainer {
   bool run_epoch(Feeder& feeder, std::size_t steps);
   void count_step(const StagedBatch& staged);
   void finish_epoch(double seconds);
+  void check_parameters();
   bool stops_after_epoch();
   void save();
   void note_step_time(bool beside_checkpoint);

@@ -69,6 +69,17 @@ TEST_F(CliTrain, OneThatDivergesIsAFailedCheckWithARecord) {
   EXPECT_EQ(record.at("status"), "failed");
 }
 
+// The loss of the only step is of the weights before its update, and finite.
+TEST_F(CliTrain, OneWhoseParametersAreNoNumbersIsNeverCompleted) {
+  expect_refused(
+      "train mnist-mlp --cpus-per-task 1 --steps 1 --learning-rate 1e300 --quiet "
+      "--record run.json",
+      1,
+      {"the network is not finite after epoch 1", "that are not numbers",
+       "lower the learning rate"});
+  EXPECT_FALSE(std::filesystem::exists(folder() / "run.json"));
+}
+
 TEST_F(CliTrain, WhatGpusComputeInIsDescribed) {
   for (const char* precision : {"tf32", "fp16"}) {
     const Ran ran = paceline(std::string("describe mnist-cnn --precision ") + precision);
