@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <compare>
 #include <cstring>
+#include <limits>
+#include <regex>
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -26,22 +29,46 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with(".");
 }
 
+// What a checkpoint is newer by: epochs, then steps where it is within one.
+struct Age {
+  int epoch = 0;
+  std::size_t step = 0;
+  auto operator<=>(const Age&) const = default;
+};
+
+// Of one whose manifest cannot be read, by its name (place_of()); the newest where it tells
+// nothing, so that it is never passed over without a word.
+Age age_by_name(const std::string& name) {
+  static const std::regex kName(R"(.+?-(\d{4,9})(?:-step-(\d{8,18}))?)");
+  std::smatch match;
+  if (!std::regex_match(name, match, kName)) {
+    return {std::numeric_limits<int>::max(), std::numeric_limits<std::size_t>::max()};
+  }
+  return {std::stoi(match[1]), match[2].matched ? std::stoul(match[2]) : 0};
+}
+
 std::vector<FoundCheckpoint> checkpoints_in(const fs::path& folder) {
-  std::vector<FoundCheckpoint> found;
+  std::vector<std::pair<Age, FoundCheckpoint>> aged;
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(folder, code)) {
     if (!entry.is_directory(code) || is_hidden(entry.path())) continue;
     FoundCheckpoint one{entry.path(), 0, ""};
+    Age age;
     try {
-      one.step = read_manifest(entry.path()).progress.step;
+      const TrainingProgress progress = read_manifest(entry.path()).progress;
+      one.step = progress.step;
+      age = {progress.epoch, progress.step};
     } catch (const Error& error) {
       one.damage = error.what();
+      age = age_by_name(entry.path().filename().string());
     }
-    found.push_back(std::move(one));
+    aged.emplace_back(age, std::move(one));
   }
-  std::sort(found.begin(), found.end(), [](const FoundCheckpoint& a, const FoundCheckpoint& b) {
-    return a.step != b.step ? a.step < b.step : a.folder < b.folder;
+  std::sort(aged.begin(), aged.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second.folder < b.second.folder;
   });
+  std::vector<FoundCheckpoint> found;
+  for (auto& [age, one] : aged) found.push_back(std::move(one));
   return found;
 }
 

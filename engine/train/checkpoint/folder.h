@@ -17,8 +17,8 @@ struct FoundCheckpoint {
   std::string damage;  // why it cannot be used; empty: it seems whole
 };
 
-// Those below `run`/checkpoints, from the first step to the last. Files are not read, but for the
-// manifests.
+// Those below `run`/checkpoints, from the oldest to the newest; one whose manifest is damaged
+// stands where its name says. Files are not read, but for the manifests.
 std::vector<FoundCheckpoint> find_checkpoints(const std::filesystem::path& run);
 
 // What `--resume` means, but for "latest": a checkpoint, a run's folder, its folder of checkpoints,

@@ -245,6 +245,23 @@ TEST_F(CheckpointFiles, TheNewestWholeOneIsFound) {
                [&] { find_resumed("4712", run(), skipped); });
 }
 
+TEST_F(CheckpointFiles, ANewerOneWithADamagedManifestIsNotPassedOverSilently) {
+  write(0, 0);
+  const fs::path good = write(0, 20, 90);
+  const fs::path later = write(0, 40, 180), epoch = write(1, 60);
+  for (const fs::path& damaged : {later, epoch}) std::ofstream(damaged / "manifest.json") << "{";
+  std::ofstream(write(0, 5, 20) / "manifest.json") << "{";  // older: nobody asks for it
+  std::vector<std::string> skipped;
+  EXPECT_EQ(find_latest(run(), skipped), good);
+  ASSERT_EQ(skipped.size(), 2U);
+  EXPECT_NE(skipped[0].find(epoch.string()), std::string::npos) << skipped[0];
+  EXPECT_NE(skipped[1].find(later.string()), std::string::npos) << skipped[1];
+  fs::rename(later, run() / "checkpoints" / "mine");  // a name that tells nothing
+  skipped.clear();
+  EXPECT_EQ(find_latest(run(), skipped), good);
+  EXPECT_EQ(skipped.size(), 2U);
+}
+
 TEST_F(CheckpointFiles, OnlyTheNewestAreKept) {
   const fs::path first = write(0, 0), second = write(1, 4), third = write(2, 8);
   CheckpointFolder(run(), "w").prune(0);
