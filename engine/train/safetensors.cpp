@@ -51,7 +51,9 @@ TensorPlace read_place(const std::string& name, const Json& json, const std::str
   }
   entry.type = json["dtype"].get<std::string>();
   if (!size_of_type(entry.type)) {
-    throw wrong(("is of type " + entry.type + ", which is not read here").c_str());
+    throw Error(ErrorKind::input,
+                fmt::format("tensor {} is of type {}, which is not read here", name, entry.type),
+                where, "convert it to F32");
   }
   if (json["shape"].size() > kMostDimensions) throw wrong("has too many dimensions");
   for (const Json& extent : json["shape"]) {
