@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "engine/core/error.h"
 #include "engine/core/json.h"
@@ -19,7 +20,8 @@ namespace {
 bool looks_like_one(const fs::path& file) {
   if (file.extension() != ".json") return false;
   try {
-    const Json json = Json::parse(read_text(file), nullptr, false);
+    const JsonDocument document = read_json(file);
+    const Json& json = document.value();
     return json.is_object() && json.contains("benchmarks") && json["benchmarks"].is_array();
   } catch (const Error&) {
     return false;  // who opens it as a record will say what is wrong
@@ -62,19 +64,46 @@ class Reader {
                   "make the file again with --benchmark_format=json");
     }
     const Json& benchmarks = json["benchmarks"];
+    for (const Json& row : benchmarks) {
+      if (row.is_object()) names_.insert(text_in(row, "name"));
+      if (!row.is_object() || !row.contains("stats") || row.contains("real_time")) continue;
+      throw Error(ErrorKind::input, "is pytest-benchmark's JSON, not Google Benchmark's",
+                  document_.name(), "give a file of --benchmark_out_format=json, or records");
+    }
     for (std::size_t i = 0; i < benchmarks.size(); ++i) {
       add(benchmarks[i], document_.where(fmt::format("/benchmarks/{}", i)));
+    }
+    if (side_.subjects.empty() && aggregates_ > 0) {
+      throw Error(ErrorKind::input, "holds aggregates only, no single runs", document_.name(),
+                  "run it again without --benchmark_report_aggregates_only");
     }
     return std::move(side_);
   }
 
  private:
+  // Rows of versions before 1.4 do not say what they are; their names do.
+  bool is_aggregate(const Json& row) const {
+    if (row.contains("run_type")) return text_in(row, "run_type") == "aggregate";
+    const std::string name = text_in(row, "name");
+    const std::string stem = name.substr(0, name.rfind('_'));
+    const std::string ending = name.substr(stem.size());
+    if (ending == "_BigO" || ending == "_RMS") return true;
+    if (ending != "_mean" && ending != "_median" && ending != "_stddev" && ending != "_cv") {
+      return false;
+    }
+    return names_.contains(stem) ||
+           (names_.contains(stem + "_mean") && names_.contains(stem + "_stddev"));
+  }
+
   void add(const Json& row, const std::string& where) {
     if (!row.is_object() || text_in(row, "name").empty()) {
       throw Error(ErrorKind::input, "is no benchmark: it has no name", where,
                   "make the file again");
     }
-    if (text_in(row, "run_type") == "aggregate") return;
+    if (is_aggregate(row)) {
+      ++aggregates_;
+      return;
+    }
     const std::string name =
         text_in(row, "run_name").empty() ? text_in(row, "name") : text_in(row, "run_name");
     Subject& subject = subject_of(name);
@@ -87,6 +116,12 @@ class Reader {
     }
     if (row.contains("skipped") && row["skipped"] == Json(true)) {
       ++subject.left_out;
+      return;
+    }
+    if (row.contains("real_time") && row["real_time"] == 0) {
+      ++subject.left_out;
+      side_.notes.push_back(
+          fmt::format("{}: benchmark \"{}\" took no time ({}): left out", side_.name, name, where));
       return;
     }
     ++subject.runs;
@@ -124,6 +159,8 @@ class Reader {
   Side side_;
   std::string session_;
   std::map<std::string, std::size_t> index_;
+  std::set<std::string> names_;  // of all rows
+  std::size_t aggregates_ = 0;
 };
 
 }  // namespace

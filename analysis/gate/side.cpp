@@ -379,9 +379,9 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
                                      [](const Subject& s) { return s.left_out > 0; });
   throw Error(ErrorKind::input, fmt::format("the {} has no run to compare", name),
               join(names, ", "),
-              disturbed            ? "all of them are resumed, throttled or traced: run them again"
-              : side.notes.empty() ? "run the study first, or name another folder"
-                                   : side.notes.front());
+              !side.notes.empty() ? side.notes.front()
+              : disturbed         ? "all of them are resumed, throttled or traced: run them again"
+                                  : "run the study first, or name another folder");
 }
 
 }  // namespace paceline

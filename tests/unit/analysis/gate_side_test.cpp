@@ -259,6 +259,59 @@ TEST(GateGoogleBenchmark, RepetitionsAreRuns) {
   EXPECT_EQ(rest.subjects[0].runs, 2U);
 }
 
+// As versions before 1.4 wrote them: no run_type.
+TEST(GateGoogleBenchmark, AggregatesOfOldVersionsAreKnownByTheirNames) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "old.json") << R"({"benchmarks": [
+    {"name": "BM_a", "real_time": 10, "time_unit": "ns"},
+    {"name": "BM_a", "real_time": 12, "time_unit": "ns"},
+    {"name": "BM_a_mean", "real_time": 11, "time_unit": "ns"},
+    {"name": "BM_a_stddev", "real_time": 1, "time_unit": "ns"},
+    {"name": "BM_a_BigO", "cpu_coefficient": 1, "real_coefficient": 1, "big_o": "N"},
+    {"name": "BM_a_RMS", "rms": 0.1},
+    {"name": "BM_geometric_mean", "real_time": 9, "time_unit": "ns"}]})";
+  const Side side = read_google_benchmark("baseline", folder / "old.json");
+  ASSERT_EQ(side.subjects.size(), 2U);
+  EXPECT_EQ(side.subjects[0].runs, 2U);
+  EXPECT_EQ(side.subjects[1].name, "BM_geometric_mean") << "a benchmark of that name";
+}
+
+TEST(GateGoogleBenchmark, OneThatTookNoTimeIsLeftOutWithANote) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a.json") << R"({"benchmarks": [
+    {"name": "BM_a", "real_time": 0, "time_unit": "ns"},
+    {"name": "BM_b", "real_time": 12, "time_unit": "ns"}]})";
+  const Side side = read_side("current", {folder / "a.json"});
+  ASSERT_EQ(side.subjects.size(), 2U);
+  EXPECT_EQ(side.subjects[0].left_out, 1U);
+  EXPECT_EQ(side.subjects[1].runs, 1U);
+  ASSERT_EQ(side.notes.size(), 1U);
+  EXPECT_NE(side.notes[0].find("\"BM_a\" took no time"), std::string::npos) << side.notes[0];
+}
+
+TEST(GateGoogleBenchmark, WhatIsAnotherFileIsSaidSo) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const char* text) {
+    std::ofstream(folder / "x.json") << text;
+    try {
+      read_side("current", {folder / "x.json"});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string aggregates = refusal(R"({"benchmarks": [
+    {"name": "BM_a_mean", "run_name": "BM_a", "run_type": "aggregate", "real_time": 11}]})");
+  EXPECT_NE(aggregates.find("aggregates only"), std::string::npos) << aggregates;
+  EXPECT_NE(aggregates.find("without --benchmark_report_aggregates_only"), std::string::npos);
+  const std::string old = refusal(R"({"benchmarks": [
+    {"name": "BM_a_mean", "real_time": 11}, {"name": "BM_a_stddev", "real_time": 1}]})");
+  EXPECT_NE(old.find("aggregates only"), std::string::npos) << old;
+  const std::string pytest = refusal(R"({"machine_info": {}, "benchmarks": [
+    {"name": "test_fib_10", "stats": {"mean": 1e-5, "rounds": 7}}]})");
+  EXPECT_NE(pytest.find("is pytest-benchmark's JSON"), std::string::npos) << pytest;
+}
+
 TEST(GateGoogleBenchmark, BadFilesAreNamed) {
   const TemporaryFolder folder;
   const auto refusal = [&](const std::string& row) {
