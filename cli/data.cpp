@@ -142,7 +142,9 @@ Json json_of(const Verified& v) {
 }
 
 void print_text(const Verified& v) {
-  fmt::print("{} ({}{})\n", v.name, v.format, v.synthetic ? ", synthetic" : "");
+  if (!v.name.empty()) {
+    fmt::print("{} ({}{})\n", v.name, v.format, v.synthetic ? ", synthetic" : "");
+  }
   for (const VerifiedSplit& split : v.splits) {
     std::vector<std::string> counts;
     for (std::size_t c = 0; c < v.classes.size(); ++c) {
@@ -155,9 +157,14 @@ void print_text(const Verified& v) {
   for (std::size_t i = 0; i < shown; ++i) fmt::print("  wrong: {}\n", v.problems[i]);
   const std::size_t all = v.problems.size() + v.more_problems;
   if (all > shown) fmt::print("  and {} more (--json has {})\n", all - shown, v.problems.size());
+  const std::string verdict = v.whole() ? "whole" : fmt::format("{} wrong", all);
+  if (v.images == 0) {
+    fmt::print("{}: no good image\n", verdict);
+    return;
+  }
   fmt::print("{}: {} good images of {} classes, sides of {} to {} pixels, {}, {:.0f} images/s\n",
-             v.whole() ? "whole" : fmt::format("{} wrong", all), v.images, v.classes.size(),
-             v.least_side, v.most_side, format_bytes(static_cast<double>(v.bytes)),
+             verdict, v.images, v.classes.size(), v.least_side, v.most_side,
+             format_bytes(static_cast<double>(v.bytes)),
              static_cast<double>(v.images) / std::max(v.seconds, 1e-9));
 }
 

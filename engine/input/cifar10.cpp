@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "engine/core/error.h"
@@ -20,8 +20,7 @@ namespace {
 constexpr int kSide = 32;
 constexpr std::size_t kPlane = kSide * kSide, kRecord = 1 + 3 * kPlane;
 constexpr std::size_t kClasses = 10, kBatches = 5;
-constexpr char kNames[] = "batches.meta.txt", kFirst[] = "data_batch_1.bin",
-               kTest[] = "test_batch.bin";
+constexpr char kNames[] = "batches.meta.txt", kTest[] = "test_batch.bin";
 
 class Cifar10Source final : public SampleSource {
  public:
@@ -98,26 +97,47 @@ class Cifar10Source final : public SampleSource {
   std::size_t samples_ = 0;
 };
 
-std::vector<fs::path> training_batches(const fs::path& folder) {
-  const auto batch = [&](std::size_t k) { return folder / fmt::format("data_batch_{}.bin", k); };
+std::string batch_name(std::size_t k) {
+  return fmt::format("data_batch_{}.bin", k);
+}
+
+struct TrainingBatches {
   std::vector<fs::path> files;
-  while (fs::exists(batch(files.size() + 1))) files.push_back(batch(files.size() + 1));
-  const std::size_t missing = files.size() + 1;
-  for (std::size_t k = missing + 1; k <= std::max(missing + 1, kBatches); ++k) {
-    if (!fs::exists(batch(k))) continue;
-    throw Error(ErrorKind::input,
-                batch(missing).filename().string() + " is missing, and " +
-                    batch(k).filename().string() + " is there",
-                folder.string(), "get the data set again");
+  std::vector<std::string> missing;
+};
+
+// The set has five of them, real or made: fewer are a part of it, and nobody knows what more are.
+TrainingBatches training_batches(const fs::path& folder) {
+  TrainingBatches batches;
+  std::set<std::string> known;
+  for (std::size_t k = 1; k <= kBatches; ++k) {
+    const std::string name = batch_name(k);
+    known.insert(name);
+    if (fs::exists(folder / name)) {
+      batches.files.push_back(folder / name);
+    } else {
+      batches.missing.push_back(name);
+    }
   }
-  return files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("data_batch_") || !name.ends_with(".bin") || known.contains(name)) {
+      continue;
+    }
+    throw Error(ErrorKind::input, fmt::format("is none of CIFAR-10's {} batches", kBatches),
+                entry.path().string(), "move it out of the folder");
+  }
+  return batches;
 }
 
 }  // namespace
 
 fs::path find_cifar10(const fs::path& folder) {
   for (const fs::path& place : {folder, folder / "cifar-10-batches-bin"}) {
-    if (fs::exists(place / kFirst) || fs::exists(place / kTest)) return place;
+    for (std::size_t k = 1; k <= kBatches; ++k) {
+      if (fs::exists(place / batch_name(k))) return place;
+    }
+    if (fs::exists(place / kTest)) return place;
   }
   return {};
 }
@@ -139,11 +159,12 @@ ImageSet open_cifar10(const fs::path& folder, const ReadOptions& options) {
     set.classes = {"airplane", "automobile", "bird",  "cat",  "deer",
                    "dog",      "frog",       "horse", "ship", "truck"};
   }
-  const std::vector<fs::path> train = training_batches(folder);
-  if (train.empty()) {
-    set.absent["train"] = std::string(kFirst) + " is missing";
+  const TrainingBatches train = training_batches(folder);
+  if (!train.missing.empty()) {
+    set.absent["train"] =
+        join(train.missing, ", ") + (train.missing.size() == 1 ? " is missing" : " are missing");
   } else {
-    set.splits["train"] = std::make_shared<Cifar10Source>(train, options);
+    set.splits["train"] = std::make_shared<Cifar10Source>(train.files, options);
   }
   if (!fs::exists(folder / kTest)) {
     set.absent["test"] = std::string(kTest) + " is missing";

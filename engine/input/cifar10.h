@@ -9,8 +9,8 @@ namespace paceline {
 // This folder or cifar-10-batches-bin below it; empty: neither holds batches.
 std::filesystem::path find_cifar10(const std::filesystem::path& folder);
 
-// data_batch_1.bin and those that follow are "train", test_batch.bin is "test"; read() gives
-// pixels.
+// data_batch_1.bin to data_batch_5.bin are "train", absent where one is missing; test_batch.bin is
+// "test". read() gives pixels. Throws input also for a sixth batch.
 ImageSet open_cifar10(const std::filesystem::path& folder, const ReadOptions& options);
 
 }  // namespace paceline

@@ -96,6 +96,12 @@ DatasetPair load_mnist(const fs::path& folder) {
   DatasetPair pair;
   pair.train = read_split(folder, "mnist train", kMnistFiles[0], kMnistFiles[1]);
   pair.test = read_split(folder, "mnist test", kMnistFiles[2], kMnistFiles[3]);
+  if (pair.train.height != pair.test.height || pair.train.width != pair.test.width) {
+    throw Error(ErrorKind::input,
+                fmt::format("training images of {} x {} pixels, and test images of {} x {}",
+                            pair.train.height, pair.train.width, pair.test.height, pair.test.width),
+                folder.string(), "take all four files from one distribution");
+  }
   pair.hash = mnist_hash(folder);
   return pair;
 }
@@ -104,6 +110,19 @@ std::string mnist_hash(const fs::path& folder) {
   Hash hash;
   for (const char* name : kMnistFiles) hash.add(read_text(find_file(folder, name)));
   return hash.hex();
+}
+
+std::vector<fs::path> mnist_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const char* name : kMnistFiles) {
+    for (const char* ending : {".gz", ""}) {
+      const fs::path file = folder / (std::string(name) + ending);
+      if (!fs::is_regular_file(file)) continue;
+      files.push_back(file);
+      break;
+    }
+  }
+  return files;
 }
 
 DatasetPair synthetic_images(int height, int width, int channels, int classes, std::size_t train,

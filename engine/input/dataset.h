@@ -58,10 +58,12 @@ struct DatasetPair {
 };
 
 // The four IDX files, .gz or not, below `folder`. Throws input with the file: missing, damaged,
-// counts of images and labels differ, labels out of range.
+// counts of images and labels differ, sides differ, labels out of range.
 DatasetPair load_mnist(const std::filesystem::path& folder);
 // The hash alone, without reading the samples.
 std::string mnist_hash(const std::filesystem::path& folder);
+// Those of the four that are there.
+std::vector<std::filesystem::path> mnist_files(const std::filesystem::path& folder);
 
 // The splits of an image set, decoded and resized to height x width as they are needed. `name` of a
 // set in errors is its own. With a cache of their own where this process is the node's only one;

@@ -3,31 +3,51 @@
 #include <algorithm>
 
 #include "engine/core/error.h"
+#include "engine/input/dataset.h"
+#include "engine/input/source.h"
+#include "engine/input/synthetic_mark.h"
+#include "engine/input/tfds.h"
 
 namespace paceline {
 
 namespace fs = std::filesystem;
 
-std::vector<FolderFile> files_below(const fs::path& folder) {
-  std::vector<FolderFile> files;
-  try {
-    const auto options = fs::directory_options::follow_directory_symlink;
-    for (auto it = fs::recursive_directory_iterator(folder, options);
-         it != fs::recursive_directory_iterator(); ++it) {
-      if (it->path().filename().string().starts_with(".")) {
-        it.disable_recursion_pending();
-      } else if (it->is_regular_file()) {
-        files.push_back({it->path().lexically_relative(folder), it->file_size(),
-                         it->last_write_time().time_since_epoch().count()});
-      }
-    }
-  } catch (const fs::filesystem_error& error) {
-    throw Error(ErrorKind::input, "cannot be read: " + error.code().message(),
-                error.path1().string(), "check the path and its permissions");
+namespace {
+
+std::vector<fs::path> paths_of_set(const fs::path& folder) {
+  std::vector<fs::path> paths = mnist_files(folder);
+  if (!is_image_set(folder)) return paths;
+  const auto take = [&paths](const std::vector<fs::path>& more) {
+    paths.insert(paths.end(), more.begin(), more.end());
+  };
+  // Opening shards takes a look at each of their records.
+  if (const fs::path tfds = find_tfds(folder); !tfds.empty()) {
+    take(tfds_files(tfds));
+    if (has_synthetic_mark(folder)) take({folder / kSyntheticMark});
+    return paths;
   }
-  std::sort(files.begin(), files.end(),
-            [](const FolderFile& a, const FolderFile& b) { return a.path < b.path; });
+  const ImageSet set = open_image_set(folder);
+  for (const auto& [name, source] : set.splits) take(source->files());
+  take(set.description_files);
+  return paths;
+}
+
+}  // namespace
+
+std::vector<FolderFile> files_of_set(const fs::path& folder) try {
+  std::vector<FolderFile> files;
+  for (const fs::path& path : paths_of_set(folder)) {
+    files.push_back({path.lexically_relative(folder), fs::file_size(path),
+                     fs::last_write_time(path).time_since_epoch().count()});
+  }
+  const auto before = [](const FolderFile& a, const FolderFile& b) { return a.path < b.path; };
+  const auto same = [](const FolderFile& a, const FolderFile& b) { return a.path == b.path; };
+  std::sort(files.begin(), files.end(), before);
+  files.erase(std::unique(files.begin(), files.end(), same), files.end());
   return files;
+} catch (const fs::filesystem_error& error) {
+  throw Error(ErrorKind::input, "cannot be read: " + error.code().message(), error.path1().string(),
+              "check the path and its permissions");
 }
 
 }  // namespace paceline

@@ -13,7 +13,8 @@ struct FolderFile {
   std::int64_t changed = 0;  // when, in the file system's own count
 };
 
-// All ordinary files below, links followed, hidden ones left out; sorted by path. Throws input.
-std::vector<FolderFile> files_below(const std::filesystem::path& folder);
+// What belongs to the data set in a folder, MNIST or an image set: what loading it reads, whatever
+// else lies there or links lead to. Sorted by path; empty: there is no set. Throws input.
+std::vector<FolderFile> files_of_set(const std::filesystem::path& folder);
 
 }  // namespace paceline

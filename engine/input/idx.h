@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,10 @@ IdxArray read_idx(const std::filesystem::path& file);
 // The same from bytes in memory; `name` stands in errors.
 IdxArray parse_idx(std::string_view bytes, const std::string& name);
 
-// Inflates a gzip file's bytes, at most `limit` of them.
-std::string gunzip(std::string_view bytes, const std::string& name, std::size_t limit);
+// Inflates a gzip file's bytes, all its members, at most `limit` bytes. `goes_on` is asked of what
+// is inflated so far, a part at a time, and ends it early by false or its own error: a few MB may
+// inflate to thousands of times as much. Throws input naming `name`.
+std::string gunzip(std::string_view bytes, const std::string& name, std::size_t limit,
+                   const std::function<bool(std::string_view)>& goes_on = {});
 
 }  // namespace paceline

@@ -80,12 +80,21 @@ bool is_image_name(const fs::path& file) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
+// A link to a folder that it lies in: no class of its own.
+bool leads_back(const fs::directory_entry& entry) {
+  if (!entry.is_symlink()) return false;
+  const fs::path target = fs::canonical(entry.path());
+  const fs::path place = fs::canonical(entry.path().parent_path());
+  return std::mismatch(target.begin(), target.end(), place.begin(), place.end()).first ==
+         target.end();
+}
+
 std::vector<fs::path> sorted_entries(const fs::path& folder, bool folders) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(".") || entry.is_directory() != folders) continue;
-    if (folders || is_image_name(entry.path())) paths.push_back(entry.path());
+    if (folders ? !leads_back(entry) : is_image_name(entry.path())) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
   return paths;

@@ -40,7 +40,9 @@ class LabelsCsv {
  public:
   explicit LabelsCsv(const fs::path& folder)
       : folder_(folder), file_(folder / "labels.csv"), lines_(split(read_text(file_), '\n')) {
-    const auto columns = fields_of(trim(lines_[0]));
+    std::string_view names = lines_[0];
+    if (names.starts_with(kMark)) names.remove_prefix(kMark.size());
+    const auto columns = fields_of(trim(names));
     path_ = column(columns, "path", true);
     label_ = column(columns, "label", true);
     class_ = column(columns, "class", false);
@@ -79,6 +81,7 @@ class LabelsCsv {
 
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
+  static constexpr std::string_view kMark = "\xef\xbb\xbf";  // Excel's, of UTF-8
 
   Error bad(const std::string& what, const std::string& fix) const {
     return {ErrorKind::input, what, fmt::format("{}:{}", file_.string(), at_ + 1), fix};
@@ -91,8 +94,17 @@ class LabelsCsv {
     throw bad(fmt::format("has no column \"{}\"", name), "begin with a line path,label");
   }
 
+  // Of any length.
+  static bool is_number(std::string_view label) {
+    if (label.starts_with('-') || label.starts_with('+')) label.remove_prefix(1);
+    return !label.empty() && label.find_first_not_of("0123456789") == std::string_view::npos;
+  }
+
   void take(const std::vector<std::string>& fields) {
     if (fields.size() <= std::max(path_, label_)) throw bad("has too few columns", "complete it");
+    if (fields[path_].find('\0') != std::string::npos) {
+      throw bad("has a path with a zero byte", "save it as a plain text in UTF-8");
+    }
     const fs::path path = fs::path(fields[path_]).lexically_normal();
     if (path.empty() || path.is_absolute() || *path.begin() == "..") {
       throw bad(fmt::format("path \"{}\" leads out of the folder", fields[path_]),
@@ -100,9 +112,20 @@ class LabelsCsv {
     }
     const std::string& label = fields[label_];
     const auto number = to_integer(label);
-    if (rows_.empty()) numbers_ = number.has_value();
+    if (rows_.empty()) numbers_ = is_number(label);
+    if (numbers_ != is_number(label)) {
+      throw bad(fmt::format("label \"{}\" is a {}, and those before are {}", label,
+                            numbers_ ? "name" : "number", numbers_ ? "numbers" : "names"),
+                "give numbers from 0, or names, for all");
+    }
     if (numbers_ && (!number || *number < 0 || *number >= kMostClasses)) {
       throw bad(fmt::format("label \"{}\" is out of range", label), "count labels from 0");
+    }
+    const auto [known, first] = label_of_.emplace(path.string(), label);
+    if (!first && known->second != label) {
+      throw bad(fmt::format("\"{}\" has label \"{}\", and \"{}\" before", fields[path_], label,
+                            known->second),
+                "keep one of them");
     }
     if (numbers_) {
       highest_ = std::max(highest_, *number);
@@ -121,6 +144,7 @@ class LabelsCsv {
   std::int64_t highest_ = 0;
   std::map<std::int64_t, std::string> class_of_;
   std::set<std::string> names_;
+  std::map<std::string, std::string> label_of_;  // by path
   std::vector<std::pair<fs::path, std::string>> rows_;
 };
 

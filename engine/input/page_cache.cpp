@@ -28,7 +28,7 @@ Answer ask(int descriptor, std::uint64_t offset) {
 
 std::optional<double> resident_share(const std::filesystem::path& folder) {
   constexpr std::uint64_t kPlaces = 256;
-  const std::vector<FolderFile> files = files_below(folder);
+  const std::vector<FolderFile> files = files_of_set(folder);
   std::uint64_t total = 0;
   for (const FolderFile& file : files) total += file.size;
   if (total == 0) return std::nullopt;

@@ -115,7 +115,7 @@ std::string copy_hashed(const fs::path& from, const fs::path& to) {
 class Staging {
  public:
   Staging(const fs::path& folder, const fs::path& into)
-      : folder_(folder), into_(into), files_(files_below(folder)) {
+      : folder_(folder), into_(into), files_(files_of_set(folder)) {
     Hash hash;
     for (const FolderFile& file : files_) {
       hash.add(fmt::format("{} {} {}\n", file.path.string(), file.size, file.changed));
@@ -123,7 +123,7 @@ class Staging {
     }
     name_ = fs::weakly_canonical(folder).filename().string() + "-" + hash.hex();
     if (files_.empty()) {
-      throw Error(ErrorKind::input, "holds no files to stage", folder.string(), "check --data");
+      throw Error(ErrorKind::input, "holds no data set to stage", folder.string(), "check --data");
     }
   }
 

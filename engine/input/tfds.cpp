@@ -130,6 +130,28 @@ class TfdsFolder {
       : folder_(folder), options_(options), info_(read_json(folder / kInfoFile)) {}
 
   ImageSet open() {
+    read([this](const std::string& split, const std::vector<fs::path>& files,
+                const std::vector<std::size_t>& lengths) {
+      set_.splits[split] =
+          std::make_shared<TfdsSource>(files, lengths, keys_, set_.classes.size(), options_);
+    });
+    return std::move(set_);
+  }
+
+  std::vector<fs::path> files() {
+    std::vector<fs::path> all;
+    read([&all](const std::string&, const std::vector<fs::path>& files,
+                const std::vector<std::size_t>&) {
+      all.insert(all.end(), files.begin(), files.end());
+    });
+    all.insert(all.end(), set_.description_files.begin(), set_.description_files.end());
+    return all;
+  }
+
+ private:
+  // Calls take(name, shards, their declared records) of each split that is there.
+  template <typename Take>
+  void read(Take take) {
     set_.name = text_of(child(info_.value(), {"name"}));
     if (set_.name.empty()) throw bad("names no data set", "");
     set_.format = "TFDS folder";
@@ -140,12 +162,10 @@ class TfdsFolder {
     if (!splits || !splits->is_array() || splits->empty())
       throw bad("declares no splits", "/splits");
     for (std::size_t i = 0; i < splits->size(); ++i) {
-      open_split((*splits)[i], fmt::format("/splits/{}", i));
+      read_split((*splits)[i], fmt::format("/splits/{}", i), take);
     }
-    return std::move(set_);
   }
 
- private:
   Error bad(const std::string& what, const std::string& path) const {
     return {ErrorKind::input, what, info_.where(path), "prepare the data set again"};
   }
@@ -225,7 +245,8 @@ class TfdsFolder {
     return folder_ / file;
   }
 
-  void open_split(const Json& split, const std::string& path) {
+  template <typename Take>
+  void read_split(const Json& split, const std::string& path, Take take) {
     const std::string name = text_of(child(split, {"name"}));
     if (name.empty()) throw bad("has a split without a name", path);
     const std::vector<std::size_t> lengths = lengths_of(split, path);
@@ -243,8 +264,7 @@ class TfdsFolder {
                                       file.filename().string(), name, lengths.size());
       return;
     }
-    set_.splits[name] =
-        std::make_shared<TfdsSource>(files, lengths, keys_, set_.classes.size(), options_);
+    take(name, files, lengths);
   }
 
   fs::path folder_;
@@ -274,6 +294,10 @@ fs::path find_tfds(const fs::path& folder) {
 
 ImageSet open_tfds(const fs::path& folder, const ReadOptions& options) {
   return TfdsFolder(folder, options).open();
+}
+
+std::vector<fs::path> tfds_files(const fs::path& folder) {
+  return TfdsFolder(folder, {}).files();
 }
 
 }  // namespace paceline

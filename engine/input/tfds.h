@@ -14,4 +14,7 @@ std::filesystem::path find_tfds(const std::filesystem::path& folder);
 // with the missing shard.
 ImageSet open_tfds(const std::filesystem::path& folder, const ReadOptions& options);
 
+// What open_tfds() reads, without opening the shards.
+std::vector<std::filesystem::path> tfds_files(const std::filesystem::path& folder);
+
 }  // namespace paceline

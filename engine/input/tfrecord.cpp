@@ -59,7 +59,18 @@ RandomFile inflated(const RandomFile& packed) {
   }
   std::string bytes(packed.size(), '\0');
   packed.read(0, bytes.size(), bytes.data());
-  return {packed.name(), gunzip(bytes, packed.name(), TfRecordFile::kMostInflatedBytes)};
+  // As far as there are records: behind a bad header everything is lost anyway, and index() tells.
+  std::uint64_t next = 0;
+  const auto goes_on = [&next](std::string_view text) {
+    while (text.size() >= next + kHeaderBytes) {
+      const char* const header = text.data() + next;
+      const auto length = number_at<std::uint64_t>(header);
+      if (!header_is_sound(header) || length > TfRecordFile::kMostRecordBytes) return false;
+      next += kHeaderBytes + length + kCrcBytes;
+    }
+    return true;
+  };
+  return {packed.name(), gunzip(bytes, packed.name(), TfRecordFile::kMostInflatedBytes, goes_on)};
 }
 
 }  // namespace

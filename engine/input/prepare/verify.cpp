@@ -75,9 +75,9 @@ class Verifier {
   }
 
   void check_mnist() {
+    const DatasetPair sets = load_mnist(folder_);
     result_.name = "mnist";
     result_.format = "IDX files";
-    const DatasetPair sets = load_mnist(folder_);
     for (int digit = 0; digit < sets.train.classes; ++digit) {
       result_.classes.push_back(std::to_string(digit));
     }

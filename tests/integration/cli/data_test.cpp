@@ -63,6 +63,34 @@ TEST_F(CliData, DamageIsExitCodeOne) {
       << ran.out;
 }
 
+TEST_F(CliData, APartOfCifar10IsNotWhole) {
+  ASSERT_EQ(paceline("data make cifar10 --images 50 --out set --quiet").code, 0);
+  EXPECT_EQ(paceline("data verify set").code, 0);
+  fs::remove(folder() / "set/data_batch_2.bin");
+  const Ran ran = paceline("data verify set");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(contains(ran.out, "wrong: data_batch_2.bin is missing")) << ran.out;
+}
+
+TEST_F(CliData, OfASetThatCannotBeOpenedNothingIsCounted) {
+  fs::create_directory(folder() / "set");
+  std::ofstream(folder() / "set/train-images-idx3-ubyte") << "<html>";
+  const Ran ran = paceline("data verify set");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(ran.out.starts_with("  wrong: ") && ran.out.ends_with("1 wrong: no good image\n"))
+      << ran.out;
+}
+
+TEST_F(CliData, ALongKeyTakesNoMemory) {
+  std::string text = "{\"name\": \"x\", \"" + std::string(100'000, 'k') + "\": [0";
+  for (int i = 1; i < 100'000; ++i) text += ",0";
+  fs::create_directory(folder() / "set");
+  std::ofstream(folder() / "set/dataset_info.json") << text << "], \"splits\": []}";
+  const Ran ran = shell("ulimit -v 4000000; ulimit -c 0; paceline data verify set");
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "names no classes")) << ran.out;
+}
+
 TEST_F(CliData, WhatCannotBeMade) {
   expect_refused("data make casava --images 1 --out x", 64, {"\"casava\"", "\"cassava\"?"});
   expect_refused("data make cassava --out x", 64, {"--images is required", "paceline data make"});

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/core/clock.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "tests/support/expect_error.h"
@@ -78,8 +79,31 @@ TEST_F(IdxFile, DamagedGzip) {
   std::string flipped = packed;
   flipped[packed.size() - 6] ^= 1;  // of the checksum
   refuse_file("flipped.gz", flipped, {"damaged"});
-  refuse_file("trailing.gz", gzip(idx_ + "more"), {"declares 1000 elements and has 1004"});
+  refuse_file("trailing.gz", gzip(idx_ + "more"), {"declares 1000 elements and has more"});
   refuse_file("garbage.gz", packed + "garbage", {"behind"});
+}
+
+TEST_F(IdxFile, SeveralMembersAreOneFile) {
+  replace_file(scratch_.path() / "x.gz", gzip(idx_.substr(0, 300)) + gzip(idx_.substr(300)));
+  EXPECT_EQ(read_idx(scratch_.path() / "x.gz").elements.size(), 1000U);
+  const std::string packed = gzip(idx_);
+  refuse_file("twice.gz", packed + packed, {"declares 1000 elements and has more"});
+  refuse_file("cut.gz", packed + packed.substr(0, 5), {"cut short"});
+}
+
+// 300 kB that would be 300 MB: no more is inflated than the header declares.
+TEST_F(IdxFile, ABombIsRefusedByItsHeader) {
+  const std::string zeros(std::size_t{1} << 20, '\0');
+  std::string many;
+  for (int i = 0; i < 300; ++i) many += gzip(zeros);
+  const auto seconds = [&](const std::string& name, const std::string& bytes,
+                           const std::string& part) {
+    const double start = now_seconds();
+    refuse_file(name, bytes, {part});
+    return now_seconds() - start;
+  };
+  EXPECT_LT(seconds("zeros.gz", many, "magic number 0x00000000"), 0.3);
+  EXPECT_LT(seconds("small.gz", gzip(idx_header(1, {10})) + many, "10 elements and has more"), 0.3);
 }
 
 TEST_F(IdxFile, NotGzipAtAll) {
@@ -96,6 +120,8 @@ TEST(Idx, InflationIsLimited) {
   EXPECT_EQ(gunzip(bomb, "bomb", 1 << 20).size(), std::size_t{1} << 20);
   expect_error(ErrorKind::input, {"inflates to more"},
                [&] { gunzip(bomb, "bomb", (1 << 20) - 1); });
+  const std::string part = gunzip(bomb, "bomb", 1 << 20, [](std::string_view) { return false; });
+  EXPECT_LE(part.size(), std::size_t{1} << 18);
 }
 
 }  // namespace

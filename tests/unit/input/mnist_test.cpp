@@ -72,6 +72,12 @@ TEST_F(BadMnist, FilesMissingOrSwapped) {
   refuse({"holds no images"});
 }
 
+TEST_F(BadMnist, SidesDiffer) {
+  replace_file(scratch_.path() / "t10k-images-idx3-ubyte",
+               idx_header(3, {3, 2, 1}) + std::string(6, 'x'));
+  refuse({"training images of 2 x 2 pixels, and test images of 2 x 1", "one distribution"});
+}
+
 TEST_F(BadMnist, NoSamples) {
   write("train", 0, 0, '\0');
   refuse({"holds no samples", "train-images-idx3-ubyte"});

@@ -209,6 +209,17 @@ TEST_F(SourceTest, ClassFoldersAreSplitByName) {
   EXPECT_TRUE(test.where(0).ends_with("/b/8.jpg"));
 }
 
+TEST_F(SourceTest, ALinkThatLeadsBackIsNoClass) {
+  write_file(folder() / "a" / "1.jpg", "1");
+  write_file(folder() / "b" / "1.jpg", "2");
+  fs::create_directory_symlink(".", folder() / "self");
+  fs::create_directory_symlink(".", folder() / "a" / "self");
+  const Scratch elsewhere;
+  write_file(elsewhere.path() / "1.jpg", "3");
+  fs::create_directory_symlink(elsewhere.path(), folder() / "c");
+  EXPECT_EQ(open_image_set(folder()).classes, (std::vector<std::string>{"a", "b", "c"}));
+}
+
 TEST_F(SourceTest, ClassFoldersBelowSplits) {
   write_file(folder() / "train" / "a" / "1.jpg", "1");
   write_file(folder() / "train" / "b" / "2.jpg", "2");
@@ -235,6 +246,8 @@ TEST_F(SourceTest, LabelsCsv) {
   EXPECT_EQ(sample_of(*set.split("test"), 0).image, "image 4");
   write_file(folder() / "labels.csv", "path,label\nx/1.jpg,owl\nx/2.jpg,cat\n");
   const ImageSet named = open_image_set(folder());
+  write_file(folder() / "labels.csv", "\xef\xbb\xbfpath,label\r\nx/1.jpg,owl\r\n");
+  EXPECT_EQ(open_image_set(folder()).classes, std::vector<std::string>{"owl"});
   EXPECT_EQ(named.classes, (std::vector<std::string>{"cat", "owl"}));
 }
 
@@ -253,9 +266,20 @@ TEST_F(SourceTest, BadLabelsCsv) {
   with("path,label\na.jpg,1048576\n");
   refuse({"out of range", "labels.csv:2"});
   std::string classes = "path,label\n";
-  for (int i = 0; i <= 1 << 20; ++i) classes += "a,c" + std::to_string(i) + "\n";
+  for (int i = 0; i <= 1 << 20; ++i)
+    classes += "a" + std::to_string(i) + ",c" + std::to_string(i) + "\n";
   with(classes);
   refuse({"too many classes", "labels.csv:1048578"});
+  with("path,label\na.jpg,cat\nb.jpg,0\n");
+  refuse({"label \"0\" is a number, and those before are names", "labels.csv:3"});
+  with("path,label\na.jpg,0\nb.jpg,cat\n");
+  refuse({"label \"cat\" is a name, and those before are numbers", "labels.csv:3"});
+  with("path,label\na.jpg,99999999999999999999\n");
+  refuse({"out of range", "labels.csv:2"});
+  with("path,label\na.jpg,0\nx/../a.jpg,1\n");
+  refuse({"\"x/../a.jpg\" has label \"1\", and \"0\" before", "labels.csv:3"});
+  with(std::string("path,label\na.jpg\0.txt,0\n", 25));
+  refuse({"has a path with a zero byte", "labels.csv:2"});
   with("path,label\n../a.jpg,0\n");
   refuse({"leads out of the folder", "labels.csv:2"});
   with("path,label\na.jpg,0\n");
@@ -269,11 +293,14 @@ std::string cifar_record(char label, char red, char green, char blue) {
 TEST_F(SourceTest, Cifar10) {
   write_file(folder() / "data_batch_1.bin", cifar_record(3, 1, 2, 3) + cifar_record(9, 4, 5, 6));
   write_file(folder() / "data_batch_2.bin", cifar_record(0, 7, 8, 9));
+  for (const int k : {3, 4, 5}) {
+    write_file(folder() / ("data_batch_" + std::to_string(k) + ".bin"), cifar_record(1, 0, 0, 0));
+  }
   write_file(folder() / "test_batch.bin", cifar_record(1, 1, 1, 1));
   const ImageSet set = open_image_set(folder());
   EXPECT_EQ(set.classes[3], "cat");
   const SampleSource& train = *set.split("train");
-  ASSERT_EQ(train.samples(), 3U);
+  ASSERT_EQ(train.samples(), 6U);
   const EncodedSample sample = sample_of(train, 2);
   EXPECT_EQ(sample.height, 32);
   EXPECT_EQ(sample.image.size(), 3072U);
@@ -283,11 +310,18 @@ TEST_F(SourceTest, Cifar10) {
 }
 
 TEST_F(SourceTest, BadCifar10) {
-  write_file(folder() / "data_batch_1.bin", cifar_record(10, 1, 2, 3));
-  refuse({"label 10 is out of range", "data_batch_1.bin, record 0 at byte 0"});
+  for (const int k : {1, 3, 5}) {
+    write_file(folder() / ("data_batch_" + std::to_string(k) + ".bin"), cifar_record(10, 1, 2, 3));
+  }
+  refuse({"data_batch_2.bin, data_batch_4.bin are missing"});
   refuse({"test_batch.bin is missing"}, "test");
-  write_file(folder() / "data_batch_3.bin", cifar_record(1, 1, 2, 3));
+  write_file(folder() / "data_batch_4.bin", cifar_record(1, 1, 2, 3));
   refuse({"data_batch_2.bin is missing"});
+  write_file(folder() / "data_batch_2.bin", cifar_record(1, 1, 2, 3));
+  refuse({"label 10 is out of range", "data_batch_1.bin, record 0 at byte 0"});
+  write_file(folder() / "data_batch_6.bin", cifar_record(1, 1, 2, 3));
+  refuse({"is none of CIFAR-10's 5 batches", "data_batch_6.bin"});
+  fs::remove(folder() / "data_batch_6.bin");
   write_file(folder() / "data_batch_2.bin", cifar_record(1, 1, 2, 3).substr(1));
   refuse({"cut short", "data_batch_2.bin"});
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <thread>
 
 #include "engine/core/json.h"
@@ -18,12 +19,12 @@ class Stage : public testing::Test {
  protected:
   Stage() {
     write_file(data_ / "a" / "1.jpg", "one");
-    write_file(data_ / "labels.csv", std::string(3 << 20, 'x'));
+    write_file(data_ / "b" / "2.jpg", std::string(3 << 20, 'x'));
     write_file(data_ / ".hidden", "no");
   }
   static bool is_whole(const fs::path& folder) {
     return read_text(folder / "a" / "1.jpg") == "one" &&
-           read_text(folder / "labels.csv") == std::string(3 << 20, 'x') &&
+           read_text(folder / "b" / "2.jpg") == std::string(3 << 20, 'x') &&
            !fs::exists(folder / ".hidden");
   }
   std::size_t folders() const {
@@ -45,6 +46,33 @@ TEST_F(Stage, CopiesOnceAndFindsItThen) {
   const StagedData second = stage_data(data_, into_, true);
   EXPECT_FALSE(second.copied);
   EXPECT_EQ(second.folder, first.folder);
+}
+
+// Links may lead anywhere, to loops and to what is nobody's business; samples behind them are
+// the set's.
+TEST_F(Stage, OnlyWhatBelongsToTheSetIsCopied) {
+  const fs::path other = scratch_.path() / "other";
+  write_file(other / "deep" / "id_rsa", "private");
+  write_file(other / "3.jpg", "three");
+  write_file(data_ / "a" / "notes.txt", "mine");
+  fs::create_directory_symlink(other, data_ / "c");
+  fs::create_directory_symlink(".", data_ / "self");
+  fs::create_directory_symlink("..", data_ / "a" / "up");
+  const fs::path copy = stage_data(data_, into_, true).folder;
+  std::set<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(copy)) {
+    const std::string name = entry.path().lexically_relative(copy).string();
+    if (entry.is_regular_file() && !name.starts_with(".")) files.insert(name);
+  }
+  EXPECT_EQ(files, (std::set<std::string>{"a/1.jpg", "b/2.jpg", "c/3.jpg"}));
+}
+
+TEST_F(Stage, MnistIsItsFourFiles) {
+  const fs::path mnist = scratch_.path() / "digits";
+  write_file(mnist / "train-images-idx3-ubyte.gz", "1");
+  write_file(mnist / "t10k-labels-idx1-ubyte", "2");
+  write_file(mnist / "thesis.pdf", "3");
+  EXPECT_EQ(stage_data(mnist, into_, true).bytes, 2U);
 }
 
 TEST_F(Stage, AChangedSetIsAnotherCopy) {
@@ -75,7 +103,7 @@ TEST_F(Stage, WhatAKilledJobLeftIsCleared) {
   const fs::path target = stage_data(data_, into_, true).folder;
   const fs::path half = into_ / ("." + target.filename().string() + ".tmp");
   fs::rename(target, half);
-  fs::remove(half / "labels.csv");
+  fs::remove(half / "b" / "2.jpg");
   const StagedData again = stage_data(data_, into_, true);
   EXPECT_TRUE(again.copied);
   EXPECT_TRUE(is_whole(again.folder));
@@ -102,7 +130,7 @@ TEST_F(Stage, PlacesThatCannotBe) {
   expect_error(ErrorKind::input, {"file"},
                [&] { stage_data(data_, scratch_.path() / "file" / "x", true); });
   fs::create_directory(scratch_.path() / "empty");
-  expect_error(ErrorKind::input, {"no files to stage"},
+  expect_error(ErrorKind::input, {"no data set to stage"},
                [&] { stage_data(scratch_.path() / "empty", into_, true); });
 }
 

@@ -67,6 +67,16 @@ TEST(TfRecord, GzippedAsAWhole) {
   EXPECT_EQ(file.hash(), file_of(records()).hash());
 }
 
+// 64 kB that would be 64 MB: nothing is inflated behind a header that is damaged.
+TEST(TfRecord, AGzipBombIsNotInflated) {
+  const std::string bomb = gzip(std::string(std::size_t{64} << 20, '\0'));
+  refuse(bomb, {"is no TFRecord file"});
+  const TfRecordFile file(RandomFile("pets", gzip(records()) + bomb),
+                          TfRecordFile::OnDamage::keep_what_precedes);
+  EXPECT_EQ(file.records(), kData.size());
+  EXPECT_FALSE(file.damage().empty());
+}
+
 // 0x088b1f bytes: the length begins as a gzip file does.
 TEST(TfRecord, ALengthThatLooksLikeGzip) {
   const std::string data(0x088b1f, 'g');
