@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -27,6 +28,18 @@ constexpr int kArraySchema = 1;
               file.string(), "make room, or check its permissions");
 }
 
+// Whoever takes it for an empty journal submits a second time what is in the queue.
+[[noreturn]] void fail_damaged(const fs::path& file, std::size_t line) {
+  throw Error(ErrorKind::input, "the journal is damaged", fmt::format("{}:{}", file.string(), line),
+              "look at squeue before you submit again; then restore it, or remove the line");
+}
+
+// True of the empty text, too.
+bool may_begin_event(const std::string& text) {
+  return text.empty() || (text[0] == '{' && std::none_of(text.begin(), text.end(),
+                                                         [](char c) { return c >= 0 && c < ' '; }));
+}
+
 class Appender {
  public:
   explicit Appender(const fs::path& file)
@@ -38,19 +51,21 @@ class Appender {
   Appender(const Appender&) = delete;
   Appender& operator=(const Appender&) = delete;
 
-  // A line that was cut off is closed first, so that it spoils none but itself.
+  // A line that was cut off is removed first.
   void line(const std::string& text) {
-    const std::string whole = (ends_within_a_line() ? "\n" : "") + text + "\n";
+    if (ftruncate(descriptor_, end_of_lines()) != 0) fail(file_, errno);
+    const std::string whole = text + "\n";
     const ssize_t written = write(descriptor_, whole.data(), whole.size());
     if (written != static_cast<ssize_t>(whole.size())) fail(file_, written < 0 ? errno : ENOSPC);
     if (fsync(descriptor_) != 0) fail(file_, errno);
   }
 
  private:
-  bool ends_within_a_line() const {
-    const off_t size = lseek(descriptor_, 0, SEEK_END);
-    char last = '\n';
-    return size > 0 && pread(descriptor_, &last, 1, size - 1) == 1 && last != '\n';
+  off_t end_of_lines() const {
+    off_t end = lseek(descriptor_, 0, SEEK_END);
+    char last = 0;
+    while (end > 0 && pread(descriptor_, &last, 1, end - 1) == 1 && last != '\n') --end;
+    return end;
   }
 
   const fs::path& file_;
@@ -103,20 +118,18 @@ Journal::Journal(fs::path study)
     : study_(std::move(study)), file_(study_ / "slurm" / "journal.jsonl") {
   std::error_code ignored;
   if (!fs::exists(file_, ignored)) return;
-  const std::string text = read_text(file_);
-  std::size_t number = 0;
-  for (const std::string& line : split(text, '\n')) {
-    ++number;
-    if (trim(line).empty()) continue;
-    const Json event = Json::parse(line, nullptr, false);
-    if (event.is_discarded()) continue;  // cut off
+  // What follows the last line break is a line that was cut off, or nothing.
+  const std::vector<std::string> lines = split(read_text(file_), '\n');
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
+    const Json event = Json::parse(lines[i], nullptr, false);
     try {
       apply(event);
     } catch (const nlohmann::json::exception&) {
-      throw Error(ErrorKind::input, "no event of a journal",
-                  fmt::format("{}:{}", file_.string(), number), "remove the line");
+      fail_damaged(file_, i + 1);
     }
   }
+  const bool is_empty = lines.size() == 1 && lines[0].empty();
+  if (is_empty || !may_begin_event(lines.back())) fail_damaged(file_, lines.size());
 }
 
 std::vector<std::int64_t> Journal::jobs() const {

@@ -1,5 +1,6 @@
 // What was asked of Slurm for a study, and what it is to do: STUDY/slurm/journal.jsonl, a line an
-// event, only ever appended to, and STUDY/slurm/SESSION/ARRAY.json, written once.
+// event, only ever appended to (but for a line that was cut off), and
+// STUDY/slurm/SESSION/ARRAY.json, written once.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ struct SentArray {
 class Journal {
  public:
   // Reads what is there; a last line that was cut off is left out. Throws input naming file and
-  // line for anything else that is no event.
+  // line for anything else that is no event, and for a file without any line.
   explicit Journal(std::filesystem::path study);
 
   const std::vector<SentArray>& arrays() const { return arrays_; }

@@ -62,8 +62,32 @@ TEST_F(JournalTest, ALineThatWasCutOffSpoilsNoOther) {
 TEST_F(JournalTest, AForeignLineIsNamed) {
   send_two();
   std::ofstream(file(), std::ios::app) << "{\"event\": 7}\n";
-  expect_error(ErrorKind::input, {"no event", "journal.jsonl:5"},
+  expect_error(ErrorKind::input, {"damaged", "journal.jsonl:5", "look at squeue"},
                [&] { Journal journal(study()); });
+}
+
+TEST_F(JournalTest, ADamagedJournalIsNotAnEmptyOne) {
+  send_two();
+  const std::string whole = testing::text_of(file());
+  const auto write = [&](const std::string& text) { std::ofstream(file()) << text; };
+  const auto expect_damage = [&](const std::string& text, int line) {
+    SCOPED_TRACE(text.substr(0, 100));
+    write(text);
+    expect_error(ErrorKind::input,
+                 {"the journal is damaged (", "journal.jsonl:" + std::to_string(line) + ")",
+                  "look at squeue before you submit again"},
+                 [&] { Journal journal(study()); });
+  };
+  expect_damage("", 1);
+  expect_damage(std::string(4096, '\0'), 1);
+  expect_damage("rubbish", 1);
+  expect_damage("\n", 1);
+  expect_damage(whole + std::string(100, '\0'), 5);
+  const auto second = whole.find('\n') + 1;
+  expect_damage(whole.substr(0, second) + "rubbish\n" + whole.substr(second), 2);
+  expect_damage(whole.substr(0, second) + "{\"event\": \"se\n" + whole.substr(second), 2);
+  write(whole.substr(0, 20));  // the first line was cut off: nothing was sent yet
+  EXPECT_TRUE(Journal(study()).empty());
 }
 
 TEST_F(JournalTest, AStudyOfWhichNothingWasSubmitted) {
