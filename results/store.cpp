@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -178,6 +179,47 @@ struct Found {
 
 namespace {
 
+// A study's folders, links among them followed: to each folder once, so that no loop is walked
+// round, and to what is no link first, so that a folder has its own name where it has one.
+class Walk {
+ public:
+  explicit Walk(const fs::path& folder) {
+    enter(folder);
+    for (; !links_.empty(); links_.pop_front()) enter(fs::path(links_.front()));
+  }
+
+  std::vector<Found> records;
+  std::vector<fs::path> published;
+
+ private:
+  void enter(const fs::path& folder) {
+    std::error_code code;
+    const fs::path real = fs::canonical(folder, code);
+    if (!code && !entered_.insert(real).second) return;
+    if (is_published(folder)) published.push_back(folder);
+    std::vector<fs::path> folders, links;
+    fs::directory_iterator entry(folder, fs::directory_options::skip_permission_denied, code);
+    for (; !code && entry != fs::directory_iterator(); entry.increment(code)) {
+      if (entry->is_directory(ignored_)) {
+        (entry->is_symlink(ignored_) ? links : folders).push_back(entry->path());
+      } else if (const auto name = record_name(entry->path())) {
+        records.push_back({entry->path(), *name});
+      }
+    }
+    if (code) {
+      throw Error(ErrorKind::input, "cannot be read: " + code.message(), folder.string(),
+                  "check its permissions");
+    }
+    std::sort(links.begin(), links.end());
+    links_.insert(links_.end(), links.begin(), links.end());
+    for (const fs::path& each : folders) enter(each);
+  }
+
+  std::error_code ignored_;
+  std::set<fs::path> entered_;
+  std::deque<fs::path> links_;
+};
+
 void load_into(Loader& loader, const fs::path& folder) {
   std::error_code code;
   const auto status = fs::status(folder, code);
@@ -185,30 +227,14 @@ void load_into(Loader& loader, const fs::path& folder) {
     throw Error(ErrorKind::input, "no such study", folder.string(), "check the path");
   }
   if (!fs::is_directory(status)) return loader.add_file(folder);
-  std::vector<Found> found;
-  std::vector<fs::path> published;
-  if (is_published(folder)) published.push_back(folder);
-  auto walk =
-      fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, code);
-  for (; !code && walk != fs::recursive_directory_iterator(); walk.increment(code)) {
-    std::error_code ignored;
-    if (walk->is_directory(ignored)) {
-      if (is_published(walk->path())) published.push_back(walk->path());
-    } else if (const auto name = record_name(walk->path())) {
-      found.push_back({walk->path(), *name});
-    }
-  }
-  if (code) {
-    throw Error(ErrorKind::input, "cannot be read: " + code.message(), folder.string(),
-                "check its permissions");
-  }
-  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+  Walk walk(folder);
+  std::sort(walk.records.begin(), walk.records.end(), [](const Found& a, const Found& b) {
     return std::forward_as_tuple(a.file.parent_path(), a.name) <
            std::forward_as_tuple(b.file.parent_path(), b.name);
   });
-  std::sort(published.begin(), published.end());
-  for (const Found& each : found) loader.add_file(each.file);
-  for (const fs::path& each : published) loader.add_published(each);
+  std::sort(walk.published.begin(), walk.published.end());
+  for (const Found& each : walk.records) loader.add_file(each.file);
+  for (const fs::path& each : walk.published) loader.add_published(each);
 }
 
 }  // namespace

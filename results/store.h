@@ -19,8 +19,8 @@ struct StoreContent {
   std::vector<Rejected> rejected;  // cut short, newer schema, ...: reported, ignored, never fatal
 };
 
-// Every record below `folder`, which may be a study, a folder of studies, or one record's file.
-// Files that are not named like records are not looked at. Throws input if it does not exist.
+// Every record below `folder` (a study, a folder of studies, or one record's file), where links to
+// folders are followed. Only files named like records are read. Throws input if it is not there.
 // A folder with a table.json is a published table (published.h) and gives its rows.
 StoreContent load_store(const std::filesystem::path& folder);
 // Several at once: a file reached twice is read once, a run copied to another place is rejected.

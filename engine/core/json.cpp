@@ -1,12 +1,14 @@
 #include "engine/core/json.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -322,20 +324,53 @@ std::string JsonDocument::where(const std::string& path) const {
   return fmt::format("{}:{}", name_, node.line);
 }
 
-std::string read_text(const std::filesystem::path& file, std::size_t limit) {
-  std::error_code code;
-  if (std::filesystem::is_directory(file, code)) {
-    throw Error(ErrorKind::input, "is a folder, not a file", file.string(), "name a file");
+namespace {
+
+// A pipe or a device of that name would be waited for, maybe for ever: it is opened without.
+class RegularFile {
+ public:
+  explicit RegularFile(const std::filesystem::path& path)
+      : path_(path), descriptor_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail_reading();
+    struct stat status {};
+    const bool known = fstat(descriptor_, &status) == 0;
+    if (known && S_ISREG(status.st_mode)) return;
+    close(descriptor_);
+    throw Error(ErrorKind::input,
+                S_ISDIR(status.st_mode) ? "is a folder, not a file" : "is no regular file",
+                path.string(), "name a file");
   }
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
+  ~RegularFile() { close(descriptor_); }
+  RegularFile(const RegularFile&) = delete;
+  RegularFile& operator=(const RegularFile&) = delete;
+
+  // 0: at the end.
+  std::size_t read_some(char* buffer, std::size_t most) const {
+    for (;;) {
+      const ssize_t count = read(descriptor_, buffer, most);
+      if (count >= 0) return static_cast<std::size_t>(count);
+      if (errno != EINTR) fail_reading();
+    }
+  }
+
+ private:
+  [[noreturn]] void fail_reading() const {
     throw Error(ErrorKind::input, std::string("cannot be read: ") + std::strerror(errno),
-                file.string(), "check the path and its permissions");
+                path_.string(), "check the path and its permissions");
   }
+
+  const std::filesystem::path& path_;
+  int descriptor_;
+};
+
+}  // namespace
+
+std::string read_text(const std::filesystem::path& file, std::size_t limit) {
+  const RegularFile opened(file);
   std::string text;
   char buffer[1 << 16];
-  while (stream.read(buffer, sizeof buffer) || stream.gcount() > 0) {
-    text.append(buffer, static_cast<std::size_t>(stream.gcount()));
+  while (const std::size_t count = opened.read_some(buffer, sizeof buffer)) {
+    text.append(buffer, count);
     if (text.size() > limit) {
       throw Error(ErrorKind::input, "is larger than " + format_bytes(static_cast<double>(limit)),
                   file.string(), "is it the right file?");

@@ -47,7 +47,7 @@ class JsonDocument {
   std::vector<Node> nodes_;
 };
 
-// Whole file as text; throws input with the cause. `limit` guards against absurd sizes.
+// Whole regular file as text; throws input with the cause. `limit` guards against absurd sizes.
 std::string read_text(const std::filesystem::path& file, std::size_t limit = std::size_t{64} << 20);
 JsonDocument read_json(const std::filesystem::path& file);
 

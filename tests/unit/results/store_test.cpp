@@ -1,6 +1,7 @@
 #include "results/store.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -228,6 +229,36 @@ TEST(Store, ReadsOneFileAndAStudyNamedTwiceOnce) {
   EXPECT_EQ(content.records.size(), 1U);
   EXPECT_TRUE(content.rejected.empty());
   EXPECT_THROW(load_store(folder / "none"), Error);
+}
+
+TEST(Store, LinkedFoldersAreOfTheStudyAndLoopsAreCut) {
+  const TemporaryFolder folder;
+  const Store store(folder / "study"), elsewhere(folder / "elsewhere");
+  store.write("gpus=1", 1, sample_record({.gpus = 1}), "");
+  elsewhere.write("gpus=2", 1, sample_record({.gpus = 2}), "");
+  fs::create_directory_symlink(folder / "elsewhere/gpus=2", folder / "study/gpus=2");
+  fs::create_directory_symlink("..", folder / "study/gpus=1/up");
+  fs::create_directory_symlink("gpus=1", folder / "study/a name of its own");
+  fs::create_symlink("nowhere", folder / "study/broken");
+  StoreContent content = load_store(folder / "study");
+  ASSERT_EQ(content.records.size(), 2U);
+  EXPECT_TRUE(content.rejected.empty());
+  EXPECT_EQ(content.records[0].where(), (folder / "study/gpus=1/1.1.json").string());
+  EXPECT_EQ(content.records[1].where(), (folder / "study/gpus=2/1.1.json").string());
+  // A folder of studies, one of them a link.
+  fs::create_directory(folder / "all");
+  fs::create_directory_symlink(folder / "study", folder / "all/linked");
+  EXPECT_EQ(load_store(folder / "all").records.size(), 2U);
+}
+
+TEST(Store, APipeNamedLikeARecordIsReportedAndNotWaitedFor) {
+  const TemporaryFolder folder;
+  Store(folder / "study").write("gpus=1", 1, sample_record(), "");
+  ASSERT_EQ(mkfifo((folder / "study/gpus=1/7.1.json").c_str(), 0600), 0);
+  const StoreContent content = load_store(folder / "study");
+  EXPECT_EQ(content.records.size(), 1U);
+  ASSERT_EQ(content.rejected.size(), 1U);
+  EXPECT_NE(content.rejected[0].reason.find("is no regular file"), std::string::npos);
 }
 
 TEST(Store, ARecordFileIsNeverOverwritten) {
