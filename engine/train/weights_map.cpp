@@ -234,6 +234,9 @@ class Mapping {
     if (!missing_.empty()) faults.push_back("missing " + some_of(missing_));
     if (!misshapen_.empty()) faults.push_back(some_of(misshapen_));
     if (!extra.empty()) faults.push_back("not wanted " + some_of(extra));
+    const bool some = std::any_of(mapped_.values.begin(), mapped_.values.end(),
+                                  [](const auto& values) { return !values.empty(); });
+    if (!some) faults.push_back("no tensor of it is there");
     if (faults.empty()) return;
     throw Error(ErrorKind::input, "weights do not fit the network: " + join(faults, ", "), where_,
                 "give weights of this network, or --weights none");

@@ -151,6 +151,16 @@ TEST(WeightsMap, AHeadMayBeMissingOrAnother) {
   EXPECT_NE(unused.notes.back().find("predictions of the file is not used"), std::string::npos);
 }
 
+// A network of dense layers alone would take nothing of it and train from random values.
+TEST(WeightsMap, AFileWithoutATensorOfTheNetworkIsRefused) {
+  const std::vector<WantedTensor> wanted = {{"dense/kernel", {5, 3}}, {"dense/bias", {3}}};
+  for (const std::vector<NamedTensor>& file :
+       {std::vector<NamedTensor>(), std::vector<NamedTensor>{counted("dense/kernel", {7, 3})}}) {
+    expect_error(ErrorKind::input, {"no tensor of it is there (w.safetensors)", "--weights none"},
+                 [&] { map_weights(file, wanted, "w.safetensors"); });
+  }
+}
+
 TEST(WeightsMap, WhatDoesNotFitIsNamed) {
   const auto map = [](const std::vector<NamedTensor>& file) {
     return [file] { map_weights(file, wanted_resnet(), "x.h5"); };
