@@ -6,6 +6,24 @@
 
 namespace paceline {
 
+namespace {
+
+// What is wrong with a text of thousands of characters is seen from its ends. No character of more
+// than one byte is cut.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMost = 500, kBegin = 300, kEnd = 150;
+  if (text.size() <= kMost) return text;
+  const auto is_within_character = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
+  std::size_t begin = kBegin, end = text.size() - kEnd;
+  while (begin > kBegin - 4 && is_within_character(begin)) --begin;
+  while (end < text.size() - kEnd + 4 && is_within_character(end)) ++end;
+  return text.substr(0, begin) + " ... " + text.substr(end);
+}
+
+}  // namespace
+
 int exit_code(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::usage:
@@ -49,8 +67,8 @@ Error& Error::on_rank(int rank) {
 
 void Error::compose() {
   line_ = rank_ ? "rank " + std::to_string(*rank_) + ": " : "";
-  line_ += what_;
-  if (!where_.empty()) line_ += " (" + where_ + ")";
+  line_ += shortened(what_);
+  if (!where_.empty()) line_ += " (" + shortened(where_) + ")";
   if (!fix_.empty()) line_ += "; " + fix_;
   // One line whatever the input held: a name from a bad file may have a line break or a NUL in it.
   std::replace_if(

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/core/plain_text.h"
+
 namespace paceline {
 namespace {
 
@@ -31,6 +33,24 @@ TEST(Error, ExitCodesAreThePromisedOnes) {
   EXPECT_EQ(kind_of_exit_code(139), ErrorKind::internal);
   EXPECT_EQ(exit_code(ErrorKind::diverged), 1);
   EXPECT_EQ(kind_of_exit_code(1), ErrorKind::internal);  // any program's
+}
+
+TEST(Error, ALongTextIsShownByItsEnds) {
+  std::string euros;
+  for (int i = 0; i < 1000; ++i) euros += "\u20ac";
+  for (const std::string& body : {std::string(5000, 'a'), euros, "x" + euros, "xy" + euros}) {
+    const std::string text = "begin" + body + "end";
+    const std::string line =
+        Error(ErrorKind::usage, "weights cannot be \"" + text + "\"", "--set " + text, "mend it")
+            .what();
+    EXPECT_LT(line.size(), 1100U);
+    EXPECT_TRUE(line.starts_with("weights cannot be \"begin")) << line;
+    EXPECT_NE(line.find("end\" (--set begin"), std::string::npos) << line;
+    EXPECT_TRUE(line.ends_with("end); mend it")) << line;
+    EXPECT_EQ(fault_of_text(line), "");
+  }
+  const std::string short_text(450, 'a');
+  EXPECT_EQ(Error(ErrorKind::usage, short_text).what(), short_text);
 }
 
 }  // namespace
