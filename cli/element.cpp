@@ -1,9 +1,10 @@
-// paceline element begin|end: what a job of a study does around its run. For scripts.
+// paceline element begin|run|end: what a job of a study does for its run. For scripts.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -16,10 +17,13 @@
 #include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
+#include "engine/launch/program.h"
 #include "engine/launch/remains.h"
 #include "results/layout.h"
+#include "results/names.h"
 #include "results/store.h"
 #include "slurm/job_check.h"
+#include "slurm/points_file.h"
 #include "sweeps/run_context.h"
 #include "sweeps/unfinished.h"
 
@@ -29,6 +33,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// An element of a job array, as its script names it.
+struct ElementOptions {
+  std::string points, backend;
+  std::int64_t index = 0;
+  std::vector<std::string> words, built;
+};
+
 // The run of a line of a points file.
 struct LineOfRun {
   UnfinishedRun what;  // as a record would tell it
@@ -36,8 +47,22 @@ struct LineOfRun {
 };
 
 [[noreturn]] void refuse_words(const std::string& what) {
-  throw Error(ErrorKind::usage, what, "paceline element",
-              "give it the words of a line of a points file, after --");
+  throw Error(ErrorKind::usage, what, "paceline element", "submit the study again");
+}
+
+// With the backend that the run fell back to, if it did.
+std::vector<std::string> words_of_run(const ElementOptions& options) {
+  if (options.points.empty() || !options.words.empty()) {
+    refuse_words("no points file: the script is of another version");
+  }
+  auto words = words_of_element(options.points, static_cast<std::size_t>(options.index));
+  if (words.size() < 2 || words[0] != "train") refuse_words("these are not the words of a run");
+  for (std::string& word : words) {
+    if (!options.backend.empty() && word.starts_with("--backend=")) {
+      word = "--backend=" + options.backend;
+    }
+  }
+  return words;
 }
 
 void read_context(const std::string& text, UnfinishedRun& run) {
@@ -64,8 +89,8 @@ void read_word(const std::string& word, LineOfRun& run) {
   }
 }
 
-LineOfRun read_run(const std::vector<std::string>& words) {
-  if (words.size() < 2 || words[0] != "train") refuse_words("these are not the words of a run");
+LineOfRun read_run(const ElementOptions& options) {
+  const std::vector<std::string> words = words_of_run(options);
   LineOfRun run;
   run.what.workload = words[1];
   for (std::size_t i = 2; i < words.size(); ++i) read_word(words[i], run);
@@ -110,8 +135,20 @@ void check_services(const LineOfRun& run, const Environment& environment) {
   }
 }
 
-int begin_run(const std::vector<std::string>& words) {
-  const LineOfRun run = read_run(words);
+// "device=cuda", of a study that is to run later by this program.
+void check_program_has(const std::string& service) {
+  const auto equals = service.find('=');
+  const std::string kind = service.substr(0, equals);
+  const Name name = find_name(kind, service.substr(equals + 1), "--built " + service);
+  if (name.built) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} {} is not built into the program of this job: {}", kind, name.name,
+                          name.reason),
+              this_program().string(), "build it there, or name another in the site profile");
+}
+
+int begin_run(const ElementOptions& options) {
+  const LineOfRun run = read_run(options);
   const Environment environment = environment_of_process();
   if (is_done(run)) {
     fmt::print(stderr, "the record of this run is there already\n");
@@ -119,6 +156,7 @@ int begin_run(const std::vector<std::string>& words) {
     return 0;
   }
   check_folder(run);
+  for (const std::string& service : options.built) check_program_has(service);
   const JobGrant grant = grant_of(environment, static_cast<int>(usable_cpus().size()));
   fmt::print(stderr, "{}: {} repeat {}\n", grant.text(), run.what.point, run.what.repeat);
   check_grant(grant, run.what.parameters);
@@ -128,6 +166,18 @@ int begin_run(const std::vector<std::string>& words) {
   }
   fmt::print("run\n");
   return 0;
+}
+
+// The process becomes the run, under the name by which it was called.
+int become_run(const ElementOptions& options) {
+  std::vector<std::string> words = words_of_run(options);
+  words.insert(words.begin(), program_invocation_name);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(this_program().c_str(), arguments.data());
+  throw Error(ErrorKind::internal, std::string("the run cannot be started: ") + strerror(errno),
+              this_program().string(), "is it still there?");
 }
 
 // The last line of ours in the log, without our name; else the last error of the launcher.
@@ -166,10 +216,10 @@ bool ended_at_start(const fs::path& status) {
 // Prints the backend to try instead and returns 0, or returns 1: the run ended by something else
 // than its communication, or later than at its start.
 int fall_back(int code, const std::string& status, const std::string& to,
-              const std::vector<std::string>& words) {
+              const ElementOptions& options) {
   const bool by_communication =
       code == exit_code(ErrorKind::peer_lost) || code == exit_code(ErrorKind::stall);
-  const LineOfRun run = read_run(words);
+  const LineOfRun run = read_run(options);
   const std::string asked = run.what.parameters.text("backend").value_or("self");
   BackendStack stack = split_stack(asked);
   if (!by_communication || stack.between == to || !ended_at_start(status)) return 1;
@@ -181,8 +231,8 @@ int fall_back(int code, const std::string& status, const std::string& to,
   return 0;
 }
 
-int end_run(int code, const std::string& log, const std::vector<std::string>& words) {
-  LineOfRun run = read_run(words);
+int end_run(int code, const std::string& log, const ElementOptions& options) {
+  LineOfRun run = read_run(options);
   if (is_done(run)) return 0;
   run.what.status = code == 75 ? "preempted" : "failed";
   run.what.reason = reason_of(code, last_words(log));
@@ -193,33 +243,43 @@ int end_run(int code, const std::string& log, const std::vector<std::string>& wo
 }  // namespace
 
 void add_element(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("element", "What a job does around its run, for scripts");
+  CLI::App* verb = app.add_subcommand("element", "What a job does for its run, for scripts");
   verb->require_subcommand(1);
   verb->group("");
-  auto words = std::make_shared<std::vector<std::string>>();
+  auto options = std::make_shared<ElementOptions>();
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* part = verb->add_subcommand(name, help);
+    part->add_option("--points", options->points, "the points file of the array");
+    part->add_option("--index", options->index, "of the element in its array")
+        ->check(CLI::NonNegativeNumber);
+    part->add_option("--backend", options->backend, "instead of the run's own");
+    part->add_option("words", options->words)->group("");  // of scripts of older versions
+    return part;
+  };
   auto code = std::make_shared<int>(0);
   auto log = std::make_shared<std::string>();
-  CLI::App* first = verb->add_subcommand("begin", "Check this job; print \"run\" or \"done\"");
-  first->add_option("words", *words, "of a line of a points file")->required();
-  first->callback([words, &action] { action = [words] { return begin_run(*words); }; });
-  CLI::App* last = verb->add_subcommand("end", "Write down why a run left no record");
+  CLI::App* first = add("begin", "Check this job; print \"run\" or \"done\"");
+  first->add_option("--built", options->built, "what the program must have, as device=cuda");
+  first->callback([options, &action] { action = [options] { return begin_run(*options); }; });
+  add("run", "Become the run")->callback([options, &action] {
+    action = [options] { return become_run(*options); };
+  });
+  CLI::App* last = add("end", "Write down why a run left no record");
   last->add_option("--exit-code", *code, "of the run")->required();
   last->add_option("--log", *log, "of this job");
-  last->add_option("words", *words, "of a line of a points file")->required();
-  last->callback([words, code, log, &action] {
-    action = [words, code, log] { return end_run(*code, *log, *words); };
+  last->callback([options, code, log, &action] {
+    action = [options, code, log] { return end_run(*code, *log, *options); };
   });
   auto status = std::make_shared<std::string>();
   auto to = std::make_shared<std::string>();
-  CLI::App* instead = verb->add_subcommand("fallback", "Print the backend to try instead, if any");
+  CLI::App* instead = add("fallback", "Print the backend to try instead, if any");
   instead->add_option("--exit-code", *code, "of the run")->required();
   instead->add_option("--status", *status, "its status folder")->required();
   instead->add_option("--to", *to, "what stands in between tasks")->required();
-  instead->add_option("words", *words, "of a line of a points file")->required();
-  instead->callback([words, code, status, to, &action] {
-    action = [words, code, status, to] { return fall_back(*code, *status, *to, *words); };
+  instead->callback([options, code, status, to, &action] {
+    action = [options, code, status, to] { return fall_back(*code, *status, *to, *options); };
   });
-  verb->footer("Example:\n  paceline element begin -- train mnist-mlp --gpus=1 --store=S ...");
+  verb->footer("Example:\n  paceline element begin --points STUDY/slurm/S/1n1t1c.points --index 0");
 }
 
 }  // namespace paceline

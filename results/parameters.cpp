@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <unordered_map>
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "engine/core/plain_text.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -109,10 +111,13 @@ const std::vector<Parameter>& parameters() {
 }
 
 const Parameter* find_parameter(std::string_view name) {
-  for (const Parameter& parameter : parameters()) {
-    if (parameter.name == name) return &parameter;
-  }
-  return nullptr;
+  static const auto index = [] {
+    std::unordered_map<std::string_view, const Parameter*> rows;
+    for (const Parameter& parameter : parameters()) rows.emplace(parameter.name, &parameter);
+    return rows;
+  }();
+  const auto found = index.find(name);
+  return found == index.end() ? nullptr : found->second;
 }
 
 std::string to_text(const Value& value) {
@@ -197,6 +202,10 @@ Value checked_value(std::string_view name, const Value& value, const std::string
       if (!std::holds_alternative<std::string>(value) || text.empty()) {
         refuse(parameter, text, "a text", where);
       }
+      if (const std::string fault = fault_of_text(text); !fault.empty()) {
+        throw Error(ErrorKind::usage, fmt::format("the text of {} {}", name, fault), where,
+                    "take it out");
+      }
       check_choice(parameter, text, where);
       return value;
   }
@@ -224,10 +233,8 @@ Value parsed_value(std::string_view name, std::string_view text, const std::stri
 namespace {
 
 std::size_t canonical_index(std::string_view name) {
-  const auto& table = parameters();
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    if (table[i].name == name) return i;
-  }
+  const Parameter* parameter = find_parameter(name);
+  if (parameter) return static_cast<std::size_t>(parameter - parameters().data());
   throw Error(ErrorKind::internal, fmt::format("unknown parameter {}", name));
 }
 
@@ -235,8 +242,9 @@ std::size_t canonical_index(std::string_view name) {
 
 void Point::set(std::string_view name, Value value) {
   const std::size_t index = canonical_index(name);
-  auto it = values_.begin();
-  while (it != values_.end() && canonical_index(it->first) < index) ++it;
+  const auto it = std::lower_bound(
+      values_.begin(), values_.end(), index,
+      [](const auto& entry, std::size_t wanted) { return canonical_index(entry.first) < wanted; });
   if (it != values_.end() && it->first == name) {
     it->second = std::move(value);
   } else {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "engine/core/error.h"
+#include "engine/core/plain_text.h"
 #include "engine/core/text.h"
 #include "slurm/directives.h"
 #include "sweeps/run_context.h"
@@ -171,20 +172,27 @@ std::string fallback_of(const ScriptSetup& setup) {
   return "# Asked for by --fallback: where the run's own backend could not sum on these nodes.\n"
          "if other=$(\"${paceline[@]}\" element fallback --to " +
          to +
-         " --exit-code \"$code\" --status \"$PACELINE_STATUS_DIR\" -- \"$@\"); then\n"
+         " --exit-code \"$code\" --status \"$PACELINE_STATUS_DIR\" \"${element[@]}\"); then\n"
          "  export PACELINE_FELL_BACK=1 PACELINE_STATUS_DIR=$PACELINE_STATUS_DIR.fallback\n"
-         "  set -- \"${@/#--backend=*/--backend=$other}\"\n"
-         "  train \"$@\"\n"
+         "  element+=(--backend \"$other\")\n"
+         "  train\n"
          "fi";
 }
 
+// For a smoke test, which runs on less than the study it stands for.
+std::string services_of(const ScriptSetup& setup) {
+  std::string text;
+  for (const std::string& service : setup.services) {
+    text += " " + shell_quote("--built=" + service);
+  }
+  return text;
+}
+
 void check_folder(const fs::path& folder) {
-  const std::string text = folder.string();
-  const bool plain =
-      std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 32 || c == 127; });
-  if (plain && folder.is_absolute()) return;
-  throw Error(ErrorKind::usage, "a study's folder cannot have control characters in its name",
-              shell_quote(text), "choose another by --results");
+  const std::string fault = fault_of_text(folder.string());
+  if (fault.empty()) return;
+  throw Error(ErrorKind::usage, "the name of the study's folder " + fault, folder.string(),
+              "choose another by --results");
 }
 
 }  // namespace
@@ -235,6 +243,7 @@ std::string script_text(const Site& site, const JobArray& array, const ScriptSet
                  {"store", array.shape.nodes > 1 ? "$SLURMD_NODENAME" : "127.0.0.1"},
                  {"program", program_of(site, setup, array.shape.gpus > 0)},
                  {"launch", launch_of(site, array.shape)},
+                 {"services", services_of(setup)},
                  {"reference", reference_of(site, setup)},
                  {"fallback", fallback_of(setup)},
                  {"requeue", requeue_of(site)}});

@@ -13,13 +13,14 @@
 namespace paceline {
 
 struct ScriptSetup {
-  std::string study;                 // its name
-  std::filesystem::path folder;      // of the study, absolute
-  std::string session;               // of this submission
-  std::filesystem::path program;     // this paceline, where the profile names none
-  std::string device = "cpu";        // of the reference point
-  std::string fallback = {};         // a backend for where the run's cannot sum; empty: none
-  std::set<std::string> reads = {};  // absolute folders of files that the points name
+  std::string study;                    // its name
+  std::filesystem::path folder;         // of the study, absolute
+  std::string session;                  // of this submission
+  std::filesystem::path program;        // this paceline, where the profile names none
+  std::string device = "cpu";           // of the reference point
+  std::string fallback = {};            // a backend for where the run's cannot sum; empty: none
+  std::set<std::string> reads = {};     // absolute folders of files that the points name
+  std::set<std::string> services = {};  // that the program must be built with, e.g. "device=cuda"
 };
 
 // Every value stands quoted or has passed the profile's checks, so that none is run by the shell.

@@ -9,6 +9,7 @@
 #include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "slurm/directives.h"
+#include "slurm/points_file.h"
 #include "sweeps/runner.h"
 
 namespace paceline {
@@ -135,8 +136,7 @@ std::string points_line(const StudyPlan& plan, const ScheduledRun& run, const Sc
         setup.folder / "slurm" / "runs" / planned.point.folder() / std::to_string(run.repeat);
     words.insert(words.end(), {"--run-dir=" + kept.string(), "--resume=latest"});
   }
-  for (std::string& word : words) word = shell_quote(word);
-  return join(words, " ");
+  return line_of_words(words);
 }
 
 std::vector<Element> elements_of(const StudyPlan& plan, const std::vector<Resolved>& resolved,

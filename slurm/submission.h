@@ -47,8 +47,8 @@ struct SubmissionInput {
 // its indices begin at 0 and stay below it.
 Submission prepare_submission(const SubmissionInput& input);
 
-// The shell words of one element: a line of a points file. A run that writes checkpoints goes on
-// from its newest, in a folder of its own, in whatever job.
+// The words of one element: a line of a points file (points_file.h). A run that writes checkpoints
+// goes on from its newest, in a folder of its own, in whatever job.
 std::string points_line(const StudyPlan& plan, const ScheduledRun& run, const ScriptSetup& setup);
 
 // What each run is, as elements of an array know it.

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 
+#include "engine/core/text.h"
 #include "slurm/directives.h"
+#include "slurm/points_file.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/slurm/samples.h"
@@ -147,6 +150,41 @@ class Injection : public ::testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
+  // Keeps a spec's text and runs the script of its element 0; what the script hands to the program
+  // is read back as the program would.
+  std::vector<std::string> words_of_job(const std::string& word, Site site,
+                                        const std::filesystem::path& study) {
+    std::filesystem::create_directories(study / "slurm" / "S");
+    Spec spec = parse_spec("s", testing::kFourPoints);
+    spec.fixed.set("weights", word);
+    StudyPlan plan = testing::plan_of(std::move(spec), study);
+    const ScriptSetup setup = testing::setup_of(plan);
+    // A program that writes its arguments down, and says "run" at the start.
+    site.program = (scratch_.path() / "program").string();
+    std::ofstream(site.program) << "#!/bin/bash\n[ \"$2\" = begin ] && { echo run; exit; }\n"
+                                << "[ \"$2\" = end ] && exit 0\n"
+                                << "printf '%s\\0' \"$@\" > " << scratch_.path() / "words"
+                                << "\n"
+                                << "printf '%s\\n' \"$VALUE\" > " << scratch_.path() / "value"
+                                << "\n";
+    std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
+    const Submission submission = testing::submission_of(plan, site);
+    const JobArray& array = submission.arrays.front();
+    std::ofstream(study / file_of_array("S", array.name, ".points"))
+        << points_line(plan, array.runs.front(), setup) << "\n";
+    // srun and module: the first passes over its options, of which the last is the profile's.
+    const std::string script = "module() { [ $# -ge 1 ]; }\nsrun() { shift 5; \"$@\"; }\n" +
+                               script_text(site, array, setup);
+    EXPECT_EQ(run(script), 0) << testing::text_of(scratch_.path() / "out");
+    const auto given = split(testing::text_of(scratch_.path() / "words"), '\0');
+    EXPECT_EQ(given.size(), 7U);
+    if (given.size() != 7U) return {};
+    EXPECT_EQ(given[0] + " " + given[1] + " " + given[2], "element run --points");
+    EXPECT_EQ(given[4] + " " + given[5], "--index 0");
+    std::filesystem::remove(scratch_.path() / "words");
+    return words_of_element(given[3], 0);
+  }
+
   Scratch scratch_;
 };
 
@@ -163,39 +201,36 @@ TEST_F(Injection, NothingOfAStudyOrProfileIsRun) {
     std::string name = word;
     std::replace(name.begin(), name.end(), '/', '_');
     const std::filesystem::path study = scratch_.path() / name / "s";
-    std::filesystem::create_directories(study / "slurm" / "S");
-    Spec spec = parse_spec("s", testing::kFourPoints);
-    spec.fixed.set("weights", word);
-    StudyPlan plan = testing::plan_of(std::move(spec), study);
-    const ScriptSetup setup = testing::setup_of(plan);
     Site site = site_with("\"reference\": false");
     site.name = word;
     site.modules = {word};
     site.environment["VALUE"] = word;
     site.data = word;
     site.launcher_options = {word};
-    // A program that writes its arguments down, and says "run" at the start.
-    site.program = (scratch_.path() / "program").string();
-    std::ofstream(site.program) << "#!/bin/bash\n[ \"$2\" = begin ] && { echo run; exit; }\n"
-                                << "[ \"$2\" = end ] && exit 0\n"
-                                << "printf '%s\\n' \"$@\" > " << scratch_.path() / "words"
-                                << "\n"
-                                << "printf '%s\\n' \"$VALUE\" > " << scratch_.path() / "value"
-                                << "\n";
-    std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
-    const Submission submission = testing::submission_of(plan, site);
-    const JobArray& array = submission.arrays.front();
-    std::ofstream(study / file_of_array("S", array.name, ".points"))
-        << points_line(plan, array.runs.front(), setup) << "\n";
-    // srun and module: the first passes over its options, of which the last is the profile's.
-    const std::string script = "module() { [ $# -ge 1 ]; }\nsrun() { shift 5; \"$@\"; }\n" +
-                               script_text(site, array, setup);
-    EXPECT_EQ(run(script), 0) << testing::text_of(scratch_.path() / "out");
+    const auto words = words_of_job(word, site, study);
     EXPECT_FALSE(std::filesystem::exists(mark));
-    EXPECT_TRUE(contains(testing::text_of(scratch_.path() / "words"), "--weights=" + word + "\n"));
+    EXPECT_NE(std::find(words.begin(), words.end(), "--weights=" + word), words.end());
     EXPECT_EQ(testing::text_of(scratch_.path() / "value"), word + "\n");
-    std::filesystem::remove(scratch_.path() / "words");
   }
+}
+
+// Specs refuse them; a points file cannot be split by them all the same.
+TEST_F(Injection, ALineBreakOfASpecSplitsNothing) {
+  const std::filesystem::path mark = scratch_.path() / "mark";
+  Site site = site_with("\"reference\": false");
+  site.launcher_options = {"-n"};
+  for (const char* end : {"\n", "\r", "\0"}) {
+    const std::string word =
+        "x" + std::string(end, 1) + "$(touch " + mark.string() + ")" + std::string(end, 1) + "#";
+    const auto words = words_of_job(word, site, scratch_.path() / "s");
+    EXPECT_NE(std::find(words.begin(), words.end(), "--weights=" + word), words.end());
+    EXPECT_FALSE(std::filesystem::exists(mark));
+  }
+  const std::string script =
+      script_text(site, array_of(shape(1, 1, 1, 0)),
+                  testing::setup_of(testing::plan_of(parse_spec("s", testing::kFourPoints),
+                                                     scratch_.path() / "s")));
+  EXPECT_FALSE(contains(script, "eval"));
 }
 
 // A program that cannot sum by MPI.
@@ -213,18 +248,15 @@ case "$1 $2" in
 "element end") echo "end $4" >> runs; exit "$4" ;;
 esac
 echo "$@" "$PACELINE_FELL_BACK" "${PACELINE_STATUS_DIR##*.}" >> runs
-case "$*" in *--backend=gloo*) exit 0 ;; *) exit 72 ;; esac
+case "$*" in *"--backend gloo") exit 0 ;; *) exit 72 ;; esac
 )";
   std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
   const auto ran = [&](const std::string& fallback) {
     setup.fallback = fallback;
     const Submission submission = testing::submission_of(plan, site);
     const JobArray& array = submission.arrays.front();
-    const std::string line = points_line(plan, array.runs.front(), setup);
-    const auto backend = line.find("--backend=");
     std::ofstream(study / file_of_array("S", array.name, ".points"))
-        << line.substr(0, backend) << "--backend=mpi" << line.substr(line.find(' ', backend))
-        << "\n";
+        << points_line(plan, array.runs.front(), setup) << "\n";
     std::filesystem::remove(study / "runs");
     const int code = run("srun() { shift 4; \"$@\"; }\n" + script_text(site, array, setup));
     return std::to_string(code) + "\n" + testing::text_of(study / "runs");
@@ -233,9 +265,9 @@ case "$*" in *--backend=gloo*) exit 0 ;; *) exit 72 ;; esac
   EXPECT_TRUE(without.starts_with("72\n")) << without;
   EXPECT_FALSE(contains(without, "gloo"));
   const std::string with = ran("gloo");
-  EXPECT_TRUE(with.starts_with("0\ntrain ")) << with << testing::text_of(scratch_.path() / "out");
-  EXPECT_LT(with.find("--backend=mpi"), with.find("--backend=gloo"));
-  EXPECT_TRUE(contains(with, "1 fallback\nend 0\n")) << with;
+  EXPECT_TRUE(with.starts_with("0\nelement run --points "))
+      << with << testing::text_of(scratch_.path() / "out");
+  EXPECT_TRUE(contains(with, "--index 0 --backend gloo 1 fallback\nend 0\n")) << with;
   EXPECT_TRUE(contains(testing::text_of(study / "fallbacks"),
                        "element fallback --to gloo --exit-code 72 --status "));
 }
@@ -243,7 +275,7 @@ case "$*" in *--backend=gloo*) exit 0 ;; *) exit 72 ;; esac
 TEST(Script, AFolderWithALineBreakIsRefused) {
   ScriptSetup odd = setup();
   odd.folder = "/a\nb";
-  expect_error(ErrorKind::usage, {"control characters", "--results"},
+  expect_error(ErrorKind::usage, {"control character (U+000A)", "--results"},
                [&] { script_text(site_with(""), array_of(shape(1, 1, 1, 0)), odd); });
 }
 

@@ -108,7 +108,7 @@ TEST_F(SubmissionTest, ARunThatWritesCheckpointsGoesOnFromThem) {
   spec.fixed.set("checkpoint_every", std::string("1epochs"));
   plan_ = testing::plan_of(std::move(spec), plan_.study);
   EXPECT_TRUE(contains(points_line(plan_, {0, 2}, setup),
-                       "/s/slurm/runs/gpus=1,backend=mpi/2 --resume=latest"));
+                       "/s/slurm/runs/gpus=1,backend=mpi/2\",\"--resume=latest\"]"));
 }
 
 TEST_F(SubmissionTest, TheTableOfCost) {

@@ -1,0 +1,36 @@
+#include "slurm/points_file.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+std::string line_of_words(const std::vector<std::string>& words) {
+  try {
+    return Json(words).dump();
+  } catch (const nlohmann::json::type_error&) {
+    throw Error(ErrorKind::usage, "the words of a run are not UTF-8", join(words, " "),
+                "choose names of files and folders that are");
+  }
+}
+
+std::vector<std::string> words_of_element(const std::filesystem::path& file, std::size_t index) {
+  const std::vector<std::string> lines = split(read_text(file), '\n');
+  const std::string where = fmt::format("{}:{}", file.string(), index + 1);
+  if (index >= lines.size() || lines[index].empty()) {
+    throw Error(ErrorKind::input, "the points file has no such line", where, "submit again");
+  }
+  const Json words = Json::parse(lines[index], nullptr, false);
+  try {
+    if (words.is_array()) return words.get<std::vector<std::string>>();
+  } catch (const nlohmann::json::type_error&) {  // of something else than texts
+  }
+  throw Error(ErrorKind::input, "not a list of a run's words", where, "submit again");
+}
+
+}  // namespace paceline
