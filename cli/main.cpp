@@ -80,6 +80,22 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error,
   return std::string(error.what()) + "; " + help;
 }
 
+// --record "$FILE" of a variable that is not set is no run without a record. (An option whose value
+// may be left out has an empty one then.)
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;  // a flag
+    option->transform([name = option->get_name()](std::string value) {
+      if (!value.empty()) return value;
+      throw paceline::Error(paceline::ErrorKind::usage, name + " is empty", "",
+                            "give a value, or leave it out");
+    });
+  }
+  for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) {
+    refuse_empty_values(*verb);
+  }
+}
+
 // A table that a full disk swallowed is no success.
 int with_output_written(const paceline::Action& act) {
   const paceline::Error failure(paceline::ErrorKind::input, "standard output could not be written",
@@ -140,6 +156,7 @@ int run(int argc, char** argv) {
   paceline::add_best(app, action);
   paceline::add_doctor(app, action);
   paceline::add_completion(app, action);
+  refuse_empty_values(app);
   try {
     // CLI11 takes them from the back.
     app.parse(std::vector<std::string>(command.rbegin(), command.rend() - 1));

@@ -49,6 +49,30 @@ class CliVerbs : public testing::Cli {
   }
 };
 
+// --record "$FILE" of a variable that is not set.
+TEST_F(CliVerbs, AnEmptyValueIsRefused) {
+  for (const auto& [command, name] : std::vector<std::pair<std::string, std::string>>{
+           {"train mnist-mlp --record ''", "--record"},
+           {"train mnist-mlp --resume=", "--resume"},
+           {"train mnist-mlp --weights ''", "--weights"},
+           {"train mnist-mlp --backend ''", "--backend"},
+           {"train mnist-mlp --gpus ''", "--gpus"},
+           {"train mnist-mlp --data ''", "--data"},
+           {"train mnist-mlp --run-dir ''", "--run-dir"},
+           {"train mnist-mlp --trace ''", "--trace"},
+           {"sweep ''", ""},
+           {"sweep s.json --results '' --dry-run", "--results"},
+           {"submit s.json --site ''", "--site"},
+           {"submit s.json --site x.json --fallback ''", "--fallback"},
+           {"status ''", ""},
+           {"data verify ''", ""},
+           {"report ''", ""},
+           {"gate --baseline '' --current ''", "--baseline"}}) {
+    if (is_absent(command.substr(0, command.find(' ')))) continue;
+    expect_refused(command, 64, {name + " is empty", "give a value, or leave it out"});
+  }
+}
+
 TEST_F(CliVerbs, HelpHasExamplesThatNameTheVerb) {
   const std::vector<std::string> names = verbs();
   for (const char* verb : {"list", "describe", "train", "sweep", "report", "doctor"}) {
