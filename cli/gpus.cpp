@@ -5,6 +5,7 @@
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
 #include "engine/device/table.h"
+#include "results/names.h"
 
 namespace paceline {
 
@@ -29,7 +30,7 @@ std::string first_gpu_device() {
 }
 
 bool is_gpu_device(const std::string& device) {
-  return driver_of(device) != nullptr;
+  return find_name("device", device).gpus;
 }
 
 std::filesystem::path choices_file(const Environment& environment) {

@@ -44,6 +44,9 @@ std::string default_backend(std::int64_t gpus, const std::string& device) {
   return built("mpi") ? "mpi" : "mirrored";
 }
 
+// What becomes of a run whose device or backend is not built here: it can be planned all the same.
+enum class NotBuilt { refused, kept };
+
 void check_built(const char* kind, const std::string& name) {
   const Name known = find_name(kind, name);
   if (!known.built) {
@@ -88,21 +91,29 @@ void check_consistency_check(const Point& p) {
               "", "leave check_every out, or choose another backend");
 }
 
-void default_place(Point& p) {
+// Asking takes a millisecond, and a study may have 100,000 points.
+int cores_here() {
+  static const int cores = topology_of_machine().usable_cores();
+  return cores;
+}
+
+void default_place(Point& p, NotBuilt not_built) {
   p.set_default("gpus", std::int64_t{1});
   p.set_default("nodes", std::int64_t{1});
   const std::int64_t gpus = *p.integer("gpus");
   p.set_default("device", std::string("cpu"));
   p.set_default("backend", default_backend(gpus, *p.text("device")));
-  check_built("backend", *p.text("backend"));
-  check_built("device", *p.text("device"));
+  if (not_built == NotBuilt::refused) {
+    check_built("backend", *p.text("backend"));
+    check_built("device", *p.text("device"));
+  }
   const std::string device = *p.text("device");
   p.set_default("precision", std::string(device == "reference" ? "fp64" : "fp32"));
   check_precision(p);
   check_cast(p);
   check_consistency_check(p);
   if (!p.find("cpus_per_task") && !p.find("cpus_per_replica") && device != "reference") {
-    const auto cores = static_cast<std::int64_t>(topology_of_machine().usable_cores());
+    const std::int64_t cores = cores_here();
     const std::int64_t here = gpus / *p.integer("nodes");
     p.set("cpus_per_replica", std::max<std::int64_t>(1, cores / std::max<std::int64_t>(1, here)));
   }
@@ -273,14 +284,12 @@ std::size_t steps_per_epoch_of(const Point& p) {
   return std::max<std::size_t>(1, static_cast<std::size_t>(*steps) / replicas);
 }
 
-}  // namespace
-
-Point resolve_parameters(const Workload& workload, const Point& given) {
+Point with_defaults(const Workload& workload, const Point& given, NotBuilt not_built) {
   Point p = given;
   default_workload(p, workload);
   network_of(workload, p);  // refuses a variant that there is not
   default_statistics(p, workload);
-  default_place(p);
+  default_place(p, not_built);
   default_gpu(p);
   default_batch(p, workload);
   default_training(p);
@@ -294,6 +303,12 @@ Point resolve_parameters(const Workload& workload, const Point& given) {
   check_checkpoints(p);
   check_events(p);
   return p;
+}
+
+}  // namespace
+
+Point resolve_parameters(const Workload& workload, const Point& given) {
+  return with_defaults(workload, given, NotBuilt::refused);
 }
 
 ThreadPlan threads_of(const Point& p, const Layout& layout) {
@@ -312,7 +327,7 @@ ThreadPlan threads_of(const Point& p, const Layout& layout) {
 
 Point resolve_place(const Point& given) {
   Point p = given;
-  default_place(p);
+  default_place(p, NotBuilt::refused);
   p.set_default("oversubscribe", false);
   return p;
 }
@@ -371,9 +386,11 @@ const std::string& RunResolver::hash_of_data(const Workload& workload) {
 }
 
 ResolvedRun RunResolver::resolve(const Point& given) {
-  const Workload workload = make_workload(workload_);
+  if (!made_) made_ = std::make_shared<const Workload>(make_workload(workload_));
+  const Workload& workload = *made_;
   ResolvedRun run;
-  run.parameters = resolve_parameters(workload, given);
+  run.parameters =
+      with_defaults(workload, given, data_is_absent_ ? NotBuilt::kept : NotBuilt::refused);
   run.identity = identity_hash(workload_, run.parameters);
   run.build = build_id();
   if (run.parameters.text("input") == "synthetic") {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "engine/core/error.h"
@@ -22,7 +23,8 @@ struct ResolvedRun {
 class RunResolver {
  public:
   // `data_is_absent`, where there is one, is told of a data set that is not here, once, instead of
-  // an error: for a look at a study on a machine without its data.
+  // an error, and what is not built here is none either: for a look at a study on a machine that is
+  // not to run it.
   explicit RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent = {});
   ResolvedRun resolve(const Point& given);
 
@@ -30,6 +32,7 @@ class RunResolver {
   const std::string& hash_of_data(const Workload& workload);
 
   std::string workload_, data_hash_;
+  std::shared_ptr<const Workload> made_;  // once, with its network
   std::function<void(const Error&)> data_is_absent_;
 };
 

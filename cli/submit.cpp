@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <set>
 
 #include "cli/plan_study.h"
 #include "cli/resolve.h"
@@ -83,7 +84,20 @@ bool is_run_by_this_program(const Site& site) {
   return !site.container.on && site.program.empty();
 }
 
-StudyPlan plan_of(const SubmitOptions& options, Site& site) {
+// "device=cuda", "backend=nccl": what the points of a spec run on.
+std::set<std::string> services_of(const Spec& spec, int cores) {
+  std::set<std::string> services;
+  for (const PlannedPoint& point : expand(spec, cores, Unbuilt::keep).points) {
+    for (const char* kind : {"device", "backend"}) {
+      const auto name = point.parameters.text(kind);
+      if (name) services.insert(std::string(kind) + "=" + *name);
+    }
+  }
+  return services;
+}
+
+// `services` are told those that a smoke test replaces.
+StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string>& services) {
   StudyPlan plan;
   plan.spec = read_spec(options.spec);
   if (!site.device.empty() && !names_device(plan.spec)) {
@@ -92,17 +106,18 @@ StudyPlan plan_of(const SubmitOptions& options, Site& site) {
   for (const std::string& assignment : options.set) override_axis(plan.spec, assignment);
   if (options.repeats > 0) plan.spec.repeats = options.repeats;
   plan.spec.control = plan.spec.control || options.control;
-  if (options.smoke) make_small(plan.spec, site);
+  const int cores =
+      site.cores_per_node > 0 ? site.cores_per_node : topology_of_machine().usable_cores();
+  if (options.smoke) {
+    services = services_of(plan.spec, cores);
+    make_small(plan.spec, site);
+  }
   if (is_run_by_this_program(site) && !engine_is_here() && !options.dry_run) {
     throw Error(ErrorKind::usage, "this build has no engine, so its jobs could not train",
                 site.where,
                 "name the program of the compute nodes (\"program\"), or add --dry-run");
   }
-  const int cores =
-      site.cores_per_node > 0 ? site.cores_per_node : topology_of_machine().usable_cores();
-  plan.expansion =
-      expand(plan.spec, cores,
-             is_run_by_this_program(site) && engine_is_here() ? Unbuilt::leave_out : Unbuilt::keep);
+  plan.expansion = expand(plan.spec, cores, Unbuilt::keep);
   plan.study = fs::absolute(fs::path(options.results) / plan.spec.name).lexically_normal();
   return plan;
 }
@@ -116,7 +131,8 @@ int max_array_size(const Site& site, const SlurmCommands& slurm) {
 
 class Submitter {
  public:
-  Submitter(const SubmitOptions& options, Site& site, StudyPlan& plan)
+  Submitter(const SubmitOptions& options, Site& site, StudyPlan& plan,
+            std::set<std::string> services)
       : options_(options),
         site_(site),
         plan_(plan),
@@ -128,6 +144,7 @@ class Submitter {
     setup_.program = this_program();
     const Value* device = plan.expansion.points.front().parameters.find("device");
     setup_.fallback = options.fallback;
+    setup_.services = std::move(services);
     setup_.device = device ? to_text(*device) : "cpu";
     for (const PlannedPoint& point : plan.expansion.points) {
       const fs::path weights = point.parameters.text("weights").value_or("");
@@ -186,11 +203,20 @@ class Submitter {
   }
 
   void print_plan() const {
-    for (const std::string& note : plan_.expansion.notes) fmt::print("note: {}\n", note);
+    for (const std::string& note : plan_.expansion.notes) print_unbuilt(note);
     for (const Rejected& rejected : plan_.rejected) {
       fmt::print("warning: a record is ignored: {}\n", rejected.reason);
     }
     fmt::print("{}", submission_text(submission_, plan_));
+  }
+
+  // What counts is the program that runs in the jobs.
+  void print_unbuilt(const std::string& note) const {
+    if (!is_run_by_this_program(site_)) return fmt::print("note: {}\n", note);
+    fmt::print(
+        "warning: {}; the jobs run this program: name the one of the compute nodes (\"program\" in "
+        "{}), or find out by --smoke\n",
+        note, site_.where);
   }
 
   // Throws usage over the budget; false where the user says no.
@@ -225,8 +251,9 @@ class Submitter {
 int submit(const SubmitOptions& options) {
   if (!options.data.empty()) setenv("PACELINE_DATA", options.data.c_str(), 1);
   Site site = site_of(options);
-  StudyPlan plan = plan_of(options, site);
-  Submitter submitter(options, site, plan);
+  std::set<std::string> services;
+  StudyPlan plan = plan_of(options, site, services);
+  Submitter submitter(options, site, plan, std::move(services));
   return options.dry_run ? submitter.dry_run() : submitter.submit();
 }
 

@@ -55,14 +55,14 @@ void refuse_unbuilt_overrides(const SweepOptions& options) {
   }
 }
 
-// A build without the engine cannot run points, but it can plan them.
+// What is not built here cannot run here, but it can be planned.
 StudyPlan plan_of(const SweepOptions& options) {
   StudyPlan plan;
   plan.spec = read_spec(options.spec);
   for (const std::string& assignment : options.set) override_axis(plan.spec, assignment);
-  if (engine_is_here()) {
-    refuse_unbuilt_overrides(options);
-  } else if (!options.dry_run) {
+  const bool runs_here = !options.dry_run;
+  if (runs_here && engine_is_here()) refuse_unbuilt_overrides(options);
+  if (runs_here && !engine_is_here()) {
     throw Error(ErrorKind::usage, "this build has no engine, so it can only plan a sweep", "",
                 "add --dry-run, or build with -DPACELINE_ENGINE=ON");
   }
@@ -70,7 +70,7 @@ StudyPlan plan_of(const SweepOptions& options) {
   plan.spec.control = plan.spec.control || options.control;
   if (options.timeout > 0) plan.spec.timeout_seconds = options.timeout;
   plan.expansion = expand(plan.spec, topology_of_machine().usable_cores(),
-                          engine_is_here() ? Unbuilt::leave_out : Unbuilt::keep);
+                          runs_here ? Unbuilt::leave_out : Unbuilt::keep);
   plan.study = fs::path(options.results) / plan.spec.name;
   return plan;
 }
@@ -126,7 +126,7 @@ int sweep(const SweepOptions& options) {
   if (!options.dry_run) return run(options, plan, resolved);
   look_at_store(plan, resolved, options.new_build);
   if (options.json) {
-    fmt::print("{}\n", plan_json(plan).dump(2));
+    fmt::print("{}\n", plan_json(plan).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     fmt::print("{}", plan_text(plan));
   }

@@ -3,7 +3,7 @@
 #   HIDDEN_LINKS are not passed on to users.
 # paceline_test(unit.results.record SOURCES record_test.cpp LINKS results [LABELS unit])
 # paceline_register(backend mpi FACTORY make_mpi_backend LIBRARY comm_mpi
-#                   [ABOUT "..."] [TASKS replica|node] [MPIRUN] [INSIDE] [PRECISIONS "fp32|bf16"])
+#                   [ABOUT "..."] [TASKS replica|node] [MPIRUN] [INSIDE] [GPUS] [PRECISIONS "fp32|bf16"])
 # paceline_register(driver cuda FACTORY make_cuda_driver LIBRARY device_cuda)
 #   Beside the device of that name: which GPUs this process sees.
 # paceline_register(backend mpi ABSENT "MPI was not found" ...)
@@ -166,7 +166,7 @@ function(paceline_gpu_test name)
 endfunction()
 
 function(paceline_register kind name)
-  cmake_parse_arguments(ARG "MPIRUN;INSIDE" "FACTORY;LIBRARY;ABSENT;ABOUT;TASKS;PRECISIONS" "" ${ARGN})
+  cmake_parse_arguments(ARG "MPIRUN;INSIDE;GPUS" "FACTORY;LIBRARY;ABSENT;ABOUT;TASKS;PRECISIONS" "" ${ARGN})
   if(NOT PACELINE_ENGINE)
     set(ARG_ABSENT "this build has no engine (-DPACELINE_ENGINE=OFF)")
   endif()
@@ -183,6 +183,9 @@ function(paceline_register kind name)
   endif()
   if(ARG_TASKS)
     string(APPEND entry ", \"tasks\": \"${ARG_TASKS}\"")
+  endif()
+  if(ARG_GPUS)
+    string(APPEND entry ", \"gpus\": true")
   endif()
   if(ARG_PRECISIONS)
     string(APPEND entry ", \"precisions\": \"${ARG_PRECISIONS}\"")

@@ -24,7 +24,8 @@ Layout layout_of(const Point& parameters, const std::string& where) {
   Layout layout;
   layout.gpus = bounded(parameters.integer("gpus").value_or(1), "gpus", where);
   layout.nodes = bounded(parameters.integer("nodes").value_or(1), "nodes", where);
-  layout.replicas_are_cores = parameters.text("device").value_or("cpu") != "cuda";
+  layout.replicas_are_cores =
+      !find_name("device", parameters.text("device").value_or("cpu"), where).gpus;
   const std::string backend = parameters.text("backend").value_or("self");
   const bool task_is_node = find_name("backend", backend, where).tasks == "node";
   if (layout.gpus % layout.nodes != 0) {

@@ -26,6 +26,7 @@ std::vector<Name> read_names(const nlohmann::json& rows) {
                      row.value("tasks", ""),
                      row.value("mpirun", false),
                      row.value("inside", false),
+                     row.value("gpus", false),
                      {}});
     const std::string precisions = row.value("precisions", "");
     if (!precisions.empty()) names.back().precisions = split(precisions, '|');
@@ -35,11 +36,11 @@ std::vector<Name> read_names(const nlohmann::json& rows) {
 
 const Name* find_in(const std::vector<Name>& list, std::string_view kind, std::string_view name,
                     const std::string& where) {
-  std::vector<std::string> known;
   for (const Name& candidate : list) {
     if (candidate.name == name) return &candidate;
-    known.push_back(candidate.name);
   }
+  std::vector<std::string> known;
+  for (const Name& candidate : list) known.push_back(candidate.name);
   throw Error(ErrorKind::usage, fmt::format("unknown {} \"{}\"", kind, name), where,
               suggestion(name, known));
 }

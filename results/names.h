@@ -16,6 +16,7 @@ struct Name {
   // the tasks, and whether it may stand before the slash of a stack.
   std::string tasks;
   bool mpirun = false, inside = false;
+  bool gpus = false;                    // of devices: replicas are GPUs
   std::vector<std::string> precisions;  // of devices: those that they compute in
 };
 

@@ -45,14 +45,13 @@ std::vector<std::string> warnings(const StudyPlan& plan) {
 }
 
 // "2 of 3 done; repeat 2 failed: rank 1 was killed"
-std::string state_of_point(const StudyPlan& plan, std::size_t index) {
+std::string state_of_point(const StudyPlan& plan, const std::vector<const RunStatus*>& runs) {
   std::size_t done = 0;
   std::vector<std::pair<int, std::string>> reasons;
-  for (const RunStatus& status : plan.runs) {
-    if (status.run.point != index) continue;
-    if (status.state == RunState::done) ++done;
-    if (status.state != RunState::done && status.why != kNoRecord) {
-      reasons.emplace_back(status.run.repeat, status.why);
+  for (const RunStatus* status : runs) {
+    if (status->state == RunState::done) ++done;
+    if (status->state != RunState::done && status->why != kNoRecord) {
+      reasons.emplace_back(status->run.repeat, status->why);
     }
   }
   std::sort(reasons.begin(), reasons.end());
@@ -75,11 +74,13 @@ std::string point_rows(const StudyPlan& plan) {
   for (const PlannedPoint& planned : points) width = std::max(width, planned.point.text().size());
   std::string text = fmt::format("{:>5} {:>6} {:>13} {:>4}  {:<{}}  state\n", "nodes", "ntasks",
                                  "cpus-per-task", "gpus", "point", width);
+  std::vector<std::vector<const RunStatus*>> runs(points.size());
+  for (const RunStatus& status : plan.runs) runs[status.run.point].push_back(&status);
   for (std::size_t i = 0; i < points.size(); ++i) {
     const Layout& layout = points[i].layout;
     text += fmt::format("{:>5} {:>6} {:>13} {:>4}  {:<{}}  {}\n", layout.nodes, layout.ntasks,
                         layout.cpus_per_task, layout.gpus, points[i].point.text(), width,
-                        state_of_point(plan, i));
+                        state_of_point(plan, runs[i]));
   }
   return text;
 }

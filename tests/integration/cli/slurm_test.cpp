@@ -33,19 +33,14 @@ class CliSlurm : public testing::Cli {
   }
 };
 
-// Points of a GPU are left out where the engine is built without it.
-bool leaves_out_gpus() {
-  return find_name("device", "cpu").built && !find_name("device", "cuda").built;
-}
-
 TEST_F(CliSlurm, ADryRunShowsEveryScriptAndTheCostAndSendsNothing) {
-  if (leaves_out_gpus()) GTEST_SKIP() << "device cuda is not built here";
   const Ran ran = shell(with("play sbatch 'touch sent; echo 1'") + "paceline submit " + kCassava +
                         " --site " + kGpu + " --repeats 3 --dry-run");
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_TRUE(contains(ran.out, "==> slurm/DRY-RUN/1n4t8c4g.sbatch\n#!/bin/bash")) << ran.out;
   EXPECT_TRUE(contains(ran.out, "#SBATCH --gres=gpu:4\n"));
-  EXPECT_TRUE(contains(ran.out, "train resnet50-cassava --gpus=4 --nodes=1 --cpus-per-task=8"));
+  EXPECT_TRUE(contains(
+      ran.out, R"(["train","resnet50-cassava","--gpus=4","--nodes=1","--cpus-per-task=8")"));
   EXPECT_TRUE(contains(ran.out, "GPU-hours"));
   EXPECT_FALSE(std::filesystem::exists(folder() / "sent"));
   EXPECT_FALSE(std::filesystem::exists(folder() / "results"));
@@ -67,16 +62,68 @@ TEST_F(CliSlurm, SmokeNeedsNoGpuAndFewSteps) {
                          "axes": {"backend": ["nccl", "mirrored/nccl"]}})");
   const Ran nccl = paceline("submit nccl.json --site " + kGpu + " --smoke --dry-run");
   EXPECT_EQ(nccl.code, 0) << nccl.err;
-  EXPECT_TRUE(contains(nccl.out, "--backend=gloo ") &&
-              contains(nccl.out, "--backend=mirrored/gloo "))
+  EXPECT_TRUE(contains(nccl.out, "\"--backend=gloo\"") &&
+              contains(nccl.out, "\"--backend=mirrored/gloo\""))
       << nccl.out;
-  EXPECT_FALSE(contains(nccl.out, "nccl"));
+  EXPECT_FALSE(contains(nccl.out, "--backend=nccl") || contains(nccl.out, "mirrored/nccl\""));
+  EXPECT_TRUE(contains(nccl.out,
+                       "element begin --built=backend=mirrored/nccl --built=backend=nccl "
+                       "--built=device=cuda \"${element[@]}\""))
+      << nccl.out;
+}
+
+// A login node without a GPU build submits what another program is to run.
+TEST_F(CliSlurm, WhatIsNotBuiltHereIsPlannedAllTheSame) {
+  const Name cuda = find_name("device", "cuda");
+  const std::string not_built = "device cuda is not built here: " + cuda.reason;
+  const std::string warning = "warning: " + not_built + "; the jobs run this program";
+  const Ran here = paceline("submit " + kCassava + " --site " + kGpu + " --dry-run");
+  EXPECT_EQ(here.code, 0) << here.err;
+  EXPECT_EQ(contains(here.out, warning), !cuda.built) << here.out;
+  write("other.json", R"({"name": "x", "program": "/opt/paceline", "device": "cuda",
+                          "gpus": {"form": "gres"}})");
+  const Ran other = paceline("submit " + kCassava + " --site other.json --dry-run");
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_FALSE(contains(other.out, "warning: ")) << other.out;
+  EXPECT_EQ(contains(other.out, "note: " + not_built), !cuda.built);
+  const Ran sweep = paceline("sweep " + kCassava + " --set device=cuda --dry-run");
+  EXPECT_EQ(sweep.code, 0) << sweep.err;
+  EXPECT_TRUE(contains(sweep.out, "nyu-cassava: 42 points")) << sweep.out;
+  EXPECT_EQ(contains(sweep.out, "note: " + not_built), !cuda.built);
+  if (cuda.built) return;
+  expect_refused("sweep " + kCassava + " --set device=cuda", 64, {"device cuda is not built here"});
+  // What a smoke test asks in its job.
+  write("points", R"(["train","mnist-mlp","--gpus=1","--store=s","--context={\"study\": \"s\", )"
+                  R"(\"point\": \"gpus=1\", \"point_folder\": \"gpus=1\", \"repeat\": 1, )"
+                  R"(\"session\": \"S\", \"round\": 1}"])");
+  expect_refused("element begin --built device=cpu --built device=cuda --points points --index 0",
+                 64, {"device cuda is not built into the program of this job", cuda.reason});
+}
+
+TEST_F(CliSlurm, AFolderWhoseNameIsNotUtf8) {
+  const std::string folder = "\"$(printf 'r\\377')\"";
+  const Ran ran = paceline("sweep s.json --dry-run --json --results " + folder);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  expect_refused("submit s.json --site site.json --dry-run --results " + folder, 64,
+                 {"the name of the study's folder is not UTF-8", "--results"});
+}
+
+// A millisecond a point would be half a minute.
+TEST_F(CliSlurm, AStudyOfManyPointsIsPlannedSoon) {
+  std::string seeds = "1";
+  for (int i = 2; i <= 2000; ++i) seeds += "," + std::to_string(i);
+  write("many.json",
+        R"({"name": "many", "workload": "mnist-mlp", "fixed": {"gpus": 1, "backend": "self"},
+    "axes": {"batch_per_replica": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], "seed": [)" +
+            seeds + "]}}");
+  const Ran ran = shell("ulimit -t 10; paceline sweep many.json --dry-run | tail -n 1");
+  EXPECT_TRUE(contains(ran.out, "20000 of 20000 runs to make")) << ran.out << ran.err;
 }
 
 TEST_F(CliSlurm, AControlIsAnElementAndASmokeRunHasNone) {
   const Ran ran = paceline("submit s.json --site site.json --control --dry-run");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.out, " --control=true ")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "\"--control=true\"")) << ran.out;
   const Ran smoke = paceline("submit s.json --site site.json --control --smoke --dry-run");
   EXPECT_EQ(smoke.code, 0) << smoke.err;
   EXPECT_FALSE(contains(smoke.out, "--control"));
@@ -102,16 +149,33 @@ TEST_F(CliSlurm, BadInputIsOneLine) {
   expect_refused("submit s.json --site cut.json", 65, {"cut.json"});
   expect_refused("submit s.json --site site.json --max-gpu-hours x", 64, {"--max-gpu-hours"});
   expect_refused("submit s.json --site site.json --results \"$(printf 'a\\nb')\" --dry-run", 64,
-                 {"control characters"});
+                 {"control character (U+000A)", "--results"});
+  for (const char* verb : {"submit s.json --site site.json --dry-run", "sweep s.json --dry-run"}) {
+    expect_refused(std::string(verb) + " --set weights=\"$(printf 'x\\n$(id)\\n#')\"", 64,
+                   {"the text of weights has a control character (U+000A)", "--set"});
+    expect_refused(std::string(verb) + " --set \"tensorboard=$(printf 'a\\302\\233b')\"", 64,
+                   {"control character (U+009B)"});
+    expect_refused(std::string(verb) + " --set \"weights=$(printf '\\377')\"", 64, {"not UTF-8"});
+  }
   for (const char* verb : {"status", "cancel", "collect"}) {
     expect_refused(std::string(verb) + " no/such", 65, {"no such study", "no/such"});
     shell("mkdir -p empty");
     expect_refused(std::string(verb) + " empty", 65, {"nothing was submitted", "paceline submit"});
   }
   expect_refused("status empty --every 1", 64, {"--every"});
-  expect_refused("element begin -- nonsense", 64, {"not the words of a run", "points file"});
-  expect_refused("element end --exit-code 3 -- train mnist-mlp --store=s --context={}", 64,
-                 {"--context is incomplete"});
+  expect_refused("element begin -- train mnist-mlp --gpus=1", 64,
+                 {"no points file", "another version", "submit the study again"});
+  write("points",
+        "[\"nonsense\"]\ntrain mnist-mlp --gpus=1\n[\"train\", 1]\n"
+        R"(["train", "mnist-mlp", "--store=s", "--context={}"])"
+        "\n");
+  const std::string end = "element end --exit-code 3 --points points --index ";
+  expect_refused(end + "0", 64, {"not the words of a run", "submit the study again"});
+  expect_refused(end + "1", 65, {"not a list of a run's words (points:2)", "submit again"});
+  expect_refused(end + "2", 65, {"not a list of a run's words (points:3)"});
+  expect_refused(end + "3", 64, {"--context is incomplete"});
+  expect_refused(end + "4", 65, {"no such line (points:5)", "submit again"});
+  expect_refused(end + "-1", 64, {"--index"});
 }
 
 TEST_F(CliSlurm, DoctorComparesAProfileWithTheCluster) {
@@ -146,7 +210,7 @@ TEST_F(CliSlurm, WithoutSlurmNothingIsHalfDone) {
 TEST_F(CliSlurm, TheBudgetAndTheConfirmation) {
   const Ran over = paceline("submit " + kCassava + " --site " + kGpu +
                             " --set device=cuda --max-gpu-hours 1 --yes");
-  if (!contains(over.err, "this build has no engine") && !leaves_out_gpus()) {
+  if (!contains(over.err, "this build has no engine")) {
     EXPECT_EQ(over.code, 64);
     EXPECT_TRUE(contains(over.err, "GPU-hours are more than --max-gpu-hours 1")) << over.err;
   }
@@ -184,24 +248,26 @@ TEST_F(CliSlurm, SubmittedAgainOnlyWhatIsInNoQueue) {
 }
 
 TEST_F(CliSlurm, AnElementAroundItsRun) {
-  write("line", "train mnist-mlp --gpus=1 --backend=self --device=cpu --quiet --store=" +
-                    (folder() / "study").string() +
-                    R"( '--context={"study": "s", "point": "gpus=1", "point_folder": "gpus=1",
-"repeat": 1, "session": "S", "round": 1}')");
-  const std::string words = "eval \"set -- $(tr -d '\\n' < line)\"\n";
-  const Ran begun = shell(words + "paceline element begin -- \"$@\"");
+  write("points",
+        R"(["train","mnist-mlp","--gpus=1","--backend=self","--device=cpu","--quiet","--store=)" +
+            (folder() / "study").string() +
+            R"(","--context={\"study\": \"s\", \"point\": \"gpus=1\", )"
+            R"(\"point_folder\": \"gpus=1\", \"repeat\": 1, \"session\": \"S\", \"round\": 1}"])");
+  const std::string element = " --points points --index 0";
+  const Ran begun = paceline("element begin" + element);
   EXPECT_EQ(begun.code, 0) << begun.err;
   EXPECT_EQ(begun.out, "run\n");
   write("log", "something\npaceline: rank 1 was killed (here); do this\nsrun: error: n1: task 1\n");
-  const Ran ended = shell(words + "paceline element end --exit-code 71 --log log -- \"$@\"");
+  const Ran ended = paceline("element end --exit-code 71 --log log" + element);
   EXPECT_EQ(ended.code, 71);
   const std::string record = text_of(folder() / "study" / "gpus=1" / "1.1.json");
   EXPECT_TRUE(contains(record, "rank 1 was killed (here); do this (exit code 71)")) << record;
   EXPECT_TRUE(contains(record, "\"status\": \"failed\"")) << record;
   // Its job has two nodes and a mask of one CPU: refused before anything runs.
-  const Ran refused = shell(words +
-                            "SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURMD_NODENAME=n1 "
-                            "paceline element begin -- \"$@\"");
+  const Ran refused = shell(
+      "SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURMD_NODENAME=n1 "
+      "paceline element begin" +
+      element);
   EXPECT_EQ(refused.code, 64);
   EXPECT_TRUE(contains(refused.err, "the job has 2 nodes, its run needs 1 (7)")) << refused.err;
   EXPECT_EQ(refused.out, "");
