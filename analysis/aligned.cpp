@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/core/utf8.h"
+
 namespace paceline {
 
 namespace {
@@ -17,7 +19,10 @@ std::size_t width_of(const std::vector<std::vector<std::string>>& rows, std::siz
 
 }  // namespace
 
-std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
+std::string aligned(std::vector<std::vector<std::string>> rows, std::size_t left) {
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = printable(cell);
+  }
   std::vector<std::size_t> widths;
   for (std::size_t k = 0; k < rows[0].size(); ++k) widths.push_back(width_of(rows, k));
   std::string text;

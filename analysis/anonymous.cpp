@@ -16,6 +16,7 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kShortestName = 2;
+constexpr std::size_t kShortestJob = 5;  // a shorter number may be anything
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
@@ -24,6 +25,37 @@ bool is_word(char c) {
 bool is_path_character(char c) {
   return std::isgraph(static_cast<unsigned char>(c)) &&
          std::string_view("'\"(),;:|<>").find(c) == std::string_view::npos;
+}
+
+bool is_url_character(char c) {
+  return is_path_character(c) || std::string_view(":;()|,'").find(c) != std::string_view::npos;
+}
+
+// The end of "job 4711" at `at`; `at` where there is none.
+std::size_t end_of_job(const std::string& text, std::size_t at) {
+  const auto word = [&](std::string_view lower) {
+    for (std::size_t k = 0; k < lower.size(); ++k) {
+      const bool same = at + k < text.size() &&
+                        std::tolower(static_cast<unsigned char>(text[at + k])) == lower[k];
+      if (!same) return std::size_t{0};
+    }
+    return lower.size();
+  };
+  const auto is_digit = [&](std::size_t k) {
+    return k < text.size() && std::isdigit(static_cast<unsigned char>(text[k]));
+  };
+  std::size_t end = at + word("job");
+  if (end == at) return at;
+  for (const std::string_view suffix : {"id", "_id", " id"}) {
+    if (word("job" + std::string(suffix)) > 0) end = at + 3 + suffix.size();
+  }
+  const std::size_t gap = end;
+  while (end < text.size() && std::string_view(" =:#").find(text[end]) != std::string_view::npos) {
+    ++end;
+  }
+  if (end == gap || !is_digit(end)) return at;
+  while (is_digit(end) || (end < text.size() && text[end] == '_' && is_digit(end + 1))) ++end;
+  return end;
 }
 
 // Options of `paceline train` whose value is a place, also a relative one.
@@ -54,11 +86,16 @@ bool begins_path(const std::string& text, std::size_t at) {
   return before != '/' && before != '.' && !is_word(before);
 }
 
-// "/scratch/alice/quick/1.1.json" becomes "1.1.json".
-std::string without_paths(std::string text) {
+// "file:///a/b" is a path.
+std::string without_file_urls(std::string text) {
   for (std::size_t at = text.find("file://"); at != std::string::npos; at = text.find("file://")) {
     text.erase(at, std::string_view("file://").size());
   }
+  return text;
+}
+
+// "/scratch/alice/quick/1.1.json" becomes "1.1.json".
+std::string without_paths(const std::string& text) {
   std::string result;
   for (std::size_t i = 0; i < text.size();) {
     if (!begins_path(text, i)) {
@@ -70,6 +107,38 @@ std::string without_paths(std::string text) {
     std::string path = text.substr(i, end - i);
     while (path.size() > 1 && path.back() == '/') path.pop_back();
     result += path.substr(path.rfind('/') + 1);
+    i = end;
+  }
+  return result;
+}
+
+// "https://uni.edu/~alice" becomes "a URL".
+std::string without_urls(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const bool begins = text.compare(i, 3, "://") == 0 && !result.empty() && is_word(result.back());
+    if (!begins) {
+      result += text[i++];
+      continue;
+    }
+    while (!result.empty() && is_word(result.back())) result.pop_back();
+    while (i < text.size() && is_url_character(text[i])) ++i;
+    while (std::string_view(".,;:)|'").find(text[i - 1]) != std::string_view::npos) --i;
+    result += "a URL";
+  }
+  return result;
+}
+
+// "job 4711_3" and "JobId=4711" become "job N".
+std::string without_jobs(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t end = i > 0 && is_word(text[i - 1]) ? i : end_of_job(text, i);
+    if (end == i) {
+      result += text[i++];
+      continue;
+    }
+    result += "job N";
     i = end;
   }
   return result;
@@ -165,7 +234,8 @@ void hide_in_record(Json& json, const Disguise& hide) {
   for (const auto& [key, value] : json.items()) {
     if (key == "kind" || key == "status") continue;
     if (key == "parameters" || key == "point" || key == "layout") {
-      hide_texts(value, without_paths);
+      hide_texts(value,
+                 [](const std::string& text) { return without_paths(without_file_urls(text)); });
     } else {
       hide_texts(value, hide);
     }
@@ -225,6 +295,11 @@ Disguise::Disguise(const std::vector<Record>& records) {
         each_text(*name, [&](const std::string& host) { hosts.insert(host); });
       }
     }
+    if (const Json* job = find(record.json(), "/provenance/allocation/job")) {
+      each_text(*job, [&](const std::string& number) {
+        if (number.size() >= kShortestJob) names_.emplace_back(number, "N");
+      });
+    }
     for (const char* pointer : {"/provenance/allocation/cluster", "/provenance/allocation/nodes"}) {
       if (const Json* name = find(record.json(), pointer)) {
         each_text(*name, [&](const std::string& place) { names_.emplace_back(place, "cluster"); });
@@ -246,7 +321,9 @@ Disguise::Disguise(const std::vector<Record>& records) {
 }
 
 std::string Disguise::operator()(const std::string& text) const {
-  std::string hidden = without_numbers_of_hosts(without_addresses(without_paths(text)));
+  std::string hidden = without_numbers_of_hosts(
+      without_addresses(without_paths(without_urls(without_file_urls(text)))));
+  hidden = without_jobs(hidden);
   for (const auto& [name, alias] : names_) {
     if (hidden.find(name) != std::string::npos) replace_words(hidden, name, alias);
   }

@@ -7,9 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "analysis/escape.h"
 #include "analysis/html.h"
 #include "analysis/provenance.h"
+#include "engine/core/json_text.h"
 #include "engine/core/text.h"
+#include "engine/core/utf8.h"
 
 namespace paceline {
 
@@ -34,17 +37,17 @@ std::string text_of(const Json& json, const char* key) {
 
 std::string in_unit(const Json& row, const char* key, double unit, int digits) {
   const auto value = number(row, key);
-  return value ? fmt::format("{:.{}f}", *value / unit, digits) : "-";
+  return value ? decimal(*value / unit, digits) : "-";
 }
 
 std::string ratio(const Json& row, const char* above) {
   const auto other = number(row, above), ours = number(row, "seconds");
-  return other && ours && *ours > 0 ? fmt::format("{:.2f}", *other / *ours) : "-";
+  return other && ours && *ours > 0 ? decimal(*other / *ours, 2) : "-";
 }
 
 std::string whole(const Json& row, const char* key) {
   const auto value = number(row, key);
-  return value ? fmt::format("{:.0f}", *value) : "-";
+  return value ? decimal(*value, 0) : "-";
 }
 
 bool any_has(const Json& rows, const char* key) {
@@ -111,9 +114,9 @@ std::string heading(const Record& record) {
 }
 
 std::string head(const Record& record) {
-  return fmt::format("# {}\n# {}\n# {}\n", heading(record),
-                     text_of(record.json().at("provenance"), "backend_used"),
-                     text_of(record.json().at("collective"), "note"));
+  return fmt::format("# {}\n# {}\n# {}\n", printable(heading(record)),
+                     printable(text_of(record.json().at("provenance"), "backend_used")),
+                     printable(text_of(record.json().at("collective"), "note")));
 }
 
 std::string html_head(const Record& record) {
@@ -134,7 +137,7 @@ std::string aligned(const std::vector<BenchColumn>& columns, const Json& rows) {
   }
   for (const Json& row : rows) {
     lines.emplace_back();
-    for (const BenchColumn& column : columns) lines.back().push_back(column.cell(row));
+    for (const BenchColumn& column : columns) lines.back().push_back(printable(column.cell(row)));
   }
   std::vector<std::size_t> widths(columns.size(), 0);
   for (const auto& line : lines) {
@@ -152,7 +155,8 @@ std::string aligned(const std::vector<BenchColumn>& columns, const Json& rows) {
 }
 
 std::string separated(const std::vector<BenchColumn>& columns, const Json& rows, bool markdown) {
-  const auto line = [&](const std::vector<std::string>& cells) {
+  const auto line = [&](std::vector<std::string> cells) {
+    for (std::string& cell : cells) cell = markdown ? markdown_text(cell) : csv_text(cell);
     return markdown ? "| " + join(cells, " | ") + " |\n" : join(cells, ",") + "\n";
   };
   std::vector<std::string> titles;
@@ -199,7 +203,7 @@ std::string foot(const Json& block) {
   std::string text = bucket_sum(block.at("rows"));
   for (const Json& row : block.at("rows")) {
     const std::string wrong = text_of(row, "first_wrong");
-    if (!wrong.empty()) text += "# wrong: " + wrong + "\n";
+    if (!wrong.empty()) text += "# wrong: " + printable(wrong) + "\n";
   }
   return text;
 }
@@ -210,7 +214,7 @@ std::string render_collectives(const std::vector<Record>& records, Format format
   if (format == Format::json) {
     Json all = Json::array();
     for (const Record& record : records) all.push_back(record.json());
-    return Json({{"schema", 1}, {"collectives", all}}).dump(2) + "\n";
+    return json_text(Json({{"schema", 1}, {"collectives", all}}), 2) + "\n";
   }
   std::string text;
   for (const Record& record : records) {

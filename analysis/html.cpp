@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/core/utf8.h"
+
 namespace paceline {
 
 namespace {
@@ -28,7 +30,7 @@ void replace_all(std::string& text, std::string_view what, const std::string& by
 
 std::string html_text(std::string_view text) {
   std::string result;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     switch (c) {
       case '&':
         result += "&amp;";
@@ -46,7 +48,7 @@ std::string html_text(std::string_view text) {
         result += "&#39;";
         break;
       default:
-        result += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+        result += c;
     }
   }
   return result;

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/escape.h"
 #include "engine/core/error.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
+#include "engine/core/utf8.h"
 
 namespace paceline {
 
@@ -37,15 +40,6 @@ std::string_view extension_of(Format format) {
 }
 
 namespace {
-
-// Records come from anywhere: nothing in them may steer a terminal.
-std::string printable(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return result;
-}
 
 // Characters, not bytes: "±" is two bytes of UTF-8.
 std::size_t width_of(std::string_view text) {
@@ -211,22 +205,6 @@ bool has_hidden_margins(const Table& table) {
   return false;
 }
 
-std::string escaped_for_markdown(const std::string& text) {
-  std::string result;
-  for (const char c : printable(text)) {
-    if (std::string_view("|\\`*_<>[]").find(c) != std::string_view::npos) result += '\\';
-    result += c;
-  }
-  return result;
-}
-
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
-}
-
 // One field of a CSV line.
 struct CsvField {
   enum class Part { value, low, high };
@@ -271,7 +249,7 @@ std::vector<std::string> csv_names(const std::vector<Table>& tables) {
 std::string csv_value(const Column& column, const Cell& cell, CsvField::Part part) {
   using enum CsvField::Part;
   if (part == value) {
-    if (column.is_text) return csv_cell(cell.text);
+    if (column.is_text) return csv_text(cell.text);
     return cell.value ? fmt::format("{}", *cell.value) : "";
   }
   if (!cell.interval) return "";
@@ -282,8 +260,8 @@ std::string csv_value(const Column& column, const Cell& cell, CsvField::Part par
 
 std::string render_text(const Table& table, const TextStyle& style) {
   const Grid grid(table, style.terminal_width);
-  const char* bold = style.colours ? "\x1b[1m" : "";
-  const char* plain = style.colours ? "\x1b[0m" : "";
+  const char* bold = style.colours ? kBold : "";
+  const char* plain = style.colours ? kPlain : "";
   std::string text = fmt::format("{}{}{}\n\n", bold, printable(table.title), plain);
   for (const std::size_t line : {0, 1}) {
     text += fmt::format("{}{}{}\n", bold, grid.heading(line), plain);
@@ -308,22 +286,21 @@ std::string render_markdown(const Table& table) {
   std::string headings = "|", rule = "|";
   for (const Column& column : table.columns) {
     if (!column.shown) continue;
-    headings += fmt::format(" {} |", escaped_for_markdown(one_line(column.heading)));
+    headings += fmt::format(" {} |", markdown_text(one_line(column.heading)));
     rule += column.is_text ? " --- |" : " ---: |";
   }
-  std::string text =
-      fmt::format("## {}\n\n{}\n{}\n", escaped_for_markdown(table.title), headings, rule);
+  std::string text = fmt::format("## {}\n\n{}\n{}\n", markdown_text(table.title), headings, rule);
   for (const auto& row : table.rows) {
     text += '|';
     for (std::size_t k = 0; k < row.size(); ++k) {
-      if (table.columns[k].shown) text += fmt::format(" {} |", escaped_for_markdown(row[k].text));
+      if (table.columns[k].shown) text += fmt::format(" {} |", markdown_text(row[k].text));
     }
     text += '\n';
   }
   const auto add = [&](const std::vector<std::string>& sentences) {
     if (!sentences.empty()) text += '\n';
     for (const std::string& sentence : sentences) {
-      text += fmt::format("- {}\n", escaped_for_markdown(sentence));
+      text += fmt::format("- {}\n", markdown_text(sentence));
     }
   };
   add(table.findings);
@@ -351,7 +328,7 @@ std::string render_csv(const std::vector<Table>& tables) {
       }
       std::vector<std::string> cells;
       for (const std::string& name : names) cells.push_back(values[name]);
-      if (several) cells.push_back(csv_cell(table.title));
+      if (several) cells.push_back(csv_text(table.title));
       text += join(cells, ",") + '\n';
     }
   }

@@ -2,6 +2,7 @@
 
 #include "analysis/render.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 
 namespace paceline {
 
@@ -100,7 +101,7 @@ std::string render_json(const std::vector<Table>& tables) {
                    {"notes", table.notes}});
   }
   const Json document = {{"schema", 1}, {"tables", all}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return json_text(document, 2) + '\n';
 }
 
 }  // namespace paceline

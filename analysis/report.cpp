@@ -137,16 +137,18 @@ class Report {
     make_folder(options_.out);
     for (const std::string& stem : stems()) {
       for (const Format format : kFileFormats) {
-        files.tables.push_back(options_.out / fmt::format("{}.{}", stem, extension_of(format)));
-        replace_file(files.tables.back(), text_of(stem, format));
+        const std::string name = fmt::format("{}.{}", stem, extension_of(format));
+        report_file(options_.out, name).write(text_of(stem, format));
+        files.tables.push_back(options_.out / name);
       }
     }
     if (refused_) return;
     for (const Plot* plot : plots()) {
       for (const std::string& format : options_.plots) {
-        const fs::path file = options_.out / (plot->name + "." + format);
-        replace_file(file, format == "svg" ? svgs_.at(plot->name) : draw_plot(*plot, format));
-        files.plots.push_back(file);
+        const std::string name = plot->name + "." + format;
+        report_file(options_.out, name)
+            .write(format == "svg" ? svgs_.at(plot->name) : draw_plot(*plot, format));
+        files.plots.push_back(options_.out / name);
       }
     }
   }

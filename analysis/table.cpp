@@ -11,6 +11,7 @@
 #include "analysis/labels.h"
 #include "analysis/legend.h"
 #include "analysis/point_names.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -25,7 +26,7 @@ int digits_of(double value, bool exact) {
 
 Cell number(std::optional<double> value, int digits) {
   if (!value) return {};
-  return {fmt::format("{:.{}f}", *value, digits), value, std::nullopt};
+  return {decimal(*value, digits), value, std::nullopt};
 }
 
 Cell whole(std::optional<int> value) {
@@ -35,13 +36,13 @@ Cell whole(std::optional<int> value) {
 
 Cell percent(std::optional<double> share, int digits = 1) {
   if (!share) return {};
-  return {fmt::format("{:.{}f} %", *share * 100, digits), share, std::nullopt};
+  return {decimal(*share * 100, digits) + " %", share, std::nullopt};
 }
 
 // A margin that is not zero never reads as zero.
 std::string margin(double half_width, int digits) {
   while (half_width > 0 && digits < 9 && half_width < 0.5 * std::pow(10.0, -digits)) ++digits;
-  return fmt::format("{:.{}f}", half_width, digits);
+  return decimal(half_width, digits);
 }
 
 // "1.69 ±0.03", or "1.7 [0.9, 3.1]" where the interval is so wide that it is lopsided.
@@ -52,7 +53,7 @@ Cell estimate(const Estimate& estimate, int digits) {
   const double half_width = std::max(high - estimate.value, estimate.value - low);
   cell.interval = estimate.interval;
   cell.text += half_width > 0.25 * estimate.value
-                   ? fmt::format(" [{:.{}f}, {:.{}f}]", low, digits, high, digits)
+                   ? fmt::format(" [{}, {}]", decimal(low, digits), decimal(high, digits))
                    : " ±" + margin(half_width, digits);
   return cell;
 }
@@ -180,12 +181,11 @@ void add_results(std::vector<Definition>& all, const Study& study) {
                  [](const RowFacts& f) { return measured(f.fit_seconds); }});
   all.push_back({detail(8, narrow(late_interval("first_epoch_seconds", "first\nepoch s"))),
                  [](const RowFacts& f) { return measured(f.first_epoch_seconds); }});
-  all.push_back(
-      {detail(6, real_column("step_seconds", "step\nms")), [](const RowFacts& f) {
-         if (!f.step_seconds) return Cell{};
-         const double ms = *f.step_seconds * 1e3;
-         return Cell{fmt::format("{:.{}f}", ms, digits_of(ms, false)), f.step_seconds, {}};
-       }});
+  all.push_back({detail(6, real_column("step_seconds", "step\nms")), [](const RowFacts& f) {
+                   if (!f.step_seconds) return Cell{};
+                   const double ms = *f.step_seconds * 1e3;
+                   return Cell{decimal(ms, digits_of(ms, false)), f.step_seconds, {}};
+                 }});
   all.push_back({detail(1, narrow(interval_column("samples_per_second", "samples/s"))),
                  [](const RowFacts& f) { return rate_cell(f.samples_per_second); }});
   all.push_back(

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -19,7 +18,9 @@
 #include "engine/core/available_memory.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/json_text.h"
 #include "engine/core/log.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
 #include "engine/launch/status.h"
@@ -274,9 +275,10 @@ class Bench {
     }
     const std::vector<Record> records = {Record(json, "this run")};
     if (arguments_.json) {
-      fmt::print("{}\n", json.dump(2));
+      print("{}\n", json_text(json, 2));
     } else {
-      std::cout << render_collectives(records, Format::text) << std::flush;
+      print_text(render_collectives(records, Format::text));
+      flush_output();
     }
     const bool wrong =
         std::any_of(rows_.begin(), rows_.end(), [](const BenchRow& row) { return row.wrong > 0; });
@@ -306,7 +308,7 @@ int bench(const BenchArguments& arguments, const std::vector<std::string>& comma
   if (place.rank == 0 && !arguments.record.empty()) check_new_record(arguments.record);
   if (must_spawn(gathering, place)) {
     const RunVerdict verdict = spawn(gathering, command);
-    if (!verdict.line.empty()) fmt::print(stderr, "paceline: {}\n", verdict.line);
+    if (!verdict.line.empty()) print_note("paceline: {}\n", verdict.line);
     return verdict.exit_code;
   }
   return run_rank(environment, place,

@@ -10,6 +10,8 @@
 #include "engine/core/available_memory.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/json_text.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "engine/input/page_cache.h"
 #include "engine/launch/topology.h"
@@ -124,9 +126,9 @@ int bench(const InputArguments& a) {
     if (benched.bad_places.size() < kMostBadPlaces) benched.bad_places.push_back(source->where(i));
   }
   if (a.json) {
-    fmt::print("{}\n", input_bench_json(benched, options, result).dump(2));
+    print("{}\n", json_text(input_bench_json(benched, options, result), 2));
   } else {
-    fmt::print("{}", input_table(benched, options, result));
+    print("{}", input_table(benched, options, result));
   }
   return 0;
 }

@@ -10,6 +10,8 @@
 #include "analysis/labels.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
+#include "engine/core/json_text.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -82,13 +84,12 @@ int best(const BestArguments& arguments) {
   }
   const Best found = find_best(studies[0], within);
   if (arguments.json) {
-    fmt::print("{}\n",
-               best_json(studies[0], found).dump(2, ' ', false, Json::error_handler_t::replace));
+    print("{}\n", json_text(best_json(studies[0], found), 2));
     return EXIT_SUCCESS;
   }
-  fmt::print("{}", best_text(studies[0], found));
+  print("{}", best_text(studies[0], found));
   for (const Rejected& rejected : content.rejected) {
-    fmt::print("ignored record: {}\n", rejected.reason);
+    print("ignored record: {}\n", rejected.reason);
   }
   return EXIT_SUCCESS;
 }

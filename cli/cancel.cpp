@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cli/verb.h"
+#include "engine/core/output.h"
 #include "slurm/study_view.h"
 #include "sweeps/study_lock.h"
 
@@ -29,14 +30,14 @@ int cancel(const std::string& folder) {
       jobs.insert(run.slurm.job);
   }
   if (jobs.empty()) {
-    fmt::print("nothing of this study is in the queue\n");
+    print("nothing of this study is in the queue\n");
     return 0;
   }
   const std::vector<std::int64_t> list(jobs.begin(), jobs.end());
   slurm.cancel(list);
   journal.cancelled(list);
-  fmt::print("cancelled {} running and {} pending runs; submit goes on where they were\n",
-             runs_in_phase(runs, RunPhase::running), runs_in_phase(runs, RunPhase::pending));
+  print("cancelled {} running and {} pending runs; submit goes on where they were\n",
+        runs_in_phase(runs, RunPhase::running), runs_in_phase(runs, RunPhase::pending));
   return 0;
 }
 

@@ -9,6 +9,9 @@
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
+#include "engine/core/output.h"
+#include "engine/core/output_file.h"
 #include "engine/core/text.h"
 #include "engine/train/checkpoint/folder.h"
 #include "engine/train/checkpoint/format.h"
@@ -50,27 +53,26 @@ std::size_t bytes_of(const CheckpointManifest& manifest) {
   return bytes;
 }
 
-void print(const fs::path& folder, const CheckpointManifest& manifest) {
+void print_manifest(const fs::path& folder, const CheckpointManifest& manifest) {
   const TrainingProgress& progress = manifest.progress;
-  fmt::print("{}\n  {} after {} steps, {} epochs{}; {} ranks, global batch {}, {}, {}\n",
-             folder.string(), manifest.workload, progress.step, progress.epoch,
-             progress.position_in_epoch > 0
-                 ? fmt::format(" and {} samples", progress.position_in_epoch)
-                 : "",
-             manifest.ranks, manifest.global_batch, manifest.optimizer, manifest.real);
+  print("{}\n  {} after {} steps, {} epochs{}; {} ranks, global batch {}, {}, {}\n",
+        folder.string(), manifest.workload, progress.step, progress.epoch,
+        progress.position_in_epoch > 0 ? fmt::format(" and {} samples", progress.position_in_epoch)
+                                       : "",
+        manifest.ranks, manifest.global_batch, manifest.optimizer, manifest.real);
   if (!progress.epochs.empty()) {
     const EpochQuality& last = progress.epochs.back();
-    fmt::print("  training loss {:.4f}{}\n", last.train_loss,
-               last.test_accuracy < 0
-                   ? ""
-                   : fmt::format(", test accuracy {:.2f} %", 100 * last.test_accuracy));
+    print("  training loss {:.4f}{}\n", last.train_loss,
+          last.test_accuracy < 0
+              ? ""
+              : fmt::format(", test accuracy {:.2f} %", 100 * last.test_accuracy));
   }
   for (const CheckpointFile& file : manifest.files) {
-    fmt::print("  {:<26} {:>10}  xxh3 {}\n", file.name,
-               format_bytes(static_cast<double>(file.bytes)), file.hash);
+    print("  {:<26} {:>10}  xxh3 {}\n", file.name, format_bytes(static_cast<double>(file.bytes)),
+          file.hash);
   }
-  fmt::print("  written {} by build {}\n", manifest.created_at,
-             manifest.run.count("build") != 0 ? manifest.run.at("build") : "unknown");
+  print("  written {} by build {}\n", manifest.created_at,
+        manifest.run.count("build") != 0 ? manifest.run.at("build") : "unknown");
 }
 
 // One that cannot be read hides no other.
@@ -82,7 +84,7 @@ int show(const CheckpointOptions& options) {
     try {
       const CheckpointManifest manifest = read_manifest(folder);
       if (!options.json) {
-        print(folder, manifest);
+        print_manifest(folder, manifest);
         continue;
       }
       Json json = Json::parse(manifest.json());
@@ -94,11 +96,11 @@ int show(const CheckpointOptions& options) {
       if (options.json) {
         all.push_back({{"folder", folder.string()}, {"damage", error.what()}});
       } else {
-        fmt::print("damaged  {}\n", error.what());
+        print("damaged  {}\n", error.what());
       }
     }
   }
-  if (options.json) fmt::print("{}\n", all.dump(2));
+  if (options.json) print("{}\n", json_text(all, 2));
   return code;
 }
 
@@ -120,28 +122,26 @@ int verify(const CheckpointOptions& options) {
     if (options.json) {
       all.push_back({{"folder", folder.string()}, {"whole", damage.empty()}, {"damage", damage}});
     } else if (damage.empty()) {
-      fmt::print("whole    {} ({})\n", folder.string(), format_bytes(static_cast<double>(bytes)));
+      print("whole    {} ({})\n", folder.string(), format_bytes(static_cast<double>(bytes)));
     } else {
-      fmt::print("damaged  {}\n", damage);
+      print("damaged  {}\n", damage);
     }
   }
-  if (options.json) fmt::print("{}\n", all.dump(2));
+  if (options.json) print("{}\n", json_text(all, 2));
   return code;
 }
 
 int export_model(const CheckpointOptions& options) {
   const fs::path folder = options.path;
   verify_checkpoint(folder, read_manifest(folder));
-  if (fs::exists(options.out)) {
-    throw Error(ErrorKind::input, "there is a file already", options.out, "give another name");
-  }
+  OutputFile(options.out, "--out", "model").check();
   std::vector<NamedTensor> tensors = read_safetensors(folder / kParametersFile);
   if (options.names == "torch") {
     for (NamedTensor& tensor : tensors) tensor = in_torch_form(std::move(tensor));
   }
   write_safetensors(options.out, tensors);
-  fmt::print("{}: {} tensors, {}\n", options.out, tensors.size(),
-             format_bytes(static_cast<double>(fs::file_size(options.out))));
+  print("{}: {} tensors, {}\n", options.out, tensors.size(),
+        format_bytes(static_cast<double>(fs::file_size(options.out))));
   return 0;
 }
 

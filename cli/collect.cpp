@@ -4,12 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <memory>
 
 #include "analysis/report.h"
 #include "cli/report_options.h"
 #include "cli/verb.h"
+#include "engine/core/output.h"
 #include "slurm/collection.h"
 #include "slurm/study_status.h"
 
@@ -23,7 +23,8 @@ void report(const fs::path& study) {
   ReportOptions options;
   options.out = study / "report";
   options.style = style_of_output();
-  write_report({study}, options, std::cout);
+  OutputStream output;
+  write_report({study}, options, output);
 }
 
 int collect(const std::string& folder) {
@@ -37,13 +38,12 @@ int collect(const std::string& folder) {
   const bool some = std::any_of(records.begin(), records.end(),
                                 [](const Record& record) { return record.completed(); });
   if (some) report(study);
-  for (const std::string& line : reference_lines(study)) fmt::print("{}\n", line);
-  fmt::print("{}\n", phases_text(now.runs));
-  if (lost > 0)
-    fmt::print("{} runs ended without a record: they have one now that says why\n", lost);
+  for (const std::string& line : reference_lines(study)) print("{}\n", line);
+  print("{}\n", phases_text(now.runs));
+  if (lost > 0) print("{} runs ended without a record: they have one now that says why\n", lost);
   const std::size_t done = runs_in_phase(now.runs, RunPhase::done);
   if (done == now.runs.size()) return 0;
-  fmt::print("{}", status_text(now.runs));
+  print("{}", status_text(now.runs));
   return 1;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/verb.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "results/names.h"
 #include "results/parameters.h"
@@ -127,21 +128,21 @@ void print_bash_values(const Verb& verb) {
   for (const OptionWords& option : verb.options) {
     const std::string pattern = '"' + verb.name + ' ' + option.name + '"';
     if (option.takes == Takes::few) {
-      fmt::print("    {}) words=\"{}\"; after=value ;;\n", pattern, join(option.values, " "));
+      print("    {}) words=\"{}\"; after=value ;;\n", pattern, join(option.values, " "));
     } else if (option.takes == Takes::number) {
       numbers.push_back(pattern);
     } else if (option.takes == Takes::any) {
       files.push_back(pattern);
     }
   }
-  if (!numbers.empty()) fmt::print("    {}) after=number ;;\n", join(numbers, "|"));
-  if (!files.empty()) fmt::print("    {}) after=file ;;\n", join(files, "|"));
+  if (!numbers.empty()) print("    {}) after=number ;;\n", join(numbers, "|"));
+  if (!files.empty()) print("    {}) after=file ;;\n", join(files, "|"));
 }
 
 void print_bash(const std::vector<Verb>& verbs) {
   std::vector<std::string> names;
   for (const Verb& verb : verbs) names.push_back(verb.name);
-  fmt::print(R"(_paceline() {{
+  print(R"(_paceline() {{
   local words= after= cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}"
   if [ "$cur" = "=" ]; then
     cur=
@@ -152,7 +153,7 @@ void print_bash(const std::vector<Verb>& verbs) {
   case "${{COMP_WORDS[1]}} $prev" in
 )");
   for (const Verb& verb : verbs) print_bash_values(verb);
-  fmt::print(R"(  esac
+  print(R"(  esac
   if [ "$after" = file ]; then return; fi
   if [ "$after" = number ]; then compopt +o default 2> /dev/null; return; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
@@ -160,14 +161,14 @@ void print_bash(const std::vector<Verb>& verbs) {
   elif [ -z "$after" ]; then
     case "${{COMP_WORDS[1]}} $cur" in
 )",
-             join(names, " "));
+        join(names, " "));
   for (const Verb& verb : verbs) {
-    fmt::print("      \"{} -\"*) words=\"{}\" ;;\n", verb.name, names_of(verb.options));
+    print("      \"{} -\"*) words=\"{}\" ;;\n", verb.name, names_of(verb.options));
     if (!verb.choices.empty()) {
-      fmt::print("      \"{} \"*) words=\"{}\" ;;\n", verb.name, join(verb.choices, " "));
+      print("      \"{} \"*) words=\"{}\" ;;\n", verb.name, join(verb.choices, " "));
     }
   }
-  fmt::print(R"(    esac
+  print(R"(    esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
   if [[ "${{COMPREPLY[0]-}}" == *= ]]; then compopt -o nospace 2> /dev/null; fi
@@ -177,25 +178,24 @@ complete -o default -F _paceline paceline
 }
 
 void print_zsh(const std::vector<Verb>& verbs) {
-  fmt::print("autoload -U +X bashcompinit && bashcompinit\n");
+  print("autoload -U +X bashcompinit && bashcompinit\n");
   print_bash(verbs);
 }
 
 void print_fish(const std::vector<Verb>& verbs) {
   for (const Verb& verb : verbs) {
-    fmt::print("complete -c paceline -n __fish_use_subcommand -a {} -d {}\n", verb.name,
-               shell_quote(verb.summary));
+    print("complete -c paceline -n __fish_use_subcommand -a {} -d {}\n", verb.name,
+          shell_quote(verb.summary));
     for (const OptionWords& option : verb.options) {
       std::string rest;
       if (option.takes == Takes::few) rest = " -x -a " + shell_quote(join(option.values, " "));
       if (option.takes == Takes::number) rest = " -x";
       if (option.takes == Takes::any) rest = " -r";
-      fmt::print("complete -c paceline -n '__fish_seen_subcommand_from {}' -l {}{}\n", verb.name,
-                 option.name.substr(2), rest);
+      print("complete -c paceline -n '__fish_seen_subcommand_from {}' -l {}{}\n", verb.name,
+            option.name.substr(2), rest);
     }
     for (const std::string& choice : verb.choices) {
-      fmt::print("complete -c paceline -n '__fish_seen_subcommand_from {}' -a {}\n", verb.name,
-                 choice);
+      print("complete -c paceline -n '__fish_seen_subcommand_from {}' -a {}\n", verb.name, choice);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -12,7 +13,10 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
+#include "engine/core/utf8.h"
 #include "engine/input/prepare/fetch.h"
 #include "engine/input/prepare/make.h"
 #include "engine/input/prepare/verify.h"
@@ -87,9 +91,9 @@ int make(const DataArguments& a) {
   const Made made = a.make == "cassava" ? make_cassava(options) : make_cifar10(options);
   const double seconds = now_seconds() - began;
   if (!a.quiet) {
-    fmt::print("{}: {} synthetic images, {}, in {} ({:.0f} images/s)\n", a.out, made.images,
-               format_bytes(static_cast<double>(made.bytes)), format_seconds(seconds),
-               static_cast<double>(made.images) / std::max(seconds, 1e-9));
+    print("{}: {} synthetic images, {}, in {} ({:.0f} images/s)\n", a.out, made.images,
+          format_bytes(static_cast<double>(made.bytes)), format_seconds(seconds),
+          static_cast<double>(made.images) / std::max(seconds, 1e-9));
   }
   return 0;
 }
@@ -99,6 +103,10 @@ int fetch(const DataArguments& a) {
   for (const PublishedSet& set : published_sets()) known.push_back(set.name);
   const PublishedSet* set = find_published(a.fetch);
   if (!set) refuse_name(a.fetch, known);
+  if (!a.mirror.empty() && a.mirror.find("://") == std::string::npos) {
+    throw Error(ErrorKind::usage, "is no URL", "--mirror " + a.mirror,
+                "give one that begins with https://, http:// or file://");
+  }
   FetchOptions options;
   options.out = a.out;
   options.mirror = a.mirror;
@@ -107,10 +115,10 @@ int fetch(const DataArguments& a) {
   options.retries = static_cast<int>(a.retries);
   options.stalled_seconds = static_cast<int>(a.timeout);
   options.threads = threads_of(a);
-  fmt::print("{}", describe_fetch(*set, options));
-  std::fflush(stdout);
+  print("{}", describe_fetch(*set, options));
+  flush_output();
   if (a.dry_run) return 0;
-  fmt::print("{}\n", fetch_set(*set, options));
+  print("{}\n", fetch_set(*set, options));
   return 0;
 }
 
@@ -141,39 +149,43 @@ Json json_of(const Verified& v) {
           {"more_problems", v.more_problems}};
 }
 
-void print_text(const Verified& v) {
+void print_verified(const Verified& v) {
   if (!v.name.empty()) {
-    fmt::print("{} ({}{})\n", v.name, v.format, v.synthetic ? ", synthetic" : "");
+    print("{} ({}{})\n", printable(v.name), v.format, v.synthetic ? ", synthetic" : "");
   }
   for (const VerifiedSplit& split : v.splits) {
     std::vector<std::string> counts;
     for (std::size_t c = 0; c < v.classes.size(); ++c) {
-      counts.push_back(fmt::format("{} {}", v.classes[c], split.class_images[c]));
+      counts.push_back(fmt::format("{} {}", printable(v.classes[c]), split.class_images[c]));
     }
-    fmt::print("  {:<11}{} images: {}{}\n", split.name, split.images, join(counts, ", "),
-               split.bad > 0 ? fmt::format("; {} bad", split.bad) : "");
+    print("  {:<11}{} images: {}{}\n", printable(split.name), split.images, join(counts, ", "),
+          split.bad > 0 ? fmt::format("; {} bad", split.bad) : "");
   }
   const std::size_t shown = std::min(v.problems.size(), kShownProblems);
-  for (std::size_t i = 0; i < shown; ++i) fmt::print("  wrong: {}\n", v.problems[i]);
+  for (std::size_t i = 0; i < shown; ++i) print("  wrong: {}\n", printable(v.problems[i]));
   const std::size_t all = v.problems.size() + v.more_problems;
-  if (all > shown) fmt::print("  and {} more (--json has {})\n", all - shown, v.problems.size());
+  if (all > shown) print("  and {} more (--json has {})\n", all - shown, v.problems.size());
   const std::string verdict = v.whole() ? "whole" : fmt::format("{} wrong", all);
   if (v.images == 0) {
-    fmt::print("{}: no good image\n", verdict);
+    print("{}: no good image\n", verdict);
     return;
   }
-  fmt::print("{}: {} good images of {} classes, sides of {} to {} pixels, {}, {:.0f} images/s\n",
+  print("{}: {} good images of {} classes, sides of {} to {} pixels, {}, {:.0f} images/s\n",
              verdict, v.images, v.classes.size(), v.least_side, v.most_side,
              format_bytes(static_cast<double>(v.bytes)),
              static_cast<double>(v.images) / std::max(v.seconds, 1e-9));
 }
 
 int verify(const DataArguments& a) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(a.verify, none)) {
+    throw Error(ErrorKind::input, "is not a folder", a.verify, "name the folder of a set");
+  }
   const Verified verified = verify_folder(a.verify, threads_of(a), a.quiet || a.json);
   if (a.json) {
-    fmt::print("{}\n", json_of(verified).dump(2));
+    print("{}\n", json_text(json_of(verified), 2));
   } else {
-    print_text(verified);
+    print_verified(verified);
   }
   return verified.whole() ? 0 : 1;
 }

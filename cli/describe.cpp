@@ -10,6 +10,8 @@
 #include "cli/run.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
+#include "engine/core/json_text.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "engine/device/table.h"
 #include "engine/plan/plan.h"
@@ -118,37 +120,37 @@ Json as_json(const Description& description) {
 }
 
 void print_layers(const Plan& plan) {
-  fmt::print("{:<24}{:<24}{:>16}{:>12}{:>16}\n", "layer", "kind", "output", "parameters",
-             "forward FLOP");
+  print("{:<24}{:<24}{:>16}{:>12}{:>16}\n", "layer", "kind", "output", "parameters",
+        "forward FLOP");
   for (const Operation& op : plan.operations) {
     const std::size_t parameters = parameters_of(plan, op);
-    fmt::print("{:<24}{:<24}{:>16}{:>12}{:>16.0f}\n", op.name, name_of(op.kind), op.out.text(),
-               parameters ? std::to_string(parameters) : "", forward_flops(op));
+    print("{:<24}{:<24}{:>16}{:>12}{:>16.0f}\n", op.name, name_of(op.kind), op.out.text(),
+          parameters ? std::to_string(parameters) : "", forward_flops(op));
   }
 }
 
-void print_text(const Description& description, const std::string& precision) {
+void print_description(const Description& description, const std::string& precision) {
   const Workload& workload = description.workload;
   const Plan& plan = description.layers;
-  fmt::print("{}: {}\n\n", workload.name, workload.summary);
+  print("{}: {}\n\n", workload.name, workload.summary);
   print_layers(plan);
   const auto bytes = [](std::size_t count) { return format_bytes(static_cast<double>(count)); };
-  fmt::print("\nparameters           {} ({}; the all-reduce moves as much a step)\n",
-             plan.parameter_count, bytes(plan.parameter_count * size_of(plan.real)));
+  print("\nparameters           {} ({}; the all-reduce moves as much a step)\n",
+        plan.parameter_count, bytes(plan.parameter_count * size_of(plan.real)));
   if (!plan.statistics.empty()) {
-    fmt::print("running averages     {} (not trained, a replica's own)\n", statistics_of(plan));
+    print("running averages     {} (not trained, a replica's own)\n", statistics_of(plan));
   }
-  fmt::print("FLOP a sample        {:.3g} in a training step\n", plan.flops_per_sample);
-  fmt::print("memory               {} ({}, batch {}, without the libraries' scratch)\n",
-             description.memory.text(), precision, plan.batch);
-  fmt::print("data                 {}: {} training and {} test samples\n",
-             workload.data_set.empty() ? "synthetic" : workload.data_set, workload.train_samples,
-             workload.test_samples);
-  fmt::print("defaults             ");
+  print("FLOP a sample        {:.3g} in a training step\n", plan.flops_per_sample);
+  print("memory               {} ({}, batch {}, without the libraries' scratch)\n",
+        description.memory.text(), precision, plan.batch);
+  print("data                 {}: {} training and {} test samples\n",
+        workload.data_set.empty() ? "synthetic" : workload.data_set, workload.train_samples,
+        workload.test_samples);
+  print("defaults             ");
   for (const auto& [name, value] : workload.defaults.values()) {
-    fmt::print("{}={} ", name, to_text(value));
+    print("{}={} ", name, to_text(value));
   }
-  fmt::print("\n");
+  print("\n");
 }
 
 }  // namespace
@@ -172,9 +174,9 @@ void add_describe(CLI::App& app, Action& action) {
     action = [options] {
       const Description description = describe(*options);
       if (options->json) {
-        fmt::print("{}\n", as_json(description).dump(2));
+        print("{}\n", json_text(as_json(description), 2));
       } else {
-        print_text(description, options->precision);
+        print_description(description, options->precision);
       }
       return 0;
     };

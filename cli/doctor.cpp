@@ -11,6 +11,8 @@
 #include "cli/support_bundle.h"
 #include "cli/verb.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
+#include "engine/core/output.h"
 #include "slurm/site_check.h"
 
 namespace paceline {
@@ -34,7 +36,7 @@ std::string json_of(const Diagnosis& diagnosis) {
     json["problems"].push_back(
         {{"what", problem.what}, {"cure", problem.cure}, {"blocks", problem.blocks}});
   }
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 std::string text_of(const Diagnosis& diagnosis) {
@@ -72,7 +74,7 @@ int doctor(bool json, const std::string& site, const SupportBundle& bundle) {
     write_support_bundle(bundle, text_of(diagnosis), json_of(diagnosis));
     return 0;
   }
-  fmt::print("{}", json ? json_of(diagnosis) : text_of(diagnosis));
+  print("{}", json ? json_of(diagnosis) : text_of(diagnosis));
   const bool blocked = std::any_of(diagnosis.problems.begin(), diagnosis.problems.end(),
                                    [](const Problem& problem) { return problem.blocks; });
   return blocked ? 1 : 0;

@@ -15,6 +15,7 @@
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
 #include "engine/launch/program.h"
@@ -151,20 +152,20 @@ int begin_run(const ElementOptions& options) {
   const LineOfRun run = read_run(options);
   const Environment environment = environment_of_process();
   if (is_done(run)) {
-    fmt::print(stderr, "the record of this run is there already\n");
-    fmt::print("done\n");
+    print_note("the record of this run is there already\n");
+    print("done\n");
     return 0;
   }
   check_folder(run);
   for (const std::string& service : options.built) check_program_has(service);
   const JobGrant grant = grant_of(environment, static_cast<int>(usable_cpus().size()));
-  fmt::print(stderr, "{}: {} repeat {}\n", grant.text(), run.what.point, run.what.repeat);
+  print_note("{}: {} repeat {}\n", grant.text(), run.what.point, run.what.repeat);
   check_grant(grant, run.what.parameters);
   check_services(run, environment);
   for (const Problem& note : surroundings_of(environment)) {
-    fmt::print(stderr, "note: {}; {}\n", note.what, note.cure);
+    print_note("note: {}; {}\n", note.what, note.cure);
   }
-  fmt::print("run\n");
+  print("run\n");
   return 0;
 }
 
@@ -225,9 +226,8 @@ int fall_back(int code, const std::string& status, const std::string& to,
   if (!by_communication || stack.between == to || !ended_at_start(status)) return 1;
   stack.between = to;
   const std::string other = text_of(stack);
-  fmt::print(stderr, "note: backend {} could not sum on these nodes: falling back to {}\n", asked,
-             other);
-  fmt::print("{}\n", other);
+  print_note("note: backend {} could not sum on these nodes: falling back to {}\n", asked, other);
+  print("{}\n", other);
   return 0;
 }
 

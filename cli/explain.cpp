@@ -3,11 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <iostream>
 #include <memory>
 
 #include "cli/report_options.h"
 #include "cli/verb.h"
+#include "engine/core/output.h"
 
 namespace paceline {
 
@@ -37,12 +37,12 @@ int run_explain(const ExplainArguments& arguments) {
                 [](const Record& record) { return record.kind() == "collective"; });
   const auto explanations = explain(content, base_of(arguments.base), only, plans);
   if (arguments.json) {
-    std::cout << explanations_json(explanations);
+    print_text(explanations_json(explanations));
     return EXIT_SUCCESS;
   }
   for (const Explanation& explanation : explanations) {
-    if (&explanation != &explanations.front()) std::cout << '\n';
-    std::cout << explanation_text(explanation);
+    if (&explanation != &explanations.front()) print_text("\n");
+    print_text(explanation_text(explanation));
   }
   return EXIT_SUCCESS;
 }

@@ -3,12 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <iostream>
 #include <memory>
 
 #include "cli/verb.h"
 #include "engine/core/error.h"
-#include "engine/core/file.h"
+#include "engine/core/output.h"
+#include "engine/core/output_file.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -33,14 +33,16 @@ int run_export(const ExportArguments& arguments) {
     throw Error(ErrorKind::usage, "unknown format \"" + arguments.format + "\"", "--format",
                 suggestion(arguments.format, formats));
   }
+  const OutputFile output(arguments.out, "--out", "export", is_export);
+  if (!arguments.out.empty()) output.check();
   const Side side = read_side("study", {arguments.studies.begin(), arguments.studies.end()});
-  for (const std::string& note : side.notes) std::cerr << "paceline: " << note << '\n';
+  for (const std::string& note : side.notes) print_note("paceline: {}\n", note);
   const std::string text =
       arguments.format == formats[0] ? google_benchmark_json(side) : github_action_json(side);
   if (arguments.out.empty()) {
-    std::cout << text;
+    print_text(text);
   } else {
-    replace_file(arguments.out, text);
+    output.write(text);
   }
   return EXIT_SUCCESS;
 }

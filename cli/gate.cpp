@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstring>
-#include <iostream>
 #include <memory>
 
 #include "analysis/gate/render.h"
@@ -12,7 +11,8 @@
 #include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
-#include "engine/core/file.h"
+#include "engine/core/output.h"
+#include "engine/core/output_file.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 
@@ -123,30 +123,45 @@ GateSides sides_of(const GateArguments& arguments) {
           arguments.ab.empty() ? self : arguments.ab[1]};
 }
 
-void deliver(const Judgement& judgement, const GateArguments& arguments) {
+OutputFile junit_file(const GateArguments& arguments) {
+  return {arguments.junit, "--junit", "JUnit XML of a gate", is_gate_junit};
+}
+
+OutputFile markdown_file(const GateArguments& arguments) {
+  return {arguments.markdown, "--markdown", "Markdown of a gate", is_gate_markdown};
+}
+
+void print_judgement(const Judgement& judgement, const GateArguments& arguments) {
   const GateSides sides = sides_of(arguments);
   const TextStyle style = style_of_output();
-  std::cout << (arguments.json ? gate_json(judgement, sides) : gate_text(judgement, sides, style));
+  print_text(arguments.json ? gate_json(judgement, sides) : gate_text(judgement, sides, style));
   const char* actions = std::getenv("GITHUB_ACTIONS");
   if (arguments.github || (actions && std::string(actions) == "true")) {
     // Standard output is one JSON document, where that was asked for.
-    (arguments.json ? std::cerr : std::cout) << gate_annotations(judgement);
+    (arguments.json ? print_note_text : print_text)(gate_annotations(judgement));
   }
-  std::cout << std::flush;
-  if (!arguments.junit.empty()) replace_file(arguments.junit, gate_junit(judgement, sides));
+  flush_output();
+}
+
+void write_files(const Judgement& judgement, const GateArguments& arguments) {
+  const GateSides sides = sides_of(arguments);
+  if (!arguments.junit.empty()) junit_file(arguments).write(gate_junit(judgement, sides));
   if (!arguments.markdown.empty()) {
-    replace_file(arguments.markdown, gate_markdown(judgement, sides));
+    markdown_file(arguments).write(gate_markdown(judgement, sides));
   }
 }
 
-// Found out before hours of runs, not after.
-void check_writable(const std::string& file, const char* option) {
-  if (file.empty()) return;
-  std::error_code ignored;
-  const fs::path folder = fs::absolute(file).parent_path();
-  if (fs::is_directory(folder, ignored) && !fs::is_directory(file, ignored)) return;
-  throw Error(ErrorKind::input, "no file can be written there", fmt::format("{} {}", option, file),
-              "name a file in a folder that exists");
+// The exit code. What is not a pass stays so, also where a file of it cannot be written.
+int deliver(const Judgement& judgement, const GateArguments& arguments) {
+  const int code = exit_code(judgement.verdict());
+  print_judgement(judgement, arguments);
+  try {
+    write_files(judgement, arguments);
+  } catch (const Error& error) {
+    if (code == 0) throw;
+    print_note("paceline: {}\n", error.what());
+  }
+  return code;
 }
 
 void check_arguments(const GateArguments& arguments) {
@@ -172,8 +187,9 @@ void check_arguments(const GateArguments& arguments) {
   only_with_runs(!arguments.data.empty(), "--data");
   only_with_runs(arguments.runs.timeout_seconds > 0, "--timeout");
   only_with_runs(!arguments.current_program.empty(), "--current-binary");
-  check_writable(arguments.junit, "--junit");
-  check_writable(arguments.markdown, "--markdown");
+  // Found out before hours of runs, not after.
+  if (!arguments.junit.empty()) junit_file(arguments).check();
+  if (!arguments.markdown.empty()) markdown_file(arguments).check();
   if (!stored && arguments.force) {
     throw Error(ErrorKind::usage, "is for stored studies: fresh runs share a machine", "--force",
                 "leave it out");
@@ -193,12 +209,10 @@ int gate(const GateArguments& arguments) {
   const GateOutcome outcome =
       stored ? gate_stored(arguments, options) : gate_fresh(arguments, options);
   if (outcome.stopped_by != 0) {
-    fmt::print(stderr, "paceline: stopped by {}; there is no verdict\n",
-               strsignal(outcome.stopped_by));
+    print_note("paceline: stopped by {}; there is no verdict\n", strsignal(outcome.stopped_by));
     return 128 + outcome.stopped_by;
   }
-  deliver(outcome.judgement, arguments);
-  return exit_code(outcome.judgement.verdict());
+  return deliver(outcome.judgement, arguments);
 }
 
 void add_thresholds(CLI::App& verb, const std::shared_ptr<GateArguments>& arguments) {

@@ -10,6 +10,7 @@
 #include "cli/plan_study.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "engine/launch/topology.h"
 
@@ -68,7 +69,7 @@ std::size_t failures(const ContestResult& result) {
 void keep_if_needed(FreshRuns& folder, const ContestResult& result) {
   if (folder.is_kept() || (failures(result) == 0 && result.stopped_by == 0)) return;
   folder.keep();
-  fmt::print(stderr, "the runs are kept in {}\n", folder.path().string());
+  print_note("the runs are kept in {}\n", folder.path().string());
 }
 
 // The old build against itself: a difference is the machine's, and then no verdict of this session
@@ -144,7 +145,7 @@ Contest contest_of(const fs::path& old_program, const fs::path& new_program, con
   const Expansion expansion = expand(spec, topology_of_machine().usable_cores(),
                                      engine_is_here() ? Unbuilt::leave_out : Unbuilt::keep);
   if (engine_is_here()) {  // else it cannot know what the two builds have
-    for (const std::string& note : expansion.notes) fmt::print(stderr, "note: {}\n", note);
+    for (const std::string& note : expansion.notes) print_note("note: {}\n", note);
   }
   Contest contest;
   contest.name = spec.name;
@@ -184,7 +185,7 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
   const std::string new_version = version_of_program(new_program, "--ab");
   Contest contest = contest_of(old_program, new_program, spec, runs);
   FreshRuns folder(runs.out);
-  fmt::print(stderr, "old: {}\nnew: {}\n", old_version, new_version);
+  print_note("old: {}\nnew: {}\n", old_version, new_version);
   GateOptions one_spec = options;
   one_spec.one_spec = true;
   contest.folder = folder.path() / "first";
@@ -196,7 +197,7 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
   outcome.judgement = judge_contest(result, runs, one_spec, "old", "new");
   if (outcome.judgement.verdict() == Verdict::pass) return outcome;
   const auto wanted = needed_points(outcome.judgement, side_of("old", result.sides[0]));
-  fmt::print(stderr, "{}\n", suspects_line(outcome.judgement, wanted.size(), runs.rounds));
+  print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), runs.rounds));
   contest.sides = with_points(contest.sides, contest.workload, wanted);
   contest.folder = folder.path() / "fresh";
   contest.seed += 1;
@@ -229,7 +230,7 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
   for (const fs::path& program : {baseline_program, current_program}) {
     version_of_program(program, "--rerun");
   }
-  fmt::print(stderr, "{}\n", suspects_line(outcome.judgement, wanted.size(), runs.rounds));
+  print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), runs.rounds));
   FreshRuns folder(runs.out);
   const GateOptions suspects = suspects_of(outcome.judgement, options);
   for (const auto& [workload, points] : by_workload) {

@@ -6,6 +6,7 @@
 
 #include "cli/record_parts.h"
 #include "engine/core/error.h"
+#include "engine/core/json_text.h"
 #include "engine/core/log.h"
 
 namespace paceline {
@@ -97,7 +98,7 @@ Json GpuReport::collect(World& world) {
   if (watch_) mine = watch_->stop();
   std::string all;
   on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
-    std::string text = json_of(mine[i]).dump();
+    std::string text = json_text(json_of(mine[i]));
     if (text.size() > kTextBytes) text = "{}";
     text.resize(kTextBytes, ' ');
     std::string gathered(kTextBytes * static_cast<std::size_t>(communicator.size()), ' ');

@@ -9,6 +9,8 @@
 #include "cli/diagnosis.h"
 #include "cli/verb.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
+#include "engine/core/output.h"
 #include "results/names.h"
 
 namespace paceline {
@@ -32,21 +34,21 @@ int print_names(const std::vector<Name>& names, bool json) {
       if (const std::string cards = cards_of(name.name); !cards.empty()) row["cards"] = cards;
       rows.push_back(row);
     }
-    fmt::print("{}\n", rows.dump(2));
+    print("{}\n", json_text(rows, 2));
     return 0;
   }
-  for (const Name& name : names) fmt::print("{:<14}{}\n", name.name, note_on(name));
+  for (const Name& name : names) print("{:<14}{}\n", name.name, note_on(name));
   return 0;
 }
 
 int print_backends(const Names& names, bool json) {
   if (json) return print_names(names.backends, true);
   print_names(names.backends, false);
-  fmt::print("\nbehind a backend, one or more:\n");
+  print("\nbehind a backend, one or more:\n");
   for (const Name& name : names.wrappers) {
-    fmt::print("{:<14}{}\n", "+" + name.name, note_on(name));
+    print("{:<14}{}\n", "+" + name.name, note_on(name));
   }
-  fmt::print(
+  print(
       "\nstacks: mirrored/mpi (threads in a task, MPI between tasks), mpi+bf16, "
       "mirrored/gloo+fp16\n");
   return 0;

@@ -1,15 +1,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <exception>
-#include <iostream>
-#include <system_error>
+#include <sstream>
 
 #include "cli/verb.h"
 #include "cli/version.h"
 #include "engine/core/error.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
+#include "engine/core/utf8.h"
 
 namespace {
 
@@ -96,20 +96,6 @@ void refuse_empty_values(CLI::App& app) {
   }
 }
 
-// A table that a full disk swallowed is no success.
-int with_output_written(const paceline::Action& act) {
-  const paceline::Error failure(paceline::ErrorKind::input, "standard output could not be written",
-                                "", "make room, or print elsewhere");
-  try {
-    const int code = act();
-    std::cout.flush();
-    if (std::fflush(stdout) == 0 && !std::ferror(stdout) && std::cout) return code;
-  } catch (const std::system_error&) {  // what fmt::print throws
-    if (!std::ferror(stdout)) throw;
-  }
-  throw failure;
-}
-
 // "--checkpoint-every 17 steps", as people write it, is one value.
 std::vector<std::string> with_units_joined(std::vector<std::string> words) {
   const auto is_number = [](const std::string& word) {
@@ -129,12 +115,23 @@ std::vector<std::string> with_units_joined(std::vector<std::string> words) {
   return words;
 }
 
+// What is no text could be written down nowhere: not into a record, not into JSON.
+void check_text(const std::vector<std::string>& command) {
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    if (paceline::is_utf8(command[i])) continue;
+    throw paceline::Error(paceline::ErrorKind::usage, "is not UTF-8 text",
+                          fmt::format("argument {}: {}", i, paceline::printable(command[i])),
+                          "give names in UTF-8");
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"What speed-up did N times the GPUs give, and where did the rest go?", "paceline"};
   app.set_version_flag("--version", paceline::version_line());
   app.footer(kMainFooter);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
+  check_text({argv, argv + argc});
   const std::vector<std::string> command = with_units_joined({argv, argv + argc});
   paceline::Action action;
   paceline::add_list(app, action);
@@ -161,13 +158,19 @@ int run(int argc, char** argv) {
     // CLI11 takes them from the back.
     app.parse(std::vector<std::string>(command.rbegin(), command.rend() - 1));
   } catch (const CLI::Success& done) {
-    return with_output_written([&] { return app.exit(done); });
+    std::ostringstream text;
+    const int code = app.exit(done, text, text);
+    paceline::print_text(text.str());
+    paceline::flush_output();
+    return code;
   } catch (const CLI::ParseError& error) {
     const std::string line = complaint(app, error, command);
-    std::fprintf(stderr, "paceline: %s\n", line.c_str());
+    paceline::print_note("paceline: {}\n", line);
     return paceline::exit_code(paceline::ErrorKind::usage);
   }
-  return with_output_written(action);
+  const int code = action();
+  paceline::flush_output();
+  return code;
 }
 
 }  // namespace
@@ -177,14 +180,14 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const paceline::Error& error) {
-    std::fprintf(stderr, "paceline: %s\n", error.what());
+    paceline::print_note("paceline: {}\n", error.what());
     return paceline::exit_code(error.kind());
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "paceline: %s\n", paceline::kOutOfMemory);
+    paceline::print_note("paceline: {}\n", paceline::kOutOfMemory);
     return paceline::exit_code(paceline::ErrorKind::internal);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "paceline: internal error: %s; please report it with the command\n",
-                 error.what());
+    paceline::print_note("paceline: internal error: {}; please report it with the command\n",
+                         error.what());
     return paceline::exit_code(paceline::ErrorKind::internal);
   }
 }

@@ -7,6 +7,7 @@
 
 #include "cli/resolve.h"
 #include "engine/core/error.h"
+#include "engine/core/output.h"
 #include "results/names.h"
 #include "results/wanted.h"
 
@@ -39,7 +40,7 @@ std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent) {
   bool data_is_here = true;
   const auto warn = [&](const Error& error) {
     data_is_here = false;
-    fmt::print(stderr, "not here: {}\n", error.what());
+    print_note("not here: {}\n", error.what());
   };
   RunResolver resolver(plan.spec.workload,
                        absent == AbsentData::refused ? std::function<void(const Error&)>() : warn);

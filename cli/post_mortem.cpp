@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
+#include "engine/core/output.h"
 #include "engine/launch/process.h"
 #include "engine/launch/remains.h"
 
@@ -72,19 +74,19 @@ Finding find(const std::filesystem::path& folder, const Remains& remains) {
   return finding;
 }
 
-void print_text(const Remains& remains, const Finding& finding) {
-  fmt::print("a run of {} rank{}\n", remains.ranks, remains.ranks == 1 ? "" : "s");
+void print_remains(const Remains& remains, const Finding& finding) {
+  print("a run of {} rank{}\n", remains.ranks, remains.ranks == 1 ? "" : "s");
   for (const RankStatus& status : remains.statuses) {
-    fmt::print("  rank {} on {}, process {}: {} at {}{}{}\n", status.rank, status.host, status.pid,
-               state_of(status, is_among(finding.running, status.rank)), time_text(status.time),
-               status.message.empty() ? "" : ": ", status.message);
+    print("  rank {} on {}, process {}: {} at {}{}{}\n", status.rank, status.host, status.pid,
+          state_of(status, is_among(finding.running, status.rank)), time_text(status.time),
+          status.message.empty() ? "" : ": ", status.message);
   }
   for (const Flight& flight : remains.flights) {
-    fmt::print("  replica {} on {}: {}, {} collectives{}{}\n", flight.rank, flight.host,
-               place_text(flight), flight.entered, flight.waits_at.empty() ? "" : ", waiting for ",
-               flight.waits_at);
+    print("  replica {} on {}: {}, {} collectives{}{}\n", flight.rank, flight.host,
+          place_text(flight), flight.entered, flight.waits_at.empty() ? "" : ", waiting for ",
+          flight.waits_at);
   }
-  fmt::print("exit code {}\n{}\n", finding.verdict.exit_code, finding.verdict.line);
+  print("exit code {}\n{}\n", finding.verdict.exit_code, finding.verdict.line);
 }
 
 Json json_of(const Collective& collective) {
@@ -123,7 +125,7 @@ void print_json(const Remains& remains, const Finding& finding) {
                                 {"beat", flight.beat},
                                 {"collectives", collectives}});
   }
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  print("{}\n", json_text(json, 2));
 }
 
 }  // namespace
@@ -134,7 +136,7 @@ int print_post_mortem(const std::filesystem::path& folder, bool json) {
   if (json) {
     print_json(remains, finding);
   } else {
-    print_text(remains, finding);
+    print_remains(remains, finding);
   }
   return finding.verdict.exit_code;
 }

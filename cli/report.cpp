@@ -2,12 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <iostream>
 #include <memory>
 
 #include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
+#include "engine/core/output.h"
 
 namespace paceline {
 
@@ -43,7 +43,8 @@ int report(const ReportArguments& arguments, bool plots_asked) {
   options.anonymous = arguments.anonymous;
   options.plots = arguments.no_plots ? std::vector<std::string>{} : arguments.plots;
   for (const std::string& text : arguments.only) options.only.push_back(parsed_selection(text));
-  write_report({arguments.studies.begin(), arguments.studies.end()}, options, std::cout);
+  OutputStream output;
+  write_report({arguments.studies.begin(), arguments.studies.end()}, options, output);
   return EXIT_SUCCESS;
 }
 

@@ -17,7 +17,10 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/json_text.h"
 #include "engine/core/log.h"
+#include "engine/core/output.h"
+#include "engine/core/output_file.h"
 #include "engine/core/text.h"
 #include "engine/device/table.h"
 #include "engine/launch/affinity.h"
@@ -177,7 +180,7 @@ class ThisRun {
   }
 
   void note_gpus(const Json& report) {
-    facts_.gpus = report["gpus"].dump();
+    facts_.gpus = json_text(report["gpus"]);
     facts_.throttled = report["throttled"].get<bool>();
     if (report["utilization"].is_number()) {
       facts_.utilization = report["utilization"].get<double>();
@@ -333,7 +336,7 @@ class ThisRun {
       write_record_file(target.file, record, compressed_samples(outcome));
       written = target.file.string();
     }
-    if (request_.json) fmt::print("{}\n", record.dump(2));
+    if (request_.json) print("{}\n", json_text(record, 2));
     print_summary(outcome, written);
   }
 
@@ -407,35 +410,16 @@ class ThisRun {
 
 }  // namespace
 
-namespace {
-
-void check_folder_of(const std::filesystem::path& file, const char* what) {
-  const auto folder = file.parent_path();
-  if (access(folder.empty() ? "." : folder.c_str(), W_OK) == 0) return;
-  throw Error(ErrorKind::input, fmt::format("the {}'s folder cannot be written", what),
-              file.string(), "make it or choose another");
-}
-
-}  // namespace
-
 void check_new_trace(const std::filesystem::path& file) {
-  if (std::filesystem::exists(file)) {
-    throw Error(ErrorKind::input, "there is a file already", file.string(),
-                "give the trace another name");
-  }
-  check_folder_of(file, "trace");
+  OutputFile(file, "--trace", "trace").check();
 }
 
 void check_new_record(const std::filesystem::path& file) {
-  if (std::filesystem::exists(file)) {
-    throw Error(ErrorKind::input, "there is a record already", file.string(),
-                "records are never overwritten: give another name");
-  }
+  OutputFile(file, "--record", "record").check();
   if (const auto samples = samples_file(file); std::filesystem::exists(samples)) {
     throw Error(ErrorKind::input, "there are step samples without their record", samples.string(),
                 "a run was killed here: remove them, or give another name");
   }
-  check_folder_of(file, "record");
 }
 
 int run_training(const RunRequest& request) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "engine/core/output.h"
+
 namespace paceline {
 
 namespace {
@@ -19,19 +21,18 @@ Screen::Screen() : moving_(is_terminal(STDERR_FILENO)) {}
 
 void Screen::line(const std::string& text) {
   clear();
-  fmt::print(stderr, "{}\n", text);
+  print_note("{}\n", text);
 }
 
 void Screen::status(const std::string& text) {
   if (!moving_) return;
   clear();
-  fmt::print(stderr, "{}", text.substr(0, columns() - 1));
-  std::fflush(stderr);
+  print_moving_line(text.substr(0, columns() - 1));
   shown_ = true;
 }
 
 void Screen::clear() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) clear_moving_line();
   shown_ = false;
 }
 

@@ -20,6 +20,7 @@
 #include "engine/comm/table.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
+#include "engine/core/output.h"
 #include "engine/launch/affinity.h"
 #include "engine/launch/program.h"
 #include "engine/launch/spawn.h"
@@ -106,7 +107,7 @@ RunVerdict spawn(const Gathering& gathering, const std::vector<std::string>& com
   request.environment[kTokenVariable] = where.token;
   const bool mpirun = find_name("backend", gathering.backend).mpirun;
   RunVerdict verdict = mpirun ? spawn_ranks(request) : spawn_direct(request);
-  if (!verdict.noise.empty()) fmt::print(stderr, "{}\n", verdict.noise);
+  if (!verdict.noise.empty()) print_note("{}\n", verdict.noise);
   return verdict;
 }
 

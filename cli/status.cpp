@@ -9,6 +9,8 @@
 
 #include "cli/verb.h"
 #include "engine/core/clock.h"
+#include "engine/core/json_text.h"
+#include "engine/core/output.h"
 #include "slurm/study_status.h"
 
 namespace paceline {
@@ -25,14 +27,14 @@ struct StatusOptions {
   int every = 60;
 };
 
-void print(const StatusOptions& options, const std::vector<RunView>& runs) {
+void print_status(const StatusOptions& options, const std::vector<RunView>& runs) {
   if (options.json) {
-    fmt::print("{}\n", status_json(runs).dump(2));
+    print("{}\n", json_text(status_json(runs), 2));
   } else {
-    fmt::print("{}: {} at {}\n{}", options.study, phases_text(runs), utc_time_stamp(),
-               status_text(runs));
+    print("{}: {} at {}\n{}", options.study, phases_text(runs), utc_time_stamp(),
+          status_text(runs));
   }
-  std::fflush(stdout);
+  flush_output();
 }
 
 bool is_going_on(const std::vector<RunView>& runs) {
@@ -46,7 +48,7 @@ int status(const StatusOptions& options) {
     const Journal journal(study);
     need_submissions(journal, study);
     const std::vector<RunView> runs = look_at_study(study, journal, slurm).runs;
-    print(options, runs);
+    print_status(options, runs);
     const bool done = runs_in_phase(runs, RunPhase::done) == runs.size();
     if (!options.watch || !is_going_on(runs)) return done || is_going_on(runs) ? 0 : 1;
     const timespec pause{options.every, 0};

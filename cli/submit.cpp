@@ -13,6 +13,7 @@
 #include "engine/core/backend_stack.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/output.h"
 #include "engine/core/terminal.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
@@ -156,13 +157,13 @@ class Submitter {
     const Journal journal(plan_.study);
     prepare(journal);
     for (const JobArray& array : submission_.arrays) {
-      fmt::print("==> {}\n{}", file_of_array(setup_.session, array.name, ".sbatch").string(),
-                 script_text(site_, array, setup_));
-      fmt::print("==> {}\n", file_of_array(setup_.session, array.name, ".points").string());
+      print("==> {}\n{}", file_of_array(setup_.session, array.name, ".sbatch").string(),
+            script_text(site_, array, setup_));
+      print("==> {}\n", file_of_array(setup_.session, array.name, ".points").string());
       for (const ScheduledRun& run : array.runs) {
-        fmt::print("{}\n", points_line(plan_, run, setup_));
+        print("{}\n", points_line(plan_, run, setup_));
       }
-      fmt::print("\n");
+      print("\n");
     }
     print_plan();
     return 0;
@@ -180,8 +181,8 @@ class Submitter {
     // In a container there are no commands of Slurm for the collector.
     const bool collect = !options_.no_collect && !site_.container.on;
     send_submission(submission_, site_, plan_, resolved_, journal, slurm_, collect,
-                    [](const std::string& line) { fmt::print("{}\n", line); });
-    fmt::print("watch it: paceline status {} --watch\n", shell_quote(plan_.study.string()));
+                    [](const std::string& line) { print("{}\n", line); });
+    print("watch it: paceline status {} --watch\n", shell_quote(plan_.study.string()));
     return 0;
   }
 
@@ -205,15 +206,15 @@ class Submitter {
   void print_plan() const {
     for (const std::string& note : plan_.expansion.notes) print_unbuilt(note);
     for (const Rejected& rejected : plan_.rejected) {
-      fmt::print("warning: a record is ignored: {}\n", rejected.reason);
+      print("warning: a record is ignored: {}\n", rejected.reason);
     }
-    fmt::print("{}", submission_text(submission_, plan_));
+    print("{}", submission_text(submission_, plan_));
   }
 
   // What counts is the program that runs in the jobs.
   void print_unbuilt(const std::string& note) const {
-    if (!is_run_by_this_program(site_)) return fmt::print("note: {}\n", note);
-    fmt::print(
+    if (!is_run_by_this_program(site_)) return print("note: {}\n", note);
+    print(
         "warning: {}; the jobs run this program: name the one of the compute nodes (\"program\" in "
         "{}), or find out by --smoke\n",
         note, site_.where);
@@ -232,8 +233,8 @@ class Submitter {
     if (!is_terminal(STDIN_FILENO)) {
       throw Error(ErrorKind::usage, "nobody is here to confirm the cost", "", "add --yes");
     }
-    fmt::print("submit? [y/N] ");
-    std::fflush(stdout);
+    print("submit? [y/N] ");
+    flush_output();
     std::string answer;
     std::getline(std::cin, answer);
     return answer == "y" || answer == "yes";

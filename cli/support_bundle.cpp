@@ -13,6 +13,8 @@
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/output.h"
+#include "engine/core/output_file.h"
 #include "engine/core/secrets.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
@@ -133,10 +135,8 @@ class Packing {
       throw Error(ErrorKind::input, "tar could not pack it: " + std::string(trim(said)),
                   file.string(), "is tar in PATH, and room on the disk?");
     }
-    if (link(packed.c_str(), file.c_str()) != 0) {
-      throw Error(ErrorKind::input,
-                  fmt::format("cannot give it its name: {}", std::strerror(errno)), file.string(),
-                  "choose another name");
+    if (!give_name(packed, file)) {
+      throw Error(ErrorKind::input, "is there already", file.string(), "give another name");
     }
   }
 
@@ -185,10 +185,7 @@ void add_folder(Packing& packing, const fs::path& folder) {
 void write_support_bundle(const SupportBundle& bundle, const std::string& doctor_text,
                           const std::string& doctor_json) {
   std::error_code ignored;
-  if (fs::exists(bundle.file, ignored)) {
-    throw Error(ErrorKind::input, "there is a file already", bundle.file.string(),
-                "give another name");
-  }
+  OutputFile(bundle.file, "--bundle", "bundle").check();
   if (!bundle.about.empty() && !fs::is_directory(bundle.about, ignored)) {
     throw Error(ErrorKind::input, "there is no such folder", bundle.about.string(),
                 "name a study's or a run's folder");
@@ -199,7 +196,7 @@ void write_support_bundle(const SupportBundle& bundle, const std::string& doctor
   add_machine(packing);
   if (!bundle.about.empty()) add_folder(packing, bundle.about);
   packing.pack(bundle.file);
-  fmt::print(
+  print(
       "{}: {} files, {}; names of hosts, users and folders are in it, secrets that we know of are "
       "not: "
       "look at it before you send it\n",

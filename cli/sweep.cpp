@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +13,8 @@
 #include "cli/screen.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
+#include "engine/core/json_text.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
@@ -79,7 +80,8 @@ void report(const StudyPlan& plan) {
   ReportOptions options;
   options.out = plan.study / "report";
   options.style = style_of_output();
-  write_report({plan.study}, options, std::cout);
+  OutputStream output;
+  write_report({plan.study}, options, output);
 }
 
 // The table of what is there, then what failed. A report that cannot be made hides no failure.
@@ -126,9 +128,9 @@ int sweep(const SweepOptions& options) {
   if (!options.dry_run) return run(options, plan, resolved);
   look_at_store(plan, resolved, options.new_build);
   if (options.json) {
-    fmt::print("{}\n", plan_json(plan).dump(2, ' ', false, Json::error_handler_t::replace));
+    print("{}\n", json_text(plan_json(plan), 2));
   } else {
-    fmt::print("{}", plan_text(plan));
+    print("{}", plan_text(plan));
   }
   return 0;
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "engine/core/error.h"
+#include "engine/core/json_text.h"
 #include "engine/core/text.h"
 #include "results/parameters.h"
 #include "results/record.h"
@@ -159,7 +160,7 @@ class Check {
 
   void check_not_negative(const Json& value, const std::string& key) const {
     if (value.is_number() && value.get<double>() < 0) {
-      fail(key, fmt::format("cannot be negative: {}", value.dump()));
+      fail(key, fmt::format("cannot be negative: {}", json_text(value)));
     }
     visit(value, key,
           [this](const Json& child, const std::string& path) { check_not_negative(child, path); });

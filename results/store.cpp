@@ -13,6 +13,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
+#include "engine/core/json_text.h"
 #include "engine/core/text.h"
 #include "results/published.h"
 #include "results/thinning.h"
@@ -27,15 +28,14 @@ namespace {
 std::string lines_of(const Json& json) {
   std::string text = "{\n";
   for (const auto& [key, value] : json.items()) {
-    const std::string dumped = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-    text += fmt::format("{}{}: {}", text.size() > 2 ? ",\n" : "", Json(key).dump(), dumped);
+    const std::string dumped = json_text(value);
+    text += fmt::format("{}{}: {}", text.size() > 2 ? ",\n" : "", json_text(Json(key)), dumped);
   }
   return text + "\n}\n";
 }
 
 std::size_t size_of(const Json& json) {
-  return json.is_object() ? lines_of(json).size()
-                          : json.dump(-1, ' ', false, Json::error_handler_t::replace).size();
+  return json.is_object() ? lines_of(json).size() : json_text(json).size();
 }
 
 std::string record_text(const Json& json, const std::string& where) {

@@ -7,6 +7,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 
 namespace paceline {
 
@@ -21,14 +22,14 @@ std::string text_of(const WantedRuns& plan) {
   std::string text = fmt::format(
       "{{\n\"schema\": {},\n\"study\": {},\n\"workload\": {},\n\"repeats\": {},\n"
       "\"points\": [",
-      kSchema, Json(plan.study).dump(), Json(plan.workload).dump(), plan.repeats);
+      kSchema, json_text(Json(plan.study)), json_text(Json(plan.workload)), plan.repeats);
   const char* separator = "\n";
   for (const Point& point : plan.points) {
     Json json = Json::object();
     for (const auto& [name, value] : point.values()) {
       json[name] = std::visit([](const auto& v) { return Json(v); }, value);
     }
-    text += separator + json.dump();
+    text += separator + json_text(json);
     separator = ",\n";
   }
   return text + "\n]}\n";

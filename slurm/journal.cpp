@@ -12,6 +12,7 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/json_text.h"
 #include "engine/core/text.h"
 #include "slurm/script.h"
 
@@ -167,7 +168,7 @@ void Journal::append(const Json& event) {
   Json stamped = {{"time", utc_time_stamp()}};
   stamped.update(event);
   make_folder(file_.parent_path());
-  Appender(file_).line(stamped.dump(-1, ' ', false, Json::error_handler_t::replace));
+  Appender(file_).line(json_text(stamped));
   apply(stamped);
 }
 
@@ -203,7 +204,7 @@ void Journal::describe(const std::string& event, const std::string& session, con
                             {"workload", elements.front().workload},
                             {"shape", array.shape.text()},
                             {"elements", rows}};
-  replace_file(file, description.dump(1) + "\n");
+  replace_file(file, json_text(description, 1) + "\n");
   append({{"event", event},
           {"session", session},
           {"array", array.name},

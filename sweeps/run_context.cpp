@@ -4,13 +4,14 @@
 
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 
 namespace paceline {
 
 std::string RunContext::json() const {
   const Json context = {{"study", study},   {"point", point},     {"point_folder", point_folder},
                         {"repeat", repeat}, {"session", session}, {"round", round}};
-  return context.dump();
+  return json_text(context);
 }
 
 RunContext parse_run_context(const std::string& text) {

@@ -7,11 +7,17 @@
 #include "analysis/aligned.h"
 #include "analysis/explain/explain.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 #include "engine/core/text.h"
+#include "engine/core/utf8.h"
 
 namespace paceline {
 
 namespace {
+
+std::string sentence_line(const std::vector<std::string>& parts) {
+  return printable(join(parts, ": ")) + '\n';
+}
 
 std::string percent_if_known(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f} %", *share * 100) : "";
@@ -78,9 +84,9 @@ std::string ladder_text(const LadderExplanation& ladder) {
   }
   std::string text;
   if (!laws.empty()) {
-    text = fmt::format("{}{}\n", ladder.name.empty() ? "" : ladder.name + ": ", join(laws, "; "));
+    text = sentence_line({(ladder.name.empty() ? "" : ladder.name + ": ") + join(laws, "; ")});
   }
-  for (const std::string& sentence : ladder.verdict) text += "  " + sentence + '\n';
+  for (const std::string& sentence : ladder.verdict) text += "  " + sentence_line({sentence});
   return text;
 }
 
@@ -174,7 +180,8 @@ Json json_of(const LadderExplanation& ladder) {
 }  // namespace
 
 std::string explanation_text(const Explanation& explanation) {
-  std::string text = fmt::format("{}; base {}\n\n", explanation.title, explanation.base);
+  std::string text =
+      sentence_line({fmt::format("{}; base {}", explanation.title, explanation.base)}) + '\n';
   std::vector<std::vector<std::string>> rows = {{"point", "efficiency", "product", "rest", "input",
                                                  "launch", "transfer", "serialization",
                                                  "load balance", "computation scaling"}};
@@ -188,17 +195,17 @@ std::string explanation_text(const Explanation& explanation) {
   bool any = false;
   for (const PointExplanation& point : explanation.points) {
     if (!point.label.empty()) {
-      text += fmt::format("{}: {}: {}\n", point.name, point.label, point.because);
+      text += sentence_line({point.name, point.label, point.because});
     }
     for (const Counterfactual& what : point.counterfactuals) {
-      text += fmt::format("{}: {}\n", point.name, counterfactual_text(what));
+      text += sentence_line({point.name, counterfactual_text(what)});
     }
     any = any || !point.label.empty() || !point.counterfactuals.empty();
   }
   if (any) text += '\n';
   for (const LadderExplanation& ladder : explanation.ladders) text += ladder_text(ladder);
   if (!explanation.ladders.empty()) text += '\n';
-  for (const std::string& note : legend(explanation)) text += "- " + note + '\n';
+  for (const std::string& note : legend(explanation)) text += "- " + sentence_line({note});
   return text;
 }
 
@@ -215,7 +222,7 @@ std::string explanations_json(const std::vector<Explanation>& explanations) {
                    {"notes", explanation.notes}});
   }
   const Json document = {{"schema", 1}, {"explanations", all}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return json_text(document, 2) + '\n';
 }
 
 }  // namespace paceline

@@ -7,11 +7,14 @@
 
 #include "analysis/statistics.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 #include "engine/core/text.h"
 
 namespace paceline {
 
 namespace {
+
+constexpr char kExecutable[] = "paceline";
 
 std::vector<double> seconds_of(const Subject& subject) {
   std::vector<double> seconds;
@@ -21,8 +24,14 @@ std::vector<double> seconds_of(const Subject& subject) {
   return seconds;
 }
 
+bool is_github_action_row(const Json& row) {
+  if (!row.is_object() || !row.contains("name") || !row.contains("value")) return false;
+  const std::string extra = row.value("extra", "");
+  return row.value("unit", "") == "s" && (extra.ends_with(" run") || extra.ends_with(" runs"));
+}
+
 std::string text_of(const Json& document) {
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return json_text(document, 2) + '\n';
 }
 
 }  // namespace
@@ -53,7 +62,7 @@ std::string google_benchmark_json(const Side& side) {
   };
   return text_of({{"context",
                    {{"date", side.started_at},
-                    {"executable", "paceline"},
+                    {"executable", kExecutable},
                     {"host_name", all(side.hosts)},
                     {"machine", all(side.machines)},
                     {"sessions", all(side.sessions)},
@@ -77,6 +86,16 @@ std::string github_action_json(const Side& side) {
     rows.push_back(row);
   }
   return text_of(rows);
+}
+
+bool is_export(std::string_view text) {
+  try {
+    const Json json = Json::parse(text);
+    if (json.is_array()) return std::all_of(json.begin(), json.end(), is_github_action_row);
+    return json.contains("benchmarks") && json.at("context").value("executable", "") == kExecutable;
+  } catch (const Json::exception&) {
+    return false;
+  }
 }
 
 }  // namespace paceline

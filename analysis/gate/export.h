@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "analysis/gate/side.h"
 
@@ -15,5 +16,8 @@ std::string google_benchmark_json(const Side& side);
 // github-action-benchmark's customSmallerIsBetter: mean seconds of each point with the half-width
 // of its 95 % interval as range.
 std::string github_action_json(const Side& side);
+
+// Whether it is a text that one of the two made.
+bool is_export(std::string_view text);
 
 }  // namespace paceline

@@ -10,6 +10,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 
 namespace paceline {
 
@@ -148,7 +149,7 @@ class Reader {
     if (!row.contains("real_time") || !row["real_time"].is_number()) throw fail("has no real_time");
     const auto unit = kUnits.find(text_in(row, "time_unit"));
     if (unit == kUnits.end() || (row.contains("time_unit") && !row["time_unit"].is_string()))
-      throw fail("has unknown time_unit " + row["time_unit"].dump());
+      throw fail("has unknown time_unit " + json_text(row["time_unit"]));
     const double seconds = row["real_time"].get<double>() * unit->second;
     if (!(seconds > 0) || !std::isfinite(seconds))
       throw fail("has a real_time that is not positive");

@@ -7,13 +7,24 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/aligned.h"
+#include "analysis/escape.h"
 #include "analysis/gate/wording.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
+#include "engine/core/utf8.h"
 
 namespace paceline {
 
 namespace {
+
+// What our own files begin with.
+constexpr char kMarkdownBeginning[] = "## gate: ";
+constexpr char kJunitBeginning[] =
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+    "<testsuites>\n"
+    "<testsuite name=\"paceline gate: ";
 
 std::string one_value(const std::optional<double>& value, const QuantityInfo& info) {
   return value ? value_text(*value, info) : "";
@@ -151,7 +162,7 @@ std::string headline(const Judgement& judgement, const GateSides& sides) {
 
 std::string xml(const std::string& text) {
   std::string escaped;
-  for (const char c : text) {
+  for (const char c : printable(text, "\n\t")) {  // XML 1.0 has no other control characters
     if (c == '&') {
       escaped += "&amp;";
     } else if (c == '<') {
@@ -160,8 +171,8 @@ std::string xml(const std::string& text) {
       escaped += "&gt;";
     } else if (c == '"') {
       escaped += "&quot;";
-    } else if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') {
-      escaped += c;  // XML 1.0 has no other control characters
+    } else {
+      escaped += c;
     }
   }
   return escaped;
@@ -173,12 +184,6 @@ std::string command_text(const std::string& text) {
   for (const char c : text) {
     escaped += c == '%' ? "%25" : c == '\r' ? "%0D" : c == '\n' ? "%0A" : std::string(1, c);
   }
-  return escaped;
-}
-
-std::string cell(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) escaped += c == '|' ? "\\|" : c == '\n' ? " " : std::string(1, c);
   return escaped;
 }
 
@@ -209,42 +214,46 @@ Json json_of(const Check& check) {
 }  // namespace
 
 std::string gate_text(const Judgement& judgement, const GateSides& sides, const TextStyle& style) {
-  const char* bold = style.colours ? "\033[1m" : "";
-  const char* plain = style.colours ? "\033[0m" : "";
+  const char* bold = style.colours ? kBold : "";
+  const char* plain = style.colours ? kPlain : "";
   std::vector<std::vector<std::string>> rows = {kHeadings};
   rows[0][2] = sides.baseline;
   rows[0][3] = sides.current;
   for (const Check* check : shown(judgement)) rows.push_back(cells_of(*check));
-  std::string text =
-      fmt::format("{}{}{}\n\n{}", bold, headline(judgement, sides), plain, aligned(rows, 2));
+  std::string text = fmt::format("{}{}{}\n\n{}", bold, printable(headline(judgement, sides)), plain,
+                                 aligned(rows, 2));
   text += '\n';
   const std::vector<Said> all_said = said_of(judgement);
   for (const Said& said : all_said) {
-    text += fmt::format("{}: {}: {}\n", name_of(said.verdict), subjects_of(said), said.text);
+    text +=
+        printable(fmt::format("{}: {}: {}", name_of(said.verdict), subjects_of(said), said.text)) +
+        '\n';
   }
   if (!all_said.empty()) text += '\n';
-  for (const std::string& note : legend(judgement)) text += "- " + note + '\n';
+  for (const std::string& note : legend(judgement)) text += "- " + printable(note) + '\n';
   return text;
 }
 
 std::string gate_markdown(const Judgement& judgement, const GateSides& sides) {
-  std::string text = fmt::format("## {}\n\n|", cell(headline(judgement, sides)));
+  std::string text = fmt::format("## {}\n\n|", markdown_text(headline(judgement, sides)));
   std::vector<std::string> headings = kHeadings;
   headings[2] = sides.baseline;
   headings[3] = sides.current;
-  for (const std::string& heading : headings) text += fmt::format(" {} |", cell(heading));
+  for (const std::string& heading : headings) text += fmt::format(" {} |", markdown_text(heading));
   text += "\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n";
   for (const Check* check : shown(judgement)) {
     text += '|';
-    for (const std::string& value : cells_of(*check)) text += fmt::format(" {} |", cell(value));
+    for (const std::string& value : cells_of(*check))
+      text += fmt::format(" {} |", markdown_text(value));
     text += '\n';
   }
   text += '\n';
   for (const Said& said : said_of(judgement)) {
-    text += fmt::format("- **{}**: {}: {}\n", name_of(said.verdict), cell(subjects_of(said)),
-                        cell(said.text));
+    text += fmt::format("- **{}**: {}: {}\n", name_of(said.verdict),
+                        markdown_text(subjects_of(said)), markdown_text(said.text));
   }
-  for (const std::string& note : legend(judgement)) text += fmt::format("- {}\n", cell(note));
+  for (const std::string& note : legend(judgement))
+    text += fmt::format("- {}\n", markdown_text(note));
   return text;
 }
 
@@ -258,7 +267,7 @@ std::string gate_json(const Judgement& judgement, const GateSides& sides) {
                          {"current", sides.current_place},
                          {"checks", checks},
                          {"notes", judgement.notes}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return json_text(document, 2) + '\n';
 }
 
 std::string gate_junit(const Judgement& judgement, const GateSides& sides) {
@@ -282,12 +291,18 @@ std::string gate_junit(const Judgement& judgement, const GateSides& sides) {
         xml(one_value(check.current, info)), xml(one_value(check.baseline, info)));
   }
   return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-      "<testsuites>\n"
-      "<testsuite name=\"paceline gate: {} against {}\" tests=\"{}\" failures=\"{}\" "
+      "{}{} against {}\" tests=\"{}\" failures=\"{}\" "
       "errors=\"{}\">\n{}</testsuite>\n</testsuites>\n",
-      xml(sides.current), xml(sides.baseline), judgement.checks.size(), counts[Verdict::regression],
-      counts[Verdict::undecided], cases);
+      kJunitBeginning, xml(sides.current), xml(sides.baseline), judgement.checks.size(),
+      counts[Verdict::regression], counts[Verdict::undecided], cases);
+}
+
+bool is_gate_markdown(std::string_view text) {
+  return text.starts_with(kMarkdownBeginning);
+}
+
+bool is_gate_junit(std::string_view text) {
+  return text.starts_with(kJunitBeginning);
 }
 
 std::string gate_annotations(const Judgement& judgement) {

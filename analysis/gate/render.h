@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "analysis/gate/judge.h"
 #include "analysis/render.h"
@@ -17,6 +18,7 @@ struct GateSides {
 // The verdict, every check of time and each other check that did not pass, then the notes.
 std::string gate_text(const Judgement& judgement, const GateSides& sides, const TextStyle& style);
 std::string gate_markdown(const Judgement& judgement, const GateSides& sides);
+bool is_gate_markdown(std::string_view text);
 
 // {"schema": 1, "verdict", "confirmed", "baseline", "current", "checks": [{"subject", "quantity",
 // "verdict", "evidence", "reason", "baseline", "current", "change", "change_low", "change_high",
@@ -27,6 +29,7 @@ std::string gate_json(const Judgement& judgement, const GateSides& sides);
 // A test case a check, by quantity: a regression is a failure, an undecided one an error, so that
 // systems that know only these two show both.
 std::string gate_junit(const Judgement& judgement, const GateSides& sides);
+bool is_gate_junit(std::string_view text);
 
 // Workflow commands of GitHub Actions, a line each: ::error for a regression, ::warning for an
 // undecided check, ::notice for a pass.

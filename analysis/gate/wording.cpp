@@ -9,8 +9,7 @@
 namespace paceline {
 
 std::string change_text(double change, const QuantityInfo& info) {
-  return info.is_factor ? fmt::format("{:.1f} %", std::abs(change) * 100)
-                        : fmt::format("{:.3f}", std::abs(change));
+  return info.is_factor ? decimal(std::abs(change) * 100, 1) + " %" : decimal(std::abs(change), 3);
 }
 
 // More of what is less good reads as a minus: an accuracy that falls by 0.02 is -0.020.
@@ -21,7 +20,7 @@ std::string signed_change_text(double change, const QuantityInfo& info) {
 
 std::string value_text(double value, const QuantityInfo& info) {
   if (info.quantity == Quantity::time) return format_seconds(value);
-  if (info.quantity == Quantity::accuracy) return fmt::format("{:.2f} %", value * 100);
+  if (info.quantity == Quantity::accuracy) return decimal(value * 100, 2) + " %";
   return fmt::format("{:.3g}", value);
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "analysis/plots/script_parts.h"
+#include "engine/core/utf8.h"
 
 namespace paceline {
 
@@ -115,11 +116,13 @@ struct BodyScript {
 
 std::string quoted(const std::string& text) {
   std::string result = "'";
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     if (c == '\'') {
       result += "’";
     } else {
-      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+      // gnuplot writes names into CDATA of SVG, which this would end.
+      if (c == '>' && result.ends_with("]]")) result += ' ';
+      result += c;
     }
   }
   return result + "'";

@@ -1,8 +1,8 @@
 #include "engine/core/error.h"
 
-#include <algorithm>
-#include <cctype>
 #include <utility>
+
+#include "engine/core/utf8.h"
 
 namespace paceline {
 
@@ -71,9 +71,7 @@ void Error::compose() {
   if (!where_.empty()) line_ += " (" + shortened(where_) + ")";
   if (!fix_.empty()) line_ += "; " + fix_;
   // One line whatever the input held: a name from a bad file may have a line break or a NUL in it.
-  std::replace_if(
-      line_.begin(), line_.end(),
-      [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, ' ');
+  line_ = printable(line_);
 }
 
 }  // namespace paceline

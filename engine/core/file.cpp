@@ -126,6 +126,20 @@ bool create_file(const fs::path& file, std::string_view content) {
   return true;
 }
 
+void check_writable(const fs::path& file) {
+  const Temporary probe(file);
+}
+
+bool give_name(const fs::path& from, const fs::path& to) {
+  if (link(from.c_str(), to.c_str()) != 0) {
+    if (errno == EEXIST) return false;
+    fail(to, errno);
+  }
+  unlink(from.c_str());
+  sync_folder(to.parent_path());
+  return true;
+}
+
 NewFile::NewFile(fs::path file) : file_(std::move(file)) {
   descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail(file_, errno);

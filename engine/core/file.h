@@ -17,6 +17,13 @@ void replace_file(const std::filesystem::path& file, std::string_view content);
 // nothing was changed.
 bool create_file(const std::filesystem::path& file, std::string_view content);
 
+// Throws input where the two above would, and leaves nothing.
+void check_writable(const std::filesystem::path& file);
+
+// Gives the file `from` the name `to` on the same file system. False: that name is taken, and
+// nothing was changed.
+bool give_name(const std::filesystem::path& from, const std::filesystem::path& to);
+
 // A large file, written piece by piece. It is gone again unless finish() was reached, so it belongs
 // into a folder that gets its name last (replace_folder).
 class NewFile {

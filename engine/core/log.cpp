@@ -11,7 +11,9 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/core/output.h"
 #include "engine/core/terminal.h"
+#include "engine/core/utf8.h"
 
 namespace paceline::log {
 
@@ -50,7 +52,8 @@ void set_up(const Setup& setup) {
   spdlog::set_default_logger(logger);
 }
 
-void write(Level level, const std::string& line) {
+void write(Level level, const std::string& text) {
+  const std::string line = printable(text, "\n\t");
   // Where nobody has set a logger up, spdlog's own writes to standard output.
   static std::once_flag once;
   std::call_once(once, [] {
@@ -69,7 +72,7 @@ void alert(const std::string& line) {
   const bool shown = std::any_of(sinks.begin(), sinks.end(), [](const spdlog::sink_ptr& sink) {
     return dynamic_cast<const spdlog::sinks::stderr_color_sink_mt*>(sink.get()) != nullptr;
   });
-  if (!shown) fmt::print(stderr, "warning: {}\n", line);
+  if (!shown) print_note("warning: {}\n", line);
 }
 
 }  // namespace paceline::log

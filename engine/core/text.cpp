@@ -11,16 +11,20 @@ namespace paceline {
 
 namespace {
 
-// Levenshtein distance with two rows.
+// Of Levenshtein and Damerau, two neighbours exchanged being one edit, with three rows.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> previous(b.size() + 1), current(b.size() + 1);
+  std::vector<std::size_t> before(b.size() + 1), previous(b.size() + 1), current(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     current[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t change = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
       current[j] = std::min({change, previous[j] + 1, current[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        current[j] = std::min(current[j], before[j - 2] + 1);
+      }
     }
+    std::swap(before, previous);
     std::swap(previous, current);
   }
   return previous[b.size()];
@@ -32,7 +36,9 @@ std::optional<std::string> nearest(std::string_view word,
                                    const std::vector<std::string>& candidates) {
   if (word.size() > 64) return std::nullopt;
   std::optional<std::string> best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  // Of a word as short as "gif", two edits leave nothing that was meant.
+  std::size_t best_distance =
+      std::min(std::max<std::size_t>(2, word.size() / 3), word.size() / 2) + 1;
   for (const std::string& candidate : candidates) {
     std::size_t distance = edit_distance(word, candidate);
     if (word.size() >= 3 && candidate.starts_with(word)) distance = 1;
@@ -98,6 +104,11 @@ std::optional<double> to_real(std::string_view text) {
   return number;
 }
 
+std::string decimal(double value, int digits) {
+  return std::abs(value) < 1e15 ? fmt::format("{:.{}f}", value, digits)
+                                : fmt::format("{:.3g}", value);
+}
+
 std::string format_bytes(double bytes) {
   constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
   std::size_t unit = 0;
@@ -106,7 +117,7 @@ std::string format_bytes(double bytes) {
     bytes /= 1000;
     ++unit;
   }
-  return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, kUnits[unit]);
+  return decimal(bytes, unit == 0 || bytes >= 100 ? 0 : 1) + " " + kUnits[unit];
 }
 
 std::string format_seconds(double seconds) {
@@ -117,6 +128,8 @@ std::string format_seconds(double seconds) {
   if (seconds < 0.9995e-3) return fmt::format("{:.0f} us", seconds * 1e6);
   if (seconds < 0.9995) return fmt::format("{:.0f} ms", seconds * 1e3);
   if (seconds < 59.995) return fmt::format("{:.2f} s", seconds);
+  constexpr double kLongest = 3600.0 * 100'000;
+  if (seconds >= kLongest) return fmt::format("{:.3g} h", seconds / 3600);
   const auto whole = static_cast<long>(std::lround(seconds));
   if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);

@@ -32,6 +32,9 @@ void copy_text(std::string_view text, std::array<char, N>& to) {
 std::optional<std::int64_t> to_integer(std::string_view text);
 std::optional<double> to_real(std::string_view text);
 
+// "12.50"; from 1e15 on, where a double knows no more digits, "1e+308".
+std::string decimal(double value, int digits);
+
 std::string format_bytes(double bytes);      // "11.6 MB", powers of 1000
 std::string format_seconds(double seconds);  // "1.24 s", "3 min 20 s", "850 us"
 std::string shell_quote(std::string_view word);

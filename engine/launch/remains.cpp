@@ -11,6 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 #include "engine/core/log.h"
 #include "engine/launch/process.h"
 
@@ -99,8 +100,7 @@ void write_verdict(const std::filesystem::path& folder, const std::string& attem
                      {"exit_code", verdict.exit_code},
                      {"line", verdict.line},
                      {"time", unix_seconds()}};
-  replace_file(folder / kVerdictFile,
-               json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  replace_file(folder / kVerdictFile, json_text(json, 2) + "\n");
 }
 
 RunVerdict post_mortem(const std::filesystem::path& folder, const Remains& remains) {

@@ -17,7 +17,9 @@
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 #include "engine/core/log.h"
+#include "engine/core/output.h"
 #include "engine/launch/run_directory.h"
 
 namespace paceline {
@@ -82,7 +84,7 @@ int end_with_error(const std::filesystem::path& folder, RankStatus& status, cons
                    bool started_by_us) {
   const int code = exit_code(error.kind());
   const bool written = end(folder, status, RankState::failed, code, error.what());
-  if (started_by_us && !written) fmt::print(stderr, "paceline: {}\n", error.what());
+  if (started_by_us && !written) print_note("paceline: {}\n", error.what());
   return code;
 }
 
@@ -99,7 +101,7 @@ void write_status(const std::filesystem::path& folder, const RankStatus& status)
                      {"attempt", status.attempt},
                      {"size", status.size}};
   // A message may quote a broken file: bytes that are not UTF-8 must not hide the error itself.
-  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(json, 2) + "\n";
   replace_file(folder / fmt::format("{}.json", status.rank), text);
 }
 
@@ -140,10 +142,15 @@ std::string attempt_of(const Environment& environment) {
 RunFolder::RunFolder(const Environment& environment) {
   const std::string given = value_of(environment, kStatusFolderVariable);
   if (!given.empty()) {
-    make_folder(given);
-    path_ = std::filesystem::absolute(given);
-    stays_ = true;
-    return;
+    try {
+      make_folder(given);
+      path_ = std::filesystem::absolute(given);
+      stays_ = true;
+      return;
+    } catch (const Error& error) {
+      log::warning("no post-mortem of this run will be kept, {}: {}", kStatusFolderVariable,
+                   error.what());
+    }
   }
   std::error_code error;
   const auto base = std::filesystem::temp_directory_path(error);
@@ -201,8 +208,7 @@ bool write_down_end(const Environment& environment, const Place& place, const Er
 }
 
 void leave_last_words(const Environment& environment, const Place& place, const Error& error) {
-  if (!write_down_end(environment, place, error))
-    fmt::print(stderr, "paceline: {}\n", error.what());
+  if (!write_down_end(environment, place, error)) print_note("paceline: {}\n", error.what());
 }
 
 }  // namespace paceline

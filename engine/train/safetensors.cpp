@@ -15,6 +15,7 @@
 #include "engine/core/file.h"
 #include "engine/core/half.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 
 namespace paceline {
 
@@ -171,7 +172,7 @@ std::string safetensors_beginning(const std::vector<TensorSpec>& tensors) {
         {"dtype", tensor.type}, {"shape", tensor.shape}, {"data_offsets", {at, at + bytes}}};
     at += bytes;
   }
-  std::string text = header.dump();
+  std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that values are aligned
   const std::uint64_t header_bytes = text.size();
   return std::string(reinterpret_cast<const char*>(&header_bytes), kLengthBytes) + text;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "engine/core/output.h"
 #include "engine/core/terminal.h"
 #include "engine/core/text.h"
 
@@ -36,7 +37,7 @@ PrepareProgress::PrepareProgress(std::string what, double total, Unit unit, bool
       last_(began_) {}
 
 PrepareProgress::~PrepareProgress() {
-  if (terminal_ && shown_) std::fputs("\r\033[K", stderr);
+  if (terminal_ && shown_) clear_moving_line();
 }
 
 void PrepareProgress::at(double done) {
@@ -68,8 +69,11 @@ void PrepareProgress::show(Clock::time_point now) {
                         unit_ == Unit::images ? " images" : "",
                         format_seconds(std::max(total_ - done_, 0.0) / rate));
   }
-  fmt::print(stderr, "{}{}{}", terminal_ ? "\r" : "", line, terminal_ ? "\033[K" : "\n");
-  std::fflush(stderr);
+  if (terminal_) {
+    print_moving_line(line);
+  } else {
+    print_note("{}\n", line);
+  }
   shown_ = true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/core/file.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 #include "engine/core/text.h"
 #include "engine/input/prepare/tfrecord_writer.h"
 #include "engine/input/prepare/workers.h"
@@ -83,8 +84,8 @@ void TfdsWriter::finish(const std::string& version, const std::string& descripti
        {{"tuple",
          {{"items", Json::array({{{"featureKey", "image"}}, {{"featureKey", "label"}}})}}}}},
       {"splits", splits}};
-  replace_file(folder_ / "dataset_info.json", info.dump(2) + "\n");
-  replace_file(folder_ / "features.json", features_of(classes_.size()).dump(2) + "\n");
+  replace_file(folder_ / "dataset_info.json", json_text(info, 2) + "\n");
+  replace_file(folder_ / "features.json", json_text(features_of(classes_.size()), 2) + "\n");
   replace_file(folder_ / "label.labels.txt", join(classes_, "\n") + "\n");
 }
 

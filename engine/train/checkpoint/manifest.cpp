@@ -7,6 +7,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 
 namespace paceline {
 
@@ -137,7 +138,7 @@ std::string CheckpointManifest::json() const {
                      {"loss_scale", loss_scale},
                      {"created_at", created_at},
                      {"files", all_files}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 CheckpointManifest parse_manifest(std::string_view text, const std::string& where) {

@@ -126,11 +126,9 @@ void TraceFile::finish(const std::map<std::string, std::string>& facts) {
   buffer_ += "}}\n";
   file_->write(buffer_.data(), buffer_.size());
   file_->finish();
-  std::error_code code;
-  std::filesystem::rename(partial_, path_, code);
-  if (code) {
-    throw Error(ErrorKind::input, "the trace cannot be given its name: " + code.message(),
-                path_.string(), "choose another folder");
+  if (!give_name(partial_, path_)) {
+    throw Error(ErrorKind::input, "is there already", path_.string(),
+                "the trace is in " + partial_.string());
   }
 }
 

@@ -72,7 +72,7 @@ TEST_F(CliBench, RecordIsWrittenOnceAndReported) {
   EXPECT_TRUE(contains(report.out, "backend mirrored")) << report.out;
   EXPECT_TRUE(contains(report.out, "1024")) << report.out;
   EXPECT_EQ(paceline("report a.json --format csv").out.find("size (B),count"), 0U);
-  expect_refused(command, 65, {"there is a record already", "a.json"});
+  expect_refused(command, 65, {"is there already", "a.json"});
   expect_refused(
       kShort + "--gpus 2 --backend mirrored --oversubscribe --sizes 1K --record no/a.json", 65,
       {"cannot be written", "no/a.json"});

@@ -117,11 +117,28 @@ TEST_F(CliData, AFullDisk) {
 TEST_F(CliData, NothingToVerify) {
   expect_refused("data verify no/such", 65, {"no/such"});
   expect_refused("data verify .", 65, {"no data set", "dataset_info.json"});
+  std::ofstream(folder() / "file") << "mine";
+  const Ran ran = paceline("data verify file");
+  EXPECT_TRUE(contains(ran.err, "is not a folder") && !contains(ran.err, "--data")) << ran.err;
+}
+
+TEST_F(CliData, NamesOfSetsCannotSteerATerminal) {
+  ASSERT_EQ(paceline(kMake + "set --quiet").code, 0);
+  ASSERT_EQ(
+      shell(R"(sed -i 's/"name": "cassava"/"name": "cass\\u001b[31mava"/' set/dataset_info.json)")
+          .code,
+      0);
+  for (const char* json : {"", " --json"}) {
+    const Ran ran = paceline(std::string("data verify set") + json);
+    EXPECT_FALSE(contains(ran.out + ran.err, "\x1b")) << ran.out << ran.err;
+    EXPECT_TRUE(contains(ran.out + ran.err, "[31m")) << ran.out << ran.err;
+  }
 }
 
 TEST_F(CliData, NestedVerbsHaveHelpAndNearestNames) {
   expect_refused("data", 64, {"paceline data --help"});
   expect_refused("data fech mnist", 64, {"unknown verb fech", "did you mean fetch?"});
+  expect_refused("data fetch mnist --out x --mirror not-a-url", 64, {"--mirror", "is no URL"});
   expect_refused("data fetch mnist --out x --miror y", 64, {"--miror", "did you mean --mirror?"});
   for (const char* verb : {"make", "fetch", "verify"}) {
     const Ran ran = paceline(std::string("data ") + verb + " --help");

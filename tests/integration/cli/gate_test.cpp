@@ -210,7 +210,10 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
   expect_refused("gate --current a", 64, {"there is no --baseline"});
   expect_refused(ab + "--baseline a --current b", 64, {"several gates at once"});
   expect_refused("gate --baseline no --current spec.json", 65, {"no"});
-  expect_refused("gate --ab ./old ./new", 64, {"--ab", "see paceline gate --help"});
+  expect_refused(
+      "gate --ab ./old ./new", 64,
+      {"--ab: needs 3 values (OLD_BINARY NEW_BINARY SPEC", "has 2", "see paceline gate --help"});
+  expect_refused(ab + "--timeout -3", 64, {"--timeout: is -3, must be above 0"});
   expect_refused("gate --ab ./missing ./new spec.json", 64, {"./missing", "paceline binary"});
   expect_refused("gate --ab /bin/true ./new spec.json", 64, {"does not say that it is a paceline"});
   expect_refused("gate --ab spec.json ./new spec.json", 64, {"no program that can be run"});
@@ -223,10 +226,70 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
   expect_refused("gate --baseline a --current b --rounds 3", 64, {"--rounds", "nothing is run"});
   expect_refused("gate --baseline a --current b --data .", 64, {"--data", "nothing is run"});
   expect_refused(ab + "--force", 64, {"--force", "for stored studies"});
-  expect_refused(ab + "--junit no/j.xml", 65, {"--junit no/j.xml", "folder that exists"});
+  expect_refused(ab + "--junit no/j.xml", 65, {"no/j.xml", "cannot be written"});
   expect_refused(ab + "--markdown .", 65, {"--markdown ."});
   expect_refused("gate --baseline a --current b --current-binary c", 64, {"--current-binary"});
   expect_refused("gate --baselin a", 64, {"did you mean --baseline?"});
+}
+
+// A slip in a command line costs no record.
+TEST_F(CliGate, OnlyItsOwnFilesAreReplaced) {
+  ASSERT_EQ(paceline("gate --ab ./old ./old spec.json --rounds 3 --out a").code, 0);
+  ASSERT_EQ(paceline("gate --ab ./new ./new spec.json --rounds 3 --out b").code, 0);
+  const std::string record = text_of(folder() / "a/first/old/gpus=1/1.1.json");
+  const std::string gate = "gate --baseline a/first/old --current b/first/old ";
+  for (const std::string& command : {std::string("export a/first/old --format gbench --out "),
+                                     gate + "--junit ", gate + "--markdown "}) {
+    expect_refused(command + "a/first/old/gpus=1/1.1.json", 65,
+                   {"1.1.json", "is there already and is no", "give another name"});
+    const Ran once = paceline(command + "mine"), again = paceline(command + "mine");
+    EXPECT_EQ(again.code, once.code) << again.err;
+    std::filesystem::remove(folder() / "mine");
+  }
+  const std::string exported = "export a/first/old --out mine --format ";
+  EXPECT_EQ(paceline(exported + "gbench").code, 0);
+  EXPECT_EQ(paceline(exported + "github-action").code, 0);
+  EXPECT_EQ(paceline(exported + "gbench").code, 0);
+  EXPECT_EQ(text_of(folder() / "a/first/old/gpus=1/1.1.json"), record);
+}
+
+TEST_F(CliGate, AVerdictCountsMoreThanItsFile) {
+  std::ofstream(folder() / "new", std::ios::app) << "rm -rf '" << folder().string() << "/sub'\n";
+  make("new.factor", "1.08");
+  std::filesystem::create_directory(folder() / "sub");
+  const Ran ran = paceline("gate --ab ./old ./new spec.json --rounds 3 --junit sub/j.xml");
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "cannot be written")) << ran.err;
+}
+
+TEST_F(CliGate, RecordsCannotSteerATerminal) {
+  ASSERT_EQ(paceline("gate --ab ./old ./old spec.json --rounds 3 --out a").code, 0);
+  ASSERT_EQ(paceline("gate --ab ./new ./new spec.json --rounds 3 --out b").code, 0);
+  const std::string name = R"(=\\u001b[31m\\u009b2J\\u202e<b>\\n\\u0007|)";
+  ASSERT_EQ(shell("sed -i 's/mnist-cnn/" + name + "/' */first/old/*/*.json").code, 0);
+  const std::string gate = "gate --baseline a/first/old --current b/first/old ";
+  for (const std::string& command :
+       {gate, gate + "--github", gate + "--json", std::string("explain a/first/old"),
+        std::string("explain --json a/first/old"), std::string("best a/first/old"),
+        std::string("report a/first/old"), std::string("report a/first/old --format csv"),
+        std::string("report a/first/old --format md"),
+        std::string("report a/first/old --format json"),
+        std::string("report a/first/old --format html --no-plots"),
+        std::string("export a/first/old --format gbench")}) {
+    const Ran ran = paceline(command);
+    const std::string all = ran.out + ran.err;
+    EXPECT_FALSE(all.empty());
+    for (const char* bad : {"\x1b", "\a", "\u009b", "\u202e"}) {
+      EXPECT_FALSE(contains(all, bad)) << command << "\n" << all;
+    }
+  }
+  EXPECT_FALSE(paceline(gate + "--junit j.xml --markdown m.md").out.empty());
+  for (const char* file : {"j.xml", "m.md"}) {
+    const std::string text = text_of(folder() / file);
+    for (const char* bad : {"\x1b", "\u009b", "\u202e", "<b>"}) {
+      EXPECT_FALSE(contains(text, bad)) << text;
+    }
+  }
 }
 
 TEST_F(CliGate, TheSameRunsOnBothSidesAreRefused) {

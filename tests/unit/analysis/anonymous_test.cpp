@@ -102,5 +102,19 @@ TEST(Anonymous, BackendsAndRatiosAreNoPaths) {
   EXPECT_EQ(hide("rank 0 at 10.0.0.17, Gloo 2.6.3"), "rank 0 at an address, Gloo 2.6.3");
 }
 
+TEST(Anonymous, JobsAndPagesAreHidden) {
+  const Disguise hide({});
+  EXPECT_EQ(hide("state TIMEOUT, job 998877_3: see JobId=998877"),
+            "state TIMEOUT, job N: see job N");
+  EXPECT_EQ(hide("this job did 12 runs, jobs 3"), "this job did 12 runs, jobs 3");
+  EXPECT_EQ(hide("from https://uni.edu/~alice/hush?x=1, table 2"), "from a URL, table 2");
+  Json json = telling_record(sample_record({.gpus = 2}));
+  json["reason"] = "ended with 12345";
+  json["provenance"]["source"] = "https://uni.edu/~bob/hush";
+  const StoreContent content = anonymous(testing::content_of({json}));
+  EXPECT_EQ(content.records[0].json()["reason"], "ended with N");
+  EXPECT_EQ(content.records[0].json()["provenance"]["source"], "a URL");
+}
+
 }  // namespace
 }  // namespace paceline

@@ -99,7 +99,7 @@ TEST(GateRender, JunitCountsAndEscapes) {
 
 TEST(GateRender, MarkdownEscapesCells) {
   const std::string text = gate_markdown(mixed(), {});
-  EXPECT_TRUE(has(text, "backend=<&\"\\|>")) << text;
+  EXPECT_TRUE(has(text, "backend=\\<&\"\\|\\>")) << text;
   EXPECT_TRUE(has(text, "- **undecided**: test accuracy of")) << text;
   EXPECT_TRUE(has(text, "2 and 2 runs of each")) << text;
 }

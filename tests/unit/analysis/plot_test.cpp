@@ -5,6 +5,7 @@
 
 #include "analysis/plots/draw.h"
 #include "analysis/plots/script.h"
+#include "analysis/plots/script_parts.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "tests/unit/results/sample_record.h"
@@ -56,6 +57,11 @@ std::string refusal(const fs::path& file) {
     return std::to_string(exit_code(error.kind())) + " " + error.what();
   }
   return "drawn";
+}
+
+// gnuplot writes names into CDATA of SVG as they are.
+TEST(PlotScript, NoNameEndsCdataOrSteersAnything) {
+  EXPECT_EQ(quoted("a]]>b'c\x1b\u202e"), "'a]] >b’c  '");
 }
 
 TEST(Plot, IsDrawnInEveryFormat) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "analysis/escape.h"
 #include "analysis/render.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -231,6 +232,27 @@ TEST(Render, RecordsCannotSteerTheTerminal) {
   const std::string markdown = render_markdown(table);
   EXPECT_NE(markdown.find("\\|\\<b\\>"), std::string::npos);
   EXPECT_EQ(markdown.find("\x1b"), std::string::npos);
+  EXPECT_EQ(render_csv({table}).find("\x1b"), std::string::npos);
+}
+
+// To a spreadsheet, a cell that begins like one is a formula.
+TEST(Render, TextsOfCsvAreNoFormulas) {
+  for (const char* text : {"=cmd|' /C calc'!A0", "+1+1", "-x", "@SUM(A1)", " =1"}) {
+    EXPECT_EQ(csv_text(text), std::string("'") + text);
+  }
+  for (const char* text : {"-1.5", "+2", "1e-3", "a=b", ""}) EXPECT_EQ(csv_text(text), text);
+  EXPECT_EQ(csv_text("=a,\"b\"\r\n"), "\"'=a,\"\"b\"\"  \"");
+  auto records = drifting_study();
+  for (Json& json : records) json["parameters"]["backend"] = "=1+1";
+  EXPECT_NE(render_csv({table_of(records)}).find(",'=1+1,"), std::string::npos);
+}
+
+TEST(Render, NoNumberIsALineLong) {
+  auto records = drifting_study();
+  for (Json& json : records) json["timing"]["fit_seconds"] = 1e308;
+  for (const std::string& line : split(render_text(table_of(records)), '\n')) {
+    EXPECT_LT(line.size(), 300U) << line;
+  }
 }
 
 TEST(Render, JsonAndCsvHaveEveryKey) {

@@ -11,6 +11,8 @@ TEST(Text, NearestFindsTyposAndBeginnings) {
   EXPECT_EQ(nearest("bakend", names), "backend");
   EXPECT_EQ(nearest("cpus_", names), "cpus_per_task");
   EXPECT_EQ(nearest("temperature", names), std::nullopt);
+  EXPECT_EQ(nearest("gif", {"svg", "png", "pdf"}), std::nullopt);
+  EXPECT_EQ(nearest("mip", {"gloo", "mpi"}), "mpi");
   EXPECT_EQ(nearest(std::string(10000, 'g'), names), std::nullopt);
   EXPECT_EQ(suggestion("bakend", names), "did you mean \"backend\"?");
   EXPECT_EQ(suggestion("temperature", {"a", "b"}), "known: a, b");
@@ -51,6 +53,11 @@ TEST(Text, UnitsForPeople) {
   EXPECT_EQ(format_seconds(200), "3 min 20 s");
   EXPECT_EQ(format_seconds(7260), "2 h 1 min");
   EXPECT_EQ(format_seconds(-2), "-2.00 s");
+  EXPECT_EQ(decimal(-12.5, 2), "-12.50");
+  EXPECT_EQ(decimal(1e308, 0), "1e+308");
+  EXPECT_EQ(format_bytes(1e308), "1e+293 PB");
+  EXPECT_EQ(format_seconds(3.6e8), "1e+05 h");
+  EXPECT_EQ(format_seconds(1e308), "2.78e+304 h");
 }
 
 TEST(Text, UnitsRoundUpIntoTheNextUnit) {

@@ -134,6 +134,24 @@ TEST(House, OpenMpStandsInOnePlace) {
   }
 }
 
+// Names from files reach a terminal and JSON through one place each, which makes them harmless.
+TEST(House, TextLeavesThroughOnePlace) {
+  for (const Source& source : sources()) {
+    for (const char* printing :
+         {"std::cout", "std::cerr", "std::clog", "std::puts", "std::fputs", "std::putchar",
+          "std::fputc", "std::fwrite", "std::printf", "std::fprintf", "std::perror", "fmt::print",
+          "std::print", " puts(", " fputs(", " fwrite(", " printf(", " fprintf("}) {
+      if (source.path == "engine/core/output.cpp") continue;
+      EXPECT_EQ(source.text.find(printing), std::string::npos)
+          << source.path << " prints by itself: " << printing;
+    }
+    if (source.path != "engine/core/json_text.cpp") {
+      EXPECT_EQ(source.text.find(".dump("), std::string::npos)
+          << source.path << ": json_text() takes any text, dump() ends with an exception";
+    }
+  }
+}
+
 TEST(House, HeavyHeadersStayInSources) {
   for (const Source& source : sources()) {
     if (!source.path.ends_with(".h")) continue;

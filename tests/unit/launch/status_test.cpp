@@ -87,5 +87,12 @@ TEST(RunFolder, IsPrivateAndGoesAway) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+// What only a post-mortem would read ends no run.
+TEST(RunFolder, WhereNoneCanBeMadeAPrivateOneDoes) {
+  const RunFolder folder({{"PACELINE_STATUS_DIR", "/dev/null"}});
+  EXPECT_NE(folder.path(), "/dev/null");
+  EXPECT_TRUE(std::filesystem::is_directory(folder.path()));
+}
+
 }  // namespace
 }  // namespace paceline

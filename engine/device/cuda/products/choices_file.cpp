@@ -9,6 +9,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 #include "engine/core/log.h"
 
 namespace paceline::cuda {
@@ -132,7 +133,7 @@ void ChoicesFile::save() {
   Json root{{kFormat, kVersion}, {"choices", Json::array()}};
   for (const auto& [key, choice] : all) root["choices"].push_back(to_json(key.first, choice));
   if (path_.has_parent_path()) make_folder(path_.parent_path());
-  replace_file(path_, root.dump(1) + "\n");
+  replace_file(path_, json_text(root, 1) + "\n");
   added_.clear();
 }
 

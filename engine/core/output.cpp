@@ -1,0 +1,83 @@
+#include "engine/core/output.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "engine/core/error.h"
+#include "engine/core/terminal.h"
+#include "engine/core/utf8.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kLinesAndTabs[] = "\n\t";
+constexpr char kEraseToEnd[] = "\x1b[K";
+
+// Bold and plain are our own, and no harm if they are not.
+std::string with_styles(std::string_view text) {
+  std::string shown;
+  while (true) {
+    const std::size_t at = std::min(text.find(kBold), text.find(kPlain));
+    shown += printable(text.substr(0, at), kLinesAndTabs);
+    if (at == std::string_view::npos) return shown;
+    constexpr std::size_t kLength = sizeof kBold - 1;
+    static_assert(sizeof kBold == sizeof kPlain);
+    shown += text.substr(at, kLength);
+    text.remove_prefix(at + kLength);
+  }
+}
+
+[[noreturn]] void refuse_output() {
+  throw Error(ErrorKind::input, "standard output could not be written", "",
+              "make room, or print elsewhere");
+}
+
+void put(std::FILE* stream, std::string_view text) {
+  (void)std::fwrite(text.data(), 1, text.size(), stream);
+}
+
+}  // namespace
+
+void print_text(std::string_view text) {
+  put(stdout, colours_welcome(STDOUT_FILENO) ? with_styles(text) : printable(text, kLinesAndTabs));
+  if (std::ferror(stdout)) refuse_output();
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) refuse_output();
+}
+
+void print_note_text(std::string_view text) {
+  put(stderr, printable(text, kLinesAndTabs));
+}
+
+void print_moving_line(std::string_view line) {
+  put(stderr, "\r" + printable(line) + kEraseToEnd);
+  std::fflush(stderr);
+}
+
+void clear_moving_line() {
+  put(stderr, std::string("\r") + kEraseToEnd);
+}
+
+OutputStream::~OutputStream() {
+  try {
+    flush();
+  } catch (const std::exception&) {
+    // The stream's own state says so; the program finds out at its end.
+  }
+}
+
+int OutputStream::Buffer::sync() {
+  print_text(str());
+  str("");
+  flush_output();
+  return 0;
+}
+
+}  // namespace paceline

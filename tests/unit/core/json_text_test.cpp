@@ -1,0 +1,28 @@
+#include "engine/core/json_text.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace paceline {
+namespace {
+
+TEST(JsonText, IsTheSameJson) {
+  const Json json = {{"a\u009b", {1, 2.5, nullptr, true}}, {"\u202e", "x\x1b\x7f\n\u00b1"}};
+  for (const int indent : {-1, 0, 2}) {
+    const std::string text = json_text(json, indent);
+    EXPECT_EQ(Json::parse(text), json);
+    EXPECT_EQ(text.find('\x7f'), std::string::npos);
+    EXPECT_EQ(text.find("\u009b"), std::string::npos);
+    EXPECT_EQ(text.find("\u202e"), std::string::npos);
+    EXPECT_NE(text.find("\u00b1"), std::string::npos);
+  }
+  EXPECT_EQ(json_text(Json("\x7f\u2066")), R"("\u007f\u2066")");
+}
+
+TEST(JsonText, TakesBytesThatAreNoText) {
+  EXPECT_EQ(json_text(Json("a\xff")), "\"a\ufffd\"");
+}
+
+}  // namespace
+}  // namespace paceline
