@@ -4,11 +4,11 @@
 #include <exception>
 #include <sstream>
 
+#include "cli/complaint.h"
 #include "cli/verb.h"
 #include "cli/version.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
-#include "engine/core/text.h"
 #include "engine/core/utf8.h"
 
 namespace {
@@ -26,59 +26,6 @@ constexpr char kMainFooter[] = R"(Examples:
 Exit codes: 0 success, 1 a failed check or point, 2 an undecided gate,
 64 wrong usage, 65 bad input, 70 internal, 71 peer lost, 72 stall, 73 ranks disagree,
 75 pre-empted. Docs: README.md)";
-
-std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
-}
-
-// What was named so far: the program, a verb of it, a verb of that.
-struct Named {
-  const CLI::App* app;
-  std::string path = "paceline";
-  std::size_t words = 1;
-};
-
-Named verb_of(const CLI::App& app, const std::vector<std::string>& command) {
-  Named named{&app};
-  for (bool deeper = true; deeper && named.words < command.size();) {
-    deeper = false;
-    for (const CLI::App* verb : verbs_of(*named.app)) {
-      if (command[named.words] != verb->get_name()) continue;
-      named = {verb, named.path + " " + verb->get_name(), named.words + 1};
-      deeper = true;
-      break;
-    }
-  }
-  return named;
-}
-
-std::vector<std::string> known_words(const CLI::App& verb) {
-  std::vector<std::string> words;
-  for (const CLI::Option* option : verb.get_options()) {
-    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
-  }
-  for (const CLI::App* sub : verbs_of(verb)) words.push_back(sub->get_name());
-  return words;
-}
-
-// One line: the first word that is not known, with the nearest one, or what CLI11 says.
-std::string complaint(const CLI::App& app, const CLI::ParseError& error,
-                      const std::vector<std::string>& command) {
-  const Named verb = verb_of(app, command);
-  const std::string help = "see " + verb.path + " --help";
-  const std::vector<std::string> known = known_words(*verb.app);
-  for (std::size_t i = verb.words; i < command.size(); ++i) {
-    const std::string word = command[i].substr(0, command[i].find('='));
-    const bool is_flag = word.starts_with("--") && word.size() > 2;
-    const bool is_verb = !verbs_of(*verb.app).empty() && i == verb.words && !word.starts_with("-");
-    if (!is_flag && !is_verb) continue;
-    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-    const auto near = paceline::nearest(word, known);
-    return "unknown " + std::string(is_verb ? "verb " : "option ") + word + "; " +
-           (near ? "did you mean " + *near + "?" : help);
-  }
-  return std::string(error.what()) + "; " + help;
-}
 
 // --record "$FILE" of a variable that is not set is no run without a record. (An option whose value
 // may be left out has an empty one then.)
@@ -164,10 +111,10 @@ int run(int argc, char** argv) {
     paceline::flush_output();
     return code;
   } catch (const CLI::ParseError& error) {
-    const std::string line = complaint(app, error, command);
-    paceline::print_note("paceline: {}\n", line);
+    paceline::print_note("paceline: {}\n", paceline::complaint(app, error, command));
     return paceline::exit_code(paceline::ErrorKind::usage);
   }
+  paceline::refuse_empty_names(app);
   const int code = action();
   paceline::flush_output();
   return code;

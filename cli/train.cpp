@@ -16,6 +16,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/log.h"
+#include "engine/core/output.h"
 #include "engine/launch/status.h"
 #include "results/names.h"
 #include "sweeps/run_context.h"
@@ -89,7 +90,7 @@ void place_status(const std::string& run) {
 int start(const RunRequest& request, const Gathering& gathering) {
   const RunVerdict verdict = spawn(gathering, request.command);
   leave_failed_record(request, verdict.exit_code, verdict.line);
-  if (!verdict.line.empty()) fmt::print(stderr, "paceline: {}\n", verdict.line);
+  if (!verdict.line.empty()) print_note("paceline: {}\n", verdict.line);
   return verdict.exit_code;
 }
 
@@ -151,8 +152,9 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
       "marked as traced and enters no interval");
   verb->add_option("--record", options->record, "write the run record to this new file");
   verb->add_flag("--json", options->json, "print the record to standard output");
-  verb->add_flag("--quiet", options->quiet, "no progress, only warnings and errors");
-  verb->add_flag("--verbose", options->verbose, "also what runs each operation");
+  CLI::Option* quiet =
+      verb->add_flag("--quiet", options->quiet, "no progress, only warnings and errors");
+  verb->add_flag("--verbose", options->verbose, "also what runs each operation")->excludes(quiet);
   verb->add_flag("--log-ranks", options->log_ranks, "let every rank print, not only rank 0");
   verb->add_option("--log-dir", options->log_folder, "a log file of each rank in this folder");
   verb->add_option("--store", options->store)->group("");

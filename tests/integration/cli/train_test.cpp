@@ -46,6 +46,9 @@ TEST_F(CliTrain, UnknownNames) {
   expect_refused("train mnist-cnn --backend mirored", 64, {"unknown backend", "\"mirrored\"?"});
   expect_refused("train mnist-cnn --device cpus", 64, {"unknown device", "\"cpu\"?"});
   expect_refused("train mnist-cnn --gpu 2", 64, {"unknown option --gpu", "--gpus?"});
+  expect_refused("train mnist-cnn --epochs", 64, {"--epochs: needs a value"});
+  expect_refused("train mnist-cnn --gpus 2 --gpus 3", 64, {"--gpus: is given 2 times"});
+  expect_refused("train mnist-cnn --quiet --verbose", 64, {"--quiet", "--verbose"});
   expect_refused("train", 64, {"workload is required"});
   expect_refused("train mnist-mlp --weights imagenet", 64,
                  {"no ImageNet weights for workload mnist-mlp"});
@@ -223,7 +226,8 @@ TEST_F(CliTrain, BadDataIsOneLineOfAllRanks) {
 
 TEST_F(CliTrain, RecordsThatCannotBeWritten) {
   std::ofstream(folder() / "there.json") << "mine";
-  expect_refused(kRun + "--record there.json", 65, {"there.json", "never overwritten"});
+  expect_refused(kRun + "--record there.json", 65,
+                 {"there.json", "is there already", "give another name"});
   EXPECT_EQ(text_of(folder() / "there.json"), "mine");
   expect_refused(kRun + "--record no/such/run.json", 65, {"no/such/run.json"});
   EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1) << "something was left behind";

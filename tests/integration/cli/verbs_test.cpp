@@ -113,6 +113,29 @@ TEST_F(CliVerbs, NearestNamesAreSuggested) {
   expect_refused("sweep", 64, {"spec", "see paceline sweep --help"});
 }
 
+TEST_F(CliVerbs, WordsOfTheParserAreOurs) {
+  expect_refused("submit s --site x --max-gpu-hours -1", 64,
+                 {"--max-gpu-hours: is -1, must be 0 or more; see paceline submit --help"});
+  expect_refused("data make cassava --images 1 --out x --shards 0", 64,
+                 {"--shards: is 0, must be above 0"});
+  expect_refused("data fetch mnist --out x --retries 101", 64,
+                 {"--retries: is 101, must be from 0 to 100"});
+  expect_refused("data make cassava --out x --images few", 64,
+                 {"--images: is few, must be a whole number"});
+  expect_refused("report s --out", 64, {"--out: needs a value"});
+  expect_refused("report s --out a --out b", 64, {"--out: is given 2 times; give it once"});
+  expect_refused("report '" + kStudy + "' --out x --plots gif", 64,
+                 {"unknown plot format \"gif\"", "known: svg, png, pdf"});
+}
+
+TEST_F(CliVerbs, NamesAreTextAndNotEmpty) {
+  expect_refused("report ''", 64, {"STUDY", "is an empty name"});
+  expect_refused("sweep '' --dry-run", 64, {"spec", "is an empty name"});
+  expect_refused("data verify ''", 64, {"DIR", "is an empty name"});
+  expect_refused("report a $'b\\xff'", 64, {"argument 3", "b\ufffd", "is not UTF-8 text"});
+  expect_refused("sweep s.json --set $'weights=\\xff'", 64, {"argument 4", "is not UTF-8 text"});
+}
+
 TEST_F(CliVerbs, BestAnswersOrRefusesInOneLine) {
   const Ran ran = paceline("best '" + kStudy + "' --within 5%");
   EXPECT_EQ(ran.code, 0);
