@@ -399,9 +399,10 @@ class Judge {
   }
 
   [[noreturn]] void throw_nothing_common(const Matches& matches) const {
-    throw Error(ErrorKind::input, "no point of the baseline can be compared with the current side",
-                matches.notes.empty() ? "" : matches.notes.front(),
-                "compare runs of the same points");
+    throw Error(ErrorKind::input,
+                "no point of the baseline can be compared with the current side" +
+                    (matches.notes.empty() ? "" : ": " + matches.notes.front()),
+                "", "compare runs of the same points");
   }
 
   const Side& baseline_;

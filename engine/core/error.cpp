@@ -67,8 +67,8 @@ Error& Error::on_rank(int rank) {
 
 void Error::compose() {
   line_ = rank_ ? "rank " + std::to_string(*rank_) + ": " : "";
+  if (!where_.empty()) line_ += shortened(where_) + ": ";
   line_ += shortened(what_);
-  if (!where_.empty()) line_ += " (" + shortened(where_) + ")";
   if (!fix_.empty()) line_ += "; " + fix_;
   // One line whatever the input held: a name from a bad file may have a line break or a NUL in it.
   line_ = printable(line_);

@@ -35,7 +35,7 @@ class Error : public std::exception {
   std::optional<int> rank() const { return rank_; }
   Error& on_rank(int rank);
 
-  // "rank 3: what (where); fix", on one line.
+  // "rank 3: where: what; fix", on one line.
   const char* what() const noexcept override { return line_.c_str(); }
 
  private:

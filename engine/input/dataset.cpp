@@ -170,8 +170,8 @@ fs::path find_data_folder(const std::string& name, const fs::path& given, const 
     if (fs::is_directory(place)) return place;
     tried.push_back(place.string());
   }
-  throw Error(ErrorKind::input, "data set " + name + " was not found",
-              "looked in " + join(tried, ", "), fix);
+  throw Error(ErrorKind::input,
+              "data set " + name + " was not found, looked in " + join(tried, ", "), "", fix);
 }
 
 }  // namespace paceline

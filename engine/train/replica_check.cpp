@@ -47,8 +47,9 @@ void ReplicaCheck::refuse(std::size_t step, const std::vector<std::uint64_t>& ha
   const std::string first = first_difference();
   wait_until_all_know(communicator_);
   throw Error(ErrorKind::mismatch,
-              fmt::format("replicas have different parameters {}: {}", when, who_differs(hashes)),
-              "first in " + first,
+              fmt::format("replicas have different parameters {}: {}, first in {}", when,
+                          who_differs(hashes), first),
+              "",
               equal_at_ && step > *equal_at_ + 1
                   ? "find the step with a smaller --check-every; the sums or a machine are wrong"
                   : "the sums of the backend or a machine are wrong: run paceline bench allreduce, "

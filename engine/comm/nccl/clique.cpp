@@ -122,9 +122,10 @@ void Clique::await_join(const std::function<void()>& check_others) {
       }
       if (waited > membership_.deadlines.limit_seconds()) {
         throw Error(ErrorKind::stall,
-                    fmt::format("NCCL did not connect {} ranks within {:g} s", size_,
-                                membership_.deadlines.limit_seconds()),
-                    one_line(library_->last_error(member->comm)), kNetworkCure)
+                    fmt::format("NCCL did not connect {} ranks within {:g} s: {}", size_,
+                                membership_.deadlines.limit_seconds(),
+                                one_line(library_->last_error(member->comm))),
+                    "", kNetworkCure)
             .on_rank(member->rank);
       }
       std::this_thread::sleep_for(kPause);
@@ -160,10 +161,11 @@ Memory Clique::allocate(int replica, std::size_t bytes) {
   gpus_.select(replica);
   void* data = nullptr;
   if (const ncclResult_t result = library_->allocate(&data, bytes); result != ncclSuccess) {
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("no {} of GPU memory for gradients", format_bytes(static_cast<double>(bytes))),
-        one_line(library_->last_error(member.comm)), "lower the batch of a replica")
+    throw Error(ErrorKind::usage,
+                fmt::format("no {} of GPU memory for gradients: {}",
+                            format_bytes(static_cast<double>(bytes)),
+                            one_line(library_->last_error(member.comm))),
+                "", "lower the batch of a replica")
         .on_rank(member.rank);
   }
   void* handle = nullptr;

@@ -23,7 +23,7 @@ std::string Library::version_text() const {
 
 std::shared_ptr<const Library> open_library() {
   const SharedLibrary opened({"libnccl.so.2"}, gpu_library_folders());
-  if (!opened) throw Error(ErrorKind::usage, "NCCL was not found", opened.problem(), kCure);
+  if (!opened) throw Error(ErrorKind::usage, "NCCL was not found: " + opened.problem(), "", kCure);
   auto library = std::make_shared<Library>();
   library->path = opened.path();
   decltype(&ncclGetVersion) get_version = nullptr;

@@ -138,7 +138,7 @@ TEST_P(Failures, ARankThatDoesNotComeIsNamed) {
 TEST_P(Failures, TheErrorOfARankWins) {
   const RunVerdict verdict = start(GetParam(), "throws");
   EXPECT_EQ(verdict.exit_code, 65) << verdict.line;
-  EXPECT_NE(verdict.line.find("a bad file (shard-7)"), std::string::npos) << verdict.line;
+  EXPECT_NE(verdict.line.find("shard-7: a bad file"), std::string::npos) << verdict.line;
 }
 
 TEST_P(Failures, AKilledRankIsNamed) {

@@ -144,7 +144,7 @@ TEST_F(CliSlurm, BadInputIsOneLine) {
   expect_refused("submit none.json --site site.json", 65, {"none.json"});
   write("bad.json", "{\"name\": \"b\",\n\"acount\": \"a\"}");
   expect_refused("submit s.json --site bad.json", 65,
-                 {"unknown key \"acount\" (bad.json:2)", "did you mean \"account\"?"});
+                 {"bad.json:2: unknown key \"acount\"", "did you mean \"account\"?"});
   write("cut.json", "{\"name\": \"b\",\n");
   expect_refused("submit s.json --site cut.json", 65, {"cut.json"});
   expect_refused("submit s.json --site site.json --max-gpu-hours x", 64, {"--max-gpu-hours"});

@@ -203,7 +203,7 @@ TEST_F(Failures, ARunsFolderHoldsItsStatus) {
 
 TEST_F(Failures, DeadlinesAreTimes) {
   expect_refused("train mnist-mlp --abort-seconds soon", 64,
-                 {"\"soon\" is no time to wait (--abort-seconds)"});
+                 {"--abort-seconds: \"soon\" is no time to wait"});
   expect_refused("train mnist-mlp --warn-seconds 0", 64, {"--warn-seconds", "more than 0"});
   expect_refused("bench allreduce --abort-seconds -1", 64, {"--abort-seconds"});
   const Ran ran = shell("PACELINE_START_SECONDS=1e99 paceline train mnist-mlp --steps 1");
@@ -215,7 +215,7 @@ TEST_F(Failures, DeadlinesAreTimes) {
 }
 
 TEST_F(Failures, APostMortemOfNothingIsRefused) {
-  expect_refused("doctor --post-mortem nowhere", 65, {"is no folder (nowhere)"});
+  expect_refused("doctor --post-mortem nowhere", 65, {"nowhere: is no folder"});
   expect_refused("doctor --post-mortem .", 65, {"no rank of a run left anything"});
 }
 

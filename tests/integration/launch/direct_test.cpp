@@ -65,7 +65,7 @@ TEST(Direct, RanksThatAreAllStoppedAreEnded) {
 TEST(Direct, ErrorsAndCodesPass) {
   const RunVerdict thrown = spawn(2, "throws");
   EXPECT_EQ(thrown.exit_code, 65);
-  EXPECT_EQ(thrown.line, "rank 1: a bad file (rank1.gz)");
+  EXPECT_EQ(thrown.line, "rank 1: rank1.gz: a bad file");
   EXPECT_EQ(spawn(2, "code").exit_code, 3);
 }
 

@@ -73,7 +73,7 @@ TEST(Spawn, CauseWinsOverConsequences) {
     const RunVerdict verdict =
         spawn(4, "failing", "throws", {{"PACELINE_TEST_RANKS_PER_NODE", ranks_per_node}});
     EXPECT_EQ(verdict.exit_code, 65);
-    EXPECT_EQ(verdict.line, "rank 1: a bad file (rank1.gz)");
+    EXPECT_EQ(verdict.line, "rank 1: rank1.gz: a bad file");
   }
 }
 
@@ -81,7 +81,7 @@ TEST(Spawn, StallNamesTheRankThatDidNotCome) {
   const double start = now_seconds();
   const RunVerdict verdict = spawn(2, "failing", "stalls");
   EXPECT_EQ(verdict.exit_code, 72);
-  EXPECT_TRUE(contains(verdict.line, "rank 0: rank 1 did not come within 2 s (barrier)"))
+  EXPECT_TRUE(contains(verdict.line, "rank 0: barrier: rank 1 did not come within 2 s"))
       << verdict.line;
   EXPECT_LT(now_seconds() - start, 9);  // the sleeper is not waited for
 }

@@ -115,7 +115,7 @@ TEST(Study, SelectionsNameWhatThereIs) {
   EXPECT_EQ(only_study(records, {{"gpus", "2"}}).rows.size(), 1U);
   EXPECT_NE(refusal(records, {{"gpu", "2"}}).find("did you mean \"gpus\""), std::string::npos);
   EXPECT_NE(refusal(records, {{"backend", "nccl"}})
-                .find("no record has backend \"nccl\" (--only); known: mpi"),
+                .find("--only: no record has backend \"nccl\"; known: mpi"),
             std::string::npos);
   EXPECT_NE(refusal({}).find("no completed record"), std::string::npos);
 }

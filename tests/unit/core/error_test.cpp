@@ -7,9 +7,9 @@
 namespace paceline {
 namespace {
 
-TEST(Error, LineHoldsWhatWhereAndFix) {
+TEST(Error, LineHoldsWhereWhatAndFix) {
   EXPECT_STREQ(Error(ErrorKind::usage, "batch is 0", "--batch", "give at least 1").what(),
-               "batch is 0 (--batch); give at least 1");
+               "--batch: batch is 0; give at least 1");
   EXPECT_STREQ(Error(ErrorKind::usage, "batch is 0").what(), "batch is 0");
 }
 

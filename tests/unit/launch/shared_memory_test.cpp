@@ -10,8 +10,9 @@ namespace {
 TEST(SharedMemory, TooLittleRoomIsRefusedWithTheCure) {
   EXPECT_NO_THROW(check_room(100, 100, "/dev/shm"));
   EXPECT_NO_THROW(check_room(100, -1, "/dev/shm"));
-  for (const char* part : {"need a shared window of 128 MB, 64.0 MB are free (/dev/shm)",
-                           "--shm-size", "OMPI_MCA_osc_sm_backing_directory"}) {
+  for (const char* part :
+       {"/dev/shm: the ranks of this node need a shared window of 128 MB, 64.0 MB are free",
+        "--shm-size", "OMPI_MCA_osc_sm_backing_directory"}) {
     EXPECT_ERROR(check_room(128'000'000, 64'000'000, "/dev/shm"), usage, part);
   }
 }

@@ -108,7 +108,7 @@ TEST(Judge, LauncherThatStartedNobodySpeaksForItself) {
 TEST(Judge, AnEndBehindTheWorkIsNoSuccess) {
   const RunVerdict full = judge(2, {done(0), done(1)}, ended(65), {"words", ""});
   expect(full, 65,
-         "the launcher ended with code 65 after the ranks' work was done (mpirun); see its words "
+         "mpirun: the launcher ended with code 65 after the ranks' work was done; see its words "
          "above, or try it with paceline doctor");
   EXPECT_EQ(full.noise, "words");
   WatchOfMany watch;

@@ -40,7 +40,7 @@ TEST(Names, AStackFollowsFromItsParts) {
 
 TEST(Names, TheNearestPartIsSuggested) {
   EXPECT_TRUE(contains(refusal("mirored/mpi"), "\"mirrored\"?"));
-  EXPECT_TRUE(contains(refusal("mpi+bf61"), "unknown wrapper \"bf61\" (spec.json:3)"));
+  EXPECT_TRUE(contains(refusal("mpi+bf61"), "spec.json:3: unknown wrapper \"bf61\""));
   EXPECT_TRUE(contains(refusal("gloo+bf16+bf16"), "twice"));
 }
 

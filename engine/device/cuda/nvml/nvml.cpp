@@ -98,8 +98,8 @@ std::shared_ptr<const Nvml> Nvml::open() {
 Nvml::Nvml() {
   const SharedLibrary library({"libnvidia-ml.so.1"}, gpu_library_folders());
   if (!library) {
-    throw Error(ErrorKind::usage, "the NVIDIA driver's NVML was not found", library.problem(),
-                "install the driver, or start on a node that has GPUs");
+    throw Error(ErrorKind::usage, "the NVIDIA driver's NVML was not found: " + library.problem(),
+                "", "install the driver, or start on a node that has GPUs");
   }
   auto functions = std::make_unique<Functions>();
   const auto find = [&](auto*& function, const char* name, const char* older = "") {

@@ -139,9 +139,10 @@ class Chooser {
 
   Chosen result(int offered) const {
     if (usable_.empty()) {
-      throw Error(ErrorKind::usage, "no way to compute " + request_,
-                  refused_.empty() ? "nothing is offered" : refused_,
-                  "choose another precision or batch, or allow more workspace");
+      throw Error(ErrorKind::usage,
+                  "no way to compute " + request_ + ": " +
+                      (refused_.empty() ? "nothing is offered" : refused_),
+                  "", "choose another precision or batch, or allow more workspace");
     }
     const Usable& first = usable_.front();
     Choice choice;
@@ -182,9 +183,9 @@ class Chooser {
       tuner.time([](Stream) {}, 0, 1);
     } catch (const Error& error) {
       throw Error(ErrorKind::internal,
-                  fmt::format("{} broke the GPU's context when it was tried for {}",
-                              candidate.recipe.text(), request_),
-                  error.what(), "report it; another batch or precision may not offer it");
+                  fmt::format("{} broke the GPU's context when it was tried for {}: {}",
+                              candidate.recipe.text(), request_, error.what()),
+                  "", "report it; another batch or precision may not offer it");
     }
   }
 

@@ -21,9 +21,10 @@ void require(const SharedLibrary& library, const char* name, const std::string& 
     places.push_back(folder.string());
   }
   places.push_back("the system's libraries");
-  throw Error(ErrorKind::usage, std::string(name) + " cannot be opened: " + library.problem(),
-              "looked in " + join(places, ", "),
-              "install " + install + " or name its folder in PACELINE_CUDA_LIBS");
+  throw Error(ErrorKind::usage,
+              std::string(name) + " cannot be opened: " + library.problem() + ", looked in " +
+                  join(places, ", "),
+              "", "install " + install + " or name its folder in PACELINE_CUDA_LIBS");
 }
 
 }  // namespace
