@@ -9,8 +9,8 @@
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
-#include "engine/core/plain_text.h"
 #include "engine/core/text.h"
+#include "engine/core/utf8.h"
 
 namespace paceline {
 

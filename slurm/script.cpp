@@ -7,8 +7,8 @@
 #include <map>
 
 #include "engine/core/error.h"
-#include "engine/core/plain_text.h"
 #include "engine/core/text.h"
+#include "engine/core/utf8.h"
 #include "slurm/directives.h"
 #include "sweeps/run_context.h"
 

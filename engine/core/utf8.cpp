@@ -1,5 +1,9 @@
 #include "engine/core/utf8.h"
 
+#include <fmt/format.h>
+
+#include <cstdint>
+
 namespace paceline {
 
 namespace {
@@ -45,6 +49,19 @@ bool is_utf8(std::string_view text) {
 bool is_control(char32_t code) {
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x202a && code <= 0x202e) ||
          (code >= 0x2066 && code <= 0x2069);
+}
+
+std::string fault_of_text(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const Character character = character_at(text, at);
+    if (character.bytes == 0) return "is not UTF-8";
+    if (is_control(character.code)) {
+      return fmt::format("has a control character (U+{:04X})",
+                         static_cast<std::uint32_t>(character.code));
+    }
+    at += character.bytes;
+  }
+  return "";
 }
 
 std::string printable(std::string_view text, std::string_view kept) {

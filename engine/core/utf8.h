@@ -19,6 +19,10 @@ bool is_utf8(std::string_view text);
 // and C1 (U+009B begins a command as ESC [ does), and what turns the direction of writing.
 bool is_control(char32_t code);
 
+// What is wrong with `text` that stands on one line, as "has a control character (U+000A)" or "is
+// not UTF-8"; empty: nothing.
+std::string fault_of_text(std::string_view text);
+
 // With a space for each control character, but those in `kept`, and U+FFFD for each byte that is
 // not UTF-8.
 std::string printable(std::string_view text, std::string_view kept = {});

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/core/plain_text.h"
+#include "engine/core/utf8.h"
 
 namespace paceline {
 namespace {
