@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/contrast.h"
 #include "analysis/control.h"
+#include "analysis/point_names.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -62,60 +64,260 @@ std::string cpus_text(const std::vector<const Rung*>& rungs) {
       range_text(cpus, 0));
 }
 
-// The Karp-Flatt fraction of a rung, and where its interval lies if every row has one.
-struct Fraction {
-  double value = 0;
-  std::optional<Interval> interval;
+// Of trends of one kind and the same sizes; several where they differ in their CPUs.
+using Alike = std::vector<const Trend*>;
+
+std::vector<Alike> grouped_by_kind(const std::vector<Trend>& trends) {
+  std::vector<Alike> groups;
+  for (const Trend& trend : trends) {
+    const auto like = [&](const Alike& group) {
+      const Trend& other = *group.front();
+      return other.kind == trend.kind && other.judged == trend.judged &&
+             other.sizes.front().gpus == trend.sizes.front().gpus &&
+             other.sizes.back().gpus == trend.sizes.back().gpus;
+    };
+    const auto it = std::find_if(groups.begin(), groups.end(), like);
+    (it == groups.end() ? groups.emplace_back() : *it).push_back(&trend);
+  }
+  return groups;
+}
+
+template <typename Value>
+Range range_of(const Alike& trends, Value value) {
+  Range range;
+  for (const Trend* trend : trends) {
+    for (const SizeOfTrend& size : trend->sizes) range.add(value(size));
+  }
+  return range;
+}
+
+template <typename Value>
+Range range_at(const Alike& trends, bool last, Value value) {
+  Range range;
+  for (const Trend* trend : trends) {
+    range.add(value(last ? trend->sizes.back() : trend->sizes.front()));
+  }
+  return range;
+}
+
+double fraction_of(const SizeOfTrend& size) {
+  return size.fraction;
+}
+double added_of(const SizeOfTrend& size) {
+  return size.added;
+}
+
+class TrendSentence {
+ public:
+  TrendSentence(const Study& study, Alike trends)
+      : scaling_(study.scaling),
+        what_(compares_rates(study.scaling) ? "what an added replica adds to the time per step"
+                                            : "the Karp-Flatt fraction"),
+        trends_(std::move(trends)) {}
+
+  std::string text() const {
+    switch (trends_.front()->kind) {
+      case TrendKind::slower_than_one:
+        return "several replicas are slower than one: no law of scaling applies";
+      case TrendKind::no_loss:
+        return no_loss();
+      case TrendKind::above_ideal:
+        return "N replicas are more than N times as fast as one: is the base slow, or does the "
+               "share of each fit into its cache?";
+      case TrendKind::one_size:
+        return "";
+      case TrendKind::steady:
+        return steady();
+      case TrendKind::grows:
+      case TrendKind::falls:
+        return changes();
+      case TrendKind::unclear:
+        return unclear();
+      case TrendKind::unjudged:
+        return fmt::format(
+            "{} goes from {} on {} to {} on {} replicas: rows of fewer than {} runs cannot tell "
+            "whether that is more than noise",
+            what_, at(false), size(false), at(true), size(true), kFewestRuns);
+    }
+    return "";
+  }
+
+ private:
+  int size(bool last) const {
+    const auto& sizes = trends_.front()->sizes;
+    return (last ? sizes.back() : sizes.front()).gpus;
+  }
+
+  bool is_strong() const { return scaling_ == Scaling::strong; }
+
+  // "0.181", of rates, which have no Karp-Flatt fraction by name, "18 %".
+  std::string shown(const Range& range) const {
+    return compares_rates(scaling_) ? percent(range) : range_text(range, 3);
+  }
+  std::string at(bool last) const { return shown(range_at(trends_, last, fraction_of)); }
+  static std::string percent(const Range& range) {
+    const double most = std::max(std::abs(range.low), std::abs(range.high));
+    return range_text(range, most < 0.02 ? 2 : most < 0.1 ? 1 : 0, 100) + " %";
+  }
+
+  std::string no_loss() const {
+    if (!trends_.front()->judged) {
+      const Range off = range_of(trends_, [](const SizeOfTrend& s) { return 1 - s.efficiency; });
+      return fmt::format("the speed-ups lie within {:.1f} % of the ideal ones",
+                         100 * std::max(std::abs(off.low), std::abs(off.high)));
+    }
+    const Range lost = range_of(trends_, [](const SizeOfTrend& s) {
+      const double most = s.loss->high * (s.gpus - 1);  // N / S - 1
+      return most / (1 + most);
+    });
+    return fmt::format(
+        "no loss that can be told from noise; one of up to {:.1f} points of efficiency cannot be "
+        "excluded",
+        100 * std::max(0.0, lost.high));
+  }
+
+  std::string steady() const {
+    const Range range = range_of(trends_, fraction_of);
+    std::string text =
+        is_strong()
+            ? fmt::format("{} of the base's time is not divided among replicas, at any size",
+                          percent(range))
+            : fmt::format("each added replica adds {} of the base's time per step to it",
+                          percent(range));
+    if (!compares_rates(scaling_)) {
+      text += fmt::format(" (Karp-Flatt fraction steady, {})", range_text(range, 3));
+    }
+    if (!trends_.front()->judged) text += ", as far as fewer than 3 runs a row can tell";
+    return text;
+  }
+
+  std::string changes() const {
+    const bool grows = trends_.front()->kind == TrendKind::grows;
+    std::string text;
+    if (is_strong()) {
+      text = fmt::format(
+          "the part of the base's time that is not divided {} from {} on {} to {} on {} replicas",
+          grows ? "grows" : "falls", percent(range_at(trends_, false, fraction_of)), size(false),
+          percent(range_at(trends_, true, fraction_of)), size(true));
+    } else {
+      text = fmt::format(
+          "the time per step differs from the base's by {} on {} and by {} on {} replicas: {} than "
+          "in proportion to the replicas added",
+          percent(range_at(trends_, false, added_of)), size(false),
+          percent(range_at(trends_, true, added_of)), size(true), grows ? "more" : "less");
+    }
+    if (!compares_rates(scaling_)) {
+      text += fmt::format(" (Karp-Flatt {} to {})", at(false), at(true));
+    }
+    if (!grows) return text;
+    return text + fmt::format(
+                      "; look at communication, imbalance and shared memory{}, and whether "
+                      "the base is slow",
+                      is_strong() ? ", at small batches" : "");
+  }
+
+  std::string unclear() const {
+    Range change;
+    for (const Trend* trend : trends_) {
+      change.add(trend->change->low);
+      change.add(trend->change->high);
+    }
+    return fmt::format(
+        "whether {} changes with the replicas cannot be told from noise: {} on {}, {} on {}, a "
+        "change of {} to {}",
+        what_, at(false), size(false), at(true), size(true),
+        compares_rates(scaling_) ? fmt::format("{:+.1f} %", 100 * change.low)
+                                 : fmt::format("{:+.3f}", change.low),
+        compares_rates(scaling_) ? fmt::format("{:+.1f} %", 100 * change.high)
+                                 : fmt::format("{:+.3f}", change.high));
+  }
+
+  Scaling scaling_;
+  std::string what_;
+  Alike trends_;
 };
 
-Fraction fraction_of(const Rung& rung) {
-  Fraction result;
-  Range range;
-  bool all = true;
-  for (const RowFacts* row : rung.rows) {
-    result.value += *row->speed_up->karp_flatt / static_cast<double>(rung.rows.size());
-    const auto& interval = row->speed_up->ratio.estimate.interval;
-    all = all && interval;
-    if (!interval) continue;
-    range.add(karp_flatt(interval->high, rung.gpus));
-    range.add(karp_flatt(interval->low, rung.gpus));
+FindingKind finding_kind(TrendKind kind) {
+  switch (kind) {
+    case TrendKind::slower_than_one:
+      return FindingKind::slower_than_one;
+    case TrendKind::no_loss:
+      return FindingKind::no_loss;
+    case TrendKind::above_ideal:
+      return FindingKind::above_ideal;
+    case TrendKind::one_size:
+      return FindingKind::too_few_sizes;
+    case TrendKind::steady:
+      return FindingKind::steady;
+    case TrendKind::grows:
+      return FindingKind::grows;
+    case TrendKind::falls:
+      return FindingKind::falls;
+    case TrendKind::unclear:
+      return FindingKind::unclear;
+    case TrendKind::unjudged:
+      return FindingKind::unjudged;
   }
-  if (all) result.interval = Interval{range.low, range.high};
-  return result;
+  return FindingKind::unjudged;
 }
 
-double cpus_of(const RowFacts& row) {
-  const Run& run = row.run();
-  return run.replicas_are_cores ? run.cpus_per_replica().value_or(0)
-                                : run.cpus_per_task.value_or(0);
+std::string cpus_of_group(const Alike& trends) {
+  std::vector<std::string> cpus;
+  for (const Trend* trend : trends) {
+    if (!trend->cpus.empty()) cpus.push_back(trend->cpus);
+  }
+  return cpus.empty() ? "" : " (" + join(cpus, "; ") + ")";
 }
 
-// Rungs of one row each, or of the CPUs that all of them have: others would show a trend of CPUs.
-std::vector<Rung> comparable(const std::vector<const Rung*>& rungs) {
-  std::vector<Rung> result;
-  for (const Rung* rung : rungs) result.push_back(*rung);
-  if (std::all_of(result.begin(), result.end(),
-                  [](const Rung& rung) { return rung.rows.size() == 1; })) {
-    return result;
+constexpr double kWideSpread = 1.25;
+constexpr std::size_t kMostTimes = 6;
+
+// The row whose runs are the most unlike, with their times, and how many such rows there are.
+std::vector<Finding> unlike_runs(const Study& study, const Comparison& comparison,
+                                 const std::vector<RowFacts>& facts) {
+  double widest = kWideSpread;
+  std::size_t rows = 0, worst = 0;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const Row& row = *facts[i].row;
+    if (row.tainted || row.runs.size() < 2) continue;
+    Range costs;
+    for (const auto& value : log_costs(row, comparison.rates).values) costs.add(value[0]);
+    const double spread = std::exp(costs.width());
+    if (spread <= kWideSpread) continue;
+    ++rows;
+    if (spread > widest) worst = i;
+    widest = std::max(widest, spread);
   }
-  const std::vector<Rung> all = result;
-  for (Rung& rung : result) {
-    std::erase_if(rung.rows, [&](const RowFacts* row) {
-      return !std::all_of(all.begin(), all.end(), [&](const Rung& other) {
-        return std::any_of(other.rows.begin(), other.rows.end(),
-                           [&](const RowFacts* like) { return cpus_of(*like) == cpus_of(*row); });
-      });
-    });
+  if (rows == 0) return {};
+  std::vector<double> values;
+  for (const Run& run : facts[worst].row->runs) {
+    values.push_back(comparison.rates ? *run.samples_per_second : *run.fit_seconds);
   }
-  std::erase_if(result, [](const Rung& rung) { return rung.rows.empty(); });
-  return result;
+  std::sort(values.begin(), values.end());
+  std::string times;
+  if (values.size() > kMostTimes) {
+    times = fmt::format("{:.3g} to {:.3g}", values.front(), values.back());
+  } else {
+    std::vector<std::string> texts;
+    for (const double value : values) texts.push_back(fmt::format("{:.3g}", value));
+    times = join(texts, ", ");
+  }
+  std::vector<const Row*> all;
+  for (const RowFacts& each : facts) all.push_back(each.row);
+  return {
+      {FindingKind::runs_differ,
+       fmt::format("runs of {} row{} differ widely ({}{}: {} {}): was the machine busy?", rows,
+                   rows == 1 ? "" : "s", rows == 1 ? "" : "most, ", point_names(study, all)[worst],
+                   times, comparison.rates ? "samples/s" : "s")}};
 }
 
-// A page of times shows neither rates nor efficiency, and a single run no spread.
+// A table of times shows neither rates nor efficiency, and a single run no spread.
 std::string left_out_line(const std::vector<RowFacts>& facts) {
   Range rates, efficiencies;
+  bool single = true;
   for (const RowFacts& row : facts) {
     if (row.run().kind != "published" || !row.fit_seconds) return "";
+    single = single && row.row->runs.size() == 1;
     if (row.samples_per_second) rates.add(row.samples_per_second->value);
     if (row.speed_up && row.run().gpus > 1) efficiencies.add(row.speed_up->efficiency);
   }
@@ -127,13 +329,51 @@ std::string left_out_line(const std::vector<RowFacts>& facts) {
     parts.push_back(fmt::format("efficiency ({} %)", range_text(efficiencies, 0, 100)));
     parts.push_back("the Karp-Flatt fraction");
   }
-  parts.push_back("any spread (one run a row)");
-  return "the page leaves out " + join(parts, ", ");
+  if (single) parts.push_back("any spread (one run a row)");
+  return parts.empty() ? "" : "the published table leaves out " + join(parts, ", ");
 }
 
 }  // namespace
 
-std::string ladder_line(const Ladder& ladder, const Comparison& comparison) {
+std::string_view name_of(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::runs_differ:
+      return "runs_differ";
+    case FindingKind::speed_ups:
+      return "speed_ups";
+    case FindingKind::slower_than_one:
+      return "slower_than_one";
+    case FindingKind::no_loss:
+      return "no_loss";
+    case FindingKind::above_ideal:
+      return "above_ideal";
+    case FindingKind::steady:
+      return "steady";
+    case FindingKind::grows:
+      return "grows";
+    case FindingKind::falls:
+      return "falls";
+    case FindingKind::unclear:
+      return "unclear";
+    case FindingKind::unjudged:
+      return "unjudged";
+    case FindingKind::causes_alike:
+      return "causes_alike";
+    case FindingKind::too_few_sizes:
+      return "too_few_sizes";
+    case FindingKind::speed_up_bound:
+      return "speed_up_bound";
+    case FindingKind::peak:
+      return "peak";
+    case FindingKind::left_out:
+      return "left_out";
+    case FindingKind::control:
+      return "control";
+  }
+  return "?";
+}
+
+Finding ladder_finding(const Ladder& ladder, const Comparison& comparison) {
   std::vector<std::string> sizes, speed_ups, efficiencies, fractions;
   const auto rungs = several(ladder);
   for (const Rung* rung : rungs) {
@@ -152,74 +392,66 @@ std::string ladder_line(const Ladder& ladder, const Comparison& comparison) {
   line += fmt::format("speed-up {} for {} replicas{}, efficiency {} %", join(speed_ups, " / "),
                       join(sizes, ", "), cpus_text(rungs), join(efficiencies, " / "));
   if (!fractions.empty()) line += ", Karp-Flatt " + join(fractions, " / ");
-  return line;
+  return {FindingKind::speed_ups, line};
 }
 
-std::string trend_line(const Ladder& ladder) {
-  std::vector<Fraction> fractions;
-  int largest = 1;
-  for (const Rung& rung : comparable(several(ladder))) {
-    if (!rung.rows.front()->speed_up->karp_flatt) continue;
-    fractions.push_back(fraction_of(rung));
-    largest = std::max(largest, rung.gpus);
+std::vector<Finding> trend_findings(const Study& study, const Ladder& ladder,
+                                    const std::vector<Trend>& trends) {
+  const std::vector<Alike> groups = grouped_by_kind(trends);
+  std::vector<Finding> found;
+  for (const Alike& group : groups) {
+    const std::string text = TrendSentence(study, group).text();
+    if (text.empty()) continue;
+    std::string name = ladder.name + (groups.size() > 1 ? cpus_of_group(group) : "");
+    if (!name.empty()) name += ": ";
+    found.push_back({finding_kind(group.front()->kind), name + text});
   }
-  if (fractions.size() < 2) return "";
-  Range range;
-  double mean = 0;
-  for (const Fraction& fraction : fractions) {
-    range.add(fraction.value);
-    mean += fraction.value / static_cast<double>(fractions.size());
-  }
-  const Fraction& first = fractions.front();
-  const Fraction& last = fractions.back();
-  const std::string name = ladder.name.empty() ? "" : ladder.name + ": ";
-  // What a fraction costs grows with the replicas: 0.1 / p of p replicas is a tenth of one
-  // replica's time on each.
-  const double small = std::max(std::min(0.02, 0.1 / largest), 0.2 * std::abs(mean));
-  const bool roughly_constant = range.width() <= small;
-  constexpr double kNothing = 0.05;
-  if (roughly_constant && std::abs(mean) * (largest - 1) < kNothing) {
-    return name + "the Karp-Flatt fraction is about zero: no serial share to speak of";
-  }
-  if (roughly_constant && mean < 0) {
-    return name +
-           "the Karp-Flatt fraction is below zero throughout: replicas do more than their "
-           "share (is the base weak?)";
-  }
-  if (roughly_constant) {
-    return fmt::format(
-        "{}the Karp-Flatt fraction is roughly constant, ~{:.{}f}: a fixed serial share of about "
-        "{:.{}f} %, not communication that grows with the replicas",
-        name, mean, mean < 0.1 ? 3 : 2, mean * 100, mean < 0.02 ? 1 : 0);
-  }
-  if (first.interval && last.interval && first.interval->low <= last.interval->high &&
-      last.interval->low <= first.interval->high) {
-    return name + "the Karp-Flatt fraction shows no trend beyond the noise of the runs";
-  }
-  if (std::abs(last.value - first.value) <= small) {
-    return fmt::format("{}the Karp-Flatt fraction lies between {:.3f} and {:.3f}, without a trend",
-                       name, range.low, range.high);
-  }
-  return fmt::format("{}the Karp-Flatt fraction goes from {:.3f} to {:.3f}: {}", name, first.value,
-                     last.value,
-                     last.value > first.value
-                         ? "the overhead grows with the replicas (communication, imbalance or "
-                           "shared memory)"
-                         : "the overhead falls as replicas are added (is the base weak?)");
+  return found;
 }
 
-std::vector<std::string> findings(const Study& study, const Comparison& comparison,
-                                  const std::vector<RowFacts>& facts) {
-  std::vector<std::string> lines;
+std::vector<Finding> causes_finding(const Study& study, const Comparison& comparison,
+                                    const std::vector<Finding>& found) {
+  if (std::none_of(found.begin(), found.end(),
+                   [](const Finding& each) { return each.kind == FindingKind::steady; })) {
+    return {};
+  }
+  if (study.scaling == Scaling::strong) {
+    return {{FindingKind::causes_alike,
+             "in strong scaling serial work and an all-reduce whose cost levels off, as a ring's "
+             "does, both look like that, and these numbers cannot tell them apart: runs with "
+             "backend null would"}};
+  }
+  const bool times = !comparison.rates;
+  const std::string causes =
+      "work that is done for one sample after another (input), and communication that grows with "
+      "every replica";
+  return {{FindingKind::causes_alike,
+           fmt::format("{}, and these numbers cannot tell them apart: runs with backend null {}"
+                       "would",
+                       times ? "as the number of steps falls with the replicas, a fixed time per "
+                               "run, " +
+                                   causes + " all look like that"
+                             : causes + " both look like that",
+                       times ? "or of one number of steps at every size " : "")}};
+}
+
+std::vector<Finding> findings(const Study& study, const Comparison& comparison,
+                              const std::vector<RowFacts>& facts) {
+  std::vector<Finding> found = unlike_runs(study, comparison, facts);
   for (const Ladder& ladder : make_ladders(study, comparison, facts, false)) {
-    lines.push_back(ladder_line(ladder, comparison));
-    if (const std::string trend = trend_line(ladder); !trend.empty()) lines.push_back(trend);
+    found.push_back(ladder_finding(ladder, comparison));
+    for (Finding& each : trend_findings(study, ladder, trends_of(study, comparison, ladder))) {
+      found.push_back(std::move(each));
+    }
   }
-  if (const std::string line = left_out_line(facts); !line.empty()) lines.push_back(line);
+  for (Finding& each : causes_finding(study, comparison, found)) found.push_back(std::move(each));
+  if (const std::string line = left_out_line(facts); !line.empty()) {
+    found.push_back({FindingKind::left_out, line});
+  }
   for (const ControlCheck& control : controls_of(study, comparison)) {
-    lines.push_back(control_line(control));
+    found.push_back({FindingKind::control, control_line(control)});
   }
-  return lines;
+  return found;
 }
 
 }  // namespace paceline

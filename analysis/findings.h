@@ -1,25 +1,57 @@
-// What the numbers of a table say, in sentences.
+// What the numbers of a table say, in sentences. Each is of a kind, and a kind is said only where
+// its condition holds, which tests/unit/analysis/laws_test.cpp holds against data of known laws.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "analysis/ladder.h"
+#include "analysis/trend.h"
 
 namespace paceline {
 
-// A line a ladder (best: the fastest rows; matched: the range over CPUs), what its Karp-Flatt
-// fraction does as replicas are added, what a published page leaves out, and how far the A/A
-// control differs from itself.
-std::vector<std::string> findings(const Study& study, const Comparison& comparison,
-                                  const std::vector<RowFacts>& facts);
+enum class FindingKind {
+  runs_differ,      // the slowest run of a row took more than 1.25 times as long as the fastest
+  speed_ups,        // the numbers of a ladder
+  slower_than_one,  // see TrendKind, these and the next ones
+  no_loss,
+  above_ideal,
+  steady,
+  grows,
+  falls,
+  unclear,
+  unjudged,
+  causes_alike,    // which causes a steady fraction may have, that times cannot tell apart
+  too_few_sizes,   // of several replicas, to see whether the loss grows
+  speed_up_bound,  // what the speed-up cannot exceed if the fraction stays
+  peak,            // how many replicas are fastest by a fit
+  left_out,        // what a published table does not show
+  control,         // how far a point differs from itself
+};
+
+std::string_view name_of(FindingKind kind);
+
+struct Finding {
+  FindingKind kind = FindingKind::speed_ups;
+  std::string text;
+};
+
+// Rows whose runs differ widely; then for each ladder (best: the fastest rows; matched: the range
+// over CPUs) its numbers and what becomes of the loss as replicas are added; what a published table
+// leaves out; how far the A/A control differs from itself.
+std::vector<Finding> findings(const Study& study, const Comparison& comparison,
+                              const std::vector<RowFacts>& facts);
 
 // "mpi: speed-up 1.69 / 2.26 for 2, 3 replicas, efficiency 85 / 75 %, Karp-Flatt 0.181 / 0.165":
 // ranges where a size has several rows.
-std::string ladder_line(const Ladder& ladder, const Comparison& comparison);
+Finding ladder_finding(const Ladder& ladder, const Comparison& comparison);
 
-// What the Karp-Flatt fraction of a ladder does as replicas are added, in a sentence; empty where
-// two sizes do not have one.
-std::string trend_line(const Ladder& ladder);
+// What becomes of the loss, a sentence for all trends of a kind.
+std::vector<Finding> trend_findings(const Study& study, const Ladder& ladder,
+                                    const std::vector<Trend>& trends);
+
+// Empty where no ladder of the study is steady.
+std::vector<Finding> causes_finding(const Study& study, const Comparison& comparison,
+                                    const std::vector<Finding>& found);
 
 }  // namespace paceline

@@ -287,7 +287,9 @@ Table make_table(const Study& study, const Comparison& comparison,
   describe_rows(table, study, all);
   // The title has it.
   if (!common_label(study).empty() && study.gaps.empty()) hide(table, "label");
-  table.findings = findings(study, comparison, facts);
+  for (const Finding& finding : findings(study, comparison, facts)) {
+    table.findings.push_back(finding.text);
+  }
   table.controls = controls_of(study, comparison);
   table.broken = broken_rules(study, comparison, facts);
   table.provenance = provenance(study);

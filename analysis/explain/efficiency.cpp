@@ -3,24 +3,35 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "results/step_samples.h"
+
 namespace paceline {
 
-namespace {
-
 // Seconds of one run, means over its ranks but for the two extremes.
-struct Means {
-  double input = 0, launch = 0, communication = 0, compute = 0;
-  double least_communication = 0, most_compute = 0;
+struct StepRecords::Phases {
+  double input = 0, launch = 0, communication = 0, compute = 0, outside = 0;
+  double of_all = 0, most_compute = 0;  // of_all: communication that every rank waits for
+  bool is_bound = false;                // of_all may be less
 
-  void operator+=(const Means& more) {
+  void operator+=(const Phases& more) {
     input += more.input;
     launch += more.launch;
     communication += more.communication;
     compute += more.compute;
-    least_communication += more.least_communication;
+    outside += more.outside;
+    of_all += more.of_all;
     most_compute += more.most_compute;
+    is_bound = is_bound || more.is_bound;
+  }
+
+  Costs costs(double ranks, double samples) const {
+    const double scale = ranks / samples;
+    return {input * scale,   launch * scale, of_all * scale, (communication - of_all) * scale,
+            compute * scale, outside * scale};
   }
 };
+
+namespace {
 
 double number_of(const Json& rank, const char* key) {
   const auto it = rank.find(key);
@@ -32,61 +43,76 @@ std::string word_of(const Json& object, const char* key) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-std::optional<Means> means_of(const Json& record) {
-  const auto phases = record.find("phases");
-  if (phases == record.end() || !phases->is_array() || phases->empty()) return std::nullopt;
-  Means means;
-  const auto ranks = static_cast<double>(phases->size());
-  for (const Json& rank : *phases) {
-    const double compute =
-        number_of(rank, "forward") + number_of(rank, "backward") + number_of(rank, "update");
-    const double communication = number_of(rank, "communication");
-    const bool first = &rank == &phases->front();
-    means.input += number_of(rank, "input") / ranks;
-    means.launch += number_of(rank, "other") / ranks;
-    means.communication += communication / ranks;
-    means.compute += compute / ranks;
-    means.least_communication =
-        first ? communication : std::min(means.least_communication, communication);
-    means.most_compute = std::max(means.most_compute, compute);
-  }
-  return means.compute > 0 ? std::optional(means) : std::nullopt;
-}
-
-StepEfficiency efficiency_of(const Means& m, double samples, double ranks) {
-  StepEfficiency result;
-  const double total = m.input + m.launch + m.communication + m.compute;
-  const double without_input = total - m.input, without_launch = without_input - m.launch;
-  const double without_transfer = without_launch - m.least_communication;
-  result.input = without_input / total;
-  result.launch = without_launch / without_input;
-  result.transfer = without_transfer / without_launch;
-  result.serialization = m.most_compute / without_transfer;
-  result.load_balance = m.compute / m.most_compute;
-  const double scale = ranks / samples;
-  result.costs = {m.input * scale, m.launch * scale, m.least_communication * scale,
-                  (m.communication - m.least_communication) * scale, m.compute * scale};
-  return result;
-}
-
 }  // namespace
 
 StepRecords::StepRecords(const StoreContent& content) {
   for (const Record& record : content.records) records_.emplace(record.where(), &record);
 }
 
+const StepRecords::Phases* StepRecords::phases_of(const Run& run) const {
+  const auto [known, first] = phases_.try_emplace(run.where);
+  if (!first) return known->second.get();
+  const auto it = records_.find(run.where);
+  if (it == records_.end()) return nullptr;
+  const auto ranks = it->second->json().find("phases");
+  if (ranks == it->second->json().end() || !ranks->is_array() || ranks->empty()) return nullptr;
+  Phases phases;
+  double step = 0;
+  const auto count = static_cast<double>(ranks->size());
+  phases.of_all = number_of(ranks->front(), "communication");
+  for (const Json& rank : *ranks) {
+    const double compute =
+        number_of(rank, "forward") + number_of(rank, "backward") + number_of(rank, "update");
+    phases.input += number_of(rank, "input") / count;
+    phases.launch += number_of(rank, "other") / count;
+    phases.communication += number_of(rank, "communication") / count;
+    phases.compute += compute / count;
+    phases.of_all = std::min(phases.of_all, number_of(rank, "communication"));
+    phases.most_compute = std::max(phases.most_compute, compute);
+    step += number_of(rank, "step") / count;
+  }
+  if (!(phases.compute > 0)) return nullptr;
+  if (run.fit_seconds) phases.outside = *run.fit_seconds - step;
+  if (run.gpus > 1 && phases.of_all > 0) {
+    const auto least = waited_by_all(*it->second);
+    phases.is_bound = !least;
+    phases.of_all = std::min(phases.of_all, least.value_or(phases.of_all));
+  }
+  known->second = std::make_shared<const Phases>(phases);
+  return known->second.get();
+}
+
 std::optional<StepEfficiency> StepRecords::efficiency(const Row& row) const {
-  Means sum;
+  Phases sum;
   double samples = 0;
   for (const Run& run : row.runs) {
-    const auto it = records_.find(run.where);
-    if (it == records_.end() || !run.samples) return std::nullopt;
-    const auto means = means_of(it->second->json());
-    if (!means) return std::nullopt;
-    sum += *means;
+    const Phases* phases = phases_of(run);
+    if (phases == nullptr || !run.samples) return std::nullopt;
+    sum += *phases;
     samples += *run.samples;
   }
-  return efficiency_of(sum, samples, row.first().gpus);
+  StepEfficiency result;
+  const double total = sum.input + sum.launch + sum.communication + sum.compute;
+  const double without_input = total - sum.input, without_launch = without_input - sum.launch;
+  const double without_transfer = without_launch - sum.of_all;
+  result.input = without_input / total;
+  result.launch = without_launch / without_input;
+  result.transfer = without_transfer / without_launch;
+  result.serialization = sum.most_compute / without_transfer;
+  result.load_balance = sum.compute / sum.most_compute;
+  result.is_bound = sum.is_bound;
+  result.costs = sum.costs(row.first().gpus, samples);
+  return result;
+}
+
+std::vector<Costs> StepRecords::costs(const Row& row, bool rates) const {
+  std::vector<Costs> all;
+  for (const Run& run : row.runs) {
+    Costs costs = phases_of(run)->costs(run.gpus, *run.samples);
+    if (rates) costs.outside = 0;
+    all.push_back(costs);
+  }
+  return all;
 }
 
 std::optional<LateRank> StepRecords::late_rank(const Row& row) const {

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
+#include "analysis/contrast.h"
 #include "analysis/findings.h"
 #include "analysis/ladder.h"
 #include "analysis/table.h"
@@ -15,16 +17,21 @@ namespace paceline {
 
 namespace {
 
-// What may be lost, with its label.
-struct Loss {
+// A part of the costs, with its label.
+struct Part {
   const char* label;
   double Costs::*cost;
 };
-constexpr std::array<Loss, 5> kLosses = {{{"input", &Costs::input},
-                                          {"communication", &Costs::communication},
-                                          {"straggler", &Costs::straggler},
-                                          {"launch", &Costs::launch},
-                                          {"compute", &Costs::compute}}};
+constexpr std::array<Part, 6> kParts = {{{"input", &Costs::input},
+                                         {"communication", &Costs::communication},
+                                         {"straggler", &Costs::straggler},
+                                         {"launch", &Costs::launch},
+                                         {"compute", &Costs::compute},
+                                         {"outside of steps", &Costs::outside}}};
+constexpr char kWaiting[] = "communication or straggler";  // where only their sum is known
+
+constexpr double kFits = 0.05, kNone = 0.005;
+constexpr double kWorthATerm = 0.005;  // parts of less than half a point are not listed
 
 std::string name_of_point(const Study& study, const Run& run) {
   std::vector<std::string> parts;
@@ -44,36 +51,55 @@ std::string name_of_point(const Study& study, const Run& run) {
   return join(parts, ", ");
 }
 
-Costs difference_in_shares(const Costs& here, const Costs& base) {
-  Costs lost;
-  for (const Loss& loss : kLosses) {
-    lost.*loss.cost = (here.*loss.cost - base.*loss.cost) / here.total();
-  }
-  return lost;
-}
-
-Costs shares(const Costs& costs) {
-  return difference_in_shares(costs, {});
-}
-
-// "communication 20.1, compute 5.2": what is worth half a point, largest first.
-std::string listed(const Costs& costs) {
-  std::vector<std::pair<double, std::string>> parts;
-  for (const Loss& loss : kLosses) {
-    const double share = costs.*loss.cost;
-    if (std::abs(share) < 0.005) continue;
-    parts.emplace_back(-share, fmt::format("{} {:.1f}", loss.label, share * 100));
-  }
-  std::sort(parts.begin(), parts.end());
-  std::vector<std::string> texts;
-  for (const auto& [order, text] : parts) texts.push_back(text);
-  return texts.empty() ? "nothing above 0.5" : join(texts, ", ");
-}
-
-const Loss& largest(const Costs& costs) {
-  return *std::max_element(kLosses.begin(), kLosses.end(), [&](const Loss& a, const Loss& b) {
-    return costs.*a.cost < costs.*b.cost;
+// Of each run, for contrast(): the parts, then the samples.
+RowValues part_values(const Row& row, const std::vector<Costs>& costs) {
+  std::size_t at = 0;
+  return values_of(row, [&](const Run& run) {
+    const Costs& of_run = costs[at++];
+    std::vector<double> values;
+    for (const Part& part : kParts) values.push_back(of_run.*part.cost);
+    values.push_back(*run.samples);
+    return values;
   });
+}
+
+// A part, or several as one.
+using Parts = std::vector<std::size_t>;
+
+double cost_of(const std::vector<double>& values, const Parts& parts) {
+  double sum = 0;
+  for (const std::size_t part : parts) sum += values[part];
+  return sum;
+}
+
+const Parts& all_parts() {
+  static const Parts all = {0, 1, 2, 3, 4, 5};
+  return all;
+}
+
+// Of the means of base and point.
+double lost_of(const RowMeans& means, const Parts& parts) {
+  return (cost_of(means[1], parts) - cost_of(means[0], parts)) / cost_of(means[1], all_parts());
+}
+
+double lost_to_samples(const RowMeans& means) {
+  return 1 - means[0][kParts.size()] / means[1][kParts.size()];
+}
+
+// "communication 20.1 [18.0, 22.2], compute 5.2": largest first.
+std::string listed(std::vector<Loss> losses) {
+  std::stable_sort(losses.begin(), losses.end(),
+                   [](const Loss& a, const Loss& b) { return a.value > b.value; });
+  std::vector<std::string> texts;
+  for (const Loss& loss : losses) {
+    if (std::abs(loss.value) < kWorthATerm) continue;
+    std::string text = fmt::format("{} {:.1f}", loss.label, loss.value * 100);
+    if (loss.interval) {
+      text += fmt::format(" [{:.1f}, {:.1f}]", loss.interval->low * 100, loss.interval->high * 100);
+    }
+    texts.push_back(text);
+  }
+  return texts.empty() ? "no part above 0.5" : join(texts, ", ");
 }
 
 std::string late_text(const std::optional<LateRank>& late) {
@@ -85,35 +111,129 @@ std::string late_text(const std::optional<LateRank>& late) {
 
 // A point that nothing is compared with: what its steps are made of.
 void label_alone(PointExplanation& point) {
-  Costs waiting = shares(point.step->costs);
-  const double compute = waiting.compute;
-  point.because = fmt::format("of 100 parts of a step: {}", listed(waiting));
-  waiting.compute = 0;
-  const Loss& most = largest(waiting);
+  const Costs& costs = point.step->costs;
+  std::vector<Loss> parts;
+  Loss most{"compute", 0, std::nullopt};
+  for (const Part& part : kParts) {
+    if (part.cost == &Costs::outside) continue;
+    const bool waits = part.cost == &Costs::communication || part.cost == &Costs::straggler;
+    if (point.step->is_bound && part.cost == &Costs::straggler) continue;
+    Loss share{part.label, costs.*part.cost / costs.in_steps(), std::nullopt};
+    if (point.step->is_bound && waits) {
+      share = {kWaiting, (costs.communication + costs.straggler) / costs.in_steps(), std::nullopt};
+    }
+    if (part.cost != &Costs::compute && share.value > most.value) most = share;
+    parts.push_back(share);
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Loss& a, const Loss& b) { return a.value > b.value; });
+  std::vector<std::string> texts;
+  for (const Loss& part : parts) {
+    if (part.value < kWorthATerm) continue;
+    texts.push_back(fmt::format("{:.1f} % {}", part.value * 100, part.label));
+  }
+  point.because = "step time: " + join(texts, ", ");
   constexpr double kMuch = 0.1;
-  point.label = compute < 1 - kMuch ? most.label : "compute";
+  point.label = costs.compute < (1 - kMuch) * costs.in_steps() ? most.label : "compute";
 }
 
-void label_against_base(PointExplanation& point, const StepEfficiency& base,
-                        const StepRecords& records) {
-  point.lost = difference_in_shares(point.step->costs, base.costs);
-  const double lost = point.lost.total();
-  if (lost < kWorthALabel) {
-    point.label = "compute";
-    point.because = fmt::format("{:.1f} points of efficiency are lost, which is little: {}",
-                                lost * 100, listed(point.lost));
-    return;
+// Where the efficiency of a point went that its base has.
+class Losses {
+ public:
+  Losses(const Row& base, const std::vector<Costs>& base_costs, const Row& row,
+         const std::vector<Costs>& costs, bool is_bound)
+      : rows_{part_values(base, base_costs), part_values(row, costs)} {
+    for (std::size_t i = 0; i < kParts.size(); ++i) {
+      if (is_bound && kParts[i].cost == &Costs::straggler) continue;
+      if (is_bound && kParts[i].cost == &Costs::communication) {
+        parts_.push_back({i, i + 1});
+        labels_.emplace_back(kWaiting);
+      } else {
+        parts_.push_back({i});
+        labels_.emplace_back(kParts[i].label);
+      }
+    }
   }
-  const Loss& most = largest(point.lost);
-  point.label = most.label;
-  point.because =
-      fmt::format("{:.1f} points of efficiency are lost: {}", lost * 100, listed(point.lost));
-  if (point.label == "straggler") point.because += late_text(records.late_rank(*point.facts->row));
-  if (point.label == "compute") {
-    point.because += fmt::format("; computing a sample takes {:.2f} times as long as in the base",
-                                 point.step->costs.compute / base.costs.compute);
+
+  void explain(PointExplanation& point, bool to_goal) const {
+    const Difference all = lost(all_parts());
+    point.lost = loss("all", all);
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      point.losses.push_back(loss(labels_[i], lost(parts_[i])));
+    }
+    const std::string list = listed(point.losses);
+    const std::string points = fmt::format("{:.1f}", all.mean * 100);
+    if (!is_judged(all)) {
+      point.because = fmt::format(
+          "{} points of efficiency are lost: {}; fewer than {} runs, so how "
+          "much of it is noise is not known",
+          points, list, kFewestRuns);
+    } else {
+      const std::string interval =
+          fmt::format("[{:.1f}, {:.1f}]", all.interval()->low * 100, all.interval()->high * 100);
+      if (is_below(all, 0)) {
+        point.because = fmt::format("nothing is lost: {} {} points", points, interval);
+      } else if (!is_above(all, 0)) {
+        point.because =
+            fmt::format("{} points of efficiency are lost {}, which cannot be told from noise",
+                        points, interval);
+      } else {
+        point.because =
+            fmt::format("{} points of efficiency are lost {}: {}", points, interval, list);
+      }
+    }
+    add_label(point, all);
+    if (to_goal) add_samples(point);
   }
-}
+
+ private:
+  Difference lost(const Parts& parts) const {
+    return contrast(rows_, [&](const RowMeans& means) { return lost_of(means, parts); });
+  }
+
+  Loss loss(const std::string& label, const Difference& difference) const {
+    return {label, difference.mean, is_judged(difference) ? difference.interval() : std::nullopt};
+  }
+
+  Difference more(const Parts& parts, const Parts& than) const {
+    return contrast(
+        rows_, [&](const RowMeans& means) { return lost_of(means, parts) - lost_of(means, than); });
+  }
+
+  void add_label(PointExplanation& point, const Difference& all) const {
+    const auto largest =
+        std::max_element(point.losses.begin(), point.losses.end(),
+                         [](const Loss& a, const Loss& b) { return a.value < b.value; });
+    const auto most = static_cast<std::size_t>(largest - point.losses.begin());
+    if (!is_judged(all)) {
+      if (all.mean >= kWorthALabel) point.by_means = largest->label;
+      return;
+    }
+    if (!is_above(all, 0) || all.mean < kWorthALabel || !is_above(lost(parts_[most]), 0)) return;
+    std::vector<std::string> labels;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (i == most || !is_above(more(parts_[most], parts_[i]), 0)) labels.push_back(labels_[i]);
+    }
+    if (labels.size() < parts_.size()) point.label = join(labels, " or ");
+  }
+
+  // More samples to the goal cost more than what a sample costs more.
+  void add_samples(PointExplanation& point) const {
+    const Difference to_samples = contrast(rows_, lost_to_samples);
+    const Difference beyond = contrast(rows_, [](const RowMeans& means) {
+      return lost_to_samples(means) - lost_of(means, all_parts());
+    });
+    point.because = fmt::format("the goal took {:.2f} times the samples of the base; besides, {}",
+                                1 / (1 - to_samples.mean), point.because);
+    if (to_samples.mean < kWorthALabel) return;
+    if (is_above(to_samples, 0) && is_above(beyond, 0)) point.label = "samples";
+    if (!is_judged(to_samples) && beyond.mean > 0) point.by_means = "samples";
+  }
+
+  std::vector<RowValues> rows_;
+  std::vector<Parts> parts_;
+  std::vector<std::string> labels_;
+};
 
 std::optional<double> mean_samples(const Row& row) {
   std::vector<double> samples;
@@ -127,15 +247,6 @@ std::optional<double> mean_samples(const Row& row) {
 std::optional<double> samples_ratio(const Row& base, const Row& row) {
   const auto there = mean_samples(base), here = mean_samples(row);
   return there && here ? std::optional(*there / *here) : std::nullopt;
-}
-
-// More samples to the goal cost more than what a sample costs more.
-void add_samples_to_goal(PointExplanation& point) {
-  if (!point.samples_to_goal) return;
-  const double lost = 1 - *point.samples_to_goal;
-  point.because = fmt::format("the goal took {:.2f} times the samples of the base; besides, {}",
-                              1 / *point.samples_to_goal, point.because);
-  if (lost >= kWorthALabel && lost > point.lost.total()) point.label = "samples";
 }
 
 class Explainer {
@@ -154,6 +265,11 @@ class Explainer {
     for (const Ladder& ladder : make_ladders(it_.study, it_.comparison, it_.facts, false)) {
       it_.ladders.push_back(explained(ladder));
     }
+    std::vector<Finding> found;
+    for (const LadderExplanation& ladder : it_.ladders) {
+      found.insert(found.end(), ladder.verdict.begin(), ladder.verdict.end());
+    }
+    it_.causes = causes_finding(it_.study, it_.comparison, found);
     add_notes();
   }
 
@@ -179,9 +295,22 @@ class Explainer {
       *point.product *= point.samples_to_goal.value_or(1);
     }
     point.residual = facts.speed_up->efficiency / *point.product - 1;
-    label_against_base(point, *base, records_);
-    add_samples_to_goal(point);
+    explain_losses(point, *base, it_.study.rows[facts.speed_up->base]);
     return point;
+  }
+
+  void explain_losses(PointExplanation& point, const StepEfficiency& base,
+                      const Row& base_row) const {
+    const Row& row = *point.facts->row;
+    const bool rates = it_.comparison.rates;
+    Losses(base_row, records_.costs(base_row, rates), row, records_.costs(row, rates),
+           point.step->is_bound)
+        .explain(point, !it_.study.goal.empty());
+    if (point.label == "straggler") point.because += late_text(records_.late_rank(row));
+    if (point.label == "compute") {
+      point.because += fmt::format("; computing a sample takes {:.2f} times as long as in the base",
+                                   point.step->costs.compute / base.costs.compute);
+    }
   }
 
   LadderExplanation explained(const Ladder& ladder) const {
@@ -192,47 +321,61 @@ class Explainer {
     const bool same_work = it_.study.goal.empty();
     if (same_work && !compares_rates(it_.study.scaling)) result.amdahl = fit_amdahl(points);
     if (same_work) result.usl = fit_usl(points);
-    result.verdict.push_back(ladder_line(ladder, it_.comparison));
-    if (const std::string trend = trend_line(ladder); !trend.empty())
-      result.verdict.push_back(trend);
-    add_limits(result, points);
+    const std::vector<Trend> trends = trends_of(it_.study, it_.comparison, ladder);
+    result.sizes = sizes_of(points);
+    result.verdict.push_back(ladder_finding(ladder, it_.comparison));
+    for (Finding& each : trend_findings(it_.study, ladder, trends)) {
+      result.verdict.push_back(std::move(each));
+    }
+    add_limits(result, trends, points);
     return result;
   }
 
-  static void add_limits(LadderExplanation& ladder, const std::vector<SpeedPoint>& points) {
-    constexpr double kNone = 0.005;
-    double largest = 1;
-    bool all_slower = true;
+  static std::size_t sizes_of(const std::vector<SpeedPoint>& points) {
+    std::set<double> sizes;
     for (const SpeedPoint& point : points) {
-      largest = std::max(largest, point.replicas);
-      all_slower = all_slower && (point.replicas <= 1 || point.speed_up < 1);
+      if (point.replicas > 1) sizes.insert(point.replicas);
     }
-    if (ladder.amdahl && all_slower) {
-      ladder.verdict.push_back("several replicas are slower than one: no law of scaling applies");
-      return;
-    }
-    const bool has_noise = ladder.usl && ladder.usl->coherence.interval;
-    const bool peaks = ladder.usl && ladder.usl->peak > 0 && ladder.usl->peak < 2 * largest;
-    const bool is_seen = has_noise ? ladder.usl->coherence.interval->low > 0
-                                   : ladder.usl && (ladder.usl->coherence.value > kNone || peaks);
-    // Where a cost grows, too, the share says less than the peak.
-    if (ladder.amdahl && ladder.amdahl->value > kNone && ladder.amdahl->value < 1 && !is_seen) {
-      ladder.verdict.push_back(fmt::format(
-          "with a serial share of {:.3g}, if it stays that, no number of replicas is faster than "
-          "{:.3g} times",
-          ladder.amdahl->value, 1 / ladder.amdahl->value));
-    }
-    if (!ladder.usl) return;
-    if (is_seen) {
+    return sizes.size();
+  }
+
+  static bool all_are(const std::vector<Trend>& trends, TrendKind kind) {
+    return !trends.empty() && std::all_of(trends.begin(), trends.end(),
+                                          [&](const Trend& trend) { return trend.kind == kind; });
+  }
+
+  // What a fit says of sizes that were not run: bounds of the fit, said as such, where it fits.
+  void add_limits(LadderExplanation& ladder, const std::vector<Trend>& trends,
+                  const std::vector<SpeedPoint>& points) const {
+    if (all_are(trends, TrendKind::one_size)) {
       ladder.verdict.push_back(
-          fmt::format("a cost grows with the replicas: more than about {:.0f} are slower again",
-                      ladder.usl->peak));
-    } else if (has_noise) {
+          {FindingKind::too_few_sizes,
+           "one size of several replicas: too few to see whether the loss grows"});
+    }
+    const auto& amdahl = ladder.amdahl;
+    const double least = amdahl && amdahl->interval ? amdahl->interval->low : 0;
+    if (all_are(trends, TrendKind::steady) && amdahl && amdahl->off < kFits &&
+        amdahl->value > kNone && amdahl->value < 1 && least >= 0) {
+      std::string bound = fmt::format("{:.3g}", 1 / amdahl->value);
+      if (amdahl->interval && least > 0) {
+        bound += fmt::format(" [{:.3g}, {:.3g}]", 1 / amdahl->interval->high, 1 / least);
+      }
       ladder.verdict.push_back(
-          "these points show no cost that grows with the replicas (USL's "
-          "coherence is not beyond the noise)");
-    } else {
-      ladder.verdict.push_back("whether a cost grows with the replicas, so few sizes cannot tell");
+          {FindingKind::speed_up_bound,
+           fmt::format("if that holds for more replicas, too, the speed-up cannot exceed {}: a "
+                       "bound of the fit, not of these runs",
+                       bound)});
+    }
+    const auto& usl = ladder.usl;
+    double largest = 1;
+    for (const SpeedPoint& point : points) largest = std::max(largest, point.replicas);
+    if (all_are(trends, TrendKind::grows) && usl && usl->coherence.interval &&
+        usl->coherence.interval->low > 0 && usl->off < kFits && usl->peak > 0 &&
+        usl->peak < 2 * largest) {
+      ladder.verdict.push_back(
+          {FindingKind::peak,
+           fmt::format("by the fit of the USL the speed-up is highest at about {:.0f} replicas",
+                       usl->peak)});
     }
   }
 

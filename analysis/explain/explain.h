@@ -9,6 +9,7 @@
 #include "analysis/explain/counterfactual.h"
 #include "analysis/explain/efficiency.h"
 #include "analysis/explain/fits.h"
+#include "analysis/findings.h"
 #include "analysis/study.h"
 
 namespace paceline {
@@ -16,18 +17,29 @@ namespace paceline {
 // Lost points of efficiency below this are not worth a label.
 constexpr double kWorthALabel = 0.03;
 
+// A part of the efficiency that a point lost against its base, as a share: of its cost a sample
+// that its base does not have. Below zero: gained.
+struct Loss {
+  std::string label;  // input, communication, straggler, launch, compute, outside of steps
+  double value = 0;
+  std::optional<Interval> interval;  // none of fewer than three runs
+};
+
 struct PointExplanation {
   const RowFacts* facts = nullptr;
   std::string name;  // "gpus=2, mpi, 1 CPU per replica"
-  std::string
-      label;  // input, communication, straggler, launch, compute; empty: no phases to tell by
-  std::string because;  // the numbers that say so
+  // What cost the most, beyond the noise of the runs; several joined by "or" where they cannot be
+  // told apart. Empty: nothing can be told from noise, or there are no phases to tell by.
+  std::string label;
+  std::string by_means;  // what it would be if the means had no noise; of too few runs to judge
+  std::string because;   // the numbers that say so
   std::optional<StepEfficiency> step;
   // Against the base of the speed-up; none where there is none, or no phases.
   std::optional<double> computation_scaling, product, residual;  // residual: measured / product - 1
   std::optional<double>
-      samples_to_goal;  // of the base over this point's, where runs end with a goal
-  Costs lost;  // shares of this point's cost a sample that its base does not have; may be negative
+      samples_to_goal;       // of the base over this point's, where runs end with a goal
+  std::optional<Loss> lost;  // in all, where there is a base
+  std::vector<Loss> losses;  // its parts
   std::vector<Counterfactual> counterfactuals;
 };
 
@@ -35,7 +47,8 @@ struct LadderExplanation {
   std::string name;
   std::optional<Fitted> amdahl, gustafson;  // gustafson for weak scaling, amdahl for the others
   std::optional<UslFit> usl;
-  std::vector<std::string> verdict;  // sentences
+  std::size_t sizes = 0;  // of several replicas
+  std::vector<Finding> verdict;
 };
 
 // Holds what points and ladders point into, so it is moved and not copied.
@@ -50,6 +63,7 @@ struct Explanation {
   std::vector<RowFacts> facts;
   std::vector<PointExplanation> points;
   std::vector<LadderExplanation> ladders;
+  std::vector<Finding> causes;  // of steady fractions
   std::vector<std::string> notes;
 };
 

@@ -32,20 +32,22 @@ std::vector<std::string> cells_of(const PointExplanation& point, bool to_goal) {
   std::vector<std::string> cells = {
       point.name, speed_up ? percent_if_known(speed_up->efficiency) : "",
       percent_if_known(point.product), signed_percent(point.residual)};
-  const auto factor = [&](double StepEfficiency::*member) {
-    cells.push_back(point.step ? fmt::format("{:.3f}", (*point.step).*member) : "");
+  const auto factor = [&](double StepEfficiency::*member, const char* bound = "") {
+    const bool is_bound = point.step && point.step->is_bound;
+    cells.push_back(
+        point.step ? fmt::format("{}{:.3f}", is_bound ? bound : "", (*point.step).*member) : "");
   };
   factor(&StepEfficiency::input);
   factor(&StepEfficiency::launch);
-  factor(&StepEfficiency::transfer);
-  factor(&StepEfficiency::serialization);
+  factor(&StepEfficiency::transfer, "≥");
+  factor(&StepEfficiency::serialization, "≤");
   factor(&StepEfficiency::load_balance);
   cells.push_back(point.computation_scaling ? fmt::format("{:.3f}", *point.computation_scaling)
                                             : "");
   if (to_goal) {
     cells.push_back(point.samples_to_goal ? fmt::format("{:.3f}", *point.samples_to_goal) : "");
   }
-  cells.push_back(point.label);
+  cells.push_back(point.by_means.empty() ? point.label : point.by_means + "?");
   return cells;
 }
 
@@ -73,20 +75,40 @@ std::string fitted_text(const Fitted& fit) {
                      share_text(fit.interval->high));
 }
 
+// "Amdahl, serial share 0.173 [0.154, 0.192], off by up to 2.1 %".
+std::string law_text(const char* law, const std::string& found, double off) {
+  constexpr double kFarOff = 0.1;
+  if (off > kFarOff) return fmt::format("{} does not fit (off by up to {:.0f} %)", law, off * 100);
+  return fmt::format("{}, {}, off by up to {:.1f} %", law, found, off * 100);
+}
+
 std::string ladder_text(const LadderExplanation& ladder) {
   std::vector<std::string> laws;
-  if (ladder.amdahl) laws.push_back("Amdahl, serial share " + fitted_text(*ladder.amdahl));
-  if (ladder.gustafson) laws.push_back("Gustafson, serial share " + fitted_text(*ladder.gustafson));
+  if (ladder.amdahl) {
+    laws.push_back(
+        law_text("Amdahl", "serial share " + fitted_text(*ladder.amdahl), ladder.amdahl->off));
+  }
+  if (ladder.gustafson) {
+    laws.push_back(law_text("Gustafson", "serial share " + fitted_text(*ladder.gustafson),
+                            ladder.gustafson->off));
+  }
   if (ladder.usl) {
-    laws.push_back(fmt::format("USL, contention {}, coherence {}",
-                               fitted_text(ladder.usl->contention),
-                               fitted_text(ladder.usl->coherence)));
+    laws.push_back(
+        law_text("USL",
+                 fmt::format("contention {}, coherence {}", fitted_text(ladder.usl->contention),
+                             fitted_text(ladder.usl->coherence)),
+                 ladder.usl->off));
   }
   std::string text;
-  if (!laws.empty()) {
-    text = sentence_line({(ladder.name.empty() ? "" : ladder.name + ": ") + join(laws, "; ")});
+  bool apply = ladder.sizes > 1;  // one size fits any law
+  for (const Finding& finding : ladder.verdict) {
+    text += sentence_line({finding.text});
+    apply = apply && finding.kind != FindingKind::slower_than_one;
   }
-  for (const std::string& sentence : ladder.verdict) text += "  " + sentence_line({sentence});
+  if (apply && !laws.empty()) {
+    text += sentence_line(
+        {(ladder.name.empty() ? "" : ladder.name + ": ") + "fits: " + join(laws, "; ")});
+  }
   return text;
 }
 
@@ -96,17 +118,24 @@ std::vector<std::string> legend(const Explanation& explanation) {
       std::any_of(explanation.points.begin(), explanation.points.end(),
                   [](const PointExplanation& point) { return point.step.has_value(); });
   if (!any) return notes;
+  const bool is_bound =
+      std::any_of(explanation.points.begin(), explanation.points.end(),
+                  [](const PointExplanation& point) { return point.step && point.step->is_bound; });
   notes.insert(
       notes.begin(),
-      {fmt::format("product: of the five shares of the step over those of the base, times "
-                   "computation scaling{}; rest: measured efficiency over the product, what is "
-                   "spent outside of steps",
-                   explanation.study.goal.empty() ? "" : " and samples to goal"),
-       "transfer: what even the last rank waits for; serialization and load balance: "
-       "waiting for ranks that are late; launch: between phases, on the host",
-       "laws: least squares of relative errors; [low, high] is the 95 % interval of the fit"});
+      {fmt::format("product: the factors multiplied, over those of the base{}; it should be the "
+                   "efficiency, and rest is by how much it is not: time outside of steps",
+                   explanation.study.goal.empty() ? "" : ", times samples to goal"),
+       fmt::format("transfer: time in which all ranks wait for communication{}; serialization, "
+                   "load balance: for ranks that are late; launch: between phases, on the host",
+                   is_bound ? " (≥, ≤: only a bound, as the samples of the steps are not beside "
+                              "the records)"
+                            : ""),
+       "a loss is labelled where it can be told from noise (95 %); \"?\" marks what only the means "
+       "of too few runs say",
+       "fits: least squares of relative errors; [low, high] is the 95 % interval of the fit"});
   if (!explanation.study.goal.empty()) {
-    notes[2] =
+    notes[3] =
         "samples to goal: what the base needed over what this point did: larger global batches "
         "often need more";
   }
@@ -123,12 +152,18 @@ Json json_of(const Fitted& fit) {
           {"high", fit.interval ? Json(fit.interval->high) : Json(nullptr)}};
 }
 
-Json json_of(const Costs& lost) {
-  return {{"input", lost.input},
-          {"communication", lost.communication},
-          {"straggler", lost.straggler},
-          {"launch", lost.launch},
-          {"compute", lost.compute}};
+Json json_of(const Loss& loss) {
+  return {{"share", loss.value},
+          {"low", loss.interval ? Json(loss.interval->low) : Json(nullptr)},
+          {"high", loss.interval ? Json(loss.interval->high) : Json(nullptr)}};
+}
+
+Json json_of(const std::vector<Finding>& findings) {
+  Json all = Json::array();
+  for (const Finding& finding : findings) {
+    all.push_back({{"kind", name_of(finding.kind)}, {"text", finding.text}});
+  }
+  return all;
 }
 
 Json json_of(const Counterfactual& what) {
@@ -144,15 +179,19 @@ Json json_of(const PointExplanation& point) {
   Json json = {{"point", point.name},
                {"gpus", point.facts->run().gpus},
                {"label", point.label.empty() ? Json(nullptr) : Json(point.label)},
+               {"label_by_means", point.by_means.empty() ? Json(nullptr) : Json(point.by_means)},
                {"because", point.because},
                {"efficiency", speed_up ? Json(speed_up->efficiency) : Json(nullptr)},
                {"product", number(point.product)},
                {"residual", number(point.residual)},
                {"computation_scaling", number(point.computation_scaling)},
                {"samples_to_goal", number(point.samples_to_goal)},
-               {"lost", json_of(point.lost)},
+               {"lost", point.lost ? json_of(*point.lost) : Json(nullptr)},
+               {"losses", Json::object()},
                {"counterfactuals", Json::array()}};
+  for (const Loss& loss : point.losses) json["losses"][loss.label] = json_of(loss);
   if (point.step) {
+    json["transfer_is_bound"] = point.step->is_bound;
     json["input"] = point.step->input;
     json["launch"] = point.step->launch;
     json["transfer"] = point.step->transfer;
@@ -166,7 +205,7 @@ Json json_of(const PointExplanation& point) {
 }
 
 Json json_of(const LadderExplanation& ladder) {
-  Json json = {{"name", ladder.name}, {"verdict", ladder.verdict}};
+  Json json = {{"name", ladder.name}, {"findings", json_of(ladder.verdict)}};
   if (ladder.amdahl) json["amdahl_serial_share"] = json_of(*ladder.amdahl);
   if (ladder.gustafson) json["gustafson_serial_share"] = json_of(*ladder.gustafson);
   if (ladder.usl) {
@@ -194,16 +233,20 @@ std::string explanation_text(const Explanation& explanation) {
   text += aligned(rows, 1) + '\n';
   bool any = false;
   for (const PointExplanation& point : explanation.points) {
-    if (!point.label.empty()) {
-      text += sentence_line({point.name, point.label, point.because});
+    if (!point.because.empty()) {
+      const std::string label = point.by_means.empty() ? point.label : point.by_means + "?";
+      std::vector<std::string> parts = {point.name, point.because};
+      if (!label.empty()) parts.insert(parts.begin() + 1, label);
+      text += sentence_line(parts);
     }
     for (const Counterfactual& what : point.counterfactuals) {
       text += sentence_line({point.name, counterfactual_text(what)});
     }
-    any = any || !point.label.empty() || !point.counterfactuals.empty();
+    any = any || !point.because.empty() || !point.counterfactuals.empty();
   }
   if (any) text += '\n';
   for (const LadderExplanation& ladder : explanation.ladders) text += ladder_text(ladder);
+  for (const Finding& cause : explanation.causes) text += sentence_line({cause.text});
   if (!explanation.ladders.empty()) text += '\n';
   for (const std::string& note : legend(explanation)) text += "- " + sentence_line({note});
   return text;
@@ -219,9 +262,10 @@ std::string explanations_json(const std::vector<Explanation>& explanations) {
                    {"base", explanation.base},
                    {"points", points},
                    {"ladders", ladders},
+                   {"causes", json_of(explanation.causes)},
                    {"notes", explanation.notes}});
   }
-  const Json document = {{"schema", 1}, {"explanations", all}};
+  const Json document = {{"schema", 2}, {"explanations", all}};
   return json_text(document, 2) + '\n';
 }
 

@@ -1,5 +1,6 @@
 #include "analysis/explain/fits.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -16,9 +17,16 @@ std::vector<SpeedPoint> of_several(const std::vector<SpeedPoint>& points) {
 }
 
 Fitted fitted(double value, double variance, double degrees_of_freedom) {
-  if (degrees_of_freedom < 1) return {value, std::nullopt};
+  if (degrees_of_freedom < 1) return {value, std::nullopt, 0};
   const double half_width = t_quantile(degrees_of_freedom) * std::sqrt(variance);
-  return {value, Interval{value - half_width, value + half_width}};
+  return {value, Interval{value - half_width, value + half_width}, 0};
+}
+
+template <typename Law>
+double off_by(const std::vector<SpeedPoint>& points, Law law) {
+  double most = 0;
+  for (const auto& [n, s] : points) most = std::max(most, std::abs(law(n) / s - 1));
+  return most;
 }
 
 // y = s x by least squares.
@@ -46,13 +54,22 @@ std::optional<Fitted> fit_amdahl(const std::vector<SpeedPoint>& points) {
   for (const auto& [n, s] : of_several(points)) {
     line.push_back({s * (1 - 1 / n), s * (1 / s - 1 / n)});  // both over 1/S: relative errors
   }
-  return fit_line(line);
+  auto fit = fit_line(line);
+  if (!fit) return fit;
+  const double share = fit->value;
+  fit->off =
+      off_by(of_several(points), [share](double n) { return 1 / (share + (1 - share) / n); });
+  return fit;
 }
 
 std::optional<Fitted> fit_gustafson(const std::vector<SpeedPoint>& points) {
   std::vector<LinePoint> line;
   for (const auto& [n, s] : of_several(points)) line.push_back({(n - 1) / s, (n - s) / s});
-  return fit_line(line);
+  auto fit = fit_line(line);
+  if (!fit) return fit;
+  const double share = fit->value;
+  fit->off = off_by(of_several(points), [share](double n) { return n - share * (n - 1); });
+  return fit;
 }
 
 std::optional<UslFit> fit_usl(const std::vector<SpeedPoint>& all) {
@@ -80,7 +97,8 @@ std::optional<UslFit> fit_usl(const std::vector<SpeedPoint>& all) {
   const auto freedom = static_cast<double>(points.size()) - 2;
   const double variance = freedom > 0 ? rest / freedom : 0;
   UslFit fit{fitted(a, variance * vv / determinant, freedom),
-             fitted(b, variance * uu / determinant, freedom), 0};
+             fitted(b, variance * uu / determinant, freedom), 0, 0};
+  fit.off = off_by(points, [a, b](double n) { return n / (1 + a * (n - 1) + b * n * (n - 1)); });
   if (b > 0 && a < 1) fit.peak = std::sqrt((1 - a) / b);
   return fit;
 }

@@ -23,11 +23,13 @@ struct SpeedPoint {
 struct Fitted {
   double value = 0;
   std::optional<Interval> interval;  // 95 %, from the residuals; none without any to spare
+  double off = 0;                    // by how much the law misses a speed-up at most, as a share
 };
 
 struct UslFit {
   Fitted contention, coherence;
   double peak = 0;  // replicas beyond which it gets slower; 0: never
+  double off = 0;   // as of Fitted
 };
 
 // Points of one replica say nothing of a law and are left out. Nothing without a point that does.
