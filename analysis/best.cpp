@@ -6,16 +6,16 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "analysis/contrast.h"
 #include "analysis/labels.h"
 #include "analysis/point_names.h"
 #include "analysis/row_facts.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
 namespace {
-
-constexpr std::size_t kLeastToDecide = 3;
 
 const char* name_of(Nearness nearness) {
   switch (nearness) {
@@ -31,7 +31,7 @@ const char* name_of(Nearness nearness) {
 
 Nearness nearness_of(const Ratio& over_best, double within) {
   const auto& interval = over_best.estimate.interval;
-  if (!interval || over_best.estimate.count < kLeastToDecide) return Nearness::undecided;
+  if (!interval || over_best.estimate.count < kFewestRuns) return Nearness::undecided;
   if (interval->high <= 1 + within) return Nearness::within;
   return interval->low > 1 + within ? Nearness::beyond : Nearness::undecided;
 }
@@ -126,6 +126,68 @@ Json json_of(const Study& study, const NearPoint& point) {
           {"verdict", name_of(point.nearness)}};
 }
 
+// Which points cannot be told from the fastest.
+void find_alike(const Study& study, Best& best) {
+  const RowValues fastest = log_costs(study.rows[best.best.row], best.rates);
+  std::vector<const NearPoint*> others;
+  std::vector<double> p;
+  best.judged = true;
+  for (const NearPoint& point : best.points) {
+    if (point.row == best.best.row) continue;
+    const Difference slower =
+        contrast({fastest, log_costs(study.rows[point.row], best.rates)},
+                 [](const RowMeans& means) { return means[1][0] - means[0][0]; });
+    best.judged = best.judged && is_judged(slower);
+    if (!is_judged(slower)) continue;
+    others.push_back(&point);
+    p.push_back(slower.p_value());
+  }
+  p = holm_adjusted(p);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    if (p[i] >= 1 - kConfidence) best.alike.push_back(*others[i]);
+  }
+}
+
+// "2.23 to 2.53 s"
+std::string costs_text(const Study& study, const Best& best) {
+  const auto shown = [&](const NearPoint& point) {
+    const double cost = mean_cost(study.rows[point.row], best.rates).value;
+    return best.rates ? 1 / cost : cost;
+  };
+  double low = shown(best.best), high = low;
+  for (const NearPoint& point : best.alike) {
+    low = std::min(low, shown(point));
+    high = std::max(high, shown(point));
+  }
+  return fmt::format("{:.4g} to {:.4g} {}", low, high, best.rates ? "samples/s" : "s");
+}
+
+std::string fastest_text(const Study& study, const Best& best) {
+  const std::string fastest = best.best.name + ": " + cost_text(study, best, best.best);
+  const std::size_t others = best.points.size() - 1;
+  if (others == 0) return "the only point: " + fastest + '\n';
+  if (!best.alike.empty() && best.alike.size() == others) {
+    return fmt::format("the {} points cannot be told apart ({}); fastest by its mean: {}\n",
+                       others + 1, costs_text(study, best), fastest);
+  }
+  if (!best.alike.empty()) {
+    std::vector<std::string> names;
+    for (const NearPoint& point : best.alike) names.push_back(point.name);
+    return fmt::format("fastest by its mean: {}\ncannot be told apart from it ({}): {}\n", fastest,
+                       costs_text(study, best), join(names, "; "));
+  }
+  if (!best.judged) {
+    return fmt::format(
+        "fastest by its mean: {} (points of fewer than {} runs cannot be told apart)\n", fastest,
+        kFewestRuns);
+  }
+  return "fastest: " + fastest + '\n';
+}
+
+bool has_smaller(const Best& best) {
+  return best.points.front().row != best.best.row;
+}
+
 }  // namespace
 
 Best find_best(const Study& study, double within) {
@@ -172,6 +234,7 @@ Best find_best(const Study& study, double within) {
   });
   std::copy_if(best.points.begin(), smallest, std::back_inserter(best.undecided),
                [](const NearPoint& point) { return point.nearness == Nearness::undecided; });
+  find_alike(study, best);
   return best;
 }
 
@@ -179,9 +242,12 @@ std::string best_text(const Study& study, const Best& best) {
   std::string text =
       fmt::format("{}: the smallest point within {:g} % of the best {}\n\n", study_title(study),
                   100 * best.within, best.rates ? "rate" : "time");
-  text += fmt::format("best: {}: {}\n", best.best.name, cost_text(study, best, best.best));
-  if (best.smallest.row == best.best.row) {
-    text += "smallest: the best itself; no smaller point is surely within\n";
+  text += fastest_text(study, best);
+  if (!has_smaller(best)) {
+    text += "no point is smaller\n";
+  } else if (best.smallest.row == best.best.row) {
+    text += fmt::format("no smaller point is certainly within {:g} %: use the fastest\n",
+                        100 * best.within);
   } else {
     text += "smallest:\n" + line_of(study, best, best.smallest);
   }
@@ -208,6 +274,11 @@ std::string best_text(const Study& study, const Best& best) {
 }
 
 Json best_json(const Study& study, const Best& best) {
+  const auto names_of = [](const std::vector<NearPoint>& points) {
+    Json names = Json::array();
+    for (const NearPoint& point : points) names.push_back(point.name);
+    return names;
+  };
   const auto list = [&](const std::vector<NearPoint>& points) {
     Json json = Json::array();
     for (const NearPoint& point : points) json.push_back(json_of(study, point));
@@ -218,6 +289,7 @@ Json best_json(const Study& study, const Best& best) {
           {"compared", best.rates ? "samples_per_second" : "fit_seconds"},
           {"decided", best.undecided.empty()},
           {"best", json_of(study, best.best)},
+          {"alike", names_of(best.alike)},
           {"smallest", json_of(study, best.smallest)},
           {"smallest_by_mean", json_of(study, best.by_mean)},
           {"undecided", list(best.undecided)},

@@ -30,16 +30,19 @@ struct Best {
   NearPoint best, smallest;          // smallest: of those within; the best itself if no other is
   std::vector<NearPoint> points;     // all, by replicas, CPUs and time
   std::vector<NearPoint> undecided;  // smaller than the smallest, and maybe within
+  std::vector<NearPoint> alike;  // of three runs or more, and not slower than the best by a test
+  bool judged = false;           // all points have three runs or more
 };
 
 // Fewer replicas are smaller, then fewer CPUs, then less time. Rows of measured runs only, where
-// there are any. The best was chosen for its time, which makes it look a little better than it is,
+// there are any. Which points are slower than the best is tested at 95 % for all of them together
+// (Holm). The best was chosen for its time, which makes it look a little better than it is,
 // and the others a little worse.
 Best find_best(const Study& study, double within);
 
 // An answer in a sentence or two, and the points nearby.
 std::string best_text(const Study& study, const Best& best);
-// {"schema": 1, "within", "compared", "decided", "best", "smallest",
+// {"schema": 1, "within", "compared", "decided", "best", "alike": [names], "smallest",
 // "smallest_by_mean", "undecided": [..],
 // "points": [{"name", "nodes", "ntasks", "cpus_per_task", "gpus", "cpus", "backend", "runs",
 // "fit_seconds", "samples_per_second", "over_best", "over_best_low", "over_best_high", "interval",

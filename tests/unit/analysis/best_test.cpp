@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
@@ -73,6 +74,40 @@ TEST(Best, AnIntervalThatHoldsTheLimitDecidesNothing) {
   ASSERT_EQ(best.undecided.size(), 1U);
   EXPECT_NE(best_text(study, best).find("run more repeats"), std::string::npos);
   EXPECT_EQ(best_json(study, best)["decided"], false);
+}
+
+// Five settings whose intervals overlap: none is the best.
+TEST(Best, WhatCannotBeToldApartIsSaidSo) {
+  std::vector<Json> records;
+  const std::vector<double> noise = {1.1, 0.9, 1.05, 0.95};
+  for (const int bucket : {1, 2, 4, 8, 16}) {
+    std::vector<Json> runs;
+    std::vector<double> turned = noise;
+    std::rotate(turned.begin(), turned.begin() + bucket % 4, turned.end());
+    add(runs, 2, 1, 2.2 + 0.02 * bucket, turned);
+    for (Json& run : runs) {
+      run["parameters"]["bucket_mb"] = bucket;
+      records.push_back(run);
+    }
+  }
+  const auto [study, best] = found(records, 0.05);
+  EXPECT_EQ(best.alike.size(), 4U);
+  const std::string text = best_text(study, best);
+  EXPECT_NE(text.find("the 5 points cannot be told apart (2.2"), std::string::npos) << text;
+  EXPECT_EQ(best_json(study, best)["alike"].size(), 4U);
+}
+
+TEST(Best, TheFastestBeyondNoiseIsCalledSo) {
+  std::vector<Json> records;
+  add(records, 1, 1, 100, kQuieter);
+  add(records, 2, 1, 50, kQuiet);
+  const auto [study, best] = found(records, 0.05);
+  EXPECT_TRUE(best.alike.empty());
+  const std::string text = best_text(study, best);
+  EXPECT_NE(text.find("fastest: 2 replicas: 50.04 s"), std::string::npos) << text;
+  EXPECT_NE(text.find("no smaller point is certainly within 5 %: use the fastest"),
+            std::string::npos)
+      << text;
 }
 
 TEST(Best, FewerThanThreeRunsNeverDecide) {
