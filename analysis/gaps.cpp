@@ -214,7 +214,7 @@ std::string open_ends_note(const Study& study) {
     }
   }
   if (parts.empty()) return "";
-  return "not run, though others of their size were: " + join(parts, "; ") +
+  return "missing, though others of their size were run: " + join(parts, "; ") +
          (more > 0 ? fmt::format("; {} more", more) : "");
 }
 

@@ -96,10 +96,10 @@ class Checker {
     }
     if (unlike == 0) return;
     add(3,
-        fmt::format("in {} the arithmetic mean of times lies up to {:.1f} % above the geometric "
-                    "one that is shown",
+        fmt::format("the runs of {} differ so much that arithmetic and geometric means do, by up "
+                    "to {:.1f} %",
                     counted(unlike, "row"), 100 * most),
-        "find out why these runs are unlike");
+        "look at the slowest runs: was the machine busy?");
   }
 
   void check_averaged_ratios() {
@@ -145,10 +145,10 @@ class Checker {
         std::count_if(p.begin(), p.end(), [](double each) { return each < kNotNormal; }));
     if (few > 0) {
       add(6,
-          fmt::format("{} with fewer than {} runs: that their logarithms are normal cannot be "
-                      "checked",
+          fmt::format("{} with fewer than {} runs, too few to check what intervals assume (normal "
+                      "logarithms)",
                       counted(few, "row"), kLeastForNormality),
-          fmt::format("run {} repeats or more", kLeastForNormality));
+          fmt::format("use --repeats {}", kLeastForNormality));
     }
     if (unlike > 0) {
       add(6,
@@ -188,9 +188,10 @@ class Checker {
     }
     if (rows == 0) return;
     add(8,
-        fmt::format("in {} the mean step is up to {:.1f} times the median that is shown",
+        fmt::format("in {} some steps are very slow: the mean step is up to {:.1f} times the "
+                    "median that is shown",
                     counted(rows, "row"), most),
-        "look at p95 and max of timing.step_seconds, and at the breakdown, which is of means");
+        "look for what interrupts the ranks (p95 and max of timing.step_seconds)");
   }
 
   void check_setup() {
@@ -252,8 +253,8 @@ class Checker {
                                : estimate.value > kAboveIdeal * row.run().gpus;
     });
     if (above > 0) {
-      add(11, counted(above, "row") + " above the ideal line: the base is weak",
-          "mend the base, or compare with --base best");
+      add(11, counted(above, "row") + " above the ideal line",
+          "look whether the base is slow, or compare with --base best");
     }
     const std::size_t unknown = rows_where(facts_, [](const RowFacts& row) {
       return std::any_of(row.row->runs.begin(), row.row->runs.end(),

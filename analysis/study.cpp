@@ -362,9 +362,9 @@ std::vector<Study> make_studies(const StoreContent& content,
   const std::vector<Run> lost = never_completed(unfinished, runs);
   if (runs.empty()) {
     const auto why = left_out_notes(content, lost);
-    throw Error(
-        ErrorKind::input, "no completed record", why.empty() ? "the folders named" : why.front(),
-        "run the study first, name another folder, or name records of train --record one by one");
+    throw Error(ErrorKind::input, "no finished run found",
+                why.empty() ? "the folders named" : why.front(),
+                "run the study first, name its folder, or name files of train --record one by one");
   }
   const std::vector<WantedRuns> wanted = selected(plans, selections);
   std::vector<Study> studies;

@@ -117,7 +117,7 @@ TEST(Study, SelectionsNameWhatThereIs) {
   EXPECT_NE(refusal(records, {{"backend", "nccl"}})
                 .find("--only: no record has backend \"nccl\"; known: mpi"),
             std::string::npos);
-  EXPECT_NE(refusal({}).find("no completed record"), std::string::npos);
+  EXPECT_NE(refusal({}).find("no finished run found"), std::string::npos);
 }
 
 WantedRuns plan_of_epochs(std::int64_t epochs) {
