@@ -171,9 +171,9 @@ void print_verified(const Verified& v) {
     return;
   }
   print("{}: {} good images of {} classes, sides of {} to {} pixels, {}, {:.0f} images/s\n",
-             verdict, v.images, v.classes.size(), v.least_side, v.most_side,
-             format_bytes(static_cast<double>(v.bytes)),
-             static_cast<double>(v.images) / std::max(v.seconds, 1e-9));
+        verdict, v.images, v.classes.size(), v.least_side, v.most_side,
+        format_bytes(static_cast<double>(v.bytes)),
+        static_cast<double>(v.images) / std::max(v.seconds, 1e-9));
 }
 
 int verify(const DataArguments& a) {

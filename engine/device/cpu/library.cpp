@@ -298,9 +298,9 @@ LibraryKernel LibraryKernel::conv_backward_weights(const Operation& op, const Pl
   const ConvDescriptors d(op, planes);
   const memory::desc free_dw({op.out.channels, op.in.channels, op.kernel, op.kernel}, kFloat,
                              Tag::any);
-  const auto descriptor = descriptors::backward_weights(
-      state.engine, d.window, d.x, free_dw, op.bias_cancels ? memory::desc() : d.b, d.y,
-      own_scratch(), d.forward(state.engine));
+  const auto descriptor = descriptors::backward_weights(state.engine, d.window, d.x, free_dw,
+                                                        op.bias_cancels ? memory::desc() : d.b, d.y,
+                                                        own_scratch(), d.forward(state.engine));
   state.left = DNNL_ARG_DIFF_DST;
   state.right = DNNL_ARG_SRC;
   state.out = DNNL_ARG_DIFF_WEIGHTS;

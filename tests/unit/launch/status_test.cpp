@@ -89,7 +89,7 @@ TEST(RunFolder, IsPrivateAndGoesAway) {
 
 // What only a post-mortem would read ends no run.
 TEST(RunFolder, WhereNoneCanBeMadeAPrivateOneDoes) {
-  const RunFolder folder({{"PACELINE_STATUS_DIR", "/dev/null"}});
+  const RunFolder folder(Environment{{"PACELINE_STATUS_DIR", "/dev/null"}});
   EXPECT_NE(folder.path(), "/dev/null");
   EXPECT_TRUE(std::filesystem::is_directory(folder.path()));
 }
