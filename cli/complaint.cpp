@@ -8,6 +8,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "results/synonyms.h"
 
 namespace paceline {
 
@@ -123,9 +124,12 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error,
         !inner_verbs(*verb.app).empty() && i == verb.words && !word.starts_with("-");
     if (!is_flag && !is_verb) continue;
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+    const auto instead = instead_of(is_verb ? "verb" : "option", word);
     const auto near = nearest(word, known);
     return "unknown " + std::string(is_verb ? "verb " : "option ") + word + "; " +
-           (near ? "did you mean " + *near + "?" : help);
+           (instead ? *instead
+            : near  ? "did you mean " + *near + "?"
+                    : help);
   }
   return in_our_words(*verb.app, error.what()) + "; " + help;
 }

@@ -37,7 +37,7 @@ int print_names(const std::vector<Name>& names, bool json) {
     print("{}\n", json_text(rows, 2));
     return 0;
   }
-  for (const Name& name : names) print("{:<14}{}\n", name.name, note_on(name));
+  for (const Name& name : names) print("{:<18}{}\n", name.name, note_on(name));
   return 0;
 }
 
@@ -46,7 +46,7 @@ int print_backends(const Names& names, bool json) {
   print_names(names.backends, false);
   print("\nbehind a backend, one or more:\n");
   for (const Name& name : names.wrappers) {
-    print("{:<14}{}\n", "+" + name.name, note_on(name));
+    print("{:<18}{}\n", "+" + name.name, note_on(name));
   }
   print(
       "\nstacks: mirrored/mpi (threads in a task, MPI between tasks), mpi+bf16, "

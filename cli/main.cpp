@@ -43,6 +43,16 @@ void refuse_empty_values(CLI::App& app) {
   }
 }
 
+// "help train" and "version", as other programs have them.
+std::vector<std::string> with_options_for_verbs(std::vector<std::string> words) {
+  if (words.size() == 2 && words[1] == "version") words[1] = "--version";
+  if (words.size() >= 2 && words[1] == "help") {
+    words.erase(words.begin() + 1);
+    words.emplace_back("--help");
+  }
+  return words;
+}
+
 // "--checkpoint-every 17 steps", as people write it, is one value.
 std::vector<std::string> with_units_joined(std::vector<std::string> words) {
   const auto is_number = [](const std::string& word) {
@@ -79,7 +89,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   check_text({argv, argv + argc});
-  const std::vector<std::string> command = with_units_joined({argv, argv + argc});
+  const std::vector<std::string> command =
+      with_options_for_verbs(with_units_joined({argv, argv + argc}));
   paceline::Action action;
   paceline::add_list(app, action);
   paceline::add_describe(app, action);

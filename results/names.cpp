@@ -7,6 +7,7 @@
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "results/synonyms.h"
 
 namespace paceline {
 
@@ -36,13 +37,15 @@ std::vector<Name> read_names(const nlohmann::json& rows) {
 
 const Name* find_in(const std::vector<Name>& list, std::string_view kind, std::string_view name,
                     const std::string& where) {
+  const std::string ours = our_name(kind, name);
   for (const Name& candidate : list) {
-    if (candidate.name == name) return &candidate;
+    if (candidate.name == ours) return &candidate;
   }
   std::vector<std::string> known;
   for (const Name& candidate : list) known.push_back(candidate.name);
+  const auto instead = instead_of(kind, name);
   throw Error(ErrorKind::usage, fmt::format("unknown {} \"{}\"", kind, name), where,
-              suggestion(name, known));
+              instead ? *instead : suggestion(name, known));
 }
 
 // A stack is built where all of its parts are.

@@ -11,6 +11,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/core/utf8.h"
+#include "results/synonyms.h"
 
 namespace paceline {
 
@@ -136,8 +137,9 @@ const Parameter& known_parameter(std::string_view name, const std::string& where
   if (const Parameter* parameter = find_parameter(name)) return *parameter;
   std::vector<std::string> names;
   for (const Parameter& parameter : parameters()) names.emplace_back(parameter.name);
+  const auto instead = instead_of("axis", name);
   throw Error(ErrorKind::usage, fmt::format("unknown axis \"{}\"", name), where,
-              suggestion(name, names));
+              instead ? *instead : suggestion(name, names));
 }
 
 [[noreturn]] void refuse(const Parameter& parameter, std::string_view text, std::string_view wanted,
@@ -207,7 +209,7 @@ Value checked_value(std::string_view name, const Value& value, const std::string
                     "take it out");
       }
       check_choice(parameter, text, where);
-      return value;
+      return our_name(parameter.name, text);
   }
   return value;
 }

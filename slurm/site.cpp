@@ -11,6 +11,7 @@
 #include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "results/names.h"
+#include "results/shipped.h"
 
 namespace paceline {
 
@@ -327,12 +328,13 @@ class SiteReader {
 }  // namespace
 
 Site parse_site(const std::string& name, std::string_view text) {
-  const JsonDocument document(name, text);
+  const JsonDocument document(name, without_comments(text));
   return SiteReader(document).read();
 }
 
 Site read_site(const std::filesystem::path& file) {
-  return parse_site(file.string(), read_text(file, kMaxSiteBytes));
+  const std::filesystem::path found = find_shipped(file, "slurm/sites");
+  return parse_site(found.string(), read_text(found, kMaxSiteBytes));
 }
 
 std::string_view text_of(GpuForm form) {

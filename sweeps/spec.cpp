@@ -12,6 +12,7 @@
 #include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "results/names.h"
+#include "results/shipped.h"
 
 namespace paceline {
 
@@ -339,12 +340,13 @@ Axis parse_override(const std::string& assignment) {
 }  // namespace
 
 Spec parse_spec(const std::string& name, std::string_view text) {
-  const JsonDocument document(name, text);
+  const JsonDocument document(name, without_comments(text));
   return SpecReader(document).read();
 }
 
 Spec read_spec(const std::filesystem::path& file) {
-  return parse_spec(file.string(), read_text(file, kMaxSpecBytes));
+  const std::filesystem::path found = find_shipped(file, "sweeps");
+  return parse_spec(found.string(), read_text(found, kMaxSpecBytes));
 }
 
 void override_axis(Spec& spec, const std::string& assignment) {

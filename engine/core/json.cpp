@@ -365,6 +365,42 @@ class RegularFile {
 
 }  // namespace
 
+std::string without_comments(std::string_view text) {
+  std::string plain(text);
+  std::optional<std::size_t> comma;  // behind a value, and nothing since but spaces and comments
+  bool after_value = false;
+  const auto ahead = [&](std::size_t i, std::string_view what) {
+    return text.substr(i, what.size()) == what;
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool line = ahead(i, "//");
+    if (line || ahead(i, "/*")) {
+      const std::size_t end = line ? text.find('\n', i) : text.find("*/", i + 2);
+      if (end == text.npos && !line) return plain;  // which is no JSON then
+      const std::size_t stop = std::min(line ? end : end + 2, text.size());
+      for (; i < stop; ++i) {
+        if (text[i] != '\n') plain[i] = ' ';
+      }
+      --i;
+    } else if (text[i] == '"') {
+      comma.reset();
+      for (++i; i < text.size() && text[i] != '"'; ++i) {
+        if (text[i] == '\\') ++i;
+      }
+      after_value = true;
+    } else if (text[i] == ',') {
+      comma = after_value ? std::optional(i) : std::nullopt;
+      after_value = false;
+    } else if (std::isspace(static_cast<unsigned char>(text[i])) == 0) {
+      const bool closes = text[i] == ']' || text[i] == '}';
+      if (closes && comma) plain[*comma] = ' ';
+      comma.reset();
+      after_value = closes || (text[i] != '[' && text[i] != '{' && text[i] != ':');
+    }
+  }
+  return plain;
+}
+
 std::string read_text(const std::filesystem::path& file, std::size_t limit) {
   const RegularFile opened(file);
   std::string text;

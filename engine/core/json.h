@@ -47,6 +47,10 @@ class JsonDocument {
   std::vector<Node> nodes_;
 };
 
+// The text with spaces for comments (// and /* */) and for commas before a closing bracket, so that
+// positions stay: for what people write, as JSONC.
+std::string without_comments(std::string_view text);
+
 // Whole regular file as text; throws input with the cause. `limit` guards against absurd sizes.
 std::string read_text(const std::filesystem::path& file, std::size_t limit = std::size_t{64} << 20);
 JsonDocument read_json(const std::filesystem::path& file);

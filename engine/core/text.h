@@ -21,6 +21,7 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string_view trim(std::string_view text);
+std::string to_lower(std::string_view text);  // of ASCII
 
 // As much as fits, with a zero behind it where `to` was zeros.
 template <std::size_t N>

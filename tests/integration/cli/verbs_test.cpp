@@ -200,5 +200,27 @@ TEST_F(CliVerbs, AFullOutputIsAnErrorNotASilence) {
   }
 }
 
+TEST_F(CliVerbs, WordsThatPeopleTryLeadSomewhere) {
+  EXPECT_EQ(paceline("help").out, paceline("--help").out);
+  EXPECT_EQ(paceline("help report").out, paceline("report --help").out);
+  EXPECT_EQ(paceline("version").out, paceline("--version").out);
+  expect_refused("compare a b", 64, {"unknown verb compare", "use report A B"});
+  expect_refused("plot a", 64, {"unknown verb plot", "use report STUDY"});
+  expect_refused("best --lr 1", 64, {"unknown option --lr", "use --learning-rate"});
+  const Ran list = paceline("list workloads");
+  EXPECT_TRUE(contains(list.out, "ResNet-50 on 5 classes of cassava leaves")) << list.out;
+}
+
+TEST_F(CliVerbs, ShippedSpecsAndSitesAreFoundByName) {
+  const Ran plan = paceline("sweep amdahl --dry-run");
+  EXPECT_EQ(plan.code, 0) << plan.err;
+  expect_refused("sweep amdal --dry-run", 65, {"amdal: no such file", "sweeps/amdahl.json?"});
+  expect_refused("sweep sweeps/amdal.json --dry-run", 65, {"did you mean sweeps/amdahl.json?"});
+  expect_refused("submit quick --site nuy --dry-run", 65, {"did you mean slurm/sites/nyu.json?"});
+  // What is there comes first.
+  shell("echo '{\"name\": \"mine\", }' > quick.json");
+  expect_refused("sweep quick.json --dry-run", 64, {"quick.json"});
+}
+
 }  // namespace
 }  // namespace paceline

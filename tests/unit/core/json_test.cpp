@@ -165,5 +165,18 @@ TEST(Json, FilesThatCannotBeRead) {
   EXPECT_EQ(read_text(scratch.path() / "large", 1001).size(), 1001U);
 }
 
+TEST(Json, CommentsAndLastCommasAreForPeople) {
+  const std::string text =
+      "{ // a name\n  \"a\": [1, 2, /* three */ ],\n  \"b\": \"// no, /* comment */ ,]\",\n}\n";
+  const std::string plain = without_comments(text);
+  EXPECT_EQ(plain.size(), text.size()) << "positions must stay";
+  const JsonDocument document("x", plain);
+  EXPECT_EQ(document.value().dump(), R"({"a":[1,2],"b":"// no, /* comment */ ,]"})");
+  EXPECT_EQ(document.where("/b"), "x:3");
+  for (const char* bad : {"[,]", "[1,,]", "{,}", "[1 /* open ", "\"open"}) {
+    EXPECT_THROW(JsonDocument("x", without_comments(bad)), Error) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace paceline

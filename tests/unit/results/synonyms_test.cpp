@@ -1,0 +1,42 @@
+#include "results/synonyms.h"
+
+#include <gtest/gtest.h>
+
+#include "results/names.h"
+#include "results/parameters.h"
+#include "tests/support/expect_error.h"
+
+namespace paceline {
+namespace {
+
+TEST(Synonyms, AGpuIsTheDeviceCuda) {
+  EXPECT_EQ(to_text(checked_value("device", std::string("gpu"), "here")), "cuda");
+  EXPECT_EQ(find_name("device", "gpu").name, "cuda");
+}
+
+TEST(Synonyms, WordsOfOtherToolsLeadToOurs) {
+  EXPECT_EQ(instead_of("axis", "lr"), "use learning_rate");
+  EXPECT_EQ(instead_of("option", "--lr"), "use --learning-rate");
+  EXPECT_EQ(instead_of("option", "--Batch-Size"), "use --batch-per-replica, or --global-batch");
+  EXPECT_EQ(instead_of("backend", "MirroredStrategy"), "use mirrored");
+  EXPECT_EQ(instead_of("backend", "lr"), std::nullopt) << "an axis is no backend";
+  EXPECT_EQ(instead_of("axis", "gpus"), std::nullopt);
+  const std::string error = error_of([] { find_name("backend", "horovod"); });
+  EXPECT_NE(error.find("use mpi between CPUs or nccl between GPUs"), std::string::npos) << error;
+}
+
+// Every axis that an answer names is one.
+TEST(Synonyms, AnswersNameAxesThatAre) {
+  for (const char* word :
+       {"lr", "batch_size", "world_size", "nproc_per_node", "nnodes", "cpus", "threads",
+        "num_workers", "num_epochs", "max_steps", "dtype", "amp", "bucket_cap_mb"}) {
+    const auto answer = instead_of("axis", word);
+    ASSERT_TRUE(answer) << word;
+    const std::string axis = answer->substr(4, answer->find_first_of(" ,:", 4) - 4);
+    EXPECT_NE(find_parameter(axis), nullptr) << word << ": " << *answer;
+    EXPECT_EQ(find_parameter(word), nullptr) << word << " is an axis of its own";
+  }
+}
+
+}  // namespace
+}  // namespace paceline
