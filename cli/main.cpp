@@ -27,6 +27,21 @@ Exit codes: 0 success, 1 a failed check or point, 2 an undecided gate,
 64 wrong usage, 65 bad input, 70 internal, 71 peer lost, 72 stall, 73 ranks disagree,
 75 pre-empted. Docs: README.md)";
 
+[[noreturn]] void refuse_empty(const std::string& name) {
+  throw paceline::Error(paceline::ErrorKind::usage, name + " is empty", "",
+                        "give a value, or leave it out");
+}
+
+// CLI11 would take the next word for the value of "--record=".
+void refuse_empty_words(const std::vector<std::string>& command) {
+  for (const std::string& word : command) {
+    if (word == "--") return;
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
+      refuse_empty(word.substr(0, word.size() - 1));
+    }
+  }
+}
+
 // --record "$FILE" of a variable that is not set is no run without a record. (An option whose value
 // may be left out has an empty one then.)
 void refuse_empty_values(CLI::App& app) {
@@ -34,8 +49,7 @@ void refuse_empty_values(CLI::App& app) {
     if (option->get_items_expected_max() == 0) continue;  // a flag
     option->transform([name = option->get_name()](std::string value) {
       if (!value.empty()) return value;
-      throw paceline::Error(paceline::ErrorKind::usage, name + " is empty", "",
-                            "give a value, or leave it out");
+      refuse_empty(name);
     });
   }
   for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) {
@@ -112,6 +126,7 @@ int run(int argc, char** argv) {
   paceline::add_doctor(app, action);
   paceline::add_completion(app, action);
   refuse_empty_values(app);
+  refuse_empty_words(command);
   try {
     // CLI11 takes them from the back.
     app.parse(std::vector<std::string>(command.rbegin(), command.rend() - 1));
