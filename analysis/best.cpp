@@ -162,33 +162,33 @@ std::string costs_text(const Study& study, const Best& best) {
   return fmt::format("{:.4g} to {:.4g} {}", low, high, best.rates ? "samples/s" : "s");
 }
 
-std::string fastest_text(const Study& study, const Best& best) {
-  const std::string fastest = best.best.name + ": " + cost_text(study, best, best.best);
-  const std::size_t others = best.points.size() - 1;
-  if (others == 0) return "the only point: " + fastest + '\n';
-  if (!best.alike.empty() && best.alike.size() == others) {
-    return fmt::format("the {} points cannot be told apart ({}); fastest by its mean: {}\n",
-                       others + 1, costs_text(study, best), fastest);
-  }
-  if (!best.alike.empty()) {
-    std::vector<std::string> names;
-    for (const NearPoint& point : best.alike) names.push_back(point.name);
-    return fmt::format("fastest by its mean: {}\ncannot be told apart from it ({}): {}\n", fastest,
-                       costs_text(study, best), join(names, "; "));
-  }
-  if (!best.judged) {
-    return fmt::format(
-        "fastest by its mean: {} (points of fewer than {} runs cannot be told apart)\n", fastest,
-        kFewestRuns);
-  }
-  return "fastest: " + fastest + '\n';
-}
-
 bool has_smaller(const Best& best) {
   return best.points.front().row != best.best.row;
 }
 
 }  // namespace
+
+std::string fastest_sentence(const Study& study, const Best& best) {
+  const std::string fastest = best.best.name + ": " + cost_text(study, best, best.best);
+  const std::size_t others = best.points.size() - 1;
+  if (others == 0) return "the only point: " + fastest;
+  if (!best.alike.empty() && best.alike.size() == others) {
+    return fmt::format("the {} points cannot be told apart ({}); fastest by its mean: {}",
+                       others + 1, costs_text(study, best), fastest);
+  }
+  if (!best.alike.empty()) {
+    std::vector<std::string> names;
+    for (const NearPoint& point : best.alike) names.push_back(point.name);
+    return fmt::format("fastest by its mean: {}; cannot be told apart from it ({}): {}", fastest,
+                       costs_text(study, best), join(names, "; "));
+  }
+  if (!best.judged) {
+    return fmt::format(
+        "fastest by its mean: {} (points of fewer than {} runs cannot be told apart)", fastest,
+        kFewestRuns);
+  }
+  return "fastest: " + fastest;
+}
 
 Best find_best(const Study& study, double within) {
   Best best;
@@ -242,7 +242,7 @@ std::string best_text(const Study& study, const Best& best) {
   std::string text =
       fmt::format("{}: the smallest point within {:g} % of the best {}\n\n", study_title(study),
                   100 * best.within, best.rates ? "rate" : "time");
-  text += fastest_text(study, best);
+  text += fastest_sentence(study, best) + '\n';
   if (!has_smaller(best)) {
     text += "no point is smaller\n";
   } else if (best.smallest.row == best.best.row) {

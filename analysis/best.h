@@ -40,6 +40,9 @@ struct Best {
 // and the others a little worse.
 Best find_best(const Study& study, double within);
 
+// "fastest: bucket_mb 4: 2.2 s", or which points cannot be told from it.
+std::string fastest_sentence(const Study& study, const Best& best);
+
 // An answer in a sentence or two, and the points nearby.
 std::string best_text(const Study& study, const Best& best);
 // {"schema": 1, "within", "compared", "decided", "best", "alike": [names], "smallest",

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/best.h"
 #include "analysis/contrast.h"
 #include "analysis/control.h"
 #include "analysis/point_names.h"
@@ -311,6 +312,18 @@ std::vector<Finding> unlike_runs(const Study& study, const Comparison& compariso
                    times, comparison.rates ? "samples/s" : "s")}};
 }
 
+// A study that varies settings and no sizes asks for the fastest.
+std::vector<Finding> settings_finding(const Study& study) {
+  const bool comparable = study.scaling == Scaling::one_size && study.rows.size() > 1 &&
+                          !study.axes.empty() &&
+                          std::all_of(study.rows.begin(), study.rows.end(), [](const Row& row) {
+                            return row.first().kind == "measured" && reached_goal(row);
+                          });
+  if (!comparable) return {};
+  return {{FindingKind::settings,
+           join(study.axes, ", ") + ": " + fastest_sentence(study, find_best(study, 0))}};
+}
+
 // A table of times shows neither rates nor efficiency, and a single run no spread.
 std::string left_out_line(const std::vector<RowFacts>& facts) {
   Range rates, efficiencies;
@@ -365,6 +378,8 @@ std::string_view name_of(FindingKind kind) {
       return "speed_up_bound";
     case FindingKind::peak:
       return "peak";
+    case FindingKind::settings:
+      return "settings";
     case FindingKind::left_out:
       return "left_out";
     case FindingKind::control:
@@ -445,6 +460,7 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
     }
   }
   for (Finding& each : causes_finding(study, comparison, found)) found.push_back(std::move(each));
+  for (Finding& each : settings_finding(study)) found.push_back(std::move(each));
   if (const std::string line = left_out_line(facts); !line.empty()) {
     found.push_back({FindingKind::left_out, line});
   }

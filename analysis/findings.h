@@ -25,6 +25,7 @@ enum class FindingKind {
   too_few_sizes,   // of several replicas, to see whether the loss grows
   speed_up_bound,  // what the speed-up cannot exceed if the fraction stays
   peak,            // how many replicas are fastest by a fit
+  settings,        // of a study of one size: the fastest, or which cannot be told from it
   left_out,        // what a published table does not show
   control,         // how far a point differs from itself
 };
@@ -37,8 +38,9 @@ struct Finding {
 };
 
 // Rows whose runs differ widely; then for each ladder (best: the fastest rows; matched: the range
-// over CPUs) its numbers and what becomes of the loss as replicas are added; what a published table
-// leaves out; how far the A/A control differs from itself.
+// over CPUs) its numbers and what becomes of the loss as replicas are added; of a
+// study of one size, which of its settings is the fastest; what a published table leaves out; how
+// far the A/A control differs from itself.
 std::vector<Finding> findings(const Study& study, const Comparison& comparison,
                               const std::vector<RowFacts>& facts);
 

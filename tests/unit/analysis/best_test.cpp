@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/findings.h"
+#include "analysis/rules.h"
 #include "engine/core/error.h"
 #include "tests/unit/analysis/samples.h"
 
@@ -95,6 +97,33 @@ TEST(Best, WhatCannotBeToldApartIsSaidSo) {
   const std::string text = best_text(study, best);
   EXPECT_NE(text.find("the 5 points cannot be told apart (2.2"), std::string::npos) << text;
   EXPECT_EQ(best_json(study, best)["alike"].size(), 4U);
+}
+
+// A tuning study's report says the same, and misses no speed-up.
+TEST(Best, AReportOfSettingsSaysWhichIsTheFastest) {
+  std::vector<Json> records;
+  for (const int bucket : {1, 4, 8}) {
+    std::vector<Json> runs;
+    add(runs, 2, 1, bucket == 4 ? 2.0 : 2.5, bucket == 1 ? kQuiet : kQuieter);
+    for (Json& run : runs) {
+      run["parameters"]["bucket_mb"] = bucket;
+      records.push_back(run);
+    }
+  }
+  const Study study = make_studies(content_of(records)).at(0);
+  const Comparison comparison = compare(study, Base::matched);
+  std::vector<RowFacts> facts;
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    facts.push_back(row_facts(study, comparison, i));
+  }
+  const auto said = findings(study, comparison, facts);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_EQ(said[0].kind, FindingKind::settings);
+  EXPECT_NE(said[0].text.find("bucket_mb: fastest: "), std::string::npos) << said[0].text;
+  EXPECT_NE(said[0].text.find("bucket_mb 4: 2.00"), std::string::npos) << said[0].text;
+  for (const BrokenRule& broken : broken_rules(study, comparison, facts)) {
+    EXPECT_NE(broken.rule, 1) << sentence_of(broken);
+  }
 }
 
 TEST(Best, TheFastestBeyondNoiseIsCalledSo) {
