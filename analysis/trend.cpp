@@ -75,14 +75,13 @@ class Series {
                        [&](const auto& row) { return condition(*row.second); });
   }
 
-  // What a fraction costs grows with the replicas: 0.1 / N of N replicas is a tenth of one
-  // replica's time on each.
+  // A fifth of the fraction, or what costs the largest size a fiftieth of its ideal time.
   double tolerance(const Trend& trend) const {
     double mean = 0;
     for (const SizeOfTrend& size : trend.sizes) {
       mean += size.fraction / static_cast<double>(trend.sizes.size());
     }
-    return std::max(std::min(0.02, 0.1 / rows_.rbegin()->first), 0.2 * std::abs(mean));
+    return std::max(0.02 / rows_.rbegin()->first, 0.2 * std::abs(mean));
   }
 
   TrendKind judged_kind(Trend& trend) const {

@@ -209,8 +209,7 @@ bool is_true(FindingKind kind, const Law& law, const Design& design) {
   for (const int n : design.sizes) {
     mean += fraction_of(law, design.scaling, n) / static_cast<double>(design.sizes.size());
   }
-  const double tolerance =
-      std::max(std::min(0.02, 0.1 / design.sizes.back()), 0.2 * std::abs(mean)) + kRounding;
+  const double tolerance = std::max(0.02 / design.sizes.back(), 0.2 * std::abs(mean)) + kRounding;
   switch (kind) {
     case FindingKind::slower_than_one:
       return all([&](int n) { return speed_up_of(law, design.scaling, n) < 1; });
