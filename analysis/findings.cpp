@@ -273,45 +273,6 @@ std::string cpus_of_group(const Alike& trends) {
 constexpr double kWideSpread = 1.25;
 constexpr std::size_t kMostTimes = 6;
 
-// The row whose runs are the most unlike, with their times, and how many such rows there are.
-std::vector<Finding> unlike_runs(const Study& study, const Comparison& comparison,
-                                 const std::vector<RowFacts>& facts) {
-  double widest = kWideSpread;
-  std::size_t rows = 0, worst = 0;
-  for (std::size_t i = 0; i < facts.size(); ++i) {
-    const Row& row = *facts[i].row;
-    if (row.tainted || row.runs.size() < 2) continue;
-    Range costs;
-    for (const auto& value : log_costs(row, comparison.rates).values) costs.add(value[0]);
-    const double spread = std::exp(costs.width());
-    if (spread <= kWideSpread) continue;
-    ++rows;
-    if (spread > widest) worst = i;
-    widest = std::max(widest, spread);
-  }
-  if (rows == 0) return {};
-  std::vector<double> values;
-  for (const Run& run : facts[worst].row->runs) {
-    values.push_back(comparison.rates ? *run.samples_per_second : *run.fit_seconds);
-  }
-  std::sort(values.begin(), values.end());
-  std::string times;
-  if (values.size() > kMostTimes) {
-    times = fmt::format("{:.3g} to {:.3g}", values.front(), values.back());
-  } else {
-    std::vector<std::string> texts;
-    for (const double value : values) texts.push_back(fmt::format("{:.3g}", value));
-    times = join(texts, ", ");
-  }
-  std::vector<const Row*> all;
-  for (const RowFacts& each : facts) all.push_back(each.row);
-  return {
-      {FindingKind::runs_differ,
-       fmt::format("runs of {} row{} differ widely ({}{}: {} {}): was the machine busy?", rows,
-                   rows == 1 ? "" : "s", rows == 1 ? "" : "most, ", point_names(study, all)[worst],
-                   times, comparison.rates ? "samples/s" : "s")}};
-}
-
 // A study that varies settings and no sizes asks for the fastest.
 std::vector<Finding> settings_finding(const Study& study) {
   const bool comparable = study.scaling == Scaling::one_size && study.rows.size() > 1 &&
@@ -386,6 +347,45 @@ std::string_view name_of(FindingKind kind) {
       return "control";
   }
   return "?";
+}
+
+std::vector<Finding> unlike_runs(const Study& study, const Comparison& comparison,
+                                 const std::vector<RowFacts>& facts) {
+  double widest = kWideSpread;
+  std::size_t rows = 0, worst = 0;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const Row& row = *facts[i].row;
+    if (row.tainted || row.runs.size() < 2) continue;
+    Range costs;
+    for (const auto& value : log_costs(row, comparison.rates).values) costs.add(value[0]);
+    const double spread = std::exp(costs.width());
+    if (spread <= kWideSpread) continue;
+    ++rows;
+    if (spread > widest) worst = i;
+    widest = std::max(widest, spread);
+  }
+  if (rows == 0) return {};
+  std::vector<double> values;
+  for (const Run& run : facts[worst].row->runs) {
+    values.push_back(comparison.rates ? *run.samples_per_second : *run.fit_seconds);
+  }
+  std::sort(values.begin(), values.end());
+  std::string times;
+  if (values.size() > kMostTimes) {
+    times = fmt::format("{:.3g} to {:.3g}", values.front(), values.back());
+  } else {
+    std::vector<std::string> texts;
+    for (const double value : values) texts.push_back(fmt::format("{:.3g}", value));
+    times = join(texts, ", ");
+  }
+  std::vector<const Row*> all;
+  for (const RowFacts& each : facts) all.push_back(each.row);
+  const std::string name = point_names(study, all)[worst];
+  const std::string which = rows == 1 ? name : fmt::format("{} rows", rows);
+  return {{FindingKind::runs_differ,
+           fmt::format("runs of {} differ widely{} ({} {}): was the machine busy?", which,
+                       rows == 1 ? "" : ", most of " + name, times,
+                       comparison.rates ? "samples/s" : "s")}};
 }
 
 Finding ladder_finding(const Ladder& ladder, const Comparison& comparison) {

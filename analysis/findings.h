@@ -44,6 +44,10 @@ struct Finding {
 std::vector<Finding> findings(const Study& study, const Comparison& comparison,
                               const std::vector<RowFacts>& facts);
 
+// The row whose runs are the most unlike, with their times; empty where none differ widely.
+std::vector<Finding> unlike_runs(const Study& study, const Comparison& comparison,
+                                 const std::vector<RowFacts>& facts);
+
 // "mpi: speed-up 1.69 / 2.26 for 2, 3 replicas, efficiency 85 / 75 %, Karp-Flatt 0.181 / 0.165":
 // ranges where a size has several rows.
 Finding ladder_finding(const Ladder& ladder, const Comparison& comparison);

@@ -260,6 +260,7 @@ class Explainer {
     for (std::size_t i = 0; i < it_.study.rows.size(); ++i) {
       it_.facts.push_back(row_facts(it_.study, it_.comparison, i));
     }
+    it_.unlike = unlike_runs(it_.study, it_.comparison, it_.facts);
     it_.title = make_table(it_.study, it_.comparison, it_.facts).title;
     for (const RowFacts& facts : it_.facts) it_.points.push_back(point(facts));
     for (const Ladder& ladder : make_ladders(it_.study, it_.comparison, it_.facts, false)) {

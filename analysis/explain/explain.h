@@ -63,6 +63,7 @@ struct Explanation {
   std::vector<RowFacts> facts;
   std::vector<PointExplanation> points;
   std::vector<LadderExplanation> ladders;
+  std::vector<Finding> unlike;  // runs that differ widely
   std::vector<Finding> causes;  // of steady fractions
   std::vector<std::string> notes;
 };

@@ -221,6 +221,7 @@ Json json_of(const LadderExplanation& ladder) {
 std::string explanation_text(const Explanation& explanation) {
   std::string text =
       sentence_line({fmt::format("{}; base {}", explanation.title, explanation.base)}) + '\n';
+  for (const Finding& finding : explanation.unlike) text += sentence_line({finding.text}) + '\n';
   std::vector<std::vector<std::string>> rows = {{"point", "efficiency", "product", "rest", "input",
                                                  "launch", "transfer", "serialization",
                                                  "load balance", "computation scaling"}};
@@ -262,6 +263,7 @@ std::string explanations_json(const std::vector<Explanation>& explanations) {
                    {"base", explanation.base},
                    {"points", points},
                    {"ladders", ladders},
+                   {"unlike_runs", json_of(explanation.unlike)},
                    {"causes", json_of(explanation.causes)},
                    {"notes", explanation.notes}});
   }

@@ -478,7 +478,9 @@ TEST(Findings, RunsThatDifferWidelyAreNamedFirst) {
   const auto found = findings(it.study, it.comparison, it.facts);
   EXPECT_EQ(found.at(0).kind, FindingKind::runs_differ);
   EXPECT_EQ(found.at(0).text,
-            "runs of 1 row differ widely (1 replica: 2.45, 2.51, 5.09 s): was the machine busy?");
+            "runs of 1 replica differ widely (2.45, 2.51, 5.09 s): was the machine busy?");
+  const std::string text = explanation_text(it);
+  EXPECT_LT(text.find(found.at(0).text), text.find("efficiency")) << text;
 }
 
 TEST(Explain, JsonSaysTheSame) {
