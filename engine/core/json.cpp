@@ -367,7 +367,8 @@ class RegularFile {
 
 std::string without_comments(std::string_view text) {
   std::string plain(text);
-  std::optional<std::size_t> comma;  // behind a value, and nothing since but spaces and comments
+  constexpr std::size_t kNone = std::string_view::npos;
+  std::size_t comma = kNone;  // behind a value, and nothing since but spaces and comments
   bool after_value = false;
   const auto ahead = [&](std::size_t i, std::string_view what) {
     return text.substr(i, what.size()) == what;
@@ -383,18 +384,18 @@ std::string without_comments(std::string_view text) {
       }
       --i;
     } else if (text[i] == '"') {
-      comma.reset();
+      comma = kNone;
       for (++i; i < text.size() && text[i] != '"'; ++i) {
         if (text[i] == '\\') ++i;
       }
       after_value = true;
     } else if (text[i] == ',') {
-      comma = after_value ? std::optional(i) : std::nullopt;
+      comma = after_value ? i : kNone;
       after_value = false;
     } else if (std::isspace(static_cast<unsigned char>(text[i])) == 0) {
       const bool closes = text[i] == ']' || text[i] == '}';
-      if (closes && comma) plain[*comma] = ' ';
-      comma.reset();
+      if (closes && comma != kNone) plain[comma] = ' ';
+      comma = kNone;
       after_value = closes || (text[i] != '[' && text[i] != '{' && text[i] != ':');
     }
   }
