@@ -91,9 +91,9 @@ int make(const DataArguments& a) {
   const Made made = a.make == "cassava" ? make_cassava(options) : make_cifar10(options);
   const double seconds = now_seconds() - began;
   if (!a.quiet) {
-    print("{}: {} synthetic images, {}, in {} ({:.0f} images/s)\n", a.out, made.images,
-          format_bytes(static_cast<double>(made.bytes)), format_seconds(seconds),
-          static_cast<double>(made.images) / std::max(seconds, 1e-9));
+    print("{}: {} synthetic images, {} of them for training, {}, in {} ({:.0f} images/s)\n", a.out,
+          made.images, options.images, format_bytes(static_cast<double>(made.bytes)),
+          format_seconds(seconds), static_cast<double>(made.images) / std::max(seconds, 1e-9));
   }
   return 0;
 }

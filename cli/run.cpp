@@ -309,9 +309,9 @@ class ThisRun {
   void print_progress(const Progress& progress) const {
     const double left = static_cast<double>(progress.steps - progress.step) *
                         static_cast<double>(global_batch_of(config_)) / progress.samples_per_second;
-    log::info("epoch {}, step {}/{}: loss {:.4f}, {:.0f} samples/s, about {} left", progress.epoch,
+    log::info("epoch {}, step {}/{}: loss {:.4f}, {:.0f} samples/s{}", progress.epoch,
               progress.step, progress.steps, progress.loss, progress.samples_per_second,
-              format_seconds(left));
+              left >= 1 ? ", about " + format_seconds(left) + " left" : "");
   }
 
   void finish(TrainingOutcome& outcome) {
