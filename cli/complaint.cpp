@@ -134,14 +134,4 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error,
   return in_our_words(*verb.app, error.what()) + "; " + help;
 }
 
-void refuse_empty_names(const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_positional()) continue;
-    const std::vector<std::string> values = option->results();
-    if (std::find(values.begin(), values.end(), "") == values.end()) continue;
-    throw Error(ErrorKind::usage, "is an empty name", option->get_name(), "name it");
-  }
-  for (const CLI::App* verb : app.get_subcommands()) refuse_empty_names(*verb);
-}
-
 }  // namespace paceline

@@ -15,7 +15,4 @@ namespace paceline {
 std::string complaint(const CLI::App& app, const CLI::ParseError& error,
                       const std::vector<std::string>& command);
 
-// Throws usage for a STUDY, SPEC or DIR that is there but empty: "$STUDY" of a variable not set.
-void refuse_empty_names(const CLI::App& app);
-
 }  // namespace paceline

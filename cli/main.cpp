@@ -140,7 +140,6 @@ int run(int argc, char** argv) {
     paceline::print_note("paceline: {}\n", paceline::complaint(app, error, command));
     return paceline::exit_code(paceline::ErrorKind::usage);
   }
-  paceline::refuse_empty_names(app);
   const int code = action();
   paceline::flush_output();
   return code;

@@ -101,11 +101,11 @@ void check_grant(const JobGrant& grant, const Point& parameters) {
   const Layout layout = layout_of(parameters);
   if (grant.node_count > 0 && grant.node_count != layout.nodes) {
     refuse(fmt::format("the job has {} nodes, its run needs {}", grant.node_count, layout.nodes),
-           grant.job, "check --nodes of the script");
+           "job " + grant.job, "check --nodes of the script");
   }
   if (grant.tasks > 0 && grant.tasks != layout.ntasks) {
     refuse(fmt::format("the job has {} tasks, its run needs {}", grant.tasks, layout.ntasks),
-           grant.job, "check --ntasks of the script");
+           "job " + grant.job, "check --ntasks of the script");
   }
   const Value* oversubscribe = parameters.find("oversubscribe");
   check_cpus(grant, layout, oversubscribe && std::get<bool>(*oversubscribe));

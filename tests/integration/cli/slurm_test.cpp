@@ -100,14 +100,6 @@ TEST_F(CliSlurm, WhatIsNotBuiltHereIsPlannedAllTheSame) {
                  64, {"device cuda is not built into the program of this job", cuda.reason});
 }
 
-TEST_F(CliSlurm, AFolderWhoseNameIsNotUtf8) {
-  const std::string folder = "\"$(printf 'r\\377')\"";
-  const Ran ran = paceline("sweep s.json --dry-run --json --results " + folder);
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  expect_refused("submit s.json --site site.json --dry-run --results " + folder, 64,
-                 {"the name of the study's folder is not UTF-8", "--results"});
-}
-
 // A millisecond a point would be half a minute.
 TEST_F(CliSlurm, AStudyOfManyPointsIsPlannedSoon) {
   std::string seeds = "1";
@@ -171,10 +163,10 @@ TEST_F(CliSlurm, BadInputIsOneLine) {
         "\n");
   const std::string end = "element end --exit-code 3 --points points --index ";
   expect_refused(end + "0", 64, {"not the words of a run", "submit the study again"});
-  expect_refused(end + "1", 65, {"not a list of a run's words (points:2)", "submit again"});
-  expect_refused(end + "2", 65, {"not a list of a run's words (points:3)"});
+  expect_refused(end + "1", 65, {"points:2: not a list of a run's words", "submit again"});
+  expect_refused(end + "2", 65, {"points:3: not a list of a run's words"});
   expect_refused(end + "3", 64, {"--context is incomplete"});
-  expect_refused(end + "4", 65, {"no such line (points:5)", "submit again"});
+  expect_refused(end + "4", 65, {"points:5: the points file has no such line", "submit again"});
   expect_refused(end + "-1", 64, {"--index"});
 }
 
@@ -269,7 +261,7 @@ TEST_F(CliSlurm, AnElementAroundItsRun) {
       "paceline element begin" +
       element);
   EXPECT_EQ(refused.code, 64);
-  EXPECT_TRUE(contains(refused.err, "the job has 2 nodes, its run needs 1 (7)")) << refused.err;
+  EXPECT_TRUE(contains(refused.err, "job 7: the job has 2 nodes, its run needs 1")) << refused.err;
   EXPECT_EQ(refused.out, "");
 }
 

@@ -129,9 +129,9 @@ TEST_F(CliVerbs, WordsOfTheParserAreOurs) {
 }
 
 TEST_F(CliVerbs, NamesAreTextAndNotEmpty) {
-  expect_refused("report ''", 64, {"STUDY", "is an empty name"});
-  expect_refused("sweep '' --dry-run", 64, {"spec", "is an empty name"});
-  expect_refused("data verify ''", 64, {"DIR", "is an empty name"});
+  expect_refused("report ''", 64, {"STUDY", "is empty"});
+  expect_refused("sweep '' --dry-run", 64, {"spec", "is empty"});
+  expect_refused("data verify ''", 64, {"DIR", "is empty"});
   expect_refused("report a $'b\\xff'", 64, {"argument 3", "b\ufffd", "is not UTF-8 text"});
   expect_refused("sweep s.json --set $'weights=\\xff'", 64, {"argument 4", "is not UTF-8 text"});
 }
@@ -139,7 +139,7 @@ TEST_F(CliVerbs, NamesAreTextAndNotEmpty) {
 TEST_F(CliVerbs, BestAnswersOrRefusesInOneLine) {
   const Ran ran = paceline("best '" + kStudy + "' --within 5%");
   EXPECT_EQ(ran.code, 0);
-  EXPECT_TRUE(contains(ran.out, "best: 4 GPUs, cpus-per-task 16: 214 s")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "fastest by its mean: 4 GPUs, cpus-per-task 16: 214 s")) << ran.out;
   EXPECT_TRUE(contains(ran.out, "undecided")) << ran.out;
   EXPECT_TRUE(
       contains(paceline("best '" + kStudy + "' --within 5 --json").out, "\"within\": 0.05"));
