@@ -24,6 +24,8 @@ namespace {
 inline void pause_briefly() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");  // "yield" does nothing where a core is one thread
 #else
   std::atomic_signal_fence(std::memory_order_seq_cst);
 #endif

@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace paceline {
@@ -97,6 +99,24 @@ bool has_avx2() {
   return i;
 }
 
+#elif defined(__aarch64__)
+
+std::size_t to_f16_neon(const float* from, std::uint16_t* to, std::size_t count) {
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    vst1_u16(to + i, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(from + i))));
+  }
+  return i;
+}
+
+std::size_t from_f16_neon(const std::uint16_t* from, float* to, std::size_t count) {
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    vst1q_f32(to + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from + i))));
+  }
+  return i;
+}
+
 #endif
 
 }  // namespace
@@ -119,6 +139,8 @@ void to_f16(const float* from, std::uint16_t* to, std::size_t count) {
   std::size_t done = 0;
 #if defined(__x86_64__)
   if (has_avx2()) done = to_f16_avx2(from, to, count);
+#elif defined(__aarch64__)
+  done = to_f16_neon(from, to, count);
 #endif
   for (; done < count; ++done) to[done] = f16_of(from[done]);
 }
@@ -127,6 +149,8 @@ void from_f16(const std::uint16_t* from, float* to, std::size_t count) {
   std::size_t done = 0;
 #if defined(__x86_64__)
   if (has_avx2()) done = from_f16_avx2(from, to, count);
+#elif defined(__aarch64__)
+  done = from_f16_neon(from, to, count);
 #endif
   for (; done < count; ++done) to[done] = f16_to_float(from[done]);
 }

@@ -4,6 +4,9 @@
 #include <cstring>
 #if defined(__x86_64__)
 #include <nmmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_acle.h>
+#include <sys/auxv.h>
 #endif
 
 namespace paceline {
@@ -41,15 +44,36 @@ std::uint64_t word_at(const std::byte* data) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(
-    std::span<const std::byte> bytes) {
+#define PACELINE_WITH_CRC [[gnu::target("sse4.2")]]
+bool has_instruction() {
+  return __builtin_cpu_supports("sse4.2");
+}
+PACELINE_WITH_CRC std::uint64_t add_word(std::uint64_t crc, std::uint64_t word) {
+  return _mm_crc32_u64(crc, word);
+}
+PACELINE_WITH_CRC std::uint32_t add_byte(std::uint32_t crc, std::uint8_t byte) {
+  return _mm_crc32_u8(crc, byte);
+}
+#elif defined(__aarch64__)
+#define PACELINE_WITH_CRC [[gnu::target("+crc")]]
+bool has_instruction() {
+  return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+}
+PACELINE_WITH_CRC std::uint64_t add_word(std::uint64_t crc, std::uint64_t word) {
+  return __crc32cd(static_cast<std::uint32_t>(crc), word);
+}
+PACELINE_WITH_CRC std::uint32_t add_byte(std::uint32_t crc, std::uint8_t byte) {
+  return __crc32cb(crc, byte);
+}
+#endif
+
+#if defined(PACELINE_WITH_CRC)
+PACELINE_WITH_CRC std::uint32_t crc32c_by_instruction(std::span<const std::byte> bytes) {
   std::uint64_t crc = 0xFFFFFFFF;
   std::size_t at = 0;
-  for (; at + kWord <= bytes.size(); at += kWord) crc = _mm_crc32_u64(crc, word_at(&bytes[at]));
+  for (; at + kWord <= bytes.size(); at += kWord) crc = add_word(crc, word_at(&bytes[at]));
   auto rest = static_cast<std::uint32_t>(crc);
-  for (; at < bytes.size(); ++at) {
-    rest = _mm_crc32_u8(rest, std::to_integer<std::uint8_t>(bytes[at]));
-  }
+  for (; at < bytes.size(); ++at) rest = add_byte(rest, std::to_integer<std::uint8_t>(bytes[at]));
   return ~rest;
 }
 #endif
@@ -71,8 +95,8 @@ std::uint32_t crc32c_by_table(std::span<const std::byte> bytes) {
 }
 
 std::uint32_t crc32c(std::span<const std::byte> bytes) {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("sse4.2")) return crc32c_by_instruction(bytes);
+#if defined(PACELINE_WITH_CRC)
+  if (has_instruction()) return crc32c_by_instruction(bytes);
 #endif
   return crc32c_by_table(bytes);
 }

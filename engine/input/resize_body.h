@@ -3,6 +3,8 @@
 #include <cstring>
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
 #endif
 
 #include "engine/input/resize_loops.h"
@@ -27,6 +29,9 @@ inline Floats4 pixel_at(const std::uint8_t* data) {
   const __m128i zero = _mm_setzero_si128();
   const auto wide = reinterpret_cast<Ints4>(
       _mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(word), zero), zero));
+#elif defined(__ARM_NEON)
+  const auto wide = reinterpret_cast<Ints4>(
+      vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_s32(vdup_n_s32(word))))));
 #else
   const Ints4 wide = {word & 255, word >> 8 & 255, word >> 16 & 255, word >> 24 & 255};
 #endif
