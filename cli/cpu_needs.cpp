@@ -24,6 +24,18 @@ const unsigned kCpuNeeds = 0
 #ifdef __AVX5124FMAPS__
                            | kAvx5124fmaps
 #endif
+#ifdef __ARM_FEATURE_ATOMICS
+                           | kAtomics
+#endif
+#ifdef __ARM_FEATURE_SVE
+                           | kSve
+#endif
+#ifdef __ARM_FEATURE_SVE2
+                           | kSve2
+#endif
+#ifdef __ARM_FEATURE_BF16
+                           | kArmBf16
+#endif
     ;
 
 }  // namespace paceline

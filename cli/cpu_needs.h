@@ -12,6 +12,10 @@ enum CpuExtension : unsigned {
   kAvx512f = 16,
   kAvx512vl = 32,
   kAvx5124fmaps = 64,  // Knights Mill alone has it
+  kAtomics = 128,      // aarch64 from here on
+  kSve = 256,
+  kSve2 = 512,
+  kArmBf16 = 1024,
 };
 
 extern const unsigned kCpuNeeds;

@@ -4,7 +4,7 @@
 
 namespace paceline {
 
-const unsigned kCpuNeeds = kSse42 | kAvx5124fmaps;
+const unsigned kCpuNeeds = kSse42 | kAvx5124fmaps | kSve;
 
 }  // namespace paceline
 
