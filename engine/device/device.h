@@ -186,6 +186,8 @@ class Program {
 
   // What runs each operation: "conv2d + relu + max_pool: fused loops, avx512".
   virtual std::vector<std::string> implementations() const = 0;
+  // What a user should know of them: one line, or empty.
+  virtual std::string warning() const { return {}; }
 };
 
 // How fast this replica's threads are at this moment: a record without it cannot be compared.

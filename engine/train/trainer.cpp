@@ -10,6 +10,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/log.h"
 #include "engine/train/common_plan.h"
 #include "engine/train/evaluation.h"
 #include "engine/train/first_sum.h"
@@ -106,7 +107,12 @@ Trainer::Trainer(Setup setup)
     for (const std::string& note : notes) setup_.note(note);
     for (const std::string& line : program_->implementations()) setup_.note(line);
   }
-  if (setup_.tell) setup_.tell("memory of a replica " + memory_.text());
+  if (setup_.tell) {
+    setup_.tell("memory of a replica " + memory_.text());
+    if (const std::string warning = program_->warning(); !warning.empty()) {
+      log::warning("{}", warning);
+    }
+  }
 }
 
 // Lanes outlive the memory that their work uses. Its errors were told, or follow from one that was.

@@ -128,6 +128,14 @@ std::string Conv::implementation() const {
   return text + ", " + name(winograd_data_.has_value(), pointwise_data_.has_value(), data_);
 }
 
+std::vector<std::string> Conv::library_kernels() const {
+  std::vector<std::string> names;
+  for (const LibraryKernel* kernel : {&forward_, &weights_, &data_}) {
+    if (*kernel) names.push_back(kernel->implementation());
+  }
+  return names;
+}
+
 void Conv::forward(const Forward& work, std::byte* scratch) {
   const auto* bf16_x = static_cast<const Bf16*>(work.x);
   auto* bf16_y = static_cast<Bf16*>(work.y);

@@ -49,6 +49,7 @@ class Conv {
 
   std::size_t scratch_bytes() const { return scratch_bytes_; }
   std::string implementation() const;
+  std::vector<std::string> library_kernels() const;
 
  private:
   bool bf16_rows() const;

@@ -1,5 +1,10 @@
 #include "engine/device/cpu/kernels.h"
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#endif
+
 #include <string>
 
 #include "engine/core/error.h"
@@ -20,9 +25,21 @@ extern const Kernels kKernels;
 namespace avx512bf16 {
 extern const Kernels kKernels;
 }
+#elif defined(__aarch64__)
+namespace sve {
+extern const Kernels kKernels;
+}
 #endif
 
 namespace {
+
+#if defined(__aarch64__)
+int sve_bytes() {
+  if ((getauxval(AT_HWCAP) & HWCAP_SVE) == 0) return 0;
+  const int answer = prctl(PR_SVE_GET_VL);
+  return answer < 0 ? 0 : answer & PR_SVE_VL_LEN_MASK;
+}
+#endif
 
 std::vector<const Kernels*> kernels_here() {
   std::vector<const Kernels*> sets;
@@ -36,6 +53,16 @@ std::vector<const Kernels*> kernels_here() {
     sets.push_back(&avx2::kKernels);
 #endif
   sets.push_back(&baseline::kKernels);
+#if defined(__aarch64__)
+  // The baseline is NEON: where SVE's vectors are no longer than its (Grace), predicates gain
+  // nothing.
+  constexpr int kNeonBytes = 16;
+  if (sve_bytes() > kNeonBytes) {
+    sets.insert(sets.begin(), &sve::kKernels);
+  } else if (sve_bytes() > 0) {
+    sets.push_back(&sve::kKernels);
+  }
+#endif
   return sets;
 }
 

@@ -94,9 +94,8 @@ struct Kernels {
   }
 };
 
-// The best that this CPU runs, or `wanted` ("avx512bf16", "avx512", "avx2",
-// "baseline"; empty: the best). Throws
-// usage if the CPU lacks it or the build does not have it.
+// The best that this CPU runs, or `wanted` ("avx512bf16", "avx512", "avx2", on aarch64 "sve",
+// "baseline"; empty: the best). Throws usage if the CPU lacks it or the build does not have it.
 const Kernels& kernels_for(std::string_view wanted);
 std::vector<std::string_view> instruction_sets_here();  // best first
 

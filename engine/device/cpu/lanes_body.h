@@ -90,6 +90,11 @@ PACELINE_INLINE void for_each_vector(std::size_t channels, Body body) {
   if (c < channels) body(c, channels - c, std::false_type{});
 }
 
+#if !defined(__AVX512F__)
+constexpr IntVec kBit = {1,   2,   4,    8,    16,   32,   64,    128,
+                         256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+#endif
+
 // Bit l is set where ReLU lets lane l pass: where it is positive or no number.
 PACELINE_INLINE std::uint16_t passing(const Vec& v) {
 #if defined(__AVX512F__)
@@ -102,11 +107,12 @@ PACELINE_INLINE std::uint16_t passing(const Vec& v) {
   const int high = _mm256_movemask_ps(_mm256_cmp_ps(halves[1], zero, _CMP_NLE_UQ));
   return static_cast<std::uint16_t>(low | high << 8);
 #else
-  // Not v[l]: GCC 12's check of a vector's subscript is wrong with sanitizers.
-  float lanes[kLanes];
-  __builtin_memcpy(lanes, &v, sizeof lanes);
-  unsigned bits = 0;
-  for (unsigned l = 0; l < kLanes; ++l) bits |= (lanes[l] <= 0 ? 0U : 1U) << l;
+  // Not set[l]: GCC 12's check of a vector's subscript is wrong with sanitizers.
+  const IntVec set = ~(v <= 0) & kBit;
+  std::int32_t lanes[kLanes];
+  __builtin_memcpy(lanes, &set, sizeof lanes);
+  std::int32_t bits = 0;
+  for (std::size_t l = 0; l < kLanes; ++l) bits |= lanes[l];
   return static_cast<std::uint16_t>(bits);
 #endif
 }
@@ -116,8 +122,6 @@ PACELINE_INLINE Vec masked(std::uint16_t bits, const Vec& v) {
 #if defined(__AVX512F__)
   return reinterpret_cast<Vec>(_mm512_maskz_mov_ps(bits, reinterpret_cast<__m512>(v)));
 #else
-  constexpr IntVec kBit = {1,   2,   4,    8,    16,   32,   64,    128,
-                           256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
   const IntVec keep = ((IntVec{} + bits) & kBit) != 0;
   return reinterpret_cast<Vec>(reinterpret_cast<IntVec>(v) & keep);
 #endif

@@ -16,8 +16,8 @@ bool library_has_avx512();      // its fp32 kernels use AVX-512 here
 bool library_has_amx();         // its bf16 kernels use matrix tiles here
 
 // A kernel of oneDNN with its operands' addresses left open. Made on the thread that runs it,
-// after the number of threads is set. Factories throw internal if only oneDNN's reference code
-// would run it.
+// after the number of threads is set. Factories throw usage if, on x86-64, only oneDNN's reference
+// code would run it (reference_code.h).
 class LibraryKernel {
  public:
   LibraryKernel();

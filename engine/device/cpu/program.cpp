@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/core/error.h"
+#include "engine/device/cpu/reference_code.h"
 #include "engine/device/loss.h"
 
 namespace paceline::cpu {
@@ -117,6 +118,20 @@ std::vector<std::string> CpuProgram::implementations() const {
     lines.push_back(plan().operations[i].text() + ": " + prepared_[i].implementation);
   }
   return lines;
+}
+
+std::string CpuProgram::warning() const {
+  std::vector<LayerKernels> layers;
+  for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    const Prepared& p = prepared_[i];
+    LayerKernels layer{plan().operations[i].name, {}};
+    if (p.conv) layer.kernels = p.conv->library_kernels();
+    for (const LibraryKernel* kernel : {&p.forward, &p.backward_weight, &p.backward_input}) {
+      if (*kernel) layer.kernels.push_back(kernel->implementation());
+    }
+    layers.push_back(std::move(layer));
+  }
+  return reference_code_warning(layers);
 }
 
 void CpuProgram::run_forward(const Operation& op, int index) {

@@ -25,6 +25,7 @@ class CpuProgram final : public HostProgram<float> {
              const Parallel& parallel);
 
   std::vector<std::string> implementations() const override;
+  std::string warning() const override;
   std::size_t scratch_bytes() const override { return scratch_.bytes(); }
 
  private:

@@ -42,7 +42,7 @@ std::vector<Variant> variants() {
       variants.push_back({row.name, "", 1});
       continue;
     }
-    for (const char* isa : {"baseline", "avx2", "avx512", "avx512bf16"}) {
+    for (const char* isa : {"baseline", "sve", "avx2", "avx512", "avx512bf16"}) {
       try {
         make_variant({row.name, isa, 1});
         variants.push_back({row.name, isa, 1});
