@@ -29,11 +29,15 @@ function(paceline_install_bundle)
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
     target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
   endforeach()
-  install(TARGETS ${programs} RUNTIME_DEPENDENCY_SET paceline_bundle
-    RUNTIME DESTINATION bin COMPONENT bundle EXCLUDE_FROM_ALL)
-  install(RUNTIME_DEPENDENCY_SET paceline_bundle
-    PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|util)\\.so"
-    LIBRARY DESTINATION lib COMPONENT bundle EXCLUDE_FROM_ALL)
+  set(systems_own "^(ld-linux|lib(c|m|dl|rt|pthread|resolv|util)\\.so)")
+  if(CMAKE_CROSSCOMPILING)  # for which CMake finds no libraries here; finish_bundle.cmake does
+    install(TARGETS ${programs} RUNTIME DESTINATION bin COMPONENT bundle EXCLUDE_FROM_ALL)
+  else()
+    install(TARGETS ${programs} RUNTIME_DEPENDENCY_SET paceline_bundle
+      RUNTIME DESTINATION bin COMPONENT bundle EXCLUDE_FROM_ALL)
+    install(RUNTIME_DEPENDENCY_SET paceline_bundle PRE_EXCLUDE_REGEXES "${systems_own}"
+      LIBRARY DESTINATION lib COMPONENT bundle EXCLUDE_FROM_ALL)
+  endif()
 
   get_property(rows GLOBAL PROPERTY paceline_gpu_rows)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/gpu-tests.tsv CONTENT "${rows}" @ONLY)

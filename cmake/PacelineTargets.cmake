@@ -98,10 +98,13 @@ function(paceline_library name)
   target_link_libraries(paceline_${name} PUBLIC ${ARG_LINKS} PRIVATE ${ARG_HIDDEN_LINKS})
 endfunction()
 
-# What tests may take, for set_tests_properties(... TIMEOUT); sanitizers make it six times as long.
+# What tests may take, for set_tests_properties(... TIMEOUT); sanitizers make it six times as long, an
+# emulated processor thirty times.
 function(paceline_timeout seconds)
   if(PACELINE_SANITIZE)
     math(EXPR seconds "6 * ${seconds}")
+  elseif(CMAKE_CROSSCOMPILING)
+    math(EXPR seconds "30 * ${seconds}")
   endif()
   set_tests_properties(${ARGN} PROPERTIES TIMEOUT ${seconds})
 endfunction()
