@@ -186,6 +186,7 @@ std::optional<FlightRing::Wait> FlightRing::wait() const {
   if (const std::uint64_t inside = inside_.load(kAcquire); inside != 0) {
     const FlightEntry& slot = entry(inside - 1);
     Wait wait{since(slot.started_ns.load(kRelaxed)), slot.step.load(kRelaxed), slot.label.get()};
+    std::atomic_thread_fence(kAcquire);  // the slot is read before `inside_` is read again
     // Another one by now: this one has just begun.
     if (inside_.load(kAcquire) != inside) return std::nullopt;
     return wait;

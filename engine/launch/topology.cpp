@@ -17,6 +17,23 @@
 
 namespace paceline {
 
+// The names are those of lscpu (util-linux, sys-utils/lscpu-arm.c).
+std::string arm_model(const std::string& implementer, const std::string& part) {
+  if (implementer.empty() || part.empty()) return "unknown CPU";
+  struct Known {
+    const char *implementer, *part, *name;
+  };
+  constexpr Known kKnown[] = {{"0x41", "0xd0c", "Neoverse-N1"},
+                              {"0x41", "0xd40", "Neoverse-V1"},
+                              {"0x41", "0xd49", "Neoverse-N2"},
+                              {"0x41", "0xd4f", "Neoverse-V2"},
+                              {"0x46", "0x001", "A64FX"}};
+  for (const Known& known : kKnown) {
+    if (implementer == known.implementer && part == known.part) return known.name;
+  }
+  return fmt::format("aarch64 CPU, implementer {}, part {}", implementer, part);
+}
+
 namespace {
 
 struct Destroyer {
@@ -53,12 +70,16 @@ int numa_of(hwloc_topology_t topology, hwloc_obj_t pu) {
 }
 
 std::string model_of(hwloc_topology_t topology) {
-  for (const hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_MACHINE}) {
-    const hwloc_obj_t object = hwloc_get_obj_by_type(topology, type, 0);
-    const char* name = object ? hwloc_obj_get_info_by_name(object, "CPUModel") : nullptr;
-    if (name != nullptr) return std::string(trim(name));
-  }
-  return "unknown CPU";
+  const auto info = [&](const char* key) {
+    for (const hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_MACHINE}) {
+      const hwloc_obj_t object = hwloc_get_obj_by_type(topology, type, 0);
+      const char* value = object ? hwloc_obj_get_info_by_name(object, key) : nullptr;
+      if (value != nullptr) return std::string(trim(value));
+    }
+    return std::string();
+  };
+  const std::string model = info("CPUModel");
+  return model.empty() ? arm_model(info("CPUImplementer"), info("CPUPart")) : model;
 }
 
 // hwloc's logical order puts near objects together and a core's threads side by side.

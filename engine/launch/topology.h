@@ -34,6 +34,10 @@ struct Topology {
 Topology topology_of_machine();
 Topology synthetic_topology(const std::string& synthetic);
 
+// aarch64's kernels give no model, but numbers in hexadecimal: "Neoverse-V2" (Grace), or the
+// numbers, so that unlike machines have unlike names; "unknown CPU" without them.
+std::string arm_model(const std::string& implementer, const std::string& part);
+
 // "AMD EPYC; 2 of 2 CPUs usable (0-1), 2 cores, 1 NUMA node, 50.6 GB"
 std::string summary(const Topology& topology);
 

@@ -23,6 +23,14 @@ TEST(Topology, CoresThreadsAndNodesAreTold) {
   EXPECT_EQ(machine.cpus[7].numa, 1);
 }
 
+TEST(Topology, UnlikeArmCpusHaveUnlikeNames) {
+  EXPECT_EQ(arm_model("0x41", "0xd4f"), "Neoverse-V2");
+  EXPECT_EQ(arm_model("0x46", "0x001"), "A64FX");
+  EXPECT_EQ(arm_model("0x6d", "0xd49"), "aarch64 CPU, implementer 0x6d, part 0xd49");
+  EXPECT_EQ(arm_model("0x41", ""), "unknown CPU");
+  EXPECT_EQ(arm_model("", ""), "unknown CPU");
+}
+
 TEST(Topology, ThisMachine) {
   const Topology machine = topology_of_machine();
   EXPECT_EQ(machine.cpus.size(), usable_cpus().size());
