@@ -302,7 +302,7 @@ TEST_F(CliGate, BadFilesAreNamed) {
   make("cut.json", R"({"benchmarks": [)");
   expect_refused("gate --baseline cut.json --current cut.json", 65, {"cut.json"});
   make("b.json", R"({"benchmarks": [{"name": "a", "real_time": 0}]})");
-  expect_refused("gate --baseline b.json --current b.json", 65, {"b.json:1", "not positive"});
+  expect_refused("gate --baseline b.json --current b.json", 65, {"b.json:1", "took no time"});
   make("spec.json", R"({"name": "t", "workload": "mnist-cnn", "axes": {"gpu": [1]}})");
   expect_refused("gate --ab ./old ./new spec.json", 64, {"spec.json:1", "did you mean \"gpus\"?"});
 }
