@@ -27,6 +27,7 @@ const std::vector<std::string> kRoots = {"analysis", "cli",    "engine",   "resu
 const std::map<std::string, std::vector<std::string>> kMayUse = {
     {"engine/core", {}},
     {"engine/launch", {"engine/core"}},
+    {"engine/meter", {"engine/core"}},
     {"engine/input", {"engine/core"}},
     {"engine/plan", {"engine/core"}},
     {"engine/device", {"engine/core", "engine/plan"}},
@@ -40,8 +41,8 @@ const std::map<std::string, std::vector<std::string>> kMayUse = {
     {"slurm", {"engine/core", "results", "sweeps"}},
     {"analysis", {"engine/core", "results"}},
     {"cli",
-     {"engine/core", "engine/launch", "engine/input", "engine/plan", "engine/device", "engine/comm",
-      "engine/train", "results", "workloads", "sweeps", "slurm", "analysis"}},
+     {"engine/core", "engine/launch", "engine/meter", "engine/input", "engine/plan", "engine/device",
+      "engine/comm", "engine/train", "results", "workloads", "sweeps", "slurm", "analysis"}},
 };
 
 std::string folder_of(const std::string& path) {

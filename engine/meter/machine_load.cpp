@@ -1,0 +1,174 @@
+#include "engine/meter/machine_load.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::optional<double> number_of(const fs::path& file) {
+  std::ifstream stream(file);
+  double number = 0;
+  if (stream >> number) return number;
+  return std::nullopt;
+}
+
+// Of a file of lines "key value".
+std::optional<double> value_of(const fs::path& file, const std::string& wanted) {
+  std::ifstream stream(file);
+  std::string key;
+  double value = 0;
+  while (stream >> key >> value) {
+    if (key == wanted) return value;
+  }
+  return std::nullopt;
+}
+
+// The most of this process's control group and those above it, any of which may have the limit.
+std::optional<double> limited_seconds(const MeterRoots& roots) {
+  std::optional<double> most;
+  std::ifstream groups(roots.proc / "self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // "0::/a/b", or of version 1 "9:cpu:/a"
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool version_1 = controllers.find(",cpu,") != std::string::npos;
+    if (!version_1 && controllers != ",,") continue;
+    const fs::path root = roots.sys / (version_1 ? "fs/cgroup/cpu" : "fs/cgroup");
+    fs::path group = fs::path(line.substr(second + 1)).relative_path();
+    for (bool at_root = false; !at_root; group = group.parent_path()) {
+      at_root = group.empty();
+      const fs::path file = root / group / "cpu.stat";
+      const auto value = value_of(file, version_1 ? "throttled_time" : "throttled_usec");
+      if (value) most = std::max(most.value_or(0), *value * (version_1 ? 1e-9 : 1e-6));
+    }
+  }
+  return most;
+}
+
+// "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345", the last in microseconds.
+std::optional<double> pressure_seconds(const MeterRoots& roots) {
+  std::ifstream file(roots.proc / "pressure/cpu");
+  for (std::string line; std::getline(file, line);) {
+    const auto at = line.find("total=");
+    if (!line.starts_with("some") || at == std::string::npos) continue;
+    return std::strtod(line.c_str() + at + 6, nullptr) * 1e-6;
+  }
+  return std::nullopt;
+}
+
+fs::path folder_of_cpu(int cpu, const MeterRoots& roots) {
+  return roots.sys / fmt::format("devices/system/cpu/cpu{}", cpu);
+}
+
+std::optional<std::int64_t> heat_slowdowns(const std::vector<int>& cpus, const MeterRoots& roots) {
+  std::optional<std::int64_t> sum;
+  for (const int cpu : cpus) {
+    const auto count =
+        number_of(folder_of_cpu(cpu, roots) / "thermal_throttle/core_throttle_count");
+    if (count) sum = sum.value_or(0) + static_cast<std::int64_t>(*count);
+  }
+  return sum;
+}
+
+std::optional<double> mean_mhz(const std::vector<int>& cpus, const MeterRoots& roots) {
+  double sum = 0;
+  int known = 0;
+  for (const int cpu : cpus) {
+    const auto khz = number_of(folder_of_cpu(cpu, roots) / "cpufreq/scaling_cur_freq");
+    if (!khz) continue;
+    sum += *khz / 1e3;
+    ++known;
+  }
+  return known > 0 ? std::optional(sum / known) : std::nullopt;
+}
+
+template <typename T>
+std::optional<T> increase(const std::optional<T>& before, const std::optional<T>& now) {
+  if (!before || !now) return std::nullopt;
+  return std::max(T{}, *now - *before);
+}
+
+std::optional<int> without_this(const std::optional<LoadAverage>& load) {
+  return load ? std::optional(std::max(0, load->runnable - 1)) : std::nullopt;
+}
+
+bool is_much(const std::optional<double>& share, double limit, double of_seconds) {
+  return share && *share >= limit && *share * of_seconds >= kLeastBusySeconds;
+}
+
+}  // namespace
+
+std::string busy_because(const MachineLoad& load) {
+  if (is_much(load.other_share, kBusyOtherShare, load.cpu_seconds)) {
+    return fmt::format("{:.0f} % of the time of its CPUs went to other processes",
+                       100 * *load.other_share);
+  }
+  if (is_much(load.steal_share, kBusyStealShare, load.cpu_seconds)) {
+    return fmt::format("the hypervisor took {:.0f} % of the time of its CPUs",
+                       100 * *load.steal_share);
+  }
+  if (is_much(load.limited_share, kBusyLimitedShare, load.seconds)) {
+    return fmt::format("a CPU limit of its control group held it back for {:.0f} % of the time",
+                       100 * std::min(1.0, *load.limited_share));
+  }
+  if (load.heat_slowdowns.value_or(0) > 0) {
+    return fmt::format("heat slowed its CPUs down {} times", *load.heat_slowdowns);
+  }
+  return "";
+}
+
+OwnUse own_use() {
+  rusage use{};
+  getrusage(RUSAGE_SELF, &use);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return {seconds(use.ru_utime) + seconds(use.ru_stime), use.ru_nivcsw};
+}
+
+LoadMeter::LoadMeter(std::vector<int> cpus, MeterRoots roots, std::function<OwnUse()> own)
+    : cpus_(std::move(cpus)), roots_(std::move(roots)), own_(std::move(own)), first_(take()) {}
+
+LoadMeter::Reading LoadMeter::take() const {
+  return {own_(),
+          cpu_times(cpus_, roots_),
+          limited_seconds(roots_),
+          pressure_seconds(roots_),
+          heat_slowdowns(cpus_, roots_),
+          load_average(roots_)};
+}
+
+MachineLoad LoadMeter::read() const {
+  const Reading now = take();
+  MachineLoad load;
+  load.involuntary_switches = now.own.involuntary_switches - first_.own.involuntary_switches;
+  load.heat_slowdowns = increase(first_.heat_slowdowns, now.heat_slowdowns);
+  load.runnable_before = without_this(first_.load);
+  load.runnable_after = without_this(now.load);
+  if (now.load) load.load_average = now.load->one_minute;
+  load.mhz = mean_mhz(cpus_, roots_);
+  if (!first_.times || !now.times || !(now.times->all > first_.times->all)) return load;
+  const CpuTimes &before = *first_.times, &after = *now.times;
+  load.cpu_seconds = after.all - before.all;
+  load.seconds = load.cpu_seconds / static_cast<double>(after.cpus);
+  const double own = now.own.cpu_seconds - first_.own.cpu_seconds;
+  const double others = after.tasks - before.tasks - own;
+  load.other_share = std::clamp(others / load.cpu_seconds, 0.0, 1.0);
+  load.steal_share = std::clamp((after.stolen - before.stolen) / load.cpu_seconds, 0.0, 1.0);
+  if (const auto limited = increase(first_.limited, now.limited)) {
+    load.limited_share = *limited / load.seconds;
+  }
+  if (const auto pressure = increase(first_.pressure, now.pressure)) {
+    load.pressure_share = std::min(1.0, *pressure / load.seconds);
+  }
+  return load;
+}
+
+}  // namespace paceline

@@ -1,0 +1,12 @@
+// Where meters read.
+#pragma once
+
+#include <filesystem>
+
+namespace paceline {
+
+struct MeterRoots {
+  std::filesystem::path proc = "/proc", sys = "/sys";
+};
+
+}  // namespace paceline
