@@ -57,7 +57,7 @@ Json json_of(const GpuUtilization& gpu) {
   return json;
 }
 
-// A record stays small: of many GPUs only what differs from card to card.
+// A record stays small: of many GPUs but the first only what differs from card to card.
 Json brief(const Json& gpu) {
   Json json;
   for (const char* key : {"pci", "utilization", "sm_mhz", "watts", "celsius", "throttled"}) {
@@ -113,7 +113,9 @@ Json GpuReport::collect(World& world) {
       report["gpus"].begin(), report["gpus"].end(),
       [](const Json& gpu) { return gpu.contains("throttled") && gpu["throttled"] == Json(true); });
   if (report["gpus"].size() > kFullyDescribed) {
-    for (Json& gpu : report["gpus"]) gpu = brief(gpu);
+    for (std::size_t i = 1; i < report["gpus"].size(); ++i) {
+      report["gpus"][i] = brief(report["gpus"][i]);
+    }
   }
   return report;
 }

@@ -28,17 +28,24 @@ Json parameters_json(const RunRequest& request) {
 Json provenance_json(const RunRequest& request, const RunFacts& facts,
                      const TrainingOutcome& outcome) {
   Json provenance = build_json(request.command);
-  provenance.update({{"libraries", outcome.device_description},
-                     {"hosts", facts.hosts},
-                     {"cpu_model", facts.cpu_model},
-                     {"affinity", facts.affinity},
-                     {"data_set", facts.data_set},
-                     {"data_hash", facts.data_hash},
-                     {"weights_hash", facts.weights_hash},
-                     {"backend_asked", request.parameters.text("backend").value_or("")},
-                     {"backend_used", facts.backend_used},
-                     {"implementations", outcome.implementations},
-                     {"started_at", facts.started_at}});
+  provenance.update(
+      {{"libraries", outcome.device_description},
+       {"hosts", facts.hosts},
+       {"cpu_model", facts.cpu_model},
+       {"machine", {{"cpus", facts.machine_cpus}, {"memory_bytes", facts.memory_bytes}}},
+       {"affinity", facts.affinity},
+       {"data_set", facts.data_set},
+       {"data_hash", facts.data_hash},
+       {"weights_hash", facts.weights_hash},
+       {"backend_asked", request.parameters.text("backend").value_or("")},
+       {"backend_used", facts.backend_used},
+       {"implementations", outcome.implementations},
+       {"started_at", facts.started_at}});
+  Json& load = provenance["machine_load"] = Json::parse(facts.machine_load);
+  if (load.is_object() && load["involuntary_switches"].is_number() && outcome.steps > 0) {
+    load["involuntary_switches_per_step"] = round_digits(
+        load["involuntary_switches"].get<double>() / static_cast<double>(outcome.steps));
+  }
   if (environment_of_process().count("PACELINE_FELL_BACK") > 0) provenance["fell_back"] = true;
   if (facts.other_jobs >= 0) provenance["allocation"]["other_jobs"] = facts.other_jobs;
   return provenance;

@@ -18,11 +18,14 @@ struct RunFacts {
   std::string backend_used;
   std::vector<std::string> hosts, affinity;  // a rank
   std::string cpu_model;
+  int machine_cpus = 0;           // of a node, usable or not
+  std::int64_t memory_bytes = 0;  // of a node
   std::string started_at;
   bool oversubscribed = false, synthetic = false;
-  int other_jobs = -1;      // most on a node at the start, or here at the end; -1: unknown
-  bool throttled = false;   // some GPU, by heat or failing power
-  std::string gpus = "[]";  // JSON: how each was used
+  int other_jobs = -1;  // most on a node at the start, or here at the end; -1: unknown
+  std::string machine_load = "null";  // JSON: how busy others kept the run's CPUs
+  bool throttled = false;             // some GPU, by heat or failing power
+  std::string gpus = "[]";            // JSON: how each was used
   std::optional<double> utilization;  // of GPUs, their mean
   InputOptions input;
   CacheSharing cache;

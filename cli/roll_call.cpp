@@ -26,6 +26,16 @@ RankCard card_of(const CpuSet& cpus, int other_jobs) {
   return card;
 }
 
+bool share_a_cpu(const RankCard& a, const RankCard& b) {
+  if (a.host != b.host) return false;
+  const CpuSet mine = cpus_of(a), other = cpus_of(b);
+  return std::any_of(mine.begin(), mine.end(), [&](int cpu) {
+    return std::find(other.begin(), other.end(), cpu) != other.end();
+  });
+}
+
+}  // namespace
+
 CpuSet cpus_of(const RankCard& card) {
   CpuSet cpus;
   for (const std::string& range : split(card.cpus.data(), ',')) {
@@ -37,16 +47,6 @@ CpuSet cpus_of(const RankCard& card) {
   }
   return cpus;
 }
-
-bool share_a_cpu(const RankCard& a, const RankCard& b) {
-  if (a.host != b.host) return false;
-  const CpuSet mine = cpus_of(a), other = cpus_of(b);
-  return std::any_of(mine.begin(), mine.end(), [&](int cpu) {
-    return std::find(other.begin(), other.end(), cpu) != other.end();
-  });
-}
-
-}  // namespace
 
 std::vector<Common> rows_of_build() {
   const Build b = build();

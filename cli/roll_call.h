@@ -19,6 +19,9 @@ struct RankCard {
   int other_jobs = -1;           // of Slurm on that host; -1: not known
 };
 
+// Its CPUs as numbers.
+CpuSet cpus_of(const RankCard& card);
+
 // What tells builds apart, and every parameter but what may rightly differ: `log_every`, and the
 // place of the weights, whose content is compared. Rows for call_roll().
 std::vector<Common> rows_of_build();

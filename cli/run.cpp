@@ -9,6 +9,7 @@
 
 #include "cli/failed_record.h"
 #include "cli/gpu_record.h"
+#include "cli/load_record.h"
 #include "cli/outcome_record.h"
 #include "cli/roll_call.h"
 #include "cli/run_data.h"
@@ -82,6 +83,8 @@ class ThisRun {
     const Quarters quarters = find_quarters(gathering_, place_);
     cpus_ = quarters.replicas;
     facts_.cpu_model = quarters.cpu_model;
+    facts_.machine_cpus = quarters.machine_cpus;
+    facts_.memory_bytes = quarters.memory_bytes;
     find_events();
     find_weights();
     data_ = load_run_data(request_, workload_, network_, threads_, place_, facts_);
@@ -114,10 +117,13 @@ class ThisRun {
     call_roll(world);
     share_caches(world);
     GpuReport report(world.gpus());
+    if (place_.local_rank == 0) warn_of_busy_cpus(cards_, place_.local_size);
+    const LoadReport load(cpus_);
     TrainingOutcome outcome = train(world);
     if (place_.rank == 0 && outcome.trace) tell_trace(*outcome.trace);
     facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
     note_gpus(report.collect(world));
+    note_load(load.collect(world, facts_.oversubscribed));
     if (outcome.stopped) return outcome.resumed_after + outcome.steps;
     if (place_.rank == 0) finish(outcome);
     return 0;
@@ -189,6 +195,13 @@ class ThisRun {
       log::warning(
           "a GPU was slowed down by heat or failing power: this run is compared with none");
     }
+  }
+
+  void note_load(const Json& load) {
+    facts_.machine_load = load.dump();
+    if (place_.rank != 0 || !load.is_object() || load["busy"] != Json(true)) return;
+    log::warning("the machine was busy: {}; the times of this run are not those of a quiet one",
+                 load["why"].get<std::string>());
   }
 
   // All that ranks must have in common; the plan is compared by the trainers, who make it.

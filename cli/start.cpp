@@ -132,7 +132,8 @@ Quarters find_quarters(const Gathering& gathering, const Place& place) {
   for (const Cpu& cpu : topology.cpus) {
     if (std::find(mine.begin(), mine.end(), cpu.id) != mine.end()) cpus.push_back(cpu);
   }
-  return {topology.cpu_model, split_cpus(cpus, replicas_here, layout.cpus_per_replica)};
+  return {topology.cpu_model, split_cpus(cpus, replicas_here, layout.cpus_per_replica),
+          topology.machine_cpus, topology.memory_bytes};
 }
 
 // Members are destroyed from the last to the first: who talks before whom it talks through.

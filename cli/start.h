@@ -42,6 +42,8 @@ void check_tasks(const Gathering& gathering, const Place& place);
 struct Quarters {
   std::string cpu_model;
   std::vector<CpuSet> replicas;
+  int machine_cpus = 0;           // of the node, usable or not
+  std::int64_t memory_bytes = 0;  // of the node
 };
 Quarters find_quarters(const Gathering& gathering, const Place& place);
 

@@ -281,11 +281,26 @@ class Check {
     }
   }
 
+  void check_machine_load() const {
+    const Json* load = find("/provenance/machine_load");
+    if (!load) return;
+    if (!load->is_object()) fail("/provenance/machine_load", "should be an object");
+    const Json* busy = find("/provenance/machine_load/busy");
+    if (busy && !busy->is_boolean()) {
+      fail("/provenance/machine_load/busy", "should be true or false");
+    }
+    check_text("/provenance/machine_load/why");
+    for (const char* key : {"other_cpu_share", "worst_other_cpu_share", "steal_share"}) {
+      check_share(std::string("/provenance/machine_load/") + key);
+    }
+  }
+
   void check_results() const {
     for (const char* key : {"/timing/fit_seconds", "/throughput/samples_per_second",
                             "/throughput/samples", "/throughput/steps"}) {
       if (text("status") == "completed") check_positive(key);
     }
+    check_machine_load();
     check_share("/utilization");
     check_share("/quality/test_accuracy");
     check_share("/quality/test_top5");

@@ -1,0 +1,52 @@
+#include "results/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/results/sample_record.h"
+
+namespace paceline {
+namespace {
+
+Machine machine(const std::string& cpu, int cpus = 0, double gb = 0, const std::string& gpu = "") {
+  return {cpu, gpu, cpus, gb * 1e9};
+}
+
+TEST(Machine, IsReadFromARecord) {
+  Json json = testing::sample_record();
+  EXPECT_EQ(machine_of(Record(json, "r")).text(), "A CPU");
+  json["provenance"]["machine"] = {{"cpus", 64}, {"memory_bytes", 256e9}};
+  json["gpus"] = Json::array({{{"name", "H200"}}, {{"name", "H200"}}, {{"pci", "0"}}});
+  EXPECT_EQ(machine_of(Record(json, "r")).text(), "A CPU, 64 CPUs, 256 GB, H200");
+  json["provenance"] = {{"machine", {{"cpus", "many"}, {"memory_bytes", nullptr}}}};
+  json.erase("gpus");
+  EXPECT_FALSE(machine_of(Record(json, "r")).is_known());
+}
+
+TEST(Machine, AreAlikeInAllThatBothTell) {
+  EXPECT_TRUE(alike(machine("A", 64, 256), machine("A", 64, 251)));
+  EXPECT_FALSE(alike(machine("A"), machine("B")));
+  EXPECT_FALSE(alike(machine("A", 64), machine("A", 2)));
+  EXPECT_FALSE(alike(machine("A", 64, 256), machine("A", 64, 512)));
+  EXPECT_FALSE(alike(machine("A", 64, 0, "H100"), machine("A", 64, 0, "H200")));
+  EXPECT_TRUE(alike(machine("A"), machine("A", 64, 256, "H200"))) << "an older record tells less";
+  EXPECT_TRUE(alike(machine(""), machine("A")));
+}
+
+TEST(Machine, KindsAreTheBestKnown) {
+  const auto kinds =
+      kinds_of_machines({machine("A"), machine(""), machine("B", 2), machine("A", 64)});
+  ASSERT_EQ(kinds.size(), 2U);
+  EXPECT_EQ(kinds[0].text(), "B, 2 CPUs");
+  EXPECT_EQ(kinds[1].text(), "A, 64 CPUs");
+}
+
+TEST(Machine, WhatIsNotCountedIsTold) {
+  EXPECT_EQ(not_counted_lines({"A", "", "B", "A"}),
+            (std::vector<std::string>{"2 runs of another machine (A) are not counted",
+                                      "1 run of another machine (B) is not counted"}));
+}
+
+}  // namespace
+}  // namespace paceline
