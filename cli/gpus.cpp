@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
+#include "cli/resolve.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
 #include "engine/device/table.h"
@@ -27,6 +30,15 @@ std::unique_ptr<GpuDriver> driver_of(const std::string& device) {
 
 std::string first_gpu_device() {
   return driver_table().empty() ? "" : driver_table().front().name;
+}
+
+std::string gpus_of_this_machine(const std::string& device) {
+  const auto driver = driver_of(device);
+  if (!driver) return "";
+  std::set<std::string> names;
+  std::string why;
+  for (const VisibleGpu& gpu : driver->visible(why)) names.insert(gpu.name);
+  return names.size() == 1 ? *names.begin() : "";  // of several kinds nobody knows which are used
 }
 
 bool is_gpu_device(const std::string& device) {

@@ -4,10 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
 
 #include "cli/resolve.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
+#include "engine/launch/topology.h"
+#include "results/machine.h"
 #include "results/names.h"
 #include "results/wanted.h"
 
@@ -62,7 +65,8 @@ std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent) {
   return resolved;
 }
 
-StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolved, bool new_build) {
+StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolved, bool new_build,
+                           const std::function<OtherMachine(const StoreContent&)>& place) {
   const Spec& spec = plan.spec;
   std::error_code ignored;
   StoreContent store;
@@ -70,9 +74,28 @@ StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolve
   plan.runs = take_inventory(
       plan.expansion.points,
       schedule(plan.expansion.points.size(), spec.repeats, spec.interleaved, spec.seed), store,
-      resolved, new_build);
+      resolved, new_build, place(store));
   plan.rejected = store.rejected;
   return store;
+}
+
+OtherMachine unlike_this_machine(const StudyPlan& plan) {
+  const Topology topology = topology_of_machine();
+  Machine here;
+  here.cpu_model = topology.cpu_model;
+  here.cpus = topology.machine_cpus;
+  here.memory_bytes = static_cast<double>(topology.memory_bytes);
+  std::set<std::string> devices;
+  for (const PlannedPoint& point : plan.expansion.points) {
+    devices.insert(point.parameters.text("device").value_or(""));
+  }
+  for (const std::string& device : devices) {
+    if (here.gpu.empty()) here.gpu = gpus_of_this_machine(device);
+  }
+  return [here](const Record& record) {
+    const Machine machine = machine_of(record);
+    return alike(here, machine) ? "" : machine.text();
+  };
 }
 
 void leave_wanted(const StudyPlan& plan) {

@@ -1,6 +1,7 @@
 // What the verbs on a whole study share: its points resolved, and its records looked at.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,13 @@ enum class AbsentData { refused, unlike_any, like_any };
 // One a point. Throws usage or input naming the point that cannot be run.
 std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent);
 
-// Fills in the plan's runs and the records that cannot be used. Returns those that can.
-StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolved, bool new_build);
+// Fills in the plan's runs and the records that cannot be used. Returns those that can. The caller
+// says, from all of these, which are of another machine than the runs to make.
+StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolved, bool new_build,
+                           const std::function<OtherMachine(const StoreContent&)>& place);
+
+// For runs that are made here.
+OtherMachine unlike_this_machine(const StudyPlan& plan);
 
 // Leaves in the study's folder which points it should have, for its reports.
 void leave_wanted(const StudyPlan& plan);

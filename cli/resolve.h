@@ -36,6 +36,10 @@ class RunResolver {
   std::function<void(const Error&)> data_is_absent_;
 };
 
+// The kinds of GPUs that a device of that name sees, as records name them; empty: none, or not
+// known.
+std::string gpus_of_this_machine(const std::string& device);
+
 // Of one replica on cores, by its plan; 0 where this build has no engine.
 double planned_replica_bytes(const std::string& workload, const Point& parameters);
 

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "cli/plan_study.h"
@@ -18,6 +19,7 @@
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
+#include "slurm/nodes.h"
 #include "slurm/submission.h"
 #include "sweeps/study_lock.h"
 
@@ -188,8 +190,15 @@ class Submitter {
 
  private:
   void prepare(const Journal& journal) {
-    const StoreContent store = look_at_store(plan_, resolved_, options_.new_build);
-    const StudyNow now = look_at_study(plan_.study, journal, slurm_);
+    const JobPlace place{slurm_.configured("ClusterName"), site_.partition, site_.node};
+    std::optional<Nodes> nodes;
+    const StoreContent all = look_at_store(
+        plan_, resolved_, options_.new_build, [&](const StoreContent& records) -> OtherMachine {
+          nodes.emplace(journal, records, place);
+          return [&](const Record& record) { return nodes->other_machine(record); };
+        });
+    const StoreContent store = nodes->counted(all);
+    const StudyNow now = look_at_study(plan_.study, journal, slurm_, place);
     SubmissionInput input;
     input.site = &site_;
     input.plan = &plan_;
@@ -208,6 +217,7 @@ class Submitter {
     for (const Rejected& rejected : plan_.rejected) {
       print("warning: a record is ignored: {}\n", rejected.reason);
     }
+    for (const std::string& line : other_machine_lines(plan_)) print("note: {}\n", line);
     print("{}", submission_text(submission_, plan_));
   }
 

@@ -100,9 +100,14 @@ int conclude(const SweepOptions& options, const StudyPlan& plan, const RunnerRes
   return 1;
 }
 
+void look_at(StudyPlan& plan, const std::vector<Resolved>& resolved, const SweepOptions& options) {
+  look_at_store(plan, resolved, options.new_build,
+                [&](const StoreContent&) { return unlike_this_machine(plan); });
+}
+
 int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved>& resolved) {
   const StudyLock lock(plan.study);
-  look_at_store(plan, resolved, options.new_build);
+  look_at(plan, resolved, options);
   leave_wanted(plan);
   Screen screen;
   for (const std::string& line : resume_lines(plan)) screen.line(line);
@@ -126,7 +131,7 @@ int sweep(const SweepOptions& options) {
   const auto resolved =
       resolve_points(plan, options.dry_run ? AbsentData::unlike_any : AbsentData::refused);
   if (!options.dry_run) return run(options, plan, resolved);
-  look_at_store(plan, resolved, options.new_build);
+  look_at(plan, resolved, options);
   if (options.json) {
     print("{}\n", json_text(plan_json(plan), 2));
   } else {

@@ -127,6 +127,7 @@ class SiteReader {
             {"requeue", flag_into(site_.requeue)},
             {"device", device()},
             {"cores_per_node", whole_into(site_.cores_per_node, 1, 100000)},
+            {"node", node()},
             {"reference", flag_into(site_.reference)},
             {"modules", section(module_keys())},
             {"environment", environment()},
@@ -176,6 +177,19 @@ class SiteReader {
             {"overlays", texts_into(container.overlays)},
             {"binds", texts_into(container.binds)},
             {"cache", text_into(container.cache)}};
+  }
+
+  KeyReader node() {
+    return [this](const Json& value, const std::string& path) {
+      Machine& node = site_.node.emplace();
+      double memory_gb = 0;
+      read_object(value, path,
+                  {{"cpu", text_into(node.cpu_model)},
+                   {"cpus", whole_into(node.cpus, 1, 100000)},
+                   {"memory_gb", real_into(memory_gb, 0.1, 1e6)},
+                   {"gpu", text_into(node.gpu)}});
+      node.memory_bytes = memory_gb * 1e9;
+    };
   }
 
   KeyReader section(Keys keys) const {

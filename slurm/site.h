@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "results/machine.h"
 
 namespace paceline {
 
@@ -48,9 +51,10 @@ struct Site {
   int signal_seconds = 120;  // before the time limit; 0: no signal
   bool requeue = false;      // a job that ended with 75 puts itself back into the queue
 
-  std::string device;      // of specs that name none
-  int cores_per_node = 0;  // "cores" in specs; 0: those of this machine
-  bool reference = true;   // each job also runs a small point that is the same everywhere
+  std::string device;           // of specs that name none
+  int cores_per_node = 0;       // "cores" in specs; 0: those of this machine
+  std::optional<Machine> node;  // what its nodes are; a part of it will do
+  bool reference = true;        // each job also runs a small point that is the same everywhere
 
   bool module_purge = false;
   std::vector<std::string> modules;

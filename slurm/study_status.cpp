@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/core/text.h"
+#include "results/machine.h"
 
 namespace paceline {
 
@@ -96,6 +97,14 @@ std::string waiting_for(const std::vector<RunView>& runs, const std::string& sha
   return reasons.empty() ? "" : "; pending for " + join({reasons.begin(), reasons.end()}, ", ");
 }
 
+std::vector<std::string> not_counted(const std::vector<RunView>& runs) {
+  std::vector<std::string> machines;
+  for (const RunView& run : runs) {
+    if (run.phase != RunPhase::done) machines.push_back(run.other_machine);
+  }
+  return not_counted_lines(machines);
+}
+
 }  // namespace
 
 std::string phases_text(const std::vector<RunView>& runs) {
@@ -129,6 +138,7 @@ std::string status_text(const std::vector<RunView>& runs) {
     }
     for (const std::string& point : points) text += point_line(runs_of(here, shape, point), width);
   }
+  for (const std::string& line : not_counted(runs)) text += "note: " + line + "\n";
   return text;
 }
 
@@ -147,6 +157,7 @@ Json status_json(const std::vector<RunView>& runs) {
   Json json = {{"total", runs.size()}};
   for (const Phase& phase : kPhases) json[phase.name] = runs_in_phase(runs, phase.phase);
   json["runs"] = rows;
+  json["not_counted"] = not_counted(runs);
   return json;
 }
 

@@ -13,10 +13,11 @@ namespace paceline {
 std::string phases_text(const std::vector<RunView>& runs);
 
 // A line a shape with its jobs; below it a bar a point, a character a repeat, and why each run that
-// failed did.
+// failed did; last, how many have a record of another machine than the jobs' nodes.
 std::string status_text(const std::vector<RunView>& runs);
 
-// "runs" with point, repeat, state, why, job; "done", "running", "pending", "failed", "unsent".
+// "runs" with point, repeat, state, why, job; "done", "running", "pending", "failed", "unsent",
+// "not_counted" with a sentence a machine.
 Json status_json(const std::vector<RunView>& runs);
 
 }  // namespace paceline

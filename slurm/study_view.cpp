@@ -54,8 +54,9 @@ void judge_by_slurm(RunView& run, const ElementStates& history) {
 
 class Viewer {
  public:
-  Viewer(const StoreContent& store, const ElementStates& queue, const ElementStates& history)
-      : records_(index_of(store)), queue_(queue), history_(history) {}
+  Viewer(const StoreContent& store, const Nodes& nodes, const ElementStates& queue,
+         const ElementStates& history)
+      : records_(index_of(store)), nodes_(nodes), queue_(queue), history_(history) {}
 
   // Later submissions of a run stand in for earlier ones, but not for one that is in the queue.
   void add(const SentArray& array, int index) {
@@ -86,7 +87,9 @@ class Viewer {
     if (const auto found = records_.find({run.element.point_folder, run.element.repeat});
         found != records_.end()) {
       for (const Record* record : found->second) {
-        if (makes_done(*record, run.element)) {
+        const bool would_do = makes_done(*record, run.element);
+        if (would_do) run.other_machine = nodes_.other_machine(*record);
+        if (would_do && run.other_machine.empty()) {
           run.phase = RunPhase::done;
           run.has_record = true;
           return;
@@ -112,6 +115,7 @@ class Viewer {
   }
 
   Records records_;
+  const Nodes& nodes_;
   const ElementStates& queue_;
   const ElementStates& history_;
   std::map<RunKey, std::size_t> places_;
@@ -121,8 +125,10 @@ class Viewer {
 }  // namespace
 
 std::vector<RunView> view_study(const Journal& journal, const StoreContent& store,
-                                const ElementStates& queue, const ElementStates& history) {
-  Viewer viewer(store, queue, history);
+                                const ElementStates& queue, const ElementStates& history,
+                                const JobPlace& place) {
+  const Nodes nodes(journal, store, place);
+  Viewer viewer(store, nodes, queue, history);
   for (const SentArray& array : journal.arrays()) {
     for (std::size_t i = 0; i < array.elements.size(); ++i) {
       viewer.add(array, static_cast<int>(i));
@@ -132,7 +138,7 @@ std::vector<RunView> view_study(const Journal& journal, const StoreContent& stor
 }
 
 StudyNow look_at_study(const std::filesystem::path& study, const Journal& journal,
-                       const SlurmCommands& slurm) {
+                       const SlurmCommands& slurm, const JobPlace& place) {
   const std::vector<std::int64_t> jobs = journal.jobs();
   // The queue before the records: what leaves it in between has its record by then.
   const ElementStates queue = ask_queue(slurm, jobs);
@@ -140,7 +146,7 @@ StudyNow look_at_study(const std::filesystem::path& study, const Journal& journa
   StudyNow now;
   std::error_code ignored;
   if (std::filesystem::exists(study, ignored)) now.store = load_store(study);
-  now.runs = view_study(journal, now.store, queue, history);
+  now.runs = view_study(journal, now.store, queue, history, place);
   return now;
 }
 

@@ -8,6 +8,7 @@
 #include "results/store.h"
 #include "slurm/job_states.h"
 #include "slurm/journal.h"
+#include "slurm/nodes.h"
 
 namespace paceline {
 
@@ -22,16 +23,18 @@ struct RunView {
   ElementKey slurm;     // the last that was sent for it; job 0: none
   std::string session;  // of that submission
   std::string shape;
-  int minutes = 0;          // its limit
-  bool timed_out = false;   // at that limit
-  bool has_record = false;  // of that submission, completed or not
+  int minutes = 0;            // its limit
+  bool timed_out = false;     // at that limit
+  bool has_record = false;    // of that submission, completed or not
+  std::string other_machine;  // of a record that would make it done, were it of such a node
 };
 
 // One a run (point and repeat) that was ever submitted, in the order of the first submission. A
 // completed record with the identity and data hash that were submitted makes it done, whoever wrote
-// it and whatever Slurm says.
+// it and whatever Slurm says, if it was made on a node like those of the jobs (nodes.h).
 std::vector<RunView> view_study(const Journal& journal, const StoreContent& store,
-                                const ElementStates& queue, const ElementStates& history);
+                                const ElementStates& queue, const ElementStates& history,
+                                const JobPlace& place = {});
 
 // The records and Slurm's words of now. Throws usage where Slurm does not answer: what is in the
 // queue cannot be told from what is lost then.
@@ -40,7 +43,7 @@ struct StudyNow {
   std::vector<RunView> runs;
 };
 StudyNow look_at_study(const std::filesystem::path& study, const Journal& journal,
-                       const SlurmCommands& slurm);
+                       const SlurmCommands& slurm, const JobPlace& place = {});
 
 std::size_t runs_in_phase(const std::vector<RunView>& runs, RunPhase phase);
 

@@ -34,6 +34,7 @@ bool is_in_queue(const RunView& view) {
 
 // Slurm knows what a run without a record came to.
 std::string why_again(const RunStatus& status, const RunView* view) {
+  if (status.state == RunState::elsewhere) return kNoRecord;  // told as a sum
   const bool told = view && view->phase == RunPhase::failed && !view->why.empty();
   return status.state == RunState::missing && told ? view->why : status.why;
 }

@@ -86,9 +86,11 @@ std::string why_changed(const Record& record, const Resolved& resolved) {
   return what.empty() ? "its record is of other parameters" : "other parameters: " + what;
 }
 
-void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool new_build) {
+void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool new_build,
+           const OtherMachine& other_machine) {
   if (known.rejected) status.why = "its record cannot be used";
   for (const Record* record : known.records) {
+    std::string elsewhere;
     const bool same = same_parameters(*record, resolved) && same_data(*record, resolved);
     if (!record->completed()) {
       status.state = RunState::failed;
@@ -100,9 +102,17 @@ void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool
     } else if (record->build() != resolved.build && new_build) {
       status.state = RunState::changed;
       status.why = "its record is of another build (" + record->build() + ")";
+    } else if (other_machine && !(elsewhere = other_machine(*record)).empty()) {
+      status.state = RunState::elsewhere;
+      status.why = "its record is of another machine (" + elsewhere + ")";
+      status.other_machine = elsewhere;
     } else {
-      status = {status.run, RunState::done, record->where(), seconds_of(*record),
-                record->build() != resolved.build};
+      status = {status.run,
+                RunState::done,
+                record->where(),
+                seconds_of(*record),
+                record->build() != resolved.build,
+                ""};
       return;
     }
   }
@@ -113,13 +123,16 @@ void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool
 std::vector<RunStatus> take_inventory(const std::vector<PlannedPoint>& points,
                                       const std::vector<ScheduledRun>& runs,
                                       const StoreContent& store,
-                                      const std::vector<Resolved>& resolved, bool new_build) {
+                                      const std::vector<Resolved>& resolved, bool new_build,
+                                      const OtherMachine& other_machine) {
   const std::map<Key, Known> index = index_of(store);
   std::vector<RunStatus> statuses;
   for (const ScheduledRun& run : runs) {
-    RunStatus status{run, RunState::missing, kNoRecord, 0, false};
+    RunStatus status{run, RunState::missing, kNoRecord, 0, false, ""};
     const auto found = index.find({points[run.point].point.folder(), run.repeat});
-    if (found != index.end()) judge(status, found->second, resolved[run.point], new_build);
+    if (found != index.end()) {
+      judge(status, found->second, resolved[run.point], new_build, other_machine);
+    }
     statuses.push_back(std::move(status));
   }
   return statuses;

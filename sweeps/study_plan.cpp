@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "results/machine.h"
 #include "sweeps/eta.h"
 
 namespace paceline {
@@ -21,6 +22,8 @@ const char* name_of(RunState state) {
       return "failed";
     case RunState::changed:
       return "changed";
+    case RunState::elsewhere:
+      return "elsewhere";
   }
   return "unknown";
 }
@@ -41,6 +44,7 @@ std::vector<std::string> warnings(const StudyPlan& plan) {
     lines.push_back(fmt::format(
         "warning: {} of the done runs are of another build; --new-build runs them again", other));
   }
+  for (const std::string& line : other_machine_lines(plan)) lines.push_back("note: " + line);
   return lines;
 }
 
@@ -50,7 +54,8 @@ std::string state_of_point(const StudyPlan& plan, const std::vector<const RunSta
   std::vector<std::pair<int, std::string>> reasons;
   for (const RunStatus* status : runs) {
     if (status->state == RunState::done) ++done;
-    if (status->state != RunState::done && status->why != kNoRecord) {
+    if (status->state != RunState::done && status->state != RunState::elsewhere &&
+        status->why != kNoRecord) {
       reasons.emplace_back(status->run.repeat, status->why);
     }
   }
@@ -95,6 +100,14 @@ std::size_t runs_in_state(const StudyPlan& plan, RunState state) {
 
 std::size_t runs_to_make(const StudyPlan& plan) {
   return plan.runs.size() - runs_in_state(plan, RunState::done);
+}
+
+std::vector<std::string> other_machine_lines(const StudyPlan& plan) {
+  std::vector<std::string> machines;
+  for (const RunStatus& status : plan.runs) {
+    if (status.state != RunState::done) machines.push_back(status.other_machine);
+  }
+  return not_counted_lines(machines);
 }
 
 std::optional<double> estimated_seconds(const StudyPlan& plan) {
@@ -143,7 +156,9 @@ Json plan_json(const StudyPlan& plan) {
                     {"repeat", status.run.repeat},
                     {"state", name_of(status.state)},
                     {"why", status.why},
-                    {"other_build", status.other_build}});
+                    {"other_build", status.other_build},
+                    {"other_machine",
+                     status.other_machine.empty() ? Json(nullptr) : Json(status.other_machine)}});
   }
   for (const Rejected& rejected : plan.rejected) ignored.push_back(rejected.reason);
   const auto seconds = estimated_seconds(plan);
@@ -169,7 +184,8 @@ std::vector<std::string> resume_lines(const StudyPlan& plan) {
     return lines;
   }
   for (const RunStatus& status : plan.runs) {
-    if (status.state == RunState::done) continue;
+    // Those of another machine were counted above.
+    if (status.state == RunState::done || status.state == RunState::elsewhere) continue;
     lines.push_back(fmt::format("to run: {} repeat {}: {}",
                                 plan.expansion.points[status.run.point].point.text(),
                                 status.run.repeat, status.why));

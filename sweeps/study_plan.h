@@ -24,6 +24,10 @@ struct StudyPlan {
 std::size_t runs_in_state(const StudyPlan& plan, RunState state);
 std::size_t runs_to_make(const StudyPlan& plan);
 
+// Of the runs to make that have a record of a machine unlike those on which they are to run: how
+// many, a line a machine.
+std::vector<std::string> other_machine_lines(const StudyPlan& plan);
+
 // Of the runs to make; nothing while no run is done.
 std::optional<double> estimated_seconds(const StudyPlan& plan);
 

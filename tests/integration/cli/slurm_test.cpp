@@ -265,6 +265,27 @@ TEST_F(CliSlurm, AnElementAroundItsRun) {
   EXPECT_EQ(refused.out, "");
 }
 
+TEST_F(CliSlurm, RunsOfTheLoginNodeAreNotDone) {
+  if (!find_name("device", "cpu").built) GTEST_SKIP() << "this build has no engine";
+  write("t.json", R"({"name": "t", "workload": "mnist-mlp", "repeats": 2, "fixed": {"device": "cpu",
+    "cpus_per_task": 1, "steps": 3, "input": "synthetic"}, "axes": {"backend": ["self"]}})");
+  const std::string results = " --results r";
+  ASSERT_EQ(paceline("sweep t.json --no-report" + results).code, 0);
+  const Ran ran = paceline("submit t.json --dry-run --site site.json" + results);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "note: 2 runs of another machine (")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "1 arrays, 2 elements")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "0 runs are done")) << ran.out;
+  EXPECT_FALSE(contains(ran.out, "again: ")) << ran.out;
+  // A profile whose nodes are like this machine: they count.
+  write("like.json", R"({"name": "x", "node": {"cpus": )" +
+                         shell("grep -c ^processor /proc/cpuinfo | tr -d '\\n'").out + "}}");
+  const Ran like = paceline("submit t.json --dry-run --site like.json" + results);
+  EXPECT_TRUE(contains(like.out, "2 runs are done")) << like.out << like.err;
+  write("unlike.json", R"({"name": "x", "node": {"cpu": "Z80", "gpus": 1}})");
+  expect_refused("submit t.json --site unlike.json", 65, {"unknown key \"gpus\"", "\"gpu\""});
+}
+
 class CliBundle : public testing::Cli {};
 
 TEST_F(CliBundle, HoldsWhatHelpsAndNoSecrets) {

@@ -28,7 +28,7 @@ StudyPlan cassava(const std::vector<std::string>& backends) {
   });
   plan.runs.clear();
   for (const ScheduledRun& run : schedule(points.size(), 3, true, 1)) {
-    plan.runs.push_back({run, RunState::missing, kNoRecord, 0, false});
+    plan.runs.push_back({run, RunState::missing, kNoRecord, 0, false, {}});
   }
   return plan;
 }

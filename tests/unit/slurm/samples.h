@@ -28,7 +28,7 @@ inline StudyPlan plan_of(Spec given, const std::filesystem::path& study = "/r/s"
   plan.study = study;
   for (const ScheduledRun& run :
        schedule(plan.expansion.points.size(), spec.repeats, spec.interleaved, spec.seed)) {
-    plan.runs.push_back({run, RunState::missing, kNoRecord, 0, false});
+    plan.runs.push_back({run, RunState::missing, kNoRecord, 0, false, {}});
   }
   return plan;
 }

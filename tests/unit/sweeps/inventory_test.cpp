@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "sweeps/study_plan.h"
 #include "tests/unit/results/sample_record.h"
 #include "tests/unit/sweeps/samples.h"
 
@@ -124,6 +126,31 @@ TEST_F(Inventory, AnotherBuildIsDoneUnlessAskedFor) {
   testing::expect_parts(first(true).why, {"another build", build_of_record()});
   resolved_[0].build = build_of_record();
   EXPECT_EQ(first(true).state, RunState::done);
+}
+
+TEST_F(Inventory, ARecordOfAnotherMachineServesNoRun) {
+  put(record());
+  std::string elsewhere = "AMD EPYC, 2 CPUs";
+  const auto take_there = [&] {
+    return take_inventory(points_, schedule(2, 2, false, 0), load_store(folder_.path()), resolved_,
+                          false, [&](const Record&) { return elsewhere; });
+  };
+  EXPECT_EQ(take_there()[0].state, RunState::elsewhere);
+  EXPECT_EQ(take_there()[0].why, "its record is of another machine (AMD EPYC, 2 CPUs)");
+  EXPECT_EQ(take_there()[1].state, RunState::missing);
+  StudyPlan plan;
+  plan.runs = take_there();
+  plan.expansion.points = points_;
+  EXPECT_EQ(other_machine_lines(plan),
+            std::vector<std::string>{"1 run of another machine (AMD EPYC, 2 CPUs) is not counted"});
+  EXPECT_EQ(runs_to_make(plan), 4U);
+  const auto lines = resume_lines(plan);
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& line) { return line.starts_with("to run"); }),
+            3)
+      << "what was counted is not told one by one";
+  elsewhere.clear();
+  EXPECT_EQ(take_there()[0].state, RunState::done);
 }
 
 }  // namespace
