@@ -58,15 +58,15 @@ std::vector<std::size_t> candidates_of(const Study& study) {
     throw Error(ErrorKind::input, "no run reached its goal", study.rows.front().first().where,
                 "train longer, or for less");
   }
-  if (!measured.empty()) return measured;
-  const Run& first = study.rows[all.front()].first();
-  for (const std::size_t i : all) {
+  const std::vector<std::size_t>& chosen = measured.empty() ? all : measured;
+  const Run& first = study.rows[chosen.front()].first();
+  for (const std::size_t i : chosen) {
     const Run& run = study.rows[i].first();
     if (run.system == first.system && run.kind == first.kind) continue;
     throw Error(ErrorKind::usage, "the best of unlike systems is no answer",
                 first.where + " and " + run.where, "choose one with --only system=...");
   }
-  return all;
+  return chosen;
 }
 
 std::string percent_over(const NearPoint& point) {

@@ -21,9 +21,7 @@ double cost(const Run& run, bool rates) {
 }
 
 std::vector<double> costs(const Row& row, bool rates) {
-  std::vector<double> values;
-  for (const Run& run : row.runs) values.push_back(cost(run, rates));
-  return values;
+  return units_of(row, [&](const Run& run) { return std::optional(cost(run, rates)); });
 }
 
 // Mean log cost a round of a session; runs that belong to no round are not in it.
@@ -38,6 +36,34 @@ std::map<std::pair<std::string, int>, double> by_round(const Row& row, bool rate
   std::map<std::pair<std::string, int>, double> means;
   for (const auto& [round, sum] : sums) means[round] = sum.first / sum.second;
   return means;
+}
+
+// Mean log cost a session.
+std::map<std::string, double> by_session(const Row& row, bool rates) {
+  std::map<std::string, std::pair<double, int>> sums;
+  for (const Run& run : row.runs) {
+    auto& [sum, count] = sums[run.session];
+    sum += std::log(cost(run, rates));
+    ++count;
+  }
+  std::map<std::string, double> means;
+  for (const auto& [session, sum] : sums) means[session] = sum.first / sum.second;
+  return means;
+}
+
+// Of rows of which one at least has several sessions.
+Ratio pooled_ratio(const Row& base, const Row& row, bool rates) {
+  const auto base_sessions = by_session(base, rates), row_sessions = by_session(row, rates);
+  std::vector<double> log_ratios;
+  for (const auto& [session, value] : row_sessions) {
+    if (const auto it = base_sessions.find(session); it != base_sessions.end()) {
+      log_ratios.push_back(it->second - value);
+    }
+  }
+  const bool all_shared =
+      log_ratios.size() == base_sessions.size() && log_ratios.size() == row_sessions.size();
+  return all_shared ? paired_ratio(log_ratios)
+                    : independent_ratio(costs(base, rates), costs(row, rates));
 }
 
 bool all_in_rounds(const Row& row) {
@@ -206,6 +232,24 @@ bool reached_goal(const Row& row) {
                      [](const Run& run) { return run.goal.empty() || run.goal_reached; });
 }
 
+std::vector<double> units_of(const Row& row,
+                             const std::function<std::optional<double>(const Run&)>& value) {
+  std::vector<double> values;
+  std::map<std::string, std::pair<double, int>> sessions;
+  for (const Run& run : row.runs) {
+    const auto one = value(run);
+    if (!one) continue;
+    values.push_back(*one);
+    auto& [sum, count] = sessions[run.session];
+    sum += std::log(*one);
+    ++count;
+  }
+  if (!row.pooled) return values;
+  values.clear();
+  for (const auto& [session, sum] : sessions) values.push_back(std::exp(sum.first / sum.second));
+  return values;
+}
+
 Estimate mean_cost(const Row& row, bool rates) {
   return geometric_mean(costs(row, rates));
 }
@@ -223,8 +267,9 @@ Ratio ratio_of(const Row& base, const Row& row, bool rates) {
                           pairs == std::min(base_rounds.size(), row_rounds.size());
   // Two pairs out of more rounds would say less than all runs do.
   const bool enough = pairs >= 3 || (pairs == 2 && base_rounds.size() == row_rounds.size());
-  Ratio ratio = all_shared && enough ? paired_ratio(log_ratios)
-                                     : independent_ratio(costs(base, rates), costs(row, rates));
+  Ratio ratio = base.pooled || row.pooled ? pooled_ratio(base, row, rates)
+                : all_shared && enough    ? paired_ratio(log_ratios)
+                                       : independent_ratio(costs(base, rates), costs(row, rates));
   if (base.tainted || row.tainted) {
     ratio.estimate.interval.reset();
     ratio.kind = RatioKind::single;

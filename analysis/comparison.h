@@ -1,6 +1,7 @@
 // Each row of a study against its base.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,9 +40,14 @@ bool reached_goal(const Row& row);
 // Seconds of a row's runs, or where `rates` seconds per sample: the geometric mean.
 Estimate mean_cost(const Row& row, bool rates);
 
+// Positive values of a row's runs as what an interval is made of: a value a run, or where sessions
+// are pooled the geometric mean of each.
+std::vector<double> units_of(const Row& row,
+                             const std::function<std::optional<double>(const Run&)>& value);
+
 // The mean cost of `base` over that of `row`: paired if every round of the smaller one is shared
-// and there are three, or two that are all of both, Welch's otherwise. Without an interval where a
-// row is tainted.
+// and there are three, or two that are all of both, Welch's otherwise. Where sessions are pooled,
+// of their means: paired by sessions that both have. Without an interval where a row is tainted.
 Ratio ratio_of(const Row& base, const Row& row, bool rates);
 
 double karp_flatt(double speed_up, double replicas);

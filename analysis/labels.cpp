@@ -60,9 +60,10 @@ std::string listed(const std::map<std::string, std::size_t>& counts) {
   return join(parts, ", ");
 }
 
-// What must be alike in runs that are averaged or compared, and what to say where it is not.
-constexpr std::pair<const char*, const char*> kUnlike[] = {
-    {"machine", "unlike machines"}, {"GPU", "unlike GPUs"}, {"data", "unlike data"}};
+// What should be alike in runs that are averaged or compared, beside the machine, and what to say
+// where it is not.
+constexpr std::pair<const char*, const char*> kUnlike[] = {{"GPU", "unlike GPUs"},
+                                                           {"data", "unlike data"}};
 
 std::string measured_origin(const Run& run, std::string_view name) {
   if (run.kind != "measured") return "";
@@ -139,8 +140,95 @@ std::vector<Run> never_completed(const std::vector<Run>& unfinished,
   return lost;
 }
 
+namespace {
+
+// How busy the machine was in the runs of a table.
+struct Quiet {
+  std::size_t measured = 0, busy = 0, not_recorded = 0;
+  std::string example;  // of what kept it busy
+};
+
+Quiet quiet_of(const Study& study) {
+  Quiet quiet;
+  for (const Row& row : study.rows) {
+    for (const Run& run : row.runs) {
+      if (run.kind != "measured") continue;
+      ++quiet.measured;
+      if (!run.busy) ++quiet.not_recorded;
+      if (!run.busy.value_or(false)) continue;
+      ++quiet.busy;
+      if (quiet.example.empty()) quiet.example = run.busy_why;
+    }
+  }
+  if (quiet.example.empty()) quiet.example = "for reasons that were not recorded";
+  return quiet;
+}
+
+// Runs of one session share what the machine was like then.
+std::string session_note(const Study& study) {
+  std::size_t most = 0;
+  bool pooled = false;
+  for (const Row& row : study.rows) {
+    if (row.first().kind != "measured") continue;
+    most = std::max(most, sessions_of(row));
+    pooled = pooled || row.pooled;
+  }
+  if (most < 2) return "";
+  if (!pooled) {
+    return fmt::format(
+        "rows have runs of up to {} sessions, and intervals take these for one; --pool takes the "
+        "sessions as the unit",
+        most);
+  }
+  return fmt::format(
+      "sessions are pooled (--pool), up to {} a row: intervals are of the means of sessions, which "
+      "are nested",
+      most);
+}
+
+// Of what the warnings leave to be said.
+std::string quiet_note(const Study& study) {
+  const Quiet quiet = quiet_of(study);
+  const std::size_t still = quiet.measured - quiet.busy - quiet.not_recorded;
+  if (quiet.measured == 0) return "";
+  if (quiet.not_recorded == quiet.measured) return "whether the machine was quiet is not recorded";
+  std::string note = still == quiet.measured
+                         ? "the machine was quiet in all runs"
+                         : fmt::format("the machine was quiet in {} of {} run{}", still,
+                                       quiet.measured, quiet.measured == 1 ? "" : "s");
+  if (quiet.not_recorded > 0) note += fmt::format(", of {} not recorded", quiet.not_recorded);
+  return note + ": others had less than 5 % of the time of its CPUs";
+}
+
+}  // namespace
+
+std::vector<std::string> row_warnings(const Study& study) {
+  const auto machines = counted(
+      study, [](const Run& run) { return run.kind == "measured" ? run.system : std::string(); });
+  std::vector<std::string> warnings;
+  if (machines.size() > 1) {
+    warnings.push_back(fmt::format(
+        "runs of {} machines are mixed: {}; no speed-up is given across them",
+        machines.size() == 2 ? "two" : std::to_string(machines.size()), listed(machines)));
+  }
+  if (const Quiet quiet = quiet_of(study); quiet.busy > 0) {
+    warnings.push_back(
+        fmt::format("the machine was busy: {} of {} run{}, e.g. {}; times and speed-ups of these "
+                    "are not those of a quiet machine",
+                    quiet.busy, quiet.measured, quiet.measured == 1 ? "" : "s", quiet.example));
+  }
+  return warnings;
+}
+
+std::size_t busy_runs(const Row& row) {
+  return static_cast<std::size_t>(std::count_if(
+      row.runs.begin(), row.runs.end(), [](const Run& run) { return run.busy.value_or(false); }));
+}
+
 std::vector<std::string> row_notes(const Study& study) {
   std::vector<std::string> notes;
+  if (const std::string note = session_note(study); !note.empty()) notes.push_back(note);
+  if (const std::string note = quiet_note(study); !note.empty()) notes.push_back(note);
   if (study.replicas_are_cores) {
     notes.push_back(
         "there is no GPU: a replica (column gpus) is a group of CPU cores of this machine, which "
@@ -192,6 +280,11 @@ std::string row_label(const Row& row) {
     for (const auto& [name, label] : kUnlike) {
       if (measured_origin(run, name) != measured_origin(row.first(), name)) labels.insert(label);
     }
+  }
+  if (const std::size_t busy = busy_runs(row); busy > 0) {
+    labels.insert(busy == row.runs.size()
+                      ? "busy machine"
+                      : fmt::format("busy machine in {} of {} runs", busy, row.runs.size()));
   }
   return join({labels.begin(), labels.end()}, ", ");
 }

@@ -20,12 +20,16 @@ std::vector<std::string> left_out_notes(const StoreContent& content,
 std::vector<Run> never_completed(const std::vector<Run>& unfinished,
                                  const std::vector<Run>& completed);
 
-// Of the rows of one table.
+// Of the rows of one table, what comes before them, and what comes behind them.
+std::vector<std::string> row_warnings(const Study& study);
 std::vector<std::string> row_notes(const Study& study);
 
 // "oversubscribed, synthetic": what must be known of a row before it is believed; of a gap, why
 // it is one; or nothing.
 std::string row_label(const Row& row);
+
+// Of a row's runs, how many were made while others kept their CPUs busy.
+std::size_t busy_runs(const Row& row);
 
 // "mnist-cnn, fp32, fixed-epochs scaling, batch_per_replica 64 (synthetic)"
 std::string study_title(const Study& study);

@@ -262,7 +262,11 @@ std::string render_text(const Table& table, const TextStyle& style) {
   const Grid grid(table, style.terminal_width);
   const char* bold = style.colours ? kBold : "";
   const char* plain = style.colours ? kPlain : "";
-  std::string text = fmt::format("{}{}{}\n\n", bold, printable(table.title), plain);
+  std::string text;
+  for (const std::string& warning : table.warnings) {
+    text += fmt::format("{}Warning: {}{}\n", bold, printable(warning), plain);
+  }
+  text += fmt::format("{}{}{}\n\n", bold, printable(table.title), plain);
   for (const std::size_t line : {0, 1}) {
     text += fmt::format("{}{}{}\n", bold, grid.heading(line), plain);
   }
@@ -289,7 +293,11 @@ std::string render_markdown(const Table& table) {
     headings += fmt::format(" {} |", markdown_text(one_line(column.heading)));
     rule += column.is_text ? " --- |" : " ---: |";
   }
-  std::string text = fmt::format("## {}\n\n{}\n{}\n", markdown_text(table.title), headings, rule);
+  std::string text;
+  for (const std::string& warning : table.warnings) {
+    text += fmt::format("**Warning: {}**\n\n", markdown_text(warning));
+  }
+  text += fmt::format("## {}\n\n{}\n{}\n", markdown_text(table.title), headings, rule);
   for (const auto& row : table.rows) {
     text += '|';
     for (std::size_t k = 0; k < row.size(); ++k) {
@@ -304,8 +312,10 @@ std::string render_markdown(const Table& table) {
     }
   };
   add(table.findings);
-  text +=
-      fmt::format("\n{}{}\n", summary_of(table.broken), table.broken.empty() ? "." : "; broken:");
+  if (!table.is_comparison) {
+    text +=
+        fmt::format("\n{}{}\n", summary_of(table.broken), table.broken.empty() ? "." : "; broken:");
+  }
   std::vector<std::string> broken, facts;
   for (const BrokenRule& each : table.broken) broken.push_back(sentence_of(each));
   for (const ProvenanceFact& fact : table.provenance) facts.push_back(sentence_of(fact));

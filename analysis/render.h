@@ -30,8 +30,8 @@ std::string render_csv(const std::vector<Table>& tables);
 
 // {"schema": 1, "tables": [{"title", "workload", "precision", "scaling", "work": {"epochs": 2},
 // "base", "interval", "rows": [{KEY: number, text or null, "speed_up_low": .., .., "command"}],
-// "findings", "left_out": [all records and runs that are in no row],
-// "controls": [{"point", "runs", "ratio", "ratio_low", "ratio_high", "differs"}],
+// "warnings": [what flaws these numbers], "findings", "left_out": [all records and runs that are in
+// no row], "controls": [{"point", "runs", "ratio", "ratio_low", "ratio_high", "differs"}],
 // "broken_rules": [{"rule", "what", "fix"}], "provenance": {NAME: [{"value", "runs"}]}, "notes"}]}
 std::string render_json(const std::vector<Table>& tables);
 

@@ -28,7 +28,8 @@ tbody tr:nth-child(even) { background: #f6f8fa; } tr.gap td { color: #777; font-
 .pictures { display: flex; flex-wrap: wrap; gap: 1rem; }
 figure { margin: 0; flex: 1 1 30rem; max-width: 46rem; }
 svg { width: 100%; height: auto; border: 1px solid #eee; }
-.rules li { color: #8a3a00; } .facts td, .commands td { text-align: left; white-space: normal;
+.rules li { color: #8a3a00; } .warning { font-weight: 600; color: #8a3a00;
+  border-left: 4px solid #d55e00; padding-left: .6rem; } .facts td, .commands td { text-align: left; white-space: normal;
   vertical-align: top; } code { font: .82rem/1.35 "DejaVu Sans Mono", monospace;
   overflow-wrap: anywhere; }
 @media print { body { margin: 0; max-width: none; font-size: 10.5px; } h2 { break-before: auto; }
@@ -135,13 +136,28 @@ std::string section(const HtmlSection& section, std::size_t& number) {
   std::string text = fmt::format("<section>\n<h2>{}</h2>\n", html_text(table.title));
   text += list(table.findings, "findings");
   text += "<div class=\"wide\"><table>\n" + headings(table) + rows(table) + "</table></div>\n";
-  text += fmt::format("<h3>{}</h3>\n", html_text(summary_of(table.broken)));
+  if (!table.is_comparison) {
+    text += fmt::format("<h3>{}</h3>\n", html_text(summary_of(table.broken)));
+  }
   std::vector<std::string> broken;
   for (const BrokenRule& each : table.broken) broken.push_back(sentence_of(each));
   text += list(broken, "rules");
   text += pictures(section.pictures, number);
   text += "<h3>Legend</h3>\n" + list(table.notes, "notes") + left_out(table);
   return text + facts(table) + commands(table) + "</section>\n";
+}
+
+// Each once: tables of one study may be flawed alike.
+std::vector<std::string> warnings_of(const HtmlPage& page) {
+  std::vector<std::string> warnings;
+  for (const HtmlSection& section : page.sections) {
+    for (const std::string& warning : section.table.warnings) {
+      if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) {
+        warnings.push_back(warning);
+      }
+    }
+  }
+  return warnings;
 }
 
 std::string title_of(const HtmlPage& page) {
@@ -164,6 +180,9 @@ std::string render_html(const HtmlPage& page) {
       "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n"
       "<p class=\"lead\">A scaling report by paceline.</p>\n",
       title, kStyle);
+  for (const std::string& warning : warnings_of(page)) {
+    text += "<p class=\"warning\">Warning: " + html_text(warning) + "</p>\n";
+  }
   if (!page.missing.empty()) text += "<p>" + html_text(page.missing) + "</p>\n";
   std::size_t number = 0;
   for (const HtmlSection& each : page.sections) text += section(each, number);

@@ -93,6 +93,7 @@ std::string render_json(const std::vector<Table>& tables) {
                    {"base", table.base},
                    {"interval", table.interval},
                    {"rows", rows},
+                   {"warnings", table.warnings},
                    {"findings", table.findings},
                    {"controls", controls_of(table)},
                    {"broken_rules", broken_rules_of(table)},

@@ -14,6 +14,7 @@
 #include "analysis/render_html.h"
 #include "analysis/report_files.h"
 #include "analysis/row_facts.h"
+#include "analysis/sides.h"
 #include "analysis/table.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -78,10 +79,42 @@ void check_one_kind(const StoreContent& content, Format format) {
               "--format", "name the records of one kind, or use text, md or html");
 }
 
+bool is_measured(const ReportSide& side) {
+  const auto& records = side.content.records;
+  return std::any_of(records.begin(), records.end(), [](const Record& record) {
+    return record.kind() == "measured" && record.completed();
+  });
+}
+
+// Each folder is a side; records that are named one by one are one together.
+std::vector<std::pair<std::string, std::vector<fs::path>>> sides_named(
+    const std::vector<fs::path>& studies, bool anonymous) {
+  std::vector<std::pair<std::string, std::vector<fs::path>>> sides;
+  std::vector<fs::path> files;
+  for (const fs::path& study : studies) {
+    std::error_code none;
+    if (fs::is_directory(study, none)) {
+      sides.push_back({study.string(), {study}});
+    } else {
+      files.push_back(study);
+    }
+  }
+  if (!files.empty()) sides.push_back({"the records named", files});
+  if (anonymous) {
+    for (std::size_t i = 0; i < sides.size(); ++i) sides[i].first = fmt::format("study {}", i + 1);
+  }
+  if (sides.size() < 2) sides.clear();
+  return sides;
+}
+
 // All that is reported, and how it is printed, drawn and written.
 class Report {
  public:
   Report(const std::vector<fs::path>& studies, const ReportOptions& options) : options_(options) {
+    if (!options.pool && add_sides(studies)) {
+      name_plots();
+      return;
+    }
     StoreContent content = load_stores(studies);
     const std::vector<WantedRuns> wanted = plans_of(studies, content);
     if (options.anonymous) content = anonymous(std::move(content));
@@ -91,7 +124,7 @@ class Report {
       bandwidth_ = bandwidth_plots(collectives_);
     }
     if (!collectives_.empty() && content.records.empty()) return;
-    for (const Study& study : make_studies(content, options.only, wanted)) {
+    for (const Study& study : make_studies(content, options.only, wanted, options.pool)) {
       results_.push_back(result_of(study, options.base));
       tables_.push_back(results_.back().table);
     }
@@ -162,10 +195,56 @@ class Report {
   static constexpr Format kFileFormats[] = {Format::json, Format::markdown, Format::csv,
                                             Format::html};
 
+  // Studies that have points in common, side by side: the comparisons with the first, then the
+  // tables of each. False where there are none such: tables of all of them have no run in common.
+  bool add_sides(const std::vector<fs::path>& studies) {
+    std::vector<ReportSide> sides;
+    for (const auto& [name, places] : sides_named(studies, options_.anonymous)) {
+      std::optional<ReportSide> side = side_at(name, places);
+      if (!side) return false;
+      sides.push_back(std::move(*side));
+    }
+    const auto first = std::find_if(sides.begin(), sides.end(), is_measured);
+    for (auto side = first; side != sides.end(); ++side) {
+      auto table = side == first ? std::nullopt : compare_sides(*first, *side);
+      if (table) results_.push_back({std::move(*table), {}});
+    }
+    if (results_.empty()) return false;
+    for (const ReportSide& side : sides) {
+      for (const Study& study : side.studies) {
+        results_.push_back(result_of(study, options_.base));
+        results_.back().table.title = side.name + ": " + results_.back().table.title;
+      }
+    }
+    for (const Result& result : results_) tables_.push_back(result.table);
+    return true;
+  }
+
+  // Nothing where it cannot stand beside others; the report of all then says why.
+  std::optional<ReportSide> side_at(const std::string& name,
+                                    const std::vector<fs::path>& places) const {
+    ReportSide side{name, load_stores(places), {}};
+    const std::vector<WantedRuns> wanted = plans_of(places, side.content);
+    if (options_.anonymous) side.content = anonymous(std::move(side.content));
+    const auto& records = side.content.records;
+    const bool has_collectives =
+        std::any_of(records.begin(), records.end(),
+                    [](const Record& record) { return record.kind() == "collective"; });
+    if (has_collectives) return std::nullopt;
+    try {
+      side.studies = make_studies(side.content, options_.only, wanted);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+    return side;
+  }
+
   // Plots of a second table are named after it.
   void name_plots() {
-    for (std::size_t i = 1; i < results_.size(); ++i) {
-      for (Plot& plot : results_[i].plots) plot.name += fmt::format("-{}", i + 1);
+    std::size_t number = 0;
+    for (Result& result : results_) {
+      if (result.table.is_comparison || ++number == 1) continue;
+      for (Plot& plot : result.plots) plot.name += fmt::format("-{}", number);
     }
   }
 

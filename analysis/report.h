@@ -19,6 +19,7 @@ struct ReportOptions {
   TextStyle style;
   // Folder for report.md, .csv, .json, .html and plots; empty: only print.
   std::filesystem::path out;
+  bool pool = false;       // one table of all, its sessions nested; else studies are compared
   bool anonymous = false;  // without hosts, users, accounts and paths (anonymous.h)
   std::vector<std::string> plots = {"svg", "png"};
   std::vector<Selection> only;

@@ -25,7 +25,7 @@ std::optional<double> mean(const Row& row, Quantity quantity) {
 }
 
 std::optional<Estimate> estimate(const Row& row, Quantity quantity) {
-  const std::vector<double> all = values(row, quantity);
+  const std::vector<double> all = units_of(row, [&](const Run& run) { return run.*quantity; });
   if (all.empty()) return std::nullopt;
   Estimate result = geometric_mean(all);
   if (row.tainted) result.interval.reset();
@@ -36,7 +36,7 @@ std::optional<Estimate> share(const Row& row, Quantity quantity) {
   const std::vector<double> all = values(row, quantity);
   if (all.empty()) return std::nullopt;
   Estimate result = mean_share(all);
-  if (row.tainted) result.interval.reset();
+  if (row.tainted || row.pooled) result.interval.reset();
   return result;
 }
 

@@ -203,7 +203,7 @@ class Checker {
       for (const Run& run : row.row->runs) {
         find_missing(run, missing);
         if (!run.build.empty()) builds.insert(run.build);
-        if (!run.cpu_model.empty()) machines.insert(run.cpu_model);
+        if (run.kind == "measured" && !run.system.empty()) machines.insert(run.system);
         dirty = dirty || run.build.ends_with("(dirty)");
       }
     }
@@ -215,7 +215,7 @@ class Checker {
     if (builds.size() > 1)
       add(9, "runs of several builds stand together", "run all with one build");
     if (machines.size() > 1) {
-      add(9, "runs of unlike machines stand together", "report them apart (--only session=...)");
+      add(9, "runs of unlike machines stand together", "report them apart (--only system=...)");
     }
   }
 

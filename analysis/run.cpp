@@ -18,6 +18,12 @@ std::optional<int> integer_of(const Record& record, const char* pointer) {
   return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
+std::optional<bool> boolean_of(const Record& record, const char* pointer) {
+  const Json::json_pointer path(pointer);
+  if (!record.json().contains(path) || !record.json().at(path).is_boolean()) return std::nullopt;
+  return record.json().at(path).get<bool>();
+}
+
 std::optional<double> median_step(const Json& record) {
   const Json::json_pointer path("/timing/step_seconds");
   if (!record.contains(path) || !record.at(path).is_array()) return std::nullopt;
@@ -109,6 +115,7 @@ Run run_of(const Record& record) {
   run.precision = text_of(record, "/parameters/precision");
   run.backend = run.parameters.text("backend").value_or("");
   run.system = system_of(record);
+  run.machine = machine_of(record);
   run.cpu_model = text_of(record, "/provenance/cpu_model");
   run.source = text_of(record, "/provenance/source");
   run.time_is = text_of(record, "/provenance/time_is");
@@ -122,6 +129,8 @@ Run run_of(const Record& record) {
   run.resumed = record.flag("resumed");
   run.oversubscribed = record.flag("oversubscribed");
   run.throttled = record.flag("throttled");
+  run.busy = boolean_of(record, "/provenance/machine_load/busy");
+  run.busy_why = text_of(record, "/provenance/machine_load/why");
   run.traced = record.flag("traced");
   run.synthetic = record.flag("synthetic");
   run.control = record.is_control();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/origin.h"
+#include "results/machine.h"
 #include "results/record.h"
 
 namespace paceline {
@@ -14,7 +15,10 @@ namespace paceline {
 struct Run {
   std::string where;  // file, or file and line
   std::string kind, study, point, status, reason, session, build, workload, precision, backend;
-  std::string system;                    // published: software stack and hardware; else empty
+  // Published: software stack and hardware. Measured: the machine, where records of unlike ones
+  // stand together. Else empty.
+  std::string system;
+  Machine machine;
   std::string cpu_model;                 // of the machine, where known
   std::string source, time_is, rate_is;  // published: where, and what its numbers mean
   std::vector<std::pair<std::string, std::string>> origin;  // see origin.h
@@ -24,7 +28,9 @@ struct Run {
   int repeat = 1, round = 0;
   bool resumed = false, oversubscribed = false, throttled = false, synthetic = false;
   bool traced = false;
-  bool control = false;  // never a result: see Row::controls
+  std::optional<bool> busy;  // whether others kept its CPUs busy; nothing: not recorded
+  std::string busy_why;      // "18 % of the time of its CPUs went to other processes"
+  bool control = false;      // never a result: see Row::controls
 
   int gpus = 1;
   std::optional<int> nodes, ntasks, cpus_per_task;

@@ -42,13 +42,31 @@ void check_key(const std::string& key) {
               suggestion(key, known));
 }
 
+// Runs of unlike machines are of unlike systems: no row has both, and none is compared with
+// another.
+void name_machines(std::vector<Run>& runs) {
+  std::vector<Machine> machines;
+  for (const Run& run : runs) {
+    if (run.kind == "measured") machines.push_back(run.machine);
+  }
+  const std::vector<Machine> kinds = kinds_of_machines(std::move(machines));
+  for (Run& run : runs) {
+    if (run.kind != "measured") continue;
+    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Machine& machine) {
+      return run.machine.is_known() && alike(machine, run.machine);
+    });
+    run.system = kinds.size() > 1 && kind != kinds.end() ? kind->text() : "";
+  }
+}
+
 std::vector<Run> selected_runs(const StoreContent& content,
                                const std::vector<Selection>& selections) {
   for (const Selection& selection : selections) check_key(selection.key);
-  std::vector<Run> runs;
+  std::vector<Run> all, runs;
+  for (const Record& record : content.records) all.push_back(run_of(record));
+  name_machines(all);
   std::vector<std::set<std::string>> seen(selections.size());
-  for (const Record& record : content.records) {
-    Run run = run_of(record);
+  for (Run& run : all) {
     bool wanted = true;
     for (std::size_t i = 0; i < selections.size(); ++i) {
       const auto value = field(run, selections[i].key);
@@ -63,6 +81,7 @@ std::vector<Run> selected_runs(const StoreContent& content,
                 fmt::format("no record has {} \"{}\"", selections[i].key, selections[i].value),
                 "--only", "known: " + join({seen[i].begin(), seen[i].end()}, ", "));
   }
+  name_machines(runs);  // the selections may leave but one
   return runs;
 }
 
@@ -314,6 +333,7 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
     });
     const StoreContent none;
     study.left_out = left_out(is_first ? content : none, told);
+    study.warnings = row_warnings(study);
     study.notes = row_notes(study);
     if (own_plans(study, wanted).empty()) add_note(study, open_ends_note(study));
     for (const std::string& note : left_out_notes(is_first ? content : none, told)) {
@@ -340,6 +360,12 @@ Selection parsed_selection(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+std::size_t sessions_of(const Row& row) {
+  std::set<std::string> sessions;
+  for (const Run& run : row.runs) sessions.insert(run.session);
+  return sessions.size();
+}
+
 bool has_runs_of(const Study& study, const std::string& name) {
   return std::any_of(study.rows.begin(), study.rows.end(), [&](const Row& row) {
     return std::any_of(row.runs.begin(), row.runs.end(),
@@ -353,7 +379,7 @@ bool stands_before(const Study& study, const Row& a, const Row& b) {
 
 std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections,
-                                const std::vector<WantedRuns>& plans) {
+                                const std::vector<WantedRuns>& plans, bool pool) {
   std::vector<Run> runs = selected_runs(content, selections);
   const std::vector<Run> controls = taken(runs, [](const Run& run) { return run.control; });
   const std::size_t superseded = leave_out_superseded(runs, plans);
@@ -377,6 +403,7 @@ std::vector<Study> make_studies(const StoreContent& content,
     study.chosen = text_of(selections);
     study.replicas_are_cores = members.front().replicas_are_cores;
     study.rows = make_rows(std::move(members));
+    for (Row& row : study.rows) row.pooled = pool && sessions_of(row) > 1;
     study.goal = goal_of(study.rows);
     add_controls(study.rows, controls);
     const std::vector<Run> like =

@@ -16,6 +16,7 @@ struct Row {
   std::vector<Run> runs;  // what is averaged; never empty
   bool tainted =
       false;  // there are only resumed, throttled, oversubscribed or traced runs: no interval
+  bool pooled = false;        // of several sessions: their means, not runs, make its intervals
   std::size_t left_out = 0;   // such runs beside clean ones
   std::vector<Run> controls;  // the same point, run beside these to be compared with them
   std::string gap;            // why there are no results: "failed", "not run"; empty: there are
@@ -34,6 +35,7 @@ struct Study {
   std::vector<Row> gaps;              // in the same order: points that should have results
   std::string chosen;                 // "backend=mpi": the selections; empty: all records
   std::vector<std::string> axes;      // parameters that differ between rows of one layout
+  std::vector<std::string> warnings;  // what must be known before anything else is read
   std::vector<std::string> notes;     // one sentence each, for the legend
   std::vector<std::string> left_out;  // all records and runs that notes only count (labels.h)
 };
@@ -48,10 +50,13 @@ Selection parsed_selection(const std::string& text);
 
 // Records of several workloads, precisions, scaling types or amounts of work make a study each.
 // Throws usage, naming records, where runs hold nothing fixed, and input where no completed record
-// is left. `plans` say which points should be there.
+// is left. `plans` say which points should be there. With `pool` the sessions of a row are nested.
 std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections = {},
-                                const std::vector<WantedRuns>& plans = {});
+                                const std::vector<WantedRuns>& plans = {}, bool pool = false);
+
+// How many sessions made the runs of a row; runs that tell none are of one.
+std::size_t sessions_of(const Row& row);
 
 // Whether there is a completed run of this study's in its rows.
 bool has_runs_of(const Study& study, const std::string& name);

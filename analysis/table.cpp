@@ -45,24 +45,6 @@ std::string margin(double half_width, int digits) {
   return decimal(half_width, digits);
 }
 
-// "1.69 ±0.03", or "1.7 [0.9, 3.1]" where the interval is so wide that it is lopsided.
-Cell estimate(const Estimate& estimate, int digits) {
-  Cell cell = number(estimate.value, digits);
-  if (!estimate.interval) return cell;
-  const auto [low, high] = *estimate.interval;
-  const double half_width = std::max(high - estimate.value, estimate.value - low);
-  cell.interval = estimate.interval;
-  cell.text += half_width > 0.25 * estimate.value
-                   ? fmt::format(" [{}, {}]", decimal(low, digits), decimal(high, digits))
-                   : " ±" + margin(half_width, digits);
-  return cell;
-}
-
-Cell measured(const std::optional<Estimate>& value) {
-  if (!value) return {};
-  return estimate(*value, digits_of(value->value, value->count == 1));
-}
-
 // In percent for people, as a share for programs.
 Cell percent_estimate(const std::optional<Estimate>& share, int digits) {
   if (!share) return {};
@@ -71,7 +53,7 @@ Cell percent_estimate(const std::optional<Estimate>& share, int digits) {
   if (share->interval) {
     in_percent.interval = Interval{share->interval->low * 100, share->interval->high * 100};
   }
-  Cell cell = estimate(in_percent, digits);
+  Cell cell = estimate_cell(in_percent, digits);
   cell.text += " %";
   cell.value = share->value;
   cell.interval = share->interval;
@@ -79,11 +61,11 @@ Cell percent_estimate(const std::optional<Estimate>& share, int digits) {
 }
 
 Cell rate_cell(const std::optional<Estimate>& rate) {
-  return rate ? estimate(*rate, rate->value < 1000 ? 1 : 0) : Cell{};
+  return rate ? estimate_cell(*rate, rate->value < 1000 ? 1 : 0) : Cell{};
 }
 
 Cell speed_up_cell(const RowFacts& facts) {
-  return facts.speed_up ? estimate(facts.speed_up->ratio.estimate, 2) : Cell{};
+  return facts.speed_up ? estimate_cell(facts.speed_up->ratio.estimate, 2) : Cell{};
 }
 
 // Shown where the rows of one table have unlike intervals.
@@ -178,9 +160,9 @@ void add_results(std::vector<Definition>& all, const Study& study) {
                  },
                  true});
   all.push_back({interval_column("fit_seconds", "fit\nseconds"),
-                 [](const RowFacts& f) { return measured(f.fit_seconds); }});
+                 [](const RowFacts& f) { return measured_cell(f.fit_seconds); }});
   all.push_back({detail(8, narrow(late_interval("first_epoch_seconds", "first\nepoch s"))),
-                 [](const RowFacts& f) { return measured(f.first_epoch_seconds); }});
+                 [](const RowFacts& f) { return measured_cell(f.first_epoch_seconds); }});
   all.push_back({detail(6, real_column("step_seconds", "step\nms")), [](const RowFacts& f) {
                    if (!f.step_seconds) return Cell{};
                    const double ms = *f.step_seconds * 1e3;
@@ -209,6 +191,11 @@ void add_results(std::vector<Definition>& all, const Study& study) {
                  [](const RowFacts& f) { return percent(f.test_top5, 2); }});
   all.push_back({detail(2, late(real_column("epochs_to_goal", "epochs\nto goal"))),
                  [](const RowFacts& f) { return number(f.epochs_to_goal, 1); }});
+  all.push_back({late(whole_column("busy_runs", "busy\nruns")), [](const RowFacts& f) {
+                   if (!f.row->gap.empty() || !f.run().busy) return Cell{};
+                   // The label says it to people.
+                   return Cell{"", static_cast<double>(busy_runs(*f.row)), {}};
+                 }});
   all.push_back({text_column("label", "label"), [](const RowFacts& f) {
                    return Cell{row_label(*f.row), {}, {}};
                  }});
@@ -266,6 +253,23 @@ std::string interval_kinds(const Comparison& comparison) {
 
 }  // namespace
 
+Cell estimate_cell(const Estimate& estimate, int digits) {
+  Cell cell = number(estimate.value, digits);
+  if (!estimate.interval) return cell;
+  const auto [low, high] = *estimate.interval;
+  const double half_width = std::max(high - estimate.value, estimate.value - low);
+  cell.interval = estimate.interval;
+  cell.text += half_width > 0.25 * estimate.value
+                   ? fmt::format(" [{:.{}f}, {:.{}f}]", low, digits, high, digits)
+                   : " ±" + margin(half_width, digits);
+  return cell;
+}
+
+Cell measured_cell(const std::optional<Estimate>& value) {
+  if (!value) return {};
+  return estimate_cell(*value, digits_of(value->value, value->count == 1));
+}
+
 Table make_table(const Study& study, const Comparison& comparison,
                  const std::vector<RowFacts>& facts) {
   Table table;
@@ -287,6 +291,7 @@ Table make_table(const Study& study, const Comparison& comparison,
   describe_rows(table, study, all);
   // The title has it.
   if (!common_label(study).empty() && study.gaps.empty()) hide(table, "label");
+  table.warnings = study.warnings;
   for (const Finding& finding : findings(study, comparison, facts)) {
     table.findings.push_back(finding.text);
   }

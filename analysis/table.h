@@ -34,6 +34,7 @@ struct Column {
 
 struct Table {
   std::string title;
+  bool is_comparison = false;  // of studies: rules of publishing are not checked on it
   Work work;
   std::string workload, precision, scaling, base, interval;  // interval: paired, welch, mixed, none
   std::vector<Column> columns;
@@ -41,6 +42,7 @@ struct Table {
   std::vector<bool> is_gap;            // a row each
   std::vector<std::string> row_names;  // a row each: what sets it apart
   std::vector<std::string> commands;   // a row each: makes one more run; empty: not known
+  std::vector<std::string> warnings;   // first of all: what flaws these numbers
   std::vector<std::string> findings;   // what the numbers say
   std::vector<BrokenRule> broken;      // rules of publishing
   std::vector<ProvenanceFact> provenance;
@@ -48,6 +50,11 @@ struct Table {
   std::vector<std::string> notes;     // the legend
   std::vector<std::string> left_out;  // see Study
 };
+
+// "1.69 ±0.03", or "1.7 [0.9, 3.1]" where the interval is so wide that it is lopsided.
+Cell estimate_cell(const Estimate& estimate, int digits);
+// With as many digits as were measured; empty where there is nothing.
+Cell measured_cell(const std::optional<Estimate>& value);
 
 // Gaps stand among the rows, with 0 runs and their reason in the label. Columns without data are
 // not shown, but for the essential ones; programs get them all.

@@ -18,17 +18,19 @@ constexpr char kReportFooter[] = R"(Examples:
   paceline report results/local/quick --out report --plots svg,png,pdf
   paceline report results/reference/cassava-resnet50 --base best
   paceline report results/reference/imagenet-resnet50 --only precision=amp --format md
-  paceline report monday/quick tuesday/quick --format json
+  paceline report monday/quick tuesday/quick --format json     # compared, point by point
+  paceline report monday/quick tuesday/quick --pool            # one table, sessions nested
   paceline report results/local/quick --format html --anonymous > quick.html
 
 --base matched compares with one replica, the same backend and the same CPUs; --base best
-compares the fastest row of each size with the fastest of one replica.)";
+compares the fastest row of each size with the fastest of one replica. Several studies with points
+in common stand side by side, with the ratio of their times.)";
 
 struct ReportArguments {
   std::vector<std::string> studies;
   std::string base = "matched", format = "text", out;
   std::vector<std::string> plots = {"svg", "png"}, only;
-  bool no_plots = false, anonymous = false;
+  bool no_plots = false, anonymous = false, pool = false;
 };
 
 int report(const ReportArguments& arguments, bool plots_asked) {
@@ -41,6 +43,7 @@ int report(const ReportArguments& arguments, bool plots_asked) {
   options.style = style_of_output();
   options.out = arguments.out;
   options.anonymous = arguments.anonymous;
+  options.pool = arguments.pool;
   options.plots = arguments.no_plots ? std::vector<std::string>{} : arguments.plots;
   for (const std::string& text : arguments.only) options.only.push_back(parsed_selection(text));
   OutputStream output;
@@ -67,6 +70,8 @@ void add_report(CLI::App& app, Action& action) {
                    "Folder for report.html, .md, .csv, .json and the plots");
   verb->add_flag("--anonymous", arguments->anonymous,
                  "Leave out hosts, users, accounts and paths, in every format");
+  verb->add_flag("--pool", arguments->pool,
+                 "One table of all sessions, nested: their means make the intervals");
   verb->add_option("--only", arguments->only, "Use only such records (may be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

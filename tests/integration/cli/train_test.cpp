@@ -184,6 +184,30 @@ TEST_F(CliTrain, AMaskOfOneCpuIsNotTwo) {
   EXPECT_TRUE(contains(ran.err, "the one CPU") && contains(ran.err, "--bind-to none")) << ran.err;
 }
 
+// Two loops on the one CPU of a run: it is told who they are, and its record says that it was busy.
+TEST_F(CliTrain, ABusyMachineIsNoticed) {
+  const Ran ran = shell(
+      "cpu=$(taskset -pc $$ | sed 's/.*: *//; s/[-,].*//')\n"
+      "for i in 1 2; do taskset -c $cpu bash -c 'while :; do :; done' & done\n"
+      "sleep 0.3\n"
+      "timeout 120 taskset -c $cpu '" PACELINE_BINARY
+      "' train mnist-mlp --cpus-per-task 1 --steps 300 --record r.json --data '" +
+      kMnist.string() + "'\ncode=$?\nkill %1 %2\nexit $code");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "others compute on the CPUs of this run: ")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "the machine was busy: ")) << ran.err;
+  const auto record = nlohmann::json::parse(std::ifstream(folder() / "r.json"));
+  const auto& load = record.at("provenance").at("machine_load");
+  EXPECT_EQ(load.at("busy"), true) << load;
+  EXPECT_GT(load.at("other_cpu_share").get<double>(), 0.3) << load;
+  EXPECT_GT(load.at("involuntary_switches").get<int>(), 0) << load;
+  EXPECT_GE(load.at("runnable_tasks_before").get<int>(), 2) << load;
+  EXPECT_TRUE(contains(load.at("why"), "went to other processes")) << load;
+  EXPECT_GT(record.at("provenance").at("machine").at("cpus").get<int>(), 0);
+  const Ran report = paceline("report r.json");
+  EXPECT_TRUE(report.out.starts_with("Warning: the machine was busy: 1 of 1 run")) << report.out;
+}
+
 TEST_F(CliTrain, TasksThatDoNotMatchTheReplicas) {
   if (!has_mpi()) GTEST_SKIP() << "this build has no mpi";
   const Ran ran = shell(

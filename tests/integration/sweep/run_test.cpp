@@ -95,6 +95,25 @@ TEST_F(Sweep, ASecondCallMakesExactlyWhatIsMissing) {
   EXPECT_EQ(finished_runs(sweep({"--no-report"}).err).size(), 0u);
 }
 
+TEST_F(Sweep, RunsOfAnotherMachineAreNotDoneAndShareNoRow) {
+  write_spec(R"("axes": {"backend": ["self"]}, "repeats": 2)");
+  ASSERT_EQ(sweep({"--no-report"}).code, 0);
+  const fs::path file = study() / *completed().begin();
+  auto record = nlohmann::json::parse(testing::text_of(file));
+  record["provenance"]["cpu_model"] = "Z80";
+  std::ofstream(file) << record.dump();
+  const std::string line = "note: 1 run of another machine (Z80, ";
+  expect_parts(sweep({"--dry-run"}).out, {line, ") is not counted", "1 of 2 done"});
+  EXPECT_EQ(to_make().size(), 1U);
+  const Ran again = sweep();
+  EXPECT_EQ(again.code, 0) << again.err;
+  expect_parts(again.err, {line, "2 runs, 1 done already, 1 to make"});
+  EXPECT_TRUE(to_make().empty());
+  EXPECT_TRUE(again.out.starts_with("Warning: runs of two machines are mixed: ")) << again.out;
+  const auto report = nlohmann::json::parse(testing::text_of(study() / "report/report.json"));
+  EXPECT_EQ(report.at("tables").at(0).at("rows").size(), 2U);
+}
+
 TEST_F(Sweep, SetMakesOtherRunsAndSaysWhatChanged) {
   write_spec(R"("axes": {"backend": ["self"]})");
   ASSERT_EQ(sweep({"--no-report"}).code, 0);

@@ -94,12 +94,42 @@ TEST(Study, SaysWhatIsIgnoredUnlikeOrUnfinished) {
   StoreContent content = content_of(records);
   for (int i = 0; i < 7; ++i) content.rejected.push_back({"x", "cut short (x)"});
   const Study study = make_studies(content).at(0);
-  EXPECT_TRUE(any_note(study, "UNLIKE MACHINES: A CPU (5 runs), Another CPU (1 run)"));
+  EXPECT_EQ(study.warnings,
+            std::vector<std::string>{"runs of two machines are mixed: A CPU (5 runs), Another CPU "
+                                     "(1 run); no speed-up is given across them"});
   EXPECT_TRUE(any_note(study, "several builds"));
   EXPECT_TRUE(any_note(study, "ended as failed: out of memory"));
   EXPECT_FALSE(any_note(study, "timeout"));
   EXPECT_TRUE(any_note(study, "ignored record: cut short (x)"));
   EXPECT_TRUE(any_note(study, "2 more records were ignored"));
+}
+
+TEST(Study, RunsOfUnlikeMachinesShareNoRowAndNoBase) {
+  auto records = drifting_study();  // all of one replica on one machine, all of two on another
+  for (Json& json : records) {
+    const bool one = json["layout"]["gpus"] == 1;
+    json["provenance"]["machine"] = {{"cpus", one ? 2 : 64}, {"memory_bytes", 8e9}};
+  }
+  const Study study = only_study(records);
+  ASSERT_EQ(study.rows.size(), 2U);
+  EXPECT_EQ(study.rows[0].first().system, "A CPU, 2 CPUs, 8 GB");
+  const Comparison comparison = compare(study, Base::matched);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const bool alone = study.rows[i].first().gpus == 2;
+    EXPECT_EQ(comparison.speed_ups[i].has_value(), !alone);
+  }
+  EXPECT_FALSE(compare(study, Base::best).speed_ups[study.rows[0].first().gpus == 2 ? 0 : 1]);
+  EXPECT_EQ(only_study(records, {{"system", "A CPU, 64 CPUs, 8 GB"}}).warnings.size(), 0U);
+
+  // The same point on both machines is two rows.
+  for (Json& json : records) json["provenance"]["machine"]["cpus"] = json["round"] == 1 ? 2 : 64;
+  EXPECT_EQ(only_study(records).rows.size(), 4U);
+  // A record that does not tell is taken for one of the first.
+  for (Json& json : records) json["provenance"]["machine"]["cpus"] = 64;
+  records[0]["provenance"].erase("machine");
+  const Study one = only_study(records);
+  EXPECT_EQ(one.rows.size(), 2U);
+  EXPECT_TRUE(one.warnings.empty());
 }
 
 TEST(Study, RefusesRunsThatHoldNothingFixed) {

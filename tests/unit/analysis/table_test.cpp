@@ -8,6 +8,7 @@
 
 #include "analysis/escape.h"
 #include "analysis/render.h"
+#include "analysis/render_html.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "results/csv.h"
@@ -139,6 +140,43 @@ TEST(Table, TellsWhichRunsReachedTheirGoal) {
 
 bool says(const Table& table, const std::string& text) {
   return join(table.notes, "\n").find(text) != std::string::npos;
+}
+
+Json load_of(bool busy) {
+  return {{"busy", busy},
+          {"why", busy ? "18 % of the time of its CPUs went to other processes" : ""}};
+}
+
+TEST(Table, ABusyMachineIsSaidFirstAndExcludesNothing) {
+  auto records = drifting_study();
+  EXPECT_TRUE(says(table_of(records), "whether the machine was quiet is not recorded"));
+  for (Json& json : records) json["provenance"]["machine_load"] = load_of(false);
+  const Table quiet = table_of(records);
+  EXPECT_TRUE(quiet.warnings.empty());
+  EXPECT_TRUE(says(quiet, "the machine was quiet in all runs: others had less than 5 %"));
+  EXPECT_EQ(cell(quiet, 0, "busy_runs").value, 0.0);
+  EXPECT_FALSE(shown(quiet, "busy_runs"));
+
+  records[1]["provenance"]["machine_load"] = load_of(true);  // of two replicas
+  records[0]["provenance"].erase("machine_load");
+  const Table busy = table_of(records);
+  ASSERT_EQ(busy.warnings.size(), 1U);
+  EXPECT_EQ(busy.warnings[0],
+            "the machine was busy: 1 of 6 runs, e.g. 18 % of the time of its CPUs went to other "
+            "processes; times and speed-ups of these are not those of a quiet machine");
+  EXPECT_TRUE(says(busy, "the machine was quiet in 4 of 6 runs, of 1 not recorded"));
+  EXPECT_EQ(cell(busy, 1, "busy_runs").value, 1.0);
+  EXPECT_EQ(cell(busy, 1, "label").text, "busy machine in 1 of 3 runs");
+  EXPECT_EQ(cell(busy, 0, "label").text, "");
+  EXPECT_EQ(cell(busy, 1, "runs").value, 3.0);
+  const std::string first = "Warning: the machine was busy: 1 of 6 runs";
+  EXPECT_TRUE(render_text(busy).starts_with(first)) << render_text(busy);
+  EXPECT_TRUE(render_markdown(busy).starts_with("**" + first)) << render_markdown(busy);
+  EXPECT_EQ(Json::parse(render_json({busy}))["tables"][0]["warnings"][0], busy.warnings[0]);
+  EXPECT_NE(render_csv({busy}).find("busy_runs"), std::string::npos);
+  HtmlPage page;
+  page.sections.push_back({busy, {}});
+  EXPECT_NE(render_html(page).find("<p class=\"warning\">" + first), std::string::npos);
 }
 
 TEST(Table, SaysWhatItsClocksHold) {

@@ -1,0 +1,214 @@
+#include "analysis/sides.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analysis/gate/judge.h"
+#include "analysis/gate/match.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// The measured runs that stand in the side's tables.
+Side measured_side(const ReportSide& side, const Side& other = {}) {
+  std::set<std::string> shown;
+  for (const Study& study : side.studies) {
+    for (const Row& row : study.rows) {
+      for (const Run& run : row.runs) shown.insert(run.where);
+    }
+  }
+  StoreContent content;
+  for (const Record& record : side.content.records) {
+    if (record.kind() == "measured" && shown.contains(record.where())) {
+      content.records.push_back(record);
+    }
+  }
+  return side_of(side.name, content, other);
+}
+
+std::size_t sessions_of(const Subject& subject) {
+  std::set<std::string> sessions;
+  const auto samples = subject.samples.find(Quantity::time);
+  if (samples == subject.samples.end()) return 0;
+  for (const Sample& sample : samples->second) sessions.insert(sample.session);
+  return sessions.size();
+}
+
+std::vector<Machine> kinds_in(const ReportSide& side) {
+  std::vector<Machine> machines;
+  for (const Study& study : side.studies) {
+    for (const Row& row : study.rows) {
+      for (const Run& run : row.runs) {
+        if (run.kind == "measured") machines.push_back(run.machine);
+      }
+    }
+  }
+  return kinds_of_machines(std::move(machines));
+}
+
+std::string machines_text(const std::vector<Machine>& machines) {
+  std::vector<std::string> texts;
+  for (const Machine& machine : machines) texts.push_back(machine.text());
+  return join(texts, " and ");
+}
+
+// What the interval of a ratio rests on, and what it leaves out.
+std::string cover_of(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::paired:
+      return "interval from rounds: both ran in the same rounds of one session";
+    case Evidence::sessions:
+      return "interval from sessions: it covers how sessions differ";
+    case Evidence::runs:
+    case Evidence::apart:
+    case Evidence::none:
+      break;
+  }
+  return fmt::format(
+      "interval from runs: it covers how runs within these sessions differ, not how sessions do, "
+      "which may be more; {} sessions or more of the first study would tell",
+      kFewestSessions);
+}
+
+class SideTable {
+ public:
+  SideTable(const ReportSide& first, const ReportSide& second)
+      : first_(first),
+        second_(second),
+        before_(measured_side(first)),
+        now_(measured_side(second, before_)) {}
+
+  std::optional<Table> make() {
+    find_pairs();
+    if (pairs_.empty()) return std::nullopt;
+    GateOptions options;
+    options.quantities = {Quantity::time};
+    const Judgement judgement = judge(before_, now_, options);
+    describe();
+    std::set<Evidence> evidence;
+    for (const Check& check : judgement.checks) {
+      if (check.evidence == Evidence::none) {
+        table_.notes.push_back(fmt::format("{}: {}", check.subject, check.reason));
+        continue;
+      }
+      add(check);
+      evidence.insert(check.evidence);
+    }
+    if (table_.rows.empty()) return std::nullopt;
+    sum_up();
+    std::vector<std::string> notes = {
+        "ratio: the time of the second over that of the first, of fit seconds or of seconds a "
+        "sample; above 1 the second is slower"};
+    for (const Evidence each : evidence) notes.push_back(cover_of(each));
+    notes.insert(notes.end(), judgement.notes.begin(), judgement.notes.end());
+    table_.notes.insert(table_.notes.begin(), notes.begin(), notes.end());
+    return std::move(table_);
+  }
+
+ private:
+  void find_pairs() {
+    if (before_.subjects.empty() || now_.subjects.empty()) return;
+    const Matches matches = match_subjects(before_, now_);
+    for (std::size_t i = 0; i < matches.of_baseline.size(); ++i) {
+      if (!matches.of_baseline[i]) continue;
+      const Subject &before = before_.subjects[i], &now = now_.subjects[*matches.of_baseline[i]];
+      if (before.runs > 0 && now.runs > 0) pairs_[before.name] = {&before, &now};
+    }
+  }
+
+  void describe() {
+    table_.is_comparison = true;
+    table_.title = fmt::format("{} (second) against {} (first)", second_.name, first_.name);
+    table_.base = first_.name;
+    table_.columns = {{"point", "point", true}, {"gpus", "gpus", false, true}};
+    for (const char* which : {"first", "second"}) {
+      for (const char* what : {"sessions", "runs", "seconds"}) {
+        Column column{fmt::format("{}_{}", which, what), fmt::format("{}\n{}", which, what)};
+        column.is_whole = column.key.find("seconds") == std::string::npos;
+        table_.columns.push_back(column);
+      }
+    }
+    table_.columns.push_back({"ratio", "ratio", false, false, true});
+    table_.columns.push_back({"interval_from", "interval\nfrom", true});
+    const auto before = kinds_in(first_), now = kinds_in(second_);
+    const bool unlike = std::any_of(now.begin(), now.end(), [&](const Machine& machine) {
+      return std::none_of(before.begin(), before.end(),
+                          [&](const Machine& known) { return alike(known, machine); });
+    });
+    if (unlike && !before.empty()) {
+      table_.warnings.push_back(
+          fmt::format("unlike machines stand side by side: {} (first), {} (second); the ratios are "
+                      "of the machines, too",
+                      machines_text(before), machines_text(now)));
+    }
+    for (const ReportSide* side : {&first_, &second_}) {
+      for (const Study& study : side->studies) {
+        for (const std::string& warning : study.warnings) {
+          table_.warnings.push_back(fmt::format("{}: {}", side->name, warning));
+        }
+      }
+    }
+  }
+
+  void add(const Check& check) {
+    Estimate ratio{1 + *check.change, check.interval,
+                   std::min(check.baseline_runs, check.current_runs)};
+    if (ratio.interval) {
+      ratio.interval = Interval{1 + ratio.interval->low, 1 + ratio.interval->high};
+      const bool differs = ratio.interval->low > 1 || ratio.interval->high < 1;
+      if (differs) ++(ratio.value > 1 ? slower_ : faster_);
+    }
+    const auto [before, now] = pairs_.at(check.subject);
+    const auto gpus = before->parameters.real("gpus");
+    const auto count = [](std::size_t number) {
+      return Cell{std::to_string(number), static_cast<double>(number), {}};
+    };
+    table_.rows.push_back(
+        {Cell{check.subject, {}, {}}, gpus ? Cell{fmt::format("{}", *gpus), gpus, {}} : Cell{},
+         count(sessions_of(*before)), count(check.baseline_runs),
+         measured_cell(Estimate{*check.baseline, {}, check.baseline_runs}),
+         count(sessions_of(*now)), count(check.current_runs),
+         measured_cell(Estimate{*check.current, {}, check.current_runs}), estimate_cell(ratio, 3),
+         Cell{!ratio.interval                        ? ""
+              : check.evidence == Evidence::paired   ? "rounds"
+              : check.evidence == Evidence::sessions ? "sessions"
+                                                     : "runs",
+              {},
+              {}}});
+    table_.is_gap.push_back(false);
+    table_.row_names.push_back(check.subject);
+    table_.commands.emplace_back();
+    if (ratio.interval) ++with_interval_;
+  }
+
+  void sum_up() {
+    const std::size_t rows = table_.rows.size();
+    if (with_interval_ == 0) {
+      table_.findings.push_back("no ratio has an interval: run repeats on both sides");
+      return;
+    }
+    table_.findings.push_back(
+        fmt::format("of {} point{}, the second is slower beyond the interval in {}, faster in {}",
+                    rows, rows == 1 ? "" : "s", slower_, faster_));
+  }
+
+  const ReportSide& first_;
+  const ReportSide& second_;
+  const Side before_, now_;
+  std::map<std::string, std::pair<const Subject*, const Subject*>> pairs_;  // by the first's name
+  Table table_;
+  std::size_t slower_ = 0, faster_ = 0, with_interval_ = 0;
+};
+
+}  // namespace
+
+std::optional<Table> compare_sides(const ReportSide& first, const ReportSide& second) {
+  return SideTable(first, second).make();
+}
+
+}  // namespace paceline
