@@ -283,7 +283,8 @@ TEST_F(CliSlurm, RunsOfTheLoginNodeAreNotDone) {
   const Ran like = paceline("submit t.json --dry-run --site like.json" + results);
   EXPECT_TRUE(contains(like.out, "2 runs are done")) << like.out << like.err;
   write("unlike.json", R"({"name": "x", "node": {"cpu": "Z80", "gpus": 1}})");
-  expect_refused("submit t.json --site unlike.json", 65, {"unknown key \"gpus\"", "\"gpu\""});
+  expect_refused("submit t.json --site unlike.json", 65,
+                 {"unknown key \"gpus\"", "did you mean \"cpus\"?"});
 }
 
 class CliBundle : public testing::Cli {};

@@ -327,7 +327,7 @@ TEST(Render, CsvKeepsThePlacesOfOldColumns) {
             "first_epoch_seconds_low,first_epoch_seconds_high,samples_per_second_per_replica,"
             "samples_per_second_per_replica_low,samples_per_second_per_replica_high,"
             "efficiency_low,efficiency_high,gpu_utilization_low,gpu_utilization_high,test_top5,"
-            "epochs_to_goal");
+            "epochs_to_goal,busy_runs");
 }
 
 TEST(Table, EveryMeanOfSeveralRunsHasItsInterval) {
