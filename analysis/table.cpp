@@ -260,7 +260,7 @@ Cell estimate_cell(const Estimate& estimate, int digits) {
   const double half_width = std::max(high - estimate.value, estimate.value - low);
   cell.interval = estimate.interval;
   cell.text += half_width > 0.25 * estimate.value
-                   ? fmt::format(" [{:.{}f}, {:.{}f}]", low, digits, high, digits)
+                   ? fmt::format(" [{}, {}]", decimal(low, digits), decimal(high, digits))
                    : " ±" + margin(half_width, digits);
   return cell;
 }

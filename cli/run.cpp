@@ -198,7 +198,7 @@ class ThisRun {
   }
 
   void note_load(const Json& load) {
-    facts_.machine_load = load.dump();
+    facts_.machine_load = json_text(load);
     if (place_.rank != 0 || !load.is_object() || load["busy"] != Json(true)) return;
     log::warning("the machine was busy: {}; the times of this run are not those of a quiet one",
                  load["why"].get<std::string>());

@@ -16,8 +16,8 @@ struct BusyTask {
 
 // Processes that were on one of `cpus` after `pause` and kept at least a twentieth of one busy
 // during it, those of one name together, the busiest first: but not this process and those that
-// wait for it, nor its peers, which have its name and its parent. Where other users' processes are hidden they
-// are not among them.
+// wait for it, nor its peers, which have its name and its parent. Where other users' processes are
+// hidden they are not among them.
 std::vector<BusyTask> busy_tasks(const std::vector<int>& cpus, const std::function<void()>& pause,
                                  const MeterRoots& roots = {});
 

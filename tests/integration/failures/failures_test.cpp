@@ -208,7 +208,7 @@ TEST_F(Failures, DeadlinesAreTimes) {
   expect_refused("bench allreduce --abort-seconds -1", 64, {"--abort-seconds"});
   const Ran ran = shell("PACELINE_START_SECONDS=1e99 paceline train mnist-mlp --steps 1");
   EXPECT_EQ(ran.code, 64);
-  EXPECT_TRUE(contains(ran.err, "(PACELINE_START_SECONDS)")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "PACELINE_START_SECONDS: ")) << ran.err;
   const Ran flight = shell("PACELINE_FLIGHT=maybe paceline train mnist-mlp --input synthetic");
   EXPECT_EQ(flight.code, 64);
   EXPECT_TRUE(contains(flight.err, "neither on nor off")) << flight.err;
@@ -230,19 +230,21 @@ TEST_F(Failures, ABackendThatCannotSumIsSaidBeforeTheFirstStep) {
       << ran.err;
   EXPECT_TRUE(contains(ran.err, "try another backend")) << ran.err;
   // What a job does where it was asked to fall back.
-  const auto words = [](const std::string& backend) {
-    return "-- train mnist-mlp --backend=" + backend +
-           " --store=s "
-           "--context='{\"study\":\"s\",\"point\":\"p\",\"point_folder\":\"p\",\"session\":\"1\","
-           "\"repeat\":1,\"round\":1}'";
+  const auto fallback = [&](const std::string& backend, const std::string& code) {
+    std::ofstream(folder() / "points")
+        << R"(["train","mnist-mlp","--backend=)" << backend
+        << R"(","--store=s","--context={\"study\":\"s\",\"point\":\"p\",\"point_folder\":\"p\",)"
+        << R"(\"session\":\"1\",\"repeat\":1,\"round\":1}"])"
+        << "\n";
+    return paceline(
+        "element fallback --to mpi --status status --points points --index 0 --exit-code " + code);
   };
-  const std::string ask = "paceline element fallback --to mpi --status status --exit-code ";
-  const Ran asked = shell(ask + "72 " + words("mirrored/gloo+bf16"));
+  const Ran asked = fallback("mirrored/gloo+bf16", "72");
   EXPECT_EQ(asked.code, 0) << asked.err;
   EXPECT_EQ(asked.out, "mirrored/mpi+bf16\n");
   EXPECT_TRUE(contains(asked.err, "falling back to mirrored/mpi+bf16")) << asked.err;
-  EXPECT_EQ(shell(ask + "73 " + words("gloo")).code, 1) << "another failure";
-  EXPECT_EQ(shell(ask + "72 " + words("mpi")).code, 1) << "nothing else to try";
+  EXPECT_EQ(fallback("gloo", "73").code, 1) << "another failure";
+  EXPECT_EQ(fallback("mpi", "72").code, 1) << "nothing else to try";
   const std::string two_steps = std::string(kRun) + "--cpus-per-task 1 --steps 2 --json";
   EXPECT_FALSE(contains(shell(two_steps).out, "fell_back"));
   EXPECT_TRUE(

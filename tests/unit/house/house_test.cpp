@@ -41,8 +41,9 @@ const std::map<std::string, std::vector<std::string>> kMayUse = {
     {"slurm", {"engine/core", "results", "sweeps"}},
     {"analysis", {"engine/core", "results"}},
     {"cli",
-     {"engine/core", "engine/launch", "engine/meter", "engine/input", "engine/plan", "engine/device",
-      "engine/comm", "engine/train", "results", "workloads", "sweeps", "slurm", "analysis"}},
+     {"engine/core", "engine/launch", "engine/meter", "engine/input", "engine/plan",
+      "engine/device", "engine/comm", "engine/train", "results", "workloads", "sweeps", "slurm",
+      "analysis"}},
 };
 
 std::string folder_of(const std::string& path) {
