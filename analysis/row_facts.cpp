@@ -6,34 +6,32 @@ namespace paceline {
 
 namespace {
 
-using Quantity = std::optional<double> Run::*;
-
-std::vector<double> values(const Row& row, Quantity quantity) {
+std::vector<double> values(const Row& row, RunFact fact) {
   std::vector<double> result;
   for (const Run& run : row.runs) {
-    if (run.*quantity) result.push_back(*(run.*quantity));
+    if (run.*fact) result.push_back(*(run.*fact));
   }
   return result;
 }
 
-std::optional<double> mean(const Row& row, Quantity quantity) {
-  const std::vector<double> all = values(row, quantity);
+std::optional<double> mean(const Row& row, RunFact fact) {
+  const std::vector<double> all = values(row, fact);
   if (all.empty()) return std::nullopt;
   double sum = 0;
   for (const double value : all) sum += value;
   return sum / static_cast<double>(all.size());
 }
 
-std::optional<Estimate> estimate(const Row& row, Quantity quantity) {
-  const std::vector<double> all = units_of(row, [&](const Run& run) { return run.*quantity; });
+std::optional<Estimate> estimate(const Row& row, RunFact fact) {
+  const std::vector<double> all = units_of(row, [&](const Run& run) { return run.*fact; });
   if (all.empty()) return std::nullopt;
   Estimate result = geometric_mean(all);
   if (row.tainted) result.interval.reset();
   return result;
 }
 
-std::optional<Estimate> share(const Row& row, Quantity quantity) {
-  const std::vector<double> all = values(row, quantity);
+std::optional<Estimate> share(const Row& row, RunFact fact) {
+  const std::vector<double> all = values(row, fact);
   if (all.empty()) return std::nullopt;
   Estimate result = mean_share(all);
   if (row.tainted || row.pooled) result.interval.reset();

@@ -62,4 +62,6 @@ struct Run {
 
 Run run_of(const Record& record);
 
+using RunFact = std::optional<double> Run::*;  // one of its numbers
+
 }  // namespace paceline

@@ -12,24 +12,22 @@ namespace paceline {
 namespace {
 
 using Runs = std::vector<const Run*>;
-using Quantity = std::optional<double> Run::*;
-
-bool known(const Runs& runs, Quantity quantity) {
+bool known(const Runs& runs, RunFact fact) {
   return std::all_of(runs.begin(), runs.end(),
-                     [&](const Run* run) { return (run->*quantity).has_value(); });
+                     [&](const Run* run) { return (run->*fact).has_value(); });
 }
 
 // The first run whose value differs from the first run's by more than `tolerance`.
-const Run* odd_one(const Runs& runs, Quantity quantity, double tolerance = 1e-6) {
-  const double first = *(runs[0]->*quantity);
+const Run* odd_one(const Runs& runs, RunFact fact, double tolerance = 1e-6) {
+  const double first = *(runs[0]->*fact);
   const auto it = std::find_if(runs.begin(), runs.end(), [&](const Run* run) {
-    return std::abs(*(run->*quantity) - first) > tolerance;
+    return std::abs(*(run->*fact) - first) > tolerance;
   });
   return it == runs.end() ? nullptr : *it;
 }
 
-bool fixed(const Runs& runs, Quantity quantity) {
-  return known(runs, quantity) && !odd_one(runs, quantity);
+bool fixed(const Runs& runs, RunFact fact) {
+  return known(runs, fact) && !odd_one(runs, fact);
 }
 
 double samples_tolerance(const Runs& runs) {
