@@ -1,6 +1,7 @@
 // The verbs and functions that need the engine, in a build without it.
 #include <CLI/CLI.hpp>
 
+#include "cli/plan_study.h"
 #include "cli/resolve.h"
 #include "cli/verb.h"
 #include "cli/version.h"
@@ -45,6 +46,10 @@ void add_checkpoint(CLI::App& app, Action& action) {
 
 RunResolver::RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent)
     : workload_(std::move(workload)), data_is_absent_(std::move(data_is_absent)) {}
+
+std::string hindrance_here(const PlannedPoint&) {
+  return "";
+}
 
 std::string gpus_of_this_machine(const std::string&) {
   return "";

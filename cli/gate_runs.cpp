@@ -142,8 +142,9 @@ Contest contest_of(const fs::path& old_program, const fs::path& new_program, con
   Spec spec = read_spec(file);
   spec.control = false;  // --control and --aa are the gate's own
   for (const std::string& assignment : runs.set) override_axis(spec, assignment);
-  const Expansion expansion = expand(spec, topology_of_machine().usable_cores(),
-                                     engine_is_here() ? Unbuilt::leave_out : Unbuilt::keep);
+  const TargetMachine machine{topology_of_machine().usable_cores(), true, hindrance_here};
+  const Expansion expansion =
+      expand(spec, machine, engine_is_here() ? Unbuilt::leave_out : Unbuilt::keep);
   if (engine_is_here()) {  // else it cannot know what the two builds have
     for (const std::string& note : expansion.notes) print_note("note: {}\n", note);
   }

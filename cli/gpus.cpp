@@ -12,14 +12,10 @@
 
 namespace paceline {
 
-namespace {
-
-bool may_share(const std::string& backend) {
+bool may_share_gpus(const std::string& backend) {
   const BackendStack stack = split_stack(backend);
   return stack.between != "nccl" && stack.between != "mirrored" && stack.inside.empty();
 }
-
-}  // namespace
 
 std::unique_ptr<GpuDriver> driver_of(const std::string& device) {
   for (const auto& row : driver_table()) {
@@ -69,7 +65,7 @@ ChosenGpus::ChosenGpus(const std::string& device, const std::string& backend, co
                 "run it where nvidia-smi shows one, or give --device cpu");
   }
   replicas_.gpus = choose_gpus(visible, place, replicas, environment_of_process(),
-                               may_share(backend) ? GpuSharing::allowed : GpuSharing::refused);
+                               may_share_gpus(backend) ? GpuSharing::allowed : GpuSharing::refused);
   replicas_.select = [driver = driver_, gpus = replicas_.gpus](int replica) {
     driver->select(gpus.at(static_cast<std::size_t>(replica)).index);
   };

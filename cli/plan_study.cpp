@@ -38,12 +38,17 @@ bool engine_is_here() {
   return std::any_of(backends.begin(), backends.end(), [](const Name& n) { return n.built; });
 }
 
-std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent) {
+std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
+                                     std::string* not_here) {
   std::vector<Resolved> resolved;
   bool data_is_here = true;
   const auto warn = [&](const Error& error) {
     data_is_here = false;
-    print_note("not here: {}\n", error.what());
+    if (not_here) {
+      *not_here = error.what();
+    } else {
+      print_note("not here: {}\n", error.what());
+    }
   };
   RunResolver resolver(plan.spec.workload,
                        absent == AbsentData::refused ? std::function<void(const Error&)>() : warn);

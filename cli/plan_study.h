@@ -15,6 +15,10 @@ namespace paceline {
 
 bool engine_is_here();
 
+// Why a point cannot run on this machine as it is now, alone: cores, GPUs, backends that need GPUs,
+// nodes. Empty: it can, or this build has no engine to know it. What is not built is not looked at.
+std::string hindrance_here(const PlannedPoint& planned);
+
 // Which study, and what of its spec is changed on the command line.
 struct StudyOptions {
   std::string spec, results = "results/local", data;
@@ -29,8 +33,10 @@ void add_study_options(CLI::App& verb, StudyOptions& options);
 // data, or take them for its own (a login node need not see what the compute nodes read).
 enum class AbsentData { refused, unlike_any, like_any };
 
-// One a point. Throws usage or input naming the point that cannot be run.
-std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent);
+// One a point. `not_here`, where there is one, is told what says that the data set is absent, else
+// the user is. Throws usage or input naming the point that cannot be run.
+std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
+                                     std::string* not_here = nullptr);
 
 // Fills in the plan's runs and the records that cannot be used. Returns those that can. The caller
 // says, from all of these, which are of another machine than the runs to make.

@@ -70,8 +70,8 @@ StudyPlan plan_of(const SweepOptions& options) {
   if (options.repeats > 0) plan.spec.repeats = options.repeats;
   plan.spec.control = plan.spec.control || options.control;
   if (options.timeout > 0) plan.spec.timeout_seconds = options.timeout;
-  plan.expansion = expand(plan.spec, topology_of_machine().usable_cores(),
-                          runs_here ? Unbuilt::leave_out : Unbuilt::keep);
+  const TargetMachine machine{topology_of_machine().usable_cores(), true, hindrance_here};
+  plan.expansion = expand(plan.spec, machine, runs_here ? Unbuilt::leave_out : Unbuilt::keep);
   plan.study = fs::path(options.results) / plan.spec.name;
   return plan;
 }

@@ -75,8 +75,8 @@ bool matches(const Point& point, const Point& partial) {
 
 class Expander {
  public:
-  Expander(const Spec& spec, int cores, Unbuilt unbuilt)
-      : spec_(spec), cores_(cores), unbuilt_(unbuilt) {}
+  Expander(const Spec& spec, const TargetMachine& machine, Unbuilt unbuilt)
+      : spec_(spec), machine_(machine), cores_(machine.cores), unbuilt_(unbuilt) {}
 
   Expansion run() {
     for (SpecPoint& candidate : candidates_of(spec_)) consider(candidate);
@@ -84,6 +84,8 @@ class Expander {
     check_runs();
     name_points();
     check_names();
+    hold_cpus();
+    find_hindrances();
     if (spec_.control) add_control();
     return std::move(expansion_);
   }
@@ -115,16 +117,78 @@ class Expander {
 
   bool is_wanted_here(const SpecPoint& candidate) {
     bool wanted = true;
+    not_built_.clear();
     for (const char* kind : {"backend", "device"}) {
       const auto name = candidate.point.text(kind);
       if (!name) continue;
       const Name known = find_name(kind, *name, candidate.where);
       if (known.built) continue;
       wanted = wanted && unbuilt_ == Unbuilt::keep;
+      not_built_ = fmt::format("{} {} is not built here", kind, *name);
       note(fmt::format("{} {} is not built here{}: {}", kind, *name,
                        unbuilt_ == Unbuilt::keep ? "" : ", its points are left out", known.reason));
     }
     return wanted;
+  }
+
+  static bool names_no_cpus(const PlannedPoint& planned) {
+    return !planned.parameters.find("cpus_per_task") &&
+           planned.parameters.text("device") != "reference";
+  }
+
+  // Else one replica would take all cores and several a part each, and none were another's base.
+  // After the names: they are the same on every machine.
+  void hold_cpus() {
+    int most = 1;  // replicas on one node, of the points that fit
+    for (const PlannedPoint& planned : expansion_.points) {
+      const int replicas = planned.layout.gpus / planned.layout.nodes;
+      if (names_no_cpus(planned) && replicas <= cores_) most = std::max(most, replicas);
+    }
+    const std::int64_t cpus = machine_.shares_cores ? std::max(1, cores_ / most) : 1;
+    for (PlannedPoint& planned : expansion_.points) {
+      if (!names_no_cpus(planned)) continue;
+      planned.parameters.set("cpus_per_task", cpus * shares_of_a_task(planned, most));
+      planned.layout = layout_of(planned.parameters, spec_.where);
+    }
+  }
+
+  // On GPUs the task's CPUs are held instead of the replica's: reports compare those.
+  static int shares_of_a_task(const PlannedPoint& planned, int most) {
+    const Layout& layout = planned.layout;
+    if (layout.replicas_are_cores) return layout.gpus / layout.ntasks;
+    const std::string backend = planned.parameters.text("backend").value_or("self");
+    return find_name("backend", backend).tasks == "node" ? most : 1;
+  }
+
+  void find_hindrances() {
+    if (!machine_.hindrance) return;
+    std::vector<std::pair<std::string, std::vector<std::string>>> hindered;  // why -> points
+    for (PlannedPoint& planned : expansion_.points) {
+      if (!planned.cannot_run.empty()) continue;  // there is a note on it
+      planned.cannot_run = machine_.hindrance(planned);
+      if (planned.cannot_run.empty()) continue;
+      const auto known = std::find_if(hindered.begin(), hindered.end(), [&](const auto& entry) {
+        return entry.first == planned.cannot_run;
+      });
+      if (known == hindered.end()) {
+        hindered.push_back({planned.cannot_run, {planned.point.text()}});
+      } else {
+        known->second.push_back(planned.point.text());
+      }
+    }
+    for (const auto& [why, points] : hindered) note(note_on(points, why));
+    if (unbuilt_ == Unbuilt::keep) return;
+    std::erase_if(expansion_.points,
+                  [](const auto& planned) { return !planned.cannot_run.empty(); });
+    if (expansion_.points.empty()) fail_empty();
+  }
+
+  // "cannot run here, left out: gpus=4,backend=mpi and 2 more: 4 replicas of 1 CPU on 2 CPUs; ..."
+  std::string note_on(const std::vector<std::string>& points, const std::string& why) const {
+    return fmt::format("cannot run here{}: {}{}: {}", unbuilt_ == Unbuilt::keep ? "" : ", left out",
+                       points.front(),
+                       points.size() == 1 ? "" : fmt::format(" and {} more", points.size() - 1),
+                       why);
   }
 
   void note(const std::string& text) {
@@ -141,6 +205,7 @@ class Expander {
     PlannedPoint planned;
     planned.layout = layout_of(candidate.point, candidate.where);
     planned.parameters = candidate.point;
+    planned.cannot_run = not_built_;
     if (candidate.point.find("cpus_per_replica")) {
       planned.parameters.erase("cpus_per_replica");
       planned.parameters.set("cpus_per_task", std::int64_t{planned.layout.cpus_per_task});
@@ -235,16 +300,22 @@ class Expander {
   }
 
   const Spec& spec_;
+  const TargetMachine& machine_;
   int cores_;
   Unbuilt unbuilt_;
+  std::string not_built_;  // what of the candidate at hand
   Expansion expansion_;
   std::vector<std::string> origins_;  // where each point was given
 };
 
 }  // namespace
 
+Expansion expand(const Spec& spec, const TargetMachine& machine, Unbuilt unbuilt) {
+  return Expander(spec, machine, unbuilt).run();
+}
+
 Expansion expand(const Spec& spec, int cores, Unbuilt unbuilt) {
-  return Expander(spec, cores, unbuilt).run();
+  return expand(spec, TargetMachine{cores}, unbuilt);
 }
 
 }  // namespace paceline

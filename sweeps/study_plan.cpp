@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "results/machine.h"
+#include "sweeps/bases.h"
 #include "sweeps/eta.h"
 
 namespace paceline {
@@ -33,10 +34,13 @@ std::size_t done_by_another_build(const StudyPlan& plan) {
       plan.runs.begin(), plan.runs.end(), [](const RunStatus& run) { return run.other_build; }));
 }
 
-// Notes of the expansion, records ignored, another build.
+// Notes of the expansion, rows without a base, records ignored, another build.
 std::vector<std::string> warnings(const StudyPlan& plan) {
   std::vector<std::string> lines;
   for (const std::string& note : plan.expansion.notes) lines.push_back("note: " + note);
+  for (const std::string& line : missing_bases(plan.expansion.points)) {
+    lines.push_back("warning: " + line);
+  }
   for (const Rejected& rejected : plan.rejected) {
     lines.push_back("warning: a record is ignored: " + rejected.reason);
   }
@@ -49,7 +53,8 @@ std::vector<std::string> warnings(const StudyPlan& plan) {
 }
 
 // "2 of 3 done; repeat 2 failed: rank 1 was killed"
-std::string state_of_point(const StudyPlan& plan, const std::vector<const RunStatus*>& runs) {
+std::string state_of_point(const StudyPlan& plan, const std::vector<const RunStatus*>& runs,
+                           bool can_run) {
   std::size_t done = 0;
   std::vector<std::pair<int, std::string>> reasons;
   for (const RunStatus* status : runs) {
@@ -61,6 +66,7 @@ std::string state_of_point(const StudyPlan& plan, const std::vector<const RunSta
   }
   std::sort(reasons.begin(), reasons.end());
   std::string text = fmt::format("{} of {} done", done, plan.spec.repeats);
+  if (!can_run) text += "; cannot run here";
   for (const auto& [repeat, why] : reasons) text += fmt::format("; repeat {}: {}", repeat, why);
   return text;
 }
@@ -85,7 +91,7 @@ std::string point_rows(const StudyPlan& plan) {
     const Layout& layout = points[i].layout;
     text += fmt::format("{:>5} {:>6} {:>13} {:>4}  {:<{}}  {}\n", layout.nodes, layout.ntasks,
                         layout.cpus_per_task, layout.gpus, points[i].point.text(), width,
-                        state_of_point(plan, runs[i]));
+                        state_of_point(plan, runs[i], points[i].cannot_run.empty()));
   }
   return text;
 }
@@ -149,6 +155,7 @@ Json plan_json(const StudyPlan& plan) {
                       {"cpus_per_task", layout.cpus_per_task},
                       {"gpus", layout.gpus},
                       {"cpus_per_replica", layout.cpus_per_replica},
+                      {"cannot_run", planned.cannot_run},
                       {"parameters", parameters_json(planned.parameters)}});
   }
   for (const RunStatus& status : plan.runs) {

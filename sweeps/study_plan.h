@@ -34,12 +34,12 @@ std::optional<double> estimated_seconds(const StudyPlan& plan);
 // The points as a table with what is done of each, why others are not, and the work left.
 std::string plan_text(const StudyPlan& plan);
 
-// The same for programs: "points" with layout and parameters, "runs" with state and why, "notes",
-// "ignored", "seconds_left" (null where unknown).
+// The same for programs: "points" with layout, parameters and why one cannot run here, "runs" with
+// state and why, "notes", "ignored", "seconds_left" (null where unknown).
 Json plan_json(const StudyPlan& plan);
 
-// What is said before runs are made: notes, records ignored, and why each run is made where some
-// are there already.
+// What is said before runs are made: notes, rows that will have no base, records ignored, and why
+// each run is made where some are there already.
 std::vector<std::string> resume_lines(const StudyPlan& plan);
 
 }  // namespace paceline

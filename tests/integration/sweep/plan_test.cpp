@@ -44,6 +44,29 @@ TEST_F(SweepPlan, TextAndJson) {
   EXPECT_FALSE(std::filesystem::exists(results())) << "a plan makes nothing";
 }
 
+// The plan is for another machine, maybe.
+TEST_F(SweepPlan, WhatCannotRunHereIsPlannedAndSaidSo) {
+  const Name self = find_name("backend", "self");
+  if (!self.built) GTEST_SKIP() << "without the engine nothing is known of this machine";
+  write_spec(R"("axes": {"gpus": [1, 4096], "backend": ["mirrored"]})");
+  const Ran large = sweep({"--dry-run", "--set", "oversubscribe=false"});
+  EXPECT_EQ(large.code, 0) << large.err;
+  expect_parts(large.out, {"small: 2 points", "note: cannot run here: gpus=4096,",
+                           "backend=mirrored  0 of 1 done; cannot run here"});
+  const Ran nodes = sweep({"--dry-run", "--set", "gpus=2", "--set", "nodes=2"});
+  expect_parts(nodes.out, {"2 nodes, and a sweep runs on one: paceline submit"});
+  if (!is_built("nccl")) return;
+  const Ran nccl = sweep({"--dry-run", "--set", "gpus=1", "--set", "backend=nccl"});
+  expect_parts(nccl.out, {"backend nccl needs GPUs"});
+}
+
+TEST_F(SweepPlan, RowsWithoutABaseAreSaidBeforeTheFirstRun) {
+  write_spec(R"("axes": {"gpus": [2, 4], "backend": ["mirrored"]})");
+  const Ran ran = sweep({"--dry-run"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  expect_parts(ran.out, {"warning: no speed-up for gpus=2,", "add gpus 1"});
+}
+
 TEST_F(SweepPlan, BadSpecs) {
   write_spec(R"("axes": {"gpu": [1]})");
   expect_refused(64, {"unknown axis \"gpu\"", "small.json:4", "did you mean \"gpus\"?"});

@@ -125,23 +125,38 @@ TEST_F(Sweep, SetMakesOtherRunsAndSaysWhatChanged) {
 }
 
 TEST_F(Sweep, AFailingPointIsRecordedAndTheOthersComplete) {
-  write_spec(R"("axes": {"gpus": [1, 4096], "backend": ["mirrored"]})");
-  const Ran ran = sweep({"--set", "oversubscribe=false"});
+  write_spec(R"("axes": {"weights": ["none", "/no/such.h5"]})");
+  const Ran ran = sweep();
   EXPECT_EQ(ran.code, 1) << ran.err;
-  expect_parts(ran.err, {"gpus=4096", "repeat 1 failed: 4096 replicas", "--oversubscribe",
-                         "1 of 2 runs failed"});
+  expect_parts(ran.err, {"/no/such.h5 repeat 1 failed: ", "1 of 2 runs failed"});
   EXPECT_EQ(completed().size(), 1u);
   int failed = 0;
   for (const Record& record : load_store(study()).records) {
     if (record.completed()) continue;
     ++failed;
     EXPECT_EQ(record.status(), "failed");
-    expect_parts(record.reason(), {"4096 replicas of 1 CPU each", "--oversubscribe"});
+    expect_parts(record.reason(), {"/no/such.h5"});
   }
   EXPECT_EQ(failed, 1);
-  const Ran again = sweep({"--no-report", "--set", "oversubscribe=false"});
+  const Ran again = sweep({"--no-report"});
   EXPECT_EQ(again.code, 1);
   EXPECT_EQ(finished_runs(again.err).size(), 1u) << "only the failed one";
+}
+
+TEST_F(Sweep, APointThatCannotRunHereIsLeftOutBeforeTheFirstRun) {
+  write_spec(R"("axes": {"gpus": [1, 4096], "backend": ["mirrored"]})");
+  const std::vector<std::string> set = {"--no-report", "--set", "oversubscribe=false"};
+  const Ran ran = sweep(set);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  expect_parts(ran.err,
+               {"note: cannot run here, left out: gpus=4096,", "4096 replicas of 1 CPU each",
+                "--set oversubscribe=true", "small: 1 runs, 0 done"});
+  EXPECT_EQ(load_store(study()).records.size(), 1u);
+  EXPECT_EQ(testing::text_of(study() / "plan.json").find("4096"), std::string::npos)
+      << "no report misses it";
+  const Ran none = sweep({"--set", "oversubscribe=false", "--set", "gpus=4096"});
+  EXPECT_EQ(none.code, 64);
+  expect_parts(none.err, {"no points here", "4096 replicas"});
 }
 
 TEST_F(Sweep, AResultsFolderThatIsAFile) {

@@ -76,7 +76,7 @@ TEST(Expansion, IncludedPointsAloneHaveNoProduct) {
 TEST(Expansion, ASpecOfOnePoint) {
   const Expansion expansion = expansion_of(R"("fixed": {"steps": 5})");
   EXPECT_EQ(points_of(expansion), Texts{"gpus=1"});
-  EXPECT_EQ(expansion.points[0].parameters.text(), "steps=5");
+  EXPECT_EQ(expansion.points[0].parameters.text(), "cpus_per_task=8,steps=5");
 }
 
 TEST(Expansion, DerivedFromAxesAndFromEachOther) {
@@ -157,6 +157,53 @@ TEST(Expansion, BackendsThatAreNotBuiltAreLeftOutAndSaidSo) {
   EXPECT_EQ(kept.points.size(), 1u);
   ASSERT_EQ(kept.notes.size(), 1u);
   expect_parts(kept.notes[0], {absent->name, "is not built here", absent->reason});
+}
+
+TEST(Expansion, WithoutACpuKeyEachReplicaHasAsMany) {
+  const Spec spec = spec_with(R"("axes": {"gpus": [1, 2], "backend": ["mpi", "mirrored"]})");
+  const auto cpus = [](const Expansion& expansion) {
+    std::vector<int> each;
+    for (const PlannedPoint& planned : expansion.points) {
+      each.push_back(planned.layout.cpus_per_replica);
+      EXPECT_EQ(planned.parameters.integer("cpus_per_task"), planned.layout.cpus_per_task);
+    }
+    return each;
+  };
+  const Expansion expansion = expand(spec, 8, Unbuilt::keep);
+  EXPECT_EQ(cpus(expansion), (std::vector<int>{4, 4, 4, 4}));
+  EXPECT_EQ(expansion.points[3].layout.cpus_per_task, 8) << "mirrored: one task";
+  EXPECT_EQ(points_of(expansion).front(), "gpus=1,backend=mpi") << "the same on every machine";
+  EXPECT_EQ(cpus(expand(spec, 1, Unbuilt::keep)), (std::vector<int>{1, 1, 1, 1}));
+  EXPECT_EQ(cpus(expand(spec, TargetMachine{8, false, {}}, Unbuilt::keep)),
+            (std::vector<int>{1, 1, 1, 1}));
+  EXPECT_EQ(cpus(expansion_of(R"("fixed": {"backend": "mpi"}, "axes": {"gpus": [1, 2, 16]})", 8)),
+            (std::vector<int>{4, 4, 4}))
+      << "what does not fit takes nothing from the others";
+  EXPECT_FALSE(expansion_of(R"("fixed": {"gpus": 1, "device": "reference"})")
+                   .points[0]
+                   .parameters.find("cpus_per_task"));
+}
+
+TEST(Expansion, PointsThatCannotRunHereAreLeftOutAndSaidSo) {
+  const Spec spec = spec_with(R"("fixed": {"backend": "mpi", "cpus_per_replica": 1},
+                                 "axes": {"gpus": [1, 4], "seed": [1, 2]}, "control": true)");
+  const TargetMachine machine{2, true, [](const PlannedPoint& planned) {
+                                return planned.layout.gpus > 2 ? std::string("too many; use fewer")
+                                                               : "";
+                              }};
+  const Expansion kept = expand(spec, machine, Unbuilt::keep);
+  ASSERT_EQ(kept.points.size(), 5U);
+  EXPECT_EQ(kept.points[0].cannot_run, "");
+  EXPECT_EQ(kept.points[2].cannot_run, "too many; use fewer");
+  EXPECT_EQ(kept.notes, Texts{"cannot run here: gpus=4,seed=1 and 1 more: too many; use fewer"});
+  if (!find_name("backend", "mpi").built) return;
+  const Expansion left = expand(spec, machine);
+  EXPECT_EQ(points_of(left),
+            (Texts{"gpus=1,seed=1", "gpus=1,seed=2", "gpus=1,seed=1,control=true"}));
+  EXPECT_EQ(left.notes,
+            Texts{"cannot run here, left out: gpus=4,seed=1 and 1 more: too many; use fewer"});
+  const Spec large = spec_with(R"("fixed": {"backend": "mpi"}, "axes": {"gpus": [4]})");
+  expect_parts(error_of([&] { expand(large, machine); }), {"no points here", "too many"});
 }
 
 std::string error_in(const std::string& keys, int cores = 8) {

@@ -1,0 +1,92 @@
+#include "sweeps/bases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "results/parameters.h"
+
+namespace paceline {
+
+namespace {
+
+// What may differ between a point and its base: the layout, and work that depends on the replicas.
+constexpr std::array kOfTheSize = {
+    "gpus",       "nodes", "cpus_per_task", "backend",         "batch_per_replica", "global_batch",
+    "accumulate", "steps", "epochs",        "steps_per_epoch", "train_limit"};
+
+// The parameters by which two points are comparable, as one text.
+std::string kin_of(const PlannedPoint& planned) {
+  std::string kin;
+  for (const auto& [name, value] : planned.parameters.values()) {
+    const bool of_the_size =
+        std::find(kOfTheSize.begin(), kOfTheSize.end(), name) != kOfTheSize.end();
+    if (!of_the_size && find_parameter(name)->identity) kin += name + "=" + to_text(value) + "\n";
+  }
+  return kin;
+}
+
+std::string with_backend(const PlannedPoint& planned, const std::string& backend) {
+  return kin_of(planned) + "backend=" + backend + "\n";
+}
+
+// A replica on cores is given CPUs of its own; on GPUs its task's are what tables show.
+int cpus_of(const Layout& layout) {
+  return layout.replicas_are_cores ? layout.cpus_per_replica : layout.cpus_per_task;
+}
+
+std::string on_cpus(const std::string& kin, int cpus) {
+  return fmt::format("{}cpus={}", kin, cpus);
+}
+
+bool counts(const PlannedPoint& planned) {
+  return planned.cannot_run.empty() && !planned.parameters.find(kControl);
+}
+
+}  // namespace
+
+std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points) {
+  const bool one_size = std::all_of(points.begin(), points.end(), [&](const PlannedPoint& planned) {
+    return planned.layout.gpus == points.front().layout.gpus;
+  });
+  if (one_size) return {};            // a study of settings
+  std::set<std::string> singles, on;  // without and with their CPUs
+  for (const PlannedPoint& planned : points) {
+    if (!counts(planned) || planned.layout.gpus != 1) continue;
+    const std::string kin =
+        with_backend(planned, planned.parameters.text("backend").value_or("self"));
+    singles.insert(kin);
+    on.insert(on_cpus(kin, cpus_of(planned.layout)));
+  }
+  struct Missing {
+    std::size_t count = 0;
+    std::string first;
+  } no_single, no_cpus;
+  for (const PlannedPoint& planned : points) {
+    if (!counts(planned) || planned.layout.gpus == 1) continue;
+    bool has_single = false, has_base = false;
+    for (const std::string& backend : {*planned.parameters.text("backend"), std::string("self")}) {
+      const std::string kin = with_backend(planned, backend);
+      has_single = has_single || singles.contains(kin);
+      has_base = has_base || on.contains(on_cpus(kin, cpus_of(planned.layout)));
+    }
+    if (has_base) continue;
+    Missing& missing = has_single ? no_cpus : no_single;
+    if (missing.count++ == 0) missing.first = planned.point.text();
+  }
+  std::vector<std::string> lines;
+  const auto add = [&](const Missing& missing, const char* what, const char* fix) {
+    if (missing.count == 0) return;
+    lines.push_back(fmt::format(
+        "no speed-up for {}{}: no point of one replica{}; {}", missing.first,
+        missing.count == 1 ? "" : fmt::format(" and {} more", missing.count - 1), what, fix));
+  };
+  add(no_single, " is like it", "add gpus 1 with the same backend and settings");
+  add(no_cpus, " has as many CPUs",
+      "leave the CPUs out of the spec, or hold cpus_per_replica fixed (on GPUs: cpus_per_task)");
+  return lines;
+}
+
+}  // namespace paceline
