@@ -68,8 +68,9 @@ void add_status(CLI::App& app, Action& action) {
       ->capture_default_str()
       ->check(CLI::Range(kFewestSeconds, 86400));
   verb->footer(
-      "In bars, a mark a repeat: # done, > running, . pending, x failed, - not sent.\n"
-      "Exits with 1 if nothing is in the queue and some runs failed or were never sent.\n"
+      "In bars, a mark a repeat: # done, > running, . pending, x failed, - not submitted,\n"
+      "? not known (the next submit looks for it in the queue).\n"
+      "Exits with 1 if nothing is in the queue and some runs failed or were never submitted.\n"
       "Examples:\n  paceline status results/local/quick\n"
       "  paceline status results/local/quick --watch --every 300");
   verb->callback([options, &action] { action = [options] { return status(*options); }; });

@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -13,14 +16,19 @@
 #include "cli/verb.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/clock.h"
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/output.h"
 #include "engine/core/terminal.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
+#include "results/shipped.h"
+#include "results/store.h"
 #include "slurm/nodes.h"
 #include "slurm/submission.h"
+#include "sweeps/bases.h"
 #include "sweeps/study_lock.h"
 
 namespace paceline {
@@ -37,13 +45,15 @@ constexpr char kSubmitFooter[] = R"(Examples:
   paceline submit study.json --site my-site.json --max-gpu-hours 200
 
 Called again it sends only what is missing or failed and in no queue, and says why. --dry-run prints
-every script and array and sends nothing. Exit codes: 0 all is sent or done, 1 not confirmed,
+the table, writes the scripts to a folder that it names, and sends nothing. Exit codes: 0 all is sent or done, 1 not confirmed,
 64 or 65 a bad spec, profile or request, or Slurm's refusal.)";
 
 struct SubmitOptions : StudyOptions {
   std::string site, fallback;
   double max_gpu_hours = -1;
+  std::string scripts;
   bool dry_run = false, smoke = false, yes = false, no_container = false, no_collect = false;
+  bool data_elsewhere = false;
 };
 
 // Where there is no GPU, Gloo stands for NCCL: as many tasks of as many CPUs.
@@ -88,9 +98,9 @@ bool is_run_by_this_program(const Site& site) {
 }
 
 // "device=cuda", "backend=nccl": what the points of a spec run on.
-std::set<std::string> services_of(const Spec& spec, int cores) {
+std::set<std::string> services_of(const Spec& spec, const TargetMachine& machine) {
   std::set<std::string> services;
-  for (const PlannedPoint& point : expand(spec, cores, Unbuilt::keep).points) {
+  for (const PlannedPoint& point : expand(spec, machine, Unbuilt::keep).points) {
     for (const char* kind : {"device", "backend"}) {
       const auto name = point.parameters.text(kind);
       if (name) services.insert(std::string(kind) + "=" + *name);
@@ -109,10 +119,12 @@ StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string
   for (const std::string& assignment : options.set) override_axis(plan.spec, assignment);
   if (options.repeats > 0) plan.spec.repeats = options.repeats;
   plan.spec.control = plan.spec.control || options.control;
-  const int cores =
-      site.cores_per_node > 0 ? site.cores_per_node : topology_of_machine().usable_cores();
+  // Those of this machine are not the nodes': nobody gets a share of them.
+  const bool known = site.cores_per_node > 0;
+  const TargetMachine machine{
+      known ? site.cores_per_node : topology_of_machine().usable_cores(), known, {}};
   if (options.smoke) {
-    services = services_of(plan.spec, cores);
+    services = services_of(plan.spec, machine);
     make_small(plan.spec, site);
   }
   if (is_run_by_this_program(site) && !engine_is_here() && !options.dry_run) {
@@ -120,7 +132,7 @@ StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string
                 site.where,
                 "name the program of the compute nodes (\"program\"), or add --dry-run");
   }
-  plan.expansion = expand(plan.spec, cores, Unbuilt::keep);
+  plan.expansion = expand(plan.spec, machine, Unbuilt::keep);
   plan.study = fs::absolute(fs::path(options.results) / plan.spec.name).lexically_normal();
   return plan;
 }
@@ -140,7 +152,7 @@ class Submitter {
         site_(site),
         plan_(plan),
         slurm_(environment_of_process()),
-        resolved_(resolve_points(plan, AbsentData::like_any)) {
+        resolved_(resolve_points(plan, AbsentData::like_any, &data_is_absent_)) {
     setup_.study = plan.spec.name;
     setup_.folder = plan.study;
     setup_.session = options.dry_run ? "DRY-RUN" : new_session_id();
@@ -158,26 +170,28 @@ class Submitter {
   int dry_run() {
     const Journal journal(plan_.study);
     prepare(journal);
-    for (const JobArray& array : submission_.arrays) {
-      print("==> {}\n{}", file_of_array(setup_.session, array.name, ".sbatch").string(),
-            script_text(site_, array, setup_));
-      print("==> {}\n", file_of_array(setup_.session, array.name, ".points").string());
-      for (const ScheduledRun& run : array.runs) {
-        print("{}\n", points_line(plan_, run, setup_));
-      }
-      print("\n");
-    }
     print_plan();
+    for (const std::string& placeholder : placeholders_of(site_)) {
+      print("warning: {}: {}; write your own before you submit\n", site_.where, placeholder);
+    }
+    if (!data_is_absent_.empty()) print("warning: {}\n", data_is_absent_);
+    if (!submission_.arrays.empty()) write_scripts();
     return 0;
   }
 
   int submit() {
+    const std::vector<std::string> placeholders = placeholders_of(site_);
+    if (!placeholders.empty()) {
+      throw Error(ErrorKind::usage, join(placeholders, ", "), site_.where,
+                  "write your own there, as your centre names it");
+    }
     const StudyLock lock(plan_.study);
     Journal journal(plan_.study);
     find_cut_off(journal, setup_, slurm_);
     prepare(journal);
     print_plan();
     if (submission_.arrays.empty()) return 0;
+    need_data();
     if (!is_affordable()) return 1;
     leave_wanted(plan_);
     // In a container there are no commands of Slurm for the collector.
@@ -208,17 +222,77 @@ class Submitter {
     input.planned_bytes = [this](std::size_t point) {
       return planned_replica_bytes(plan_.spec.workload, resolved_[point].parameters);
     };
+    StoreContent published;
+    if (const fs::path tables = shipped_folder("results/reference"); !tables.empty()) {
+      published = load_store(tables);
+    }
+    input.published = &published;
+    input.epochs = [this](std::size_t point) -> std::optional<double> {
+      const Point& parameters = resolved_[point].parameters;
+      if (parameters.find("steps") || parameters.find("until")) return std::nullopt;
+      return parameters.real("epochs");
+    };
     input.max_array_size = max_array_size(site_, slurm_);
     submission_ = prepare_submission(input);
   }
 
   void print_plan() const {
     for (const std::string& note : plan_.expansion.notes) print_unbuilt(note);
+    print_too_large();
+    for (const std::string& line : missing_bases(plan_.expansion.points)) {
+      print("warning: {}\n", line);
+    }
     for (const Rejected& rejected : plan_.rejected) {
       print("warning: a record is ignored: {}\n", rejected.reason);
     }
     for (const std::string& line : other_machine_lines(plan_)) print("note: {}\n", line);
     print("{}", submission_text(submission_, plan_));
+  }
+
+  void print_too_large() const {
+    std::string first;
+    std::size_t count = 0;
+    for (const PlannedPoint& planned : plan_.expansion.points) {
+      const JobShape shape = shape_of(planned.layout);
+      const int cpus = shape.tasks_per_node() * shape.cpus_per_task;
+      if (site_.cores_per_node == 0 || cpus <= site_.cores_per_node || count++ > 0) continue;
+      first = fmt::format("{} needs {} CPUs on a node", planned.point.text(), cpus);
+    }
+    if (count == 0) return;
+    print("warning: {}{}, and {} says cores_per_node {}\n", first,
+          count == 1 ? "" : fmt::format(" (and {} more are too large)", count - 1), site_.where,
+          site_.cores_per_node);
+  }
+
+  // Jobs that wait for hours would fail one by one.
+  void need_data() const {
+    if (data_is_absent_.empty() || options_.data_elsewhere) return;
+    throw Error(ErrorKind::input, data_is_absent_, "",
+                "or add --data-elsewhere if only the jobs see it");
+  }
+
+  void write_scripts() const {
+    const fs::path folder = options_.scripts.empty() ? new_folder() : fs::path(options_.scripts);
+    make_folder(folder);
+    for (const JobArray& array : submission_.arrays) {
+      std::string points;
+      for (const ScheduledRun& run : array.runs) points += points_line(plan_, run, setup_) + "\n";
+      replace_file(folder / (array.name + ".sbatch"), script_text(site_, array, setup_));
+      replace_file(folder / (array.name + ".points"), points);
+    }
+    print("scripts, and a line for each run: {}/*.sbatch, *.points\n", folder.string());
+  }
+
+  // A dry run leaves nothing in the study.
+  fs::path new_folder() const {
+    std::error_code code;
+    const fs::path parent = fs::temp_directory_path(code);
+    std::string name = (code ? "/tmp" : parent) / ("paceline-" + plan_.spec.name + "-XXXXXX");
+    if (mkdtemp(name.data()) == nullptr) {
+      throw Error(ErrorKind::input, std::string("cannot be made: ") + std::strerror(errno), name,
+                  "name a folder: --scripts DIR");
+    }
+    return name;
   }
 
   // What counts is the program that runs in the jobs.
@@ -254,14 +328,30 @@ class Submitter {
   Site& site_;
   StudyPlan& plan_;
   SlurmCommands slurm_;
+  std::string data_is_absent_;  // what says so; empty: it is here, or none is needed
   std::vector<Resolved> resolved_;
   ScriptSetup setup_;
   Submission submission_;
 };
 
-int submit(const SubmitOptions& options) {
-  if (!options.data.empty()) setenv("PACELINE_DATA", options.data.c_str(), 1);
+// "$SCRATCH/data" as this shell has it; nothing where only the job knows.
+std::optional<std::string> filled_in(const std::string& text) {
+  if (text.empty() || text[0] != '$') return text;
+  const bool braced = text.size() > 1 && text[1] == '{';
+  const std::size_t begin = braced ? 2 : 1;
+  const std::size_t end = braced ? text.find('}') : text.find('/');
+  const Environment environment = environment_of_process();
+  const auto known = environment.find(text.substr(begin, end - begin));
+  if (known == environment.end()) return std::nullopt;
+  const std::size_t rest = end == std::string::npos ? text.size() : end + (braced ? 1 : 0);
+  return known->second + text.substr(rest);
+}
+
+int submit(SubmitOptions options) {
   Site site = site_of(options);
+  const std::optional<std::string> data = filled_in(site.data);
+  options.data_elsewhere = options.data_elsewhere || !data;
+  if (data && !data->empty()) setenv("PACELINE_DATA", data->c_str(), 1);
   std::set<std::string> services;
   StudyPlan plan = plan_of(options, site, services);
   Submitter submitter(options, site, plan, std::move(services));
@@ -281,7 +371,12 @@ void add_submit(CLI::App& app, Action& action) {
           "--fallback", options->fallback,
           "a backend to try, in the same job, where the run's own cannot sum (record says so)")
       ->check(CLI::IsMember({"mpi", "gloo", "nccl"}));
-  verb->add_flag("--dry-run", options->dry_run, "print scripts, arrays and cost, send nothing");
+  verb->add_flag("--dry-run", options->dry_run,
+                 "print arrays and cost, write the scripts, send nothing");
+  verb->add_option("--scripts", options->scripts,
+                   "with --dry-run: the folder for them (a new one in /tmp, unless given)");
+  verb->add_flag("--data-elsewhere", options->data_elsewhere,
+                 "the data set is not here, and the jobs see it");
   verb->add_flag("--smoke", options->smoke, "on CPUs, two steps, once: is everything in place?");
   verb->add_flag("--yes", options->yes, "do not ask whether the cost is fine");
   verb->add_flag("--no-container", options->no_container, "without the profile's container");

@@ -12,13 +12,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
+std::vector<fs::path> roots() {
+  std::error_code code;
+  const fs::path program = fs::read_symlink("/proc/self/exe", code);
+  return {program.parent_path() / "../share/paceline", fs::path(PACELINE_SOURCE)};
+}
+
 // By their names without ".json".
 std::map<std::string, fs::path> shipped_in(const std::string& folder) {
   std::error_code code;
-  const fs::path program = fs::read_symlink("/proc/self/exe", code);
   std::map<std::string, fs::path> files;
-  for (const fs::path& root :
-       {program.parent_path() / "../share/paceline", fs::path(PACELINE_SOURCE)}) {
+  for (const fs::path& root : roots()) {
     for (fs::directory_iterator entry(root / folder, code), end; !code && entry != end;
          entry.increment(code)) {
       if (entry->path().extension() == ".json") {
@@ -31,6 +35,14 @@ std::map<std::string, fs::path> shipped_in(const std::string& folder) {
 }
 
 }  // namespace
+
+fs::path shipped_folder(const std::string& folder) {
+  std::error_code code;
+  for (const fs::path& root : roots()) {
+    if (fs::is_directory(root / folder, code)) return (root / folder).lexically_normal();
+  }
+  return "";
+}
 
 fs::path find_shipped(const fs::path& given, const std::string& folder) {
   std::error_code code;

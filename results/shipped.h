@@ -11,4 +11,7 @@ namespace paceline {
 // program, or the source tree that it was built from. Throws input naming the nearest shipped one.
 std::filesystem::path find_shipped(const std::filesystem::path& given, const std::string& folder);
 
+// Where the shipped files of "results/reference" lie; empty: they are not here.
+std::filesystem::path shipped_folder(const std::string& folder);
+
 }  // namespace paceline

@@ -13,8 +13,11 @@ std::string counted(int count, const char* noun) {
 }
 
 Need larger(const Need& a, const Need& b) {
-  return {std::max(a.minutes, b.minutes), std::max(a.memory_mb, b.memory_mb),
-          a.time_is_known && b.time_is_known};
+  Need both = a;
+  both.minutes = std::max(a.minutes, b.minutes);
+  both.memory_mb = std::max(a.memory_mb, b.memory_mb);
+  both.time_is_known = a.time_is_known && b.time_is_known;
+  return both;
 }
 
 // Parts as equal as can be: a last array of one element would run apart from the others.

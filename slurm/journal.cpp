@@ -150,15 +150,22 @@ SentArray* Journal::find(const std::string& session, const std::string& array) {
 
 void Journal::apply(const Json& event) {
   const std::string kind = event.at("event");
-  const bool describes = kind == "sending" || kind == "later";
-  if (!describes && kind != "sent" && kind != "refused") return;
+  // Older journals announced all arrays as "sending", with a shape, before the first call.
+  const bool describes = kind == "planned" || kind == "later" || event.contains("shape");
+  if (!describes && kind != "sending" && kind != "sent" && kind != "refused") return;
   const std::string session = event.at("session"), name = event.at("array");
   if (describes) {
-    SentArray array{session,         name, event.at("shape"), 0, event.at("minutes"), false,
-                    kind == "later", {}};
+    SentArray array;
+    array.session = session;
+    array.name = name;
+    array.shape = event.at("shape");
+    array.minutes = event.at("minutes");
+    array.called = kind == "sending";
+    array.later = kind == "later";
     array.elements = read_elements(study_ / file_of_array(session, name, ".json"));
     arrays_.push_back(std::move(array));
   } else if (SentArray* array = find(session, name)) {
+    array->called = true;
     if (kind == "sent") array->job = event.at("job");
     if (kind == "refused") array->refused = true;
   }
@@ -176,9 +183,9 @@ void Journal::begin(const std::string& session, const std::string& spec, const s
   append({{"event", "submission"}, {"session", session}, {"spec", spec}, {"site", site}});
 }
 
-void Journal::sending(const std::string& session, const JobArray& array,
+void Journal::planned(const std::string& session, const JobArray& array,
                       const std::vector<Element>& elements) {
-  describe("sending", session, array, elements);
+  describe("planned", session, array, elements);
 }
 
 void Journal::later(const std::string& session, const JobArray& array,
@@ -210,6 +217,10 @@ void Journal::describe(const std::string& event, const std::string& session, con
           {"array", array.name},
           {"shape", array.shape.text()},
           {"minutes", array.need.minutes}});
+}
+
+void Journal::sending(const std::string& session, const std::string& array) {
+  append({{"event", "sending"}, {"session", session}, {"array", array}});
 }
 
 void Journal::sent(const std::string& session, const std::string& array, std::int64_t job) {

@@ -27,8 +27,9 @@ struct Element {
 
 struct SentArray {
   std::string session, name, shape;  // "1 node, 2 tasks of 4 CPUs"
-  std::int64_t job = 0;              // 0: it is not known whether Slurm took it
+  std::int64_t job = 0;              // 0: none is known
   int minutes = 0;
+  bool called = false;  // sbatch was, for it; without a job it is not known what came of that
   bool refused = false;
   bool later = false;  // not sent: the site takes no more at a time
   std::vector<Element> elements;
@@ -46,10 +47,11 @@ class Journal {
 
   // Each is on disk when it returns. Call with the study locked. Throws input where that fails.
   void begin(const std::string& session, const std::string& spec, const std::string& site);
-  void sending(const std::string& session, const JobArray& array,
+  void planned(const std::string& session, const JobArray& array,
                const std::vector<Element>& elements);
   void later(const std::string& session, const JobArray& array,
              const std::vector<Element>& elements);
+  void sending(const std::string& session, const std::string& array);  // sbatch comes next
   void sent(const std::string& session, const std::string& array, std::int64_t job);
   void refused(const std::string& session, const std::string& array, const std::string& why);
   void cancelled(const std::vector<std::int64_t>& jobs);

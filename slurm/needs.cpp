@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 namespace paceline {
 
@@ -22,6 +23,19 @@ double seconds_of(const Record& record) {
   }
   return seconds;
 }
+
+class Mean {
+ public:
+  void add(double value) {
+    sum_ += value;
+    ++count_;
+  }
+  double value() const { return count_ == 0 ? 0 : sum_ / count_; }
+
+ private:
+  double sum_ = 0;
+  int count_ = 0;
+};
 
 }  // namespace
 
@@ -46,6 +60,51 @@ double Needs::slowest_seconds(const PlannedPoint& planned) const {
     if (same_layout(record->layout(), planned.layout)) same_shape = std::max(same_shape, seconds);
   }
   return same_point > 0 ? same_point : same_shape;
+}
+
+void Needs::expect_published(const std::vector<Record>& rows, const std::string& workload,
+                             std::function<std::optional<double>(std::size_t)> epochs) {
+  epochs_ = std::move(epochs);
+  for (const Record& row : rows) {
+    const Json::json_pointer pointer("/provenance/same_work_as");
+    const Json& json = row.json();
+    const bool same = json.contains(pointer) && json.at(pointer) == workload;
+    if (same && row.number("/timing/fit_seconds")) published_.push_back(&row);
+  }
+}
+
+double Needs::published_seconds(std::size_t point) const {
+  const Layout& layout = points_[point].layout;
+  const std::optional<double> epochs = epochs_ ? epochs_(point) : std::nullopt;
+  if (!epochs || layout.replicas_are_cores) return 0;
+  Mean same_cpus, same_size;
+  for (const Record* row : published_) {
+    const Layout there = row->layout();
+    const auto its_epochs = row->parameters().real("epochs");
+    if (there.gpus != layout.gpus || there.nodes != layout.nodes || !its_epochs) continue;
+    const double seconds = *row->number("/timing/fit_seconds") * *epochs / *its_epochs;
+    same_size.add(seconds);
+    const bool same = there.ntasks * there.cpus_per_task == layout.ntasks * layout.cpus_per_task;
+    if (same) same_cpus.add(seconds);
+  }
+  return same_cpus.value() > 0 ? same_cpus.value() : same_size.value();
+}
+
+void Needs::expect(Need& need, std::size_t point) const {
+  const PlannedPoint& planned = points_[point];
+  Mean same_point, same_shape;
+  for (const Record* record : completed_) {
+    const double seconds = seconds_of(*record);
+    if (record->point() == planned.point.text()) same_point.add(seconds);
+    if (same_layout(record->layout(), planned.layout)) same_shape.add(seconds);
+  }
+  const double recorded = same_point.value() > 0 ? same_point.value() : same_shape.value();
+  const double limit = 60.0 * need.minutes;
+  const double expected = recorded > 0 ? recorded : published_seconds(point);
+  need.expected_by = recorded > 0   ? Expectation::records
+                     : expected > 0 ? Expectation::published
+                                    : Expectation::none;
+  need.expected_seconds = expected > 0 ? std::min(expected, limit) : limit;
 }
 
 double Needs::replica_bytes(std::size_t point) const {
@@ -73,6 +132,7 @@ Need Needs::of(std::size_t point) const {
     need.minutes = std::max(need.minutes, 2 * found->second);
   }
   if (site_.most_minutes > 0) need.minutes = std::min(need.minutes, site_.most_minutes);
+  expect(need, point);
   if (site_.memory_form == MemoryForm::none) return need;
   const double cache =
       static_cast<double>(planned.parameters.integer("cache_mb").value_or(0)) * (1 << 20);

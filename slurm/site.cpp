@@ -351,6 +351,31 @@ Site read_site(const std::filesystem::path& file) {
   return parse_site(found.string(), read_text(found, kMaxSiteBytes));
 }
 
+std::vector<std::string> placeholders_of(const Site& site) {
+  std::vector<std::pair<const char*, std::string>> texts = {
+      {"account", site.account},
+      {"partition", site.partition},
+      {"qos", site.qos},
+      {"constraint", site.constraint},
+      {"data", site.data},
+      {"stage", site.stage},
+      {"program", site.program},
+      {"gpus.type", site.gpu_type},
+      {"container.image", site.container.on ? site.container.image : ""}};
+  for (const std::string& line : site.extra) texts.emplace_back("extra", line);
+  for (const std::string& line : site.burst_buffer) texts.emplace_back("burst_buffer", line);
+  std::vector<std::string> found;
+  for (const auto& [key, text] : texts) {
+    const auto opened = text.find('<');
+    const bool in_brackets =
+        opened != std::string::npos && text.find('>', opened) != std::string::npos;
+    if (in_brackets || text.find("XXX") != std::string::npos) {
+      found.push_back(fmt::format("{} is {}", key, text));
+    }
+  }
+  return found;
+}
+
 std::string_view text_of(GpuForm form) {
   return name_in(kGpuForms, form);
 }

@@ -74,6 +74,9 @@ struct Site {
 Site read_site(const std::filesystem::path& file);
 Site parse_site(const std::string& name, std::string_view text);
 
+// What a profile still has to be filled in: "account is XXX@v100", by key; from "XXX", "<...>".
+std::vector<std::string> placeholders_of(const Site& site);
+
 // As Slurm's options are written.
 std::string_view text_of(GpuForm form);
 std::string_view text_of(MemoryForm form);

@@ -16,15 +16,17 @@ namespace {
 
 struct Phase {
   RunPhase phase;
-  const char* name;
+  const char* name;  // for programs
+  const char* text;
   char mark;
 };
 
-constexpr Phase kPhases[] = {{RunPhase::done, "done", '#'},
-                             {RunPhase::running, "running", '>'},
-                             {RunPhase::pending, "pending", '.'},
-                             {RunPhase::failed, "failed", 'x'},
-                             {RunPhase::unsent, "unsent", '-'}};
+constexpr Phase kPhases[] = {{RunPhase::done, "done", "done", '#'},
+                             {RunPhase::running, "running", "running", '>'},
+                             {RunPhase::pending, "pending", "pending", '.'},
+                             {RunPhase::failed, "failed", "failed", 'x'},
+                             {RunPhase::unsent, "unsent", "not submitted", '-'},
+                             {RunPhase::unknown, "unknown", "not known", '?'}};
 
 const Phase& look_of(RunPhase phase) {
   return *std::find_if(std::begin(kPhases), std::end(kPhases),
@@ -49,7 +51,8 @@ std::string jobs_of(const std::vector<RunView>& runs, const std::string& shape) 
   std::vector<std::string> texts;
   texts.reserve(jobs.size());
   for (const std::int64_t job : jobs) texts.push_back(std::to_string(job));
-  return texts.empty() ? "not sent" : (texts.size() == 1 ? "job " : "jobs ") + join(texts, ", ");
+  return texts.empty() ? "not submitted"
+                       : (texts.size() == 1 ? "job " : "jobs ") + join(texts, ", ");
 }
 
 // The runs of one point, by repeat.
@@ -75,8 +78,11 @@ std::string point_line(const std::vector<RunView>& runs, std::size_t width) {
                                  bar_of(runs), runs_in_phase(runs, RunPhase::done), runs.size());
   std::vector<std::pair<std::string, std::vector<int>>> repeats;  // by what is to be said of them
   for (const RunView& run : runs) {
-    if (run.phase != RunPhase::failed && run.phase != RunPhase::unsent) continue;
-    const std::string said = fmt::format("{}: {}", look_of(run.phase).name, run.why);
+    if (run.phase != RunPhase::failed && run.phase != RunPhase::unsent &&
+        run.phase != RunPhase::unknown) {
+      continue;
+    }
+    const std::string said = fmt::format("{}: {}", look_of(run.phase).text, run.why);
     if (repeats.empty() || repeats.back().first != said) repeats.push_back({said, {}});
     repeats.back().second.push_back(run.element.repeat);
   }
@@ -113,7 +119,7 @@ std::string phases_text(const std::vector<RunView>& runs) {
   for (const Phase& phase : kPhases) {
     const std::size_t count = runs_in_phase(runs, phase.phase);
     if (phase.phase != RunPhase::done && count > 0) {
-      text += fmt::format(", {} {}", count, phase.name);
+      text += fmt::format(", {} {}", count, phase.text);
     }
   }
   return text;

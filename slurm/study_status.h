@@ -17,7 +17,7 @@ std::string phases_text(const std::vector<RunView>& runs);
 std::string status_text(const std::vector<RunView>& runs);
 
 // "runs" with point, repeat, state, why, job; "done", "running", "pending", "failed", "unsent",
-// "not_counted" with a sentence a machine.
+// "unknown", "not_counted" with a sentence a machine.
 Json status_json(const std::vector<RunView>& runs);
 
 }  // namespace paceline

@@ -71,9 +71,11 @@ class Viewer {
     run.session = array.session;
     run.shape = array.shape;
     run.minutes = array.minutes;
-    run.why = array.refused ? "Slurm refused its array"
-              : array.later ? "left for a later submit: the site takes no more at a time"
-                            : "";
+    run.phase = array.called && !array.refused ? RunPhase::unknown : RunPhase::unsent;
+    run.why = array.refused   ? "Slurm refused its array"
+              : array.later   ? "left for a later submit: the site takes no more at a time"
+              : !array.called ? "submit stopped before its array"
+                              : "submit was cut off while Slurm was asked";
   }
 
   std::vector<RunView> judged() {
@@ -97,10 +99,8 @@ class Viewer {
         if (record->session() == run.session) last = record;
       }
     }
-    if (run.slurm.job == 0) {
-      if (run.why.empty()) run.why = "it is not known whether Slurm got it";
-      return;
-    }
+    if (run.slurm.job == 0) return;
+    run.why.clear();
     if (const auto found = queue_.find(run.slurm); found != queue_.end()) {
       run.phase = found->second.pending() ? RunPhase::pending : RunPhase::running;
       if (run.phase == RunPhase::pending) run.why = found->second.detail;

@@ -12,9 +12,9 @@
 
 namespace paceline {
 
-// failed: it ended without a completed record. unsent: Slurm refused it or never got it,
-// or it was left for a later submission.
-enum class RunPhase { done, running, pending, failed, unsent };
+// failed: it ended without a completed record. unsent: Slurm refused it or was never asked, or it
+// was left for a later submission. unknown: sbatch was called, and what it answered was lost.
+enum class RunPhase { done, running, pending, failed, unsent, unknown };
 
 struct RunView {
   Element element;

@@ -51,6 +51,40 @@ double total(const std::vector<JobArray>& arrays, double (JobArray::*hours)() co
   return sum;
 }
 
+void add(Submission::Expected& expected, const Need& need, const JobShape& shape) {
+  const double hours = need.expected_seconds / 3600;
+  expected.gpu_hours += hours * shape.gpus;
+  expected.cpu_hours += hours * shape.cpus();
+  switch (need.expected_by) {
+    case Expectation::records:
+      ++expected.by_records;
+      break;
+    case Expectation::published:
+      ++expected.by_published;
+      break;
+    case Expectation::none:
+      ++expected.by_limit;
+  }
+}
+
+// "about 8.4 GPU-hours, 26.5 CPU-hours (by published times), at most 105.0 and 350.0"
+std::string cost_text(const Submission& submission) {
+  const Submission::Expected& expected = submission.expected;
+  std::vector<std::string> sources;
+  if (expected.by_records > 0) sources.emplace_back("records");
+  if (expected.by_published > 0) sources.emplace_back("published times");
+  if (sources.empty()) {
+    return fmt::format("at most {:.1f} GPU-hours, {:.1f} CPU-hours", submission.gpu_hours(),
+                       submission.cpu_hours());
+  }
+  if (expected.by_limit > 0) {
+    sources.push_back(fmt::format("the limit of {} runs", expected.by_limit));
+  }
+  return fmt::format("about {:.1f} GPU-hours, {:.1f} CPU-hours (by {}), at most {:.1f} and {:.1f}",
+                     expected.gpu_hours, expected.cpu_hours, join(sources, ", "),
+                     submission.gpu_hours(), submission.cpu_hours());
+}
+
 std::string whole_file(const StudyPlan& plan, const JobArray& array, const ScriptSetup& setup) {
   std::string text;
   for (const ScheduledRun& run : array.runs) text += points_line(plan, run, setup) + "\n";
@@ -92,6 +126,9 @@ Submission prepare_submission(const SubmissionInput& input) {
   Submission submission;
   submission.setup = input.setup;
   Needs needs(site, plan.expansion.points, *input.store, input.planned_bytes);
+  if (input.published) {
+    needs.expect_published(input.published->records, plan.spec.workload, input.epochs);
+  }
   const auto views = index_of(*input.submitted);
   for (const RunStatus& status : plan.runs) {
     const std::string folder = plan.expansion.points[status.run.point].point.folder();
@@ -124,6 +161,10 @@ Submission prepare_submission(const SubmissionInput& input) {
     return group_runs(plan.expansion.points, some, each, input.max_array_size);
   };
   submission.arrays = arrays_of(runs);
+  for (const ScheduledRun& run : runs) {
+    add(submission.expected, needs.of(run.point),
+        shape_of(plan.expansion.points[run.point].layout));
+  }
   submission.later = arrays_of(later);
   for (JobArray& array : submission.later) array.name += "-later";
   return submission;
@@ -169,7 +210,7 @@ void send_submission(const Submission& submission, const Site& site, const Study
     replace_file(setup.folder / file_of_array(setup.session, array.name, ".points"),
                  whole_file(plan, array, setup));
     replace_file(setup.folder / file_of_array(setup.session, array.name, ".sbatch"), scripts[i]);
-    journal.sending(setup.session, array, elements_of(plan, resolved, array));
+    journal.planned(setup.session, array, elements_of(plan, resolved, array));
   }
   for (const JobArray& array : submission.later) {
     journal.later(setup.session, array, elements_of(plan, resolved, array));
@@ -177,6 +218,7 @@ void send_submission(const Submission& submission, const Site& site, const Study
   std::vector<std::int64_t> jobs;
   for (const JobArray& array : submission.arrays) {
     const fs::path script = setup.folder / file_of_array(setup.session, array.name, ".sbatch");
+    journal.sending(setup.session, array.name);
     try {
       jobs.push_back(slurm.submit(script, setup.folder, {}, advice(site)));
     } catch (const Error& error) {
@@ -193,7 +235,7 @@ void send_submission(const Submission& submission, const Site& site, const Study
 void find_cut_off(Journal& journal, const ScriptSetup& setup, const SlurmCommands& slurm) {
   std::vector<SentArray> open;
   for (const SentArray& array : journal.arrays()) {
-    if (array.job == 0 && !array.refused && !array.later) open.push_back(array);
+    if (array.job == 0 && array.called && !array.refused) open.push_back(array);
   }
   for (const SentArray& array : open) {
     ScriptSetup then = setup;
@@ -221,8 +263,8 @@ std::string submission_text(const Submission& submission, const StudyPlan& plan)
   for (const JobArray& array : submission.arrays) width = std::max(width, array.name.size());
   if (!submission.arrays.empty()) {
     text += fmt::format("{:<{}} {:>8} {:>5} {:>6} {:>13} {:>4} {:>10} {:>9} {:>9}  {}\n", "array",
-                        width, "elements", "nodes", "ntasks", "cpus-per-task", "gpus", "time",
-                        "GPU-hours", "CPU-hours", "time is");
+                        width, "elements", "nodes", "ntasks", "cpus-per-task", "gpus", "limit",
+                        "GPU-hours", "CPU-hours", "limit from");
   }
   for (const JobArray& array : submission.arrays) {
     const JobShape& shape = array.shape;
@@ -230,14 +272,12 @@ std::string submission_text(const Submission& submission, const StudyPlan& plan)
                         array.name, width, array.runs.size(), shape.nodes, shape.ntasks,
                         shape.cpus_per_task, shape.gpus, time_text(array.need.minutes),
                         array.gpu_hours(), array.cpu_hours(),
-                        array.need.time_is_known ? "measured" : "the profile's");
+                        array.need.time_is_known ? "records" : "site profile");
   }
   const std::size_t elements = elements_in(submission.arrays);
-  text += fmt::format(
-      "{}: {} arrays, {} elements: at most {:.1f} GPU-hours, {:.1f} CPU-hours; {} runs are done, "
-      "{} in the queue\n",
-      plan.spec.name, submission.arrays.size(), elements, submission.gpu_hours(),
-      submission.cpu_hours(), submission.done, submission.in_queue);
+  text += fmt::format("{}: {} arrays, {} elements: {}; {} runs are done, {} in the queue\n",
+                      plan.spec.name, submission.arrays.size(), elements, cost_text(submission),
+                      submission.done, submission.in_queue);
   if (const std::size_t later = elements_in(submission.later); later > 0) {
     text +=
         fmt::format("{} runs are left for a later call: the site takes no more at a time\n", later);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,12 @@ struct Submission {
   std::size_t done = 0, in_queue = 0;
   std::vector<JobArray> later;  // what is over the site's limit on submitted elements
 
-  double gpu_hours() const;
+  struct Expected {
+    double gpu_hours = 0, cpu_hours = 0;
+    std::size_t by_records = 0, by_published = 0, by_limit = 0;  // runs
+  } expected;                                                    // of what is sent now
+
+  double gpu_hours() const;  // at most, as is the other
   double cpu_hours() const;
 };
 
@@ -40,7 +46,9 @@ struct SubmissionInput {
   const std::vector<RunView>* submitted = nullptr;  // what was sent before
   ScriptSetup setup;
   int max_array_size = 1001;
-  std::function<double(std::size_t point)> planned_bytes = {};  // see Needs
+  std::function<double(std::size_t point)> planned_bytes = {};          // see Needs
+  const StoreContent* published = nullptr;                              // tables; null: none
+  std::function<std::optional<double>(std::size_t point)> epochs = {};  // see Needs
 };
 
 // Runs that are done or in the queue are left out. Each array has at most max_array_size elements:

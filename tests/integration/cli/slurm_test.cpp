@@ -25,6 +25,15 @@ class CliSlurm : public testing::Cli {
     std::ofstream(folder() / name) << text;
   }
 
+  // The scripts, or the points, that a dry run left in a folder.
+  std::string all(const std::string& name, const std::string& ending) const {
+    std::string text;
+    for (const auto& entry : std::filesystem::directory_iterator(folder() / name)) {
+      if (entry.path().extension() == ending) text += text_of(entry.path());
+    }
+    return text;
+  }
+
   // Programs of Slurm that answer with a line of the shell.
   std::string with(const std::string& programs) const {
     return "mkdir -p bin; play() { printf '#!/bin/sh\\n%s\\n' \"$2\" > bin/$1; chmod +x bin/$1; "
@@ -33,43 +42,131 @@ class CliSlurm : public testing::Cli {
   }
 };
 
-TEST_F(CliSlurm, ADryRunShowsEveryScriptAndTheCostAndSendsNothing) {
+TEST_F(CliSlurm, ADryRunShowsTheCostWritesTheScriptsAndSendsNothing) {
   const Ran ran = shell(with("play sbatch 'touch sent; echo 1'") + "paceline submit " + kCassava +
-                        " --site " + kGpu + " --repeats 3 --dry-run");
+                        " --site " + kGpu + " --repeats 3 --dry-run --scripts made");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.out, "==> slurm/DRY-RUN/1n4t8c4g.sbatch\n#!/bin/bash")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "#SBATCH --gres=gpu:4\n"));
-  EXPECT_TRUE(contains(
-      ran.out, R"(["train","resnet50-cassava","--gpus=4","--nodes=1","--cpus-per-task=8")"));
-  EXPECT_TRUE(contains(ran.out, "GPU-hours"));
+  EXPECT_TRUE(text_of(folder() / "made/1n4t8c4g.sbatch").starts_with("#!/bin/bash")) << ran.out;
+  EXPECT_TRUE(contains(all("made", ".sbatch"), "#SBATCH --gres=gpu:4\n"));
+  EXPECT_TRUE(
+      contains(text_of(folder() / "made/1n4t8c4g.points"),
+               R"(["train","resnet50-cassava","--gpus=4","--nodes=1","--cpus-per-task=8")"));
+  EXPECT_TRUE(contains(ran.out, "made/*.sbatch")) << ran.out;
+  EXPECT_FALSE(contains(ran.out, "#!/bin/bash"));
+  EXPECT_LT(std::count(ran.out.begin(), ran.out.end(), '\n'), 45) << "the table, not the scripts";
   EXPECT_FALSE(std::filesystem::exists(folder() / "sent"));
   EXPECT_FALSE(std::filesystem::exists(folder() / "results"));
-  const Ran again =
-      shell("paceline submit " + kCassava + " --site " + kGpu + " --repeats 3 --dry-run");
-  EXPECT_EQ(again.out, ran.out) << "the same bytes each time";
+  const std::string scripts = all("made", ".sbatch"), points = all("made", ".points");
+  const Ran again = shell("paceline submit " + kCassava + " --site " + kGpu +
+                          " --repeats 3 --dry-run --scripts made");
+  EXPECT_EQ(again.out + all("made", ".sbatch") + all("made", ".points"), ran.out + scripts + points)
+      << "the same bytes each time";
+  const Ran unnamed =
+      shell("export TMPDIR=$PWD; paceline submit s.json --site site.json --dry-run");
+  EXPECT_EQ(unnamed.code, 0) << unnamed.err;
+  EXPECT_TRUE(contains(unnamed.out, folder().string() + "/paceline-s-")) << unnamed.out;
+}
+
+// The published rows take 2.8 GPU-hours; the same row stands for each backend.
+TEST_F(CliSlurm, TheCostByPublishedTimesAndAtMost) {
+  const Ran ran = paceline("submit " + kCassava + " --site " + kGpu +
+                           " --repeats 1 --set backend=mirrored --dry-run --scripts made");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  if (!find_name("backend", "self").built) GTEST_SKIP() << "who knows no workloads knows no epochs";
+  EXPECT_TRUE(contains(ran.out, "14 elements: about 2.8 GPU-hours")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "(by published times), at most 35.0 and ")) << ran.out;
+}
+
+TEST_F(CliSlurm, WhatIsStillToBeFilledInIsRefusedBeforeTheFirstCall) {
+  write("xxx.json", R"({"name": "x", "account": "XXX@v100", "program": "/opt/paceline"})");
+  const std::string sbatch = with("play sbatch \"touch '$PWD/sent'; echo 1\"; play squeue :");
+  const Ran sent = shell(sbatch + "paceline submit s.json --site xxx.json --yes");
+  EXPECT_EQ(sent.code, 64);
+  EXPECT_TRUE(contains(sent.err, "xxx.json: account is XXX@v100; write your own there"))
+      << sent.err;
+  EXPECT_FALSE(std::filesystem::exists(folder() / "sent"));
+  EXPECT_FALSE(std::filesystem::exists(folder() / "results"));
+  const Ran dry = paceline("submit s.json --site xxx.json --dry-run --scripts made");
+  EXPECT_EQ(dry.code, 0) << dry.err;
+  EXPECT_TRUE(contains(dry.out, "warning: xxx.json: account is XXX@v100; ")) << dry.out;
+}
+
+TEST_F(CliSlurm, AMissingDataSetIsRefusedBeforeTheFirstCall) {
+  if (!find_name("backend", "self").built) GTEST_SKIP() << "who knows no workloads knows no data";
+  write("gpu.json", R"({"name": "x", "program": "/opt/paceline", "gpus": {"form": "gres"}})");
+  write("one.json", R"({"name": "one", "workload": "resnet50-cassava",
+      "fixed": {"device": "cuda", "backend": "self"}, "axes": {"gpus": [1]}})");
+  const std::string submit =
+      with("play sbatch \"touch '$PWD/sent'; echo 1\"; play squeue :; unset PACELINE_DATA") +
+      "paceline submit one.json --yes --no-collect --site ";
+  const Ran absent = shell(submit + "gpu.json");
+  EXPECT_EQ(absent.code, 65);
+  EXPECT_TRUE(contains(absent.err, "data set cassava was not found")) << absent.err;
+  EXPECT_TRUE(contains(absent.err, "or add --data-elsewhere")) << absent.err;
+  EXPECT_FALSE(std::filesystem::exists(folder() / "sent"));
+  const Ran dry = shell(
+      "unset PACELINE_DATA; paceline submit one.json --site gpu.json --dry-run "
+      "--scripts made");
+  EXPECT_EQ(dry.code, 0) << dry.err;
+  EXPECT_TRUE(contains(dry.out, "warning: data set cassava was not found")) << dry.out;
+  EXPECT_EQ(shell(submit + "gpu.json --data-elsewhere").code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder() / "sent"));
+  // A folder that only the job can name is nobody's to look for.
+  write("there.json", R"({"name": "x", "program": "/opt/paceline", "gpus": {"form": "gres"},
+                          "data": "$NOT_SET_HERE/data"})");
+  const Ran there = shell(submit + "there.json --results other");
+  EXPECT_EQ(there.code, 0) << there.err;
+}
+
+TEST_F(CliSlurm, AfterARefusalNothingIsUnclear) {
+  write("two.json", R"({"name": "two", "workload": "mnist-mlp", "fixed": {"device": "cpu",
+      "backend": "mpi", "cpus_per_task": 1}, "axes": {"gpus": [1, 2]}})");
+  const std::string refusing =
+      with("play sbatch 'echo no such account >&2; exit 1'; play squeue :; play sacct :");
+  const Ran refused =
+      shell(refusing + "paceline submit two.json --site site.json --yes --data-elsewhere");
+  EXPECT_EQ(refused.code, 64) << refused.err;
+  const Ran status = shell(refusing + "paceline status results/local/two");
+  EXPECT_EQ(status.code, 1) << status.err;
+  EXPECT_TRUE(contains(status.out, "2 not submitted")) << status.out;
+  EXPECT_TRUE(contains(status.out, "not submitted: submit stopped before its array")) << status.out;
+  EXPECT_FALSE(contains(status.out, "not known")) << status.out;
+}
+
+TEST_F(CliSlurm, PointsTooLargeForTheNodesAndRowsWithoutABaseAreSaid) {
+  write("small.json", R"({"name": "x", "program": "/opt/paceline", "cores_per_node": 4})");
+  write("wide.json", R"({"name": "wide", "workload": "mnist-mlp", "fixed": {"device": "cpu",
+      "backend": "mirrored", "cpus_per_replica": 4}, "axes": {"gpus": [2, 4]}})");
+  const Ran ran = paceline("submit wide.json --site small.json --dry-run --scripts made");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "needs 8 CPUs on a node (and 1 more are too large)")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "warning: no speed-up for gpus=2,")) << ran.out;
 }
 
 TEST_F(CliSlurm, SmokeNeedsNoGpuAndFewSteps) {
-  const Ran ran = paceline("submit " + kCassava + " --site " + kGpu + " --smoke --dry-run");
+  const Ran ran =
+      paceline("submit " + kCassava + " --site " + kGpu + " --smoke --dry-run --scripts made");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_FALSE(contains(ran.out, "#SBATCH --g")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "--steps=2"));
+  EXPECT_FALSE(contains(all("made", ".sbatch"), "#SBATCH --g")) << ran.out;
+  EXPECT_TRUE(contains(all("made", ".points"), "--steps=2"));
   EXPECT_TRUE(contains(ran.out, "nyu-cassava.smoke: "));
   EXPECT_TRUE(contains(ran.out, "at most 0.0 GPU-hours"));
   write(
       "nccl.json",
       R"({"name": "n", "workload": "mnist-mlp", "fixed": {"gpus": 4, "nodes": 2, "cpus_per_task": 2},
                          "axes": {"backend": ["nccl", "mirrored/nccl"]}})");
-  const Ran nccl = paceline("submit nccl.json --site " + kGpu + " --smoke --dry-run");
+  const Ran nccl =
+      paceline("submit nccl.json --site " + kGpu + " --smoke --dry-run --scripts nccl");
   EXPECT_EQ(nccl.code, 0) << nccl.err;
-  EXPECT_TRUE(contains(nccl.out, "\"--backend=gloo\"") &&
-              contains(nccl.out, "\"--backend=mirrored/gloo\""))
-      << nccl.out;
-  EXPECT_FALSE(contains(nccl.out, "--backend=nccl") || contains(nccl.out, "mirrored/nccl\""));
-  EXPECT_TRUE(contains(nccl.out,
+  const std::string points = all("nccl", ".points"), scripts = all("nccl", ".sbatch");
+  EXPECT_TRUE(contains(points, "\"--backend=gloo\"") &&
+              contains(points, "\"--backend=mirrored/gloo\""))
+      << points;
+  EXPECT_FALSE(contains(points, "--backend=nccl") || contains(points, "mirrored/nccl\""));
+  EXPECT_TRUE(contains(scripts,
                        "element begin --built=backend=mirrored/nccl --built=backend=nccl "
                        "--built=device=cuda \"${element[@]}\""))
-      << nccl.out;
+      << scripts;
 }
 
 // A login node without a GPU build submits what another program is to run.
@@ -84,11 +181,11 @@ TEST_F(CliSlurm, WhatIsNotBuiltHereIsPlannedAllTheSame) {
                           "gpus": {"form": "gres"}})");
   const Ran other = paceline("submit " + kCassava + " --site other.json --dry-run");
   EXPECT_EQ(other.code, 0) << other.err;
-  EXPECT_FALSE(contains(other.out, "warning: ")) << other.out;
+  EXPECT_FALSE(contains(other.out, "warning: " + not_built)) << other.out;
   EXPECT_EQ(contains(other.out, "note: " + not_built), !cuda.built);
   const Ran sweep = paceline("sweep " + kCassava + " --set device=cuda --dry-run");
   EXPECT_EQ(sweep.code, 0) << sweep.err;
-  EXPECT_TRUE(contains(sweep.out, "nyu-cassava: 42 points")) << sweep.out;
+  EXPECT_TRUE(contains(sweep.out, "nyu-cassava: 59 points")) << sweep.out;
   EXPECT_EQ(contains(sweep.out, "note: " + not_built), !cuda.built);
   if (cuda.built) return;
   expect_refused("sweep " + kCassava + " --set device=cuda", 64, {"device cuda is not built here"});
@@ -113,21 +210,22 @@ TEST_F(CliSlurm, AStudyOfManyPointsIsPlannedSoon) {
 }
 
 TEST_F(CliSlurm, AControlIsAnElementAndASmokeRunHasNone) {
-  const Ran ran = paceline("submit s.json --site site.json --control --dry-run");
+  const Ran ran = paceline("submit s.json --site site.json --control --dry-run --scripts made");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.out, "\"--control=true\"")) << ran.out;
-  const Ran smoke = paceline("submit s.json --site site.json --control --smoke --dry-run");
+  EXPECT_TRUE(contains(all("made", ".points"), "\"--control=true\"")) << ran.out;
+  const Ran smoke =
+      paceline("submit s.json --site site.json --control --smoke --dry-run --scripts smoke");
   EXPECT_EQ(smoke.code, 0) << smoke.err;
-  EXPECT_FALSE(contains(smoke.out, "--control"));
+  EXPECT_FALSE(contains(all("smoke", ".points"), "--control"));
 }
 
 TEST_F(CliSlurm, AContainerSeesTheFolderOfASpecsWeights) {
   write("box.json", R"({"name": "x", "container": {"on": true, "image": "i.sif"}})");
   write("w.json", R"({"name": "w", "workload": "resnet50-cassava",
     "fixed": {"device": "cpu", "weights": "/some/where/w.h5"}, "axes": {"gpus": [1]}})");
-  const Ran ran = paceline("submit w.json --site box.json --dry-run");
+  const Ran ran = paceline("submit w.json --site box.json --dry-run --scripts made");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.out, " --bind /some/where ")) << ran.out;
+  EXPECT_TRUE(contains(all("made", ".sbatch"), " --bind /some/where ")) << ran.out;
 }
 
 TEST_F(CliSlurm, BadInputIsOneLine) {
@@ -201,7 +299,7 @@ TEST_F(CliSlurm, WithoutSlurmNothingIsHalfDone) {
 
 TEST_F(CliSlurm, TheBudgetAndTheConfirmation) {
   const Ran over = paceline("submit " + kCassava + " --site " + kGpu +
-                            " --set device=cuda --max-gpu-hours 1 --yes");
+                            " --set device=cuda --max-gpu-hours 1 --yes --data-elsewhere");
   if (!contains(over.err, "this build has no engine")) {
     EXPECT_EQ(over.code, 64);
     EXPECT_TRUE(contains(over.err, "GPU-hours are more than --max-gpu-hours 1")) << over.err;

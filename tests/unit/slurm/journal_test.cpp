@@ -24,7 +24,8 @@ class JournalTest : public ::testing::Test {
     journal.begin("S", "spec.json", "site.json");
     for (int i = 0; i < 2; ++i) {
       const JobArray& array = arrays_[static_cast<std::size_t>(i)];
-      journal.sending("S", array, elements_of(plan_, testing::resolved_of(plan_), array));
+      journal.planned("S", array, elements_of(plan_, testing::resolved_of(plan_), array));
+      journal.sending("S", array.name);
       if (i == 0) journal.sent("S", array.name, 17);
     }
   }
@@ -48,6 +49,7 @@ TEST_F(JournalTest, WhatWasSentIsReadAgain) {
   EXPECT_EQ(element.study + element.workload, "smnist-mlp");
   EXPECT_EQ(element.identity, "id-" + planned.point.text());
   EXPECT_EQ(journal.arrays()[1].job, 0) << "cut off before Slurm answered";
+  EXPECT_TRUE(journal.arrays()[1].called);
   EXPECT_EQ(journal.jobs(), std::vector<std::int64_t>{17});
 }
 
@@ -59,10 +61,25 @@ TEST_F(JournalTest, ALineThatWasCutOffSpoilsNoOther) {
   EXPECT_EQ(Journal(study()).jobs(), (std::vector<std::int64_t>{17, 18}));
 }
 
+// As they were written before: an array was described right before it was sent, or so it was said.
+TEST_F(JournalTest, AnOlderJournalIsRead) {
+  send_two();
+  std::string text = testing::text_of(file());
+  const std::string old = "\"event\":\"sending\"", now = "\"event\":\"planned\"";
+  for (auto at = text.find(now); at != std::string::npos; at = text.find(now)) {
+    text.replace(at, now.size(), old);
+  }
+  std::ofstream(file()) << text;
+  const Journal journal(study());
+  ASSERT_EQ(journal.arrays().size(), 2U);
+  EXPECT_EQ(journal.jobs(), std::vector<std::int64_t>{17});
+  EXPECT_TRUE(journal.arrays()[1].called) << "it is not known whether it was";
+}
+
 TEST_F(JournalTest, AForeignLineIsNamed) {
   send_two();
   std::ofstream(file(), std::ios::app) << "{\"event\": 7}\n";
-  expect_error(ErrorKind::input, {"damaged", "journal.jsonl:5", "look at squeue"},
+  expect_error(ErrorKind::input, {"damaged", "journal.jsonl:7", "look at squeue"},
                [&] { Journal journal(study()); });
 }
 
@@ -74,7 +91,7 @@ TEST_F(JournalTest, ADamagedJournalIsNotAnEmptyOne) {
     SCOPED_TRACE(text.substr(0, 100));
     write(text);
     expect_error(ErrorKind::input,
-                 {"the journal is damaged (", "journal.jsonl:" + std::to_string(line) + ")",
+                 {"journal.jsonl:" + std::to_string(line) + ": the journal is damaged; ",
                   "look at squeue before you submit again"},
                  [&] { Journal journal(study()); });
   };
@@ -82,7 +99,7 @@ TEST_F(JournalTest, ADamagedJournalIsNotAnEmptyOne) {
   expect_damage(std::string(4096, '\0'), 1);
   expect_damage("rubbish", 1);
   expect_damage("\n", 1);
-  expect_damage(whole + std::string(100, '\0'), 5);
+  expect_damage(whole + std::string(100, '\0'), 7);
   const auto second = whole.find('\n') + 1;
   expect_damage(whole.substr(0, second) + "rubbish\n" + whole.substr(second), 2);
   expect_damage(whole.substr(0, second) + "{\"event\": \"se\n" + whole.substr(second), 2);

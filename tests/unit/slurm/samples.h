@@ -46,7 +46,8 @@ inline ScriptSetup setup_of(const StudyPlan& plan, const std::string& session = 
 }
 
 inline Submission submission_of(const StudyPlan& plan, const Site& site,
-                                const std::vector<RunView>& submitted = {}, int max_array = 1001) {
+                                const std::vector<RunView>& submitted = {}, int max_array = 1001,
+                                const StoreContent* published = nullptr) {
   const StoreContent store;
   SubmissionInput input;
   input.site = &site;
@@ -55,6 +56,8 @@ inline Submission submission_of(const StudyPlan& plan, const Site& site,
   input.submitted = &submitted;
   input.setup = setup_of(plan);
   input.max_array_size = max_array;
+  input.published = published;
+  input.epochs = [](std::size_t) { return 15; };
   return prepare_submission(input);
 }
 

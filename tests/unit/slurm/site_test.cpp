@@ -90,6 +90,18 @@ TEST(Site, OptionsCannotHoldMoreThanOneWord) {
   }
 }
 
+TEST(Site, WhatIsStillToBeFilledIn) {
+  using Texts = std::vector<std::string>;
+  const auto site_with = [](const std::string& keys) {
+    return parse_site("s.json", R"({"name": "s", )" + keys + "}");
+  };
+  EXPECT_EQ(placeholders_of(site_with(R"("account": "abc", "data": "$SCRATCH/data")")), Texts{});
+  EXPECT_EQ(placeholders_of(site_with(R"("account": "XXX@v100", "data": "<yours>/data")")),
+            (Texts{"account is XXX@v100", "data is <yours>/data"}));
+  EXPECT_EQ(placeholders_of(site_with(R"("extra": ["#SBATCH --reservation=XXX"])")),
+            Texts{"extra is #SBATCH --reservation=XXX"});
+}
+
 TEST(Site, EveryProfileThatWeShipReads) {
   int count = 0;
   for (const auto& entry :

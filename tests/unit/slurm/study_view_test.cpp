@@ -28,11 +28,13 @@ class StudyView : public ::testing::Test {
     send("S", 5);
   }
 
+  // Job 0: Slurm did not answer; -1: it was not asked.
   void send(const std::string& session, std::int64_t job) {
     const Submission submission = testing::submission_of(plan_, testing::site_with(""));
     const JobArray& array = submission.arrays.front();
     Journal journal(plan_.study);
-    journal.sending(session, array, elements_of(plan_, testing::resolved_of(plan_), array));
+    journal.planned(session, array, elements_of(plan_, testing::resolved_of(plan_), array));
+    if (job >= 0) journal.sending(session, array.name);
     if (job > 0) journal.sent(session, array.name, job);
   }
 
@@ -101,9 +103,15 @@ TEST_F(StudyView, TheLaterSubmissionCountsButNotOverOneInTheQueue) {
 }
 
 TEST_F(StudyView, AnArrayThatSlurmNeverTook) {
-  send("T", 0);
+  send("T", -1);
+  EXPECT_EQ(phases_text(view("", "")), "0 of 6 runs done, 6 not submitted");
+  send("U", 0);
+  EXPECT_EQ(phases_text(view("", "")), "0 of 6 runs done, 6 not known");
+  Journal(plan_.study).refused("U", "1n2t1c", "no such account");
   const auto runs = view("", "");
   EXPECT_EQ(runs_in_phase(runs, RunPhase::unsent), 6U);
+  EXPECT_TRUE(contains(status_text(runs), "not submitted: Slurm refused its array"))
+      << status_text(runs);
 }
 
 TEST_F(StudyView, WhatIsInTheQueueOrDoneIsNotSentAgain) {
@@ -141,13 +149,13 @@ TEST_F(StudyView, WhatIsLeftForLaterIsToldAndForgotOnceItIsSent) {
   const auto resolved = testing::resolved_of(plan_);
   Journal journal(study);
   const JobArray& sent = submission.arrays.front();
-  journal.sending("A", sent, elements_of(plan_, resolved, sent));
+  journal.planned("A", sent, elements_of(plan_, resolved, sent));
   const JobArray& later = submission.later.front();
   journal.later("A", later, elements_of(plan_, resolved, later));
   journal.sent("A", sent.name, 5);
   auto runs = view("5_[0-1]|PENDING|Resources\n", "");
-  EXPECT_EQ(phases_text(runs), "0 of 6 runs done, 2 pending, 4 unsent");
-  EXPECT_TRUE(contains(status_text(runs), "repeats 1, 2, 3 unsent: left for a later submit"))
+  EXPECT_EQ(phases_text(runs), "0 of 6 runs done, 2 pending, 4 not submitted");
+  EXPECT_TRUE(contains(status_text(runs), "repeats 1, 2, 3 not submitted: left for a later submit"))
       << status_text(runs);
   send("B", 6);
   runs = view("6_[0-5]|PENDING|Resources\n", "");

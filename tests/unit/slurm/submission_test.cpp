@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/core/text.h"
+#include "slurm/study_status.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/slurm/samples.h"
@@ -73,8 +74,14 @@ TEST_F(SubmissionTest, ARefusedArrayLeavesThoseBehindItKnown) {
   const Journal journal(plan_.study);
   ASSERT_EQ(journal.arrays().size(), 2U);
   EXPECT_TRUE(journal.arrays()[0].refused);
-  EXPECT_FALSE(journal.arrays()[1].refused);
+  EXPECT_FALSE(journal.arrays()[1].refused || journal.arrays()[1].called);
   EXPECT_EQ(journal.arrays()[1].job, 0);
+  const auto runs = view_study(journal, {}, {}, {});
+  const std::string status = status_text(runs);
+  EXPECT_EQ(runs_in_phase(runs, RunPhase::unsent), 12U);
+  EXPECT_TRUE(contains(status, "not submitted: Slurm refused its array")) << status;
+  EXPECT_TRUE(contains(status, "not submitted: submit stopped before its array")) << status;
+  EXPECT_FALSE(contains(status, "not known"));
 }
 
 TEST_F(SubmissionTest, WhatCannotBeAskedForStopsItBeforeAnythingIsSent) {
@@ -92,7 +99,8 @@ TEST_F(SubmissionTest, AnArrayThatWasBeingSentIsFoundByItsName) {
     const Submission submission = testing::submission_of(plan_, testing::site_with(""));
     Journal journal(plan_.study);
     const JobArray& array = submission.arrays[0];
-    journal.sending("S", array, elements_of(plan_, testing::resolved_of(plan_), array));
+    journal.planned("S", array, elements_of(plan_, testing::resolved_of(plan_), array));
+    journal.sending("S", array.name);
   }
   testing::fake(scratch_.path(), "squeue",
                 "case \"$*\" in *--name=1n1t2c.s.S*) echo 42; echo 42;; esac");
@@ -117,6 +125,32 @@ TEST_F(SubmissionTest, TheTableOfCost) {
   EXPECT_TRUE(contains(text, "s: 2 arrays, 12 elements: at most 0.0 GPU-hours, 36.0 CPU-hours"))
       << text;
   EXPECT_TRUE(contains(text, "1n2t2c")) << text;
+  EXPECT_TRUE(contains(text, "site profile")) << text;
+}
+
+// 574 and 332 s are the published rows of 1 and 2 GPUs on so many CPUs.
+TEST_F(SubmissionTest, TheCostByPublishedTimes) {
+  const StoreContent published = load_store(PACELINE_SOURCE_DIR "/results/reference");
+  const auto text_of_study = [&](const std::string& workload, int gpus, int cpus) {
+    plan_ = testing::plan_of(
+        parse_spec("s", R"({"name": "s", "workload": ")" + workload +
+                            R"(", "fixed": {"device": "cuda", "backend": "mirrored", "gpus": )" +
+                            std::to_string(gpus) + R"(}, "axes": {"cpus_per_task": [)" +
+                            std::to_string(cpus) + "]}, \"repeats\": 3}"));
+    const Site site = testing::site_with(R"("gpus": {"form": "gres"})");
+    return submission_text(testing::submission_of(plan_, site, {}, 1001, &published), plan_);
+  };
+  const std::string one = text_of_study("resnet50-cassava", 1, 2);
+  EXPECT_TRUE(contains(one,
+                       "3 elements: about 0.5 GPU-hours, 1.0 CPU-hours (by published times), "
+                       "at most 3.0 and 6.0;"))
+      << one;
+  const std::string two = text_of_study("resnet50-cassava", 2, 8);
+  EXPECT_TRUE(contains(two, "about 0.6 GPU-hours")) << two;
+  for (const std::string& other :
+       {text_of_study("mnist-mlp", 1, 2), text_of_study("resnet50-cassava", 5, 8)}) {
+    EXPECT_TRUE(contains(other, "elements: at most ")) << "nobody published that: " << other;
+  }
 }
 
 }  // namespace
