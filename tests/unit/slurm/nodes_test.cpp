@@ -24,7 +24,7 @@ class NodesTest : public ::testing::Test {
     const Submission submission = testing::submission_of(plan_, testing::site_with(""));
     Journal journal(plan_.study);
     const JobArray& array = submission.arrays.front();
-    journal.sending("J", array, elements_of(plan_, testing::resolved_of(plan_), array));
+    journal.planned("J", array, elements_of(plan_, testing::resolved_of(plan_), array));
     journal.sent("J", array.name, 5);
   }
 
