@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/aligned.h"
 #include "analysis/escape.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
@@ -42,13 +43,8 @@ std::string_view extension_of(Format format) {
 namespace {
 
 // Characters, not bytes: "±" is two bytes of UTF-8.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
-}
-
 std::string padded(const std::string& text, std::size_t width, bool left) {
-  const std::string space(width - std::min(width, width_of(text)), ' ');
+  const std::string space(width - std::min(width, columns_of(text)), ' ');
   return left ? text + space : space + text;
 }
 
@@ -74,11 +70,11 @@ class Grid {
     for (std::size_t k = 0; k < table.columns.size(); ++k) {
       headings_.push_back(heading_lines(table.columns[k].heading));
       std::size_t tail = 0;
-      for (const auto& row : table.rows) tail = std::max(tail, width_of(tail_of(shown(row, k))));
+      for (const auto& row : table.rows) tail = std::max(tail, columns_of(tail_of(shown(row, k))));
       tails_.push_back(tail);
       std::size_t width = 0;
-      for (const std::string& line : headings_[k]) width = std::max(width, width_of(line));
-      for (const auto& row : table.rows) width = std::max(width, width_of(cell(row, k)));
+      for (const std::string& line : headings_[k]) width = std::max(width, columns_of(line));
+      for (const auto& row : table.rows) width = std::max(width, columns_of(cell(row, k)));
       widths_.push_back(width);
       shown_.push_back(table.columns[k].shown);
     }
@@ -102,10 +98,9 @@ class Grid {
     std::vector<std::string> notes;
     if (!alike_.empty()) notes.push_back("of all rows: " + join(alike_, ", "));
     if (!left_out_.empty()) {
-      notes.push_back(
-          fmt::format("this terminal is too narrow for {}: --format md has all, and so has what is "
-                      "piped",
-                      join(left_out_, ", ")));
+      notes.push_back(fmt::format(
+          "{} columns are too narrow for {}: --format md has all, and so has COLUMNS=300", limit_,
+          join(left_out_, ", ")));
     }
     return notes;
   }
@@ -121,6 +116,7 @@ class Grid {
  private:
   // First what does not tell rows apart, then the details.
   void fit(std::size_t limit) {
+    limit_ = limit;
     for (std::size_t k = 0; k < shown_.size() && width() > limit; ++k) {
       const Column& column = table_.columns[k];
       if (!shown_[k] || !column.is_layout || table_.rows.empty()) continue;
@@ -173,23 +169,15 @@ class Grid {
 
   const Table& table_;
   std::vector<std::vector<std::string>> headings_;
+  std::size_t limit_ = 0;
   std::vector<std::size_t> widths_, tails_;
   std::vector<bool> shown_;
   std::vector<std::string> alike_, left_out_;
 };
 
 // "  - a long sentence" with its later lines indented.
-std::string wrapped(const std::string& sentence, std::size_t width) {
-  std::string text;
-  std::string line = "  -";
-  for (const std::string& word : split(printable(sentence), ' ')) {
-    if (width_of(line) + 1 + width_of(word) > width && width_of(line) > 3) {
-      text += line + '\n';
-      line = "   ";
-    }
-    line += ' ' + word;
-  }
-  return text + line + '\n';
+std::string item(const std::string& sentence, std::size_t width) {
+  return wrapped(sentence, width, "  - ", 4);
 }
 
 constexpr char kHiddenMargins[] =
@@ -273,16 +261,16 @@ std::string render_text(const Table& table, const TextStyle& style) {
   text += std::string(grid.width(), '-') + '\n';
   for (const auto& row : table.rows) text += grid.row(row) + '\n';
   text += '\n';
-  for (const std::string& finding : table.findings) text += wrapped(finding, style.width);
+  for (const std::string& finding : table.findings) text += item(finding, style.width);
   if (!table.findings.empty()) text += '\n';
   if (!table.broken.empty()) {
     text += summary_of(table.broken) + "; broken:\n";
-    for (const BrokenRule& each : table.broken) text += wrapped(sentence_of(each), style.width);
+    for (const BrokenRule& each : table.broken) text += item(sentence_of(each), style.width);
     text += '\n';
   }
-  for (const std::string& note : grid.notes()) text += wrapped(note, style.width);
-  if (has_hidden_margins(table)) text += wrapped(kHiddenMargins, style.width);
-  for (const std::string& note : table.notes) text += wrapped(note, style.width);
+  for (const std::string& note : grid.notes()) text += item(note, style.width);
+  if (has_hidden_margins(table)) text += item(kHiddenMargins, style.width);
+  for (const std::string& note : table.notes) text += item(note, style.width);
   return text;
 }
 

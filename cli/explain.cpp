@@ -42,7 +42,7 @@ int run_explain(const ExplainArguments& arguments) {
   }
   for (const Explanation& explanation : explanations) {
     if (&explanation != &explanations.front()) print_text("\n");
-    print_text(explanation_text(explanation));
+    print_text(explanation_text(explanation, style_of_output().width));
   }
   return EXIT_SUCCESS;
 }

@@ -20,8 +20,8 @@ Base base_of(const std::string& name) {
 TextStyle style_of_output() {
   TextStyle style;
   style.colours = colours_welcome(STDOUT_FILENO);
-  style.terminal_width = terminal_columns(STDOUT_FILENO);
-  if (style.terminal_width > 0) style.width = std::min(style.width, style.terminal_width);
+  style.terminal_width = columns_of_output(STDOUT_FILENO);
+  style.width = std::min(style.width, style.terminal_width);
   return style;
 }
 

@@ -138,10 +138,11 @@ function(paceline_test name)
   if("gpu" IN_LIST ARG_LABELS)
     paceline_bundle_test(${name} ${target})
   endif()
+  set(environment "COLUMNS=set:300")  # tables with all columns
   if(PACELINE_LAUNCHER_FOLDER)  # see tests/CMakeLists.txt
-    set_tests_properties(${name} PROPERTIES
-      ENVIRONMENT_MODIFICATION "PATH=path_list_prepend:${PACELINE_LAUNCHER_FOLDER}")
+    list(APPEND environment "PATH=path_list_prepend:${PACELINE_LAUNCHER_FOLDER}")
   endif()
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT_MODIFICATION "${environment}")
 endfunction()
 
 # paceline_same_test(conformance.stacks.failures OF conformance.stacks FILTER *Failures*)

@@ -73,7 +73,8 @@ std::vector<Explanation> explain(const StoreContent& content, Base base,
                                  const std::vector<Selection>& selections = {},
                                  const std::vector<WantedRuns>& plans = {});
 
-std::string explanation_text(const Explanation& explanation);
+// In lines of at most `width` columns, but for single words.
+std::string explanation_text(const Explanation& explanation, std::size_t width = 300);
 // {"schema": 1, "explanations": [{"title", "base", "points": [..], "ladders": [..], "notes"}]}
 std::string explanations_json(const std::vector<Explanation>& explanations);
 

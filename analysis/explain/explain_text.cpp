@@ -9,14 +9,13 @@
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
 #include "engine/core/text.h"
-#include "engine/core/utf8.h"
 
 namespace paceline {
 
 namespace {
 
-std::string sentence_line(const std::vector<std::string>& parts) {
-  return printable(join(parts, ": ")) + '\n';
+std::string sentence_line(const std::vector<std::string>& parts, std::size_t width) {
+  return wrapped(join(parts, ": "), width);
 }
 
 std::string percent_if_known(const std::optional<double>& share) {
@@ -82,7 +81,7 @@ std::string law_text(const char* law, const std::string& found, double off) {
   return fmt::format("{}, {}, off by up to {:.1f} %", law, found, off * 100);
 }
 
-std::string ladder_text(const LadderExplanation& ladder) {
+std::string ladder_text(const LadderExplanation& ladder, std::size_t width) {
   std::vector<std::string> laws;
   if (ladder.amdahl) {
     laws.push_back(
@@ -102,12 +101,12 @@ std::string ladder_text(const LadderExplanation& ladder) {
   std::string text;
   bool apply = ladder.sizes > 1;  // one size fits any law
   for (const Finding& finding : ladder.verdict) {
-    text += sentence_line({finding.text});
+    text += sentence_line({finding.text}, width);
     apply = apply && finding.kind != FindingKind::slower_than_one;
   }
   if (apply && !laws.empty()) {
     text += sentence_line(
-        {(ladder.name.empty() ? "" : ladder.name + ": ") + "fits: " + join(laws, "; ")});
+        {(ladder.name.empty() ? "" : ladder.name + ": ") + "fits: " + join(laws, "; ")}, width);
   }
   return text;
 }
@@ -218,10 +217,12 @@ Json json_of(const LadderExplanation& ladder) {
 
 }  // namespace
 
-std::string explanation_text(const Explanation& explanation) {
+std::string explanation_text(const Explanation& explanation, std::size_t width) {
   std::string text =
-      sentence_line({fmt::format("{}; base {}", explanation.title, explanation.base)}) + '\n';
-  for (const Finding& finding : explanation.unlike) text += sentence_line({finding.text}) + '\n';
+      sentence_line({fmt::format("{}; base {}", explanation.title, explanation.base)}, width) +
+      '\n';
+  for (const Finding& finding : explanation.unlike)
+    text += sentence_line({finding.text}, width) + '\n';
   std::vector<std::vector<std::string>> rows = {{"point", "efficiency", "product", "rest", "input",
                                                  "launch", "transfer", "serialization",
                                                  "load balance", "computation scaling"}};
@@ -231,25 +232,25 @@ std::string explanation_text(const Explanation& explanation) {
   for (const PointExplanation& point : explanation.points) {
     rows.push_back(cells_of(point, to_goal));
   }
-  text += aligned(rows, 1) + '\n';
+  text += aligned(rows, 1, width) + '\n';
   bool any = false;
   for (const PointExplanation& point : explanation.points) {
     if (!point.because.empty()) {
       const std::string label = point.by_means.empty() ? point.label : point.by_means + "?";
       std::vector<std::string> parts = {point.name, point.because};
       if (!label.empty()) parts.insert(parts.begin() + 1, label);
-      text += sentence_line(parts);
+      text += sentence_line(parts, width);
     }
     for (const Counterfactual& what : point.counterfactuals) {
-      text += sentence_line({point.name, counterfactual_text(what)});
+      text += sentence_line({point.name, counterfactual_text(what)}, width);
     }
     any = any || !point.because.empty() || !point.counterfactuals.empty();
   }
   if (any) text += '\n';
-  for (const LadderExplanation& ladder : explanation.ladders) text += ladder_text(ladder);
-  for (const Finding& cause : explanation.causes) text += sentence_line({cause.text});
+  for (const LadderExplanation& ladder : explanation.ladders) text += ladder_text(ladder, width);
+  for (const Finding& cause : explanation.causes) text += sentence_line({cause.text}, width);
   if (!explanation.ladders.empty()) text += '\n';
-  for (const std::string& note : legend(explanation)) text += "- " + sentence_line({note});
+  for (const std::string& note : legend(explanation)) text += wrapped(note, width, "- ");
   return text;
 }
 

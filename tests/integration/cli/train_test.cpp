@@ -194,8 +194,8 @@ TEST_F(CliTrain, ABusyMachineIsNoticed) {
       "' train mnist-mlp --cpus-per-task 1 --steps 300 --record r.json --data '" +
       kMnist.string() + "'\ncode=$?\nkill %1 %2\nexit $code");
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "others compute on the CPUs of this run: ")) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "the machine was busy: ")) << ran.err;
+  EXPECT_TRUE(contains(ran.busy, "others compute on the CPUs of this run: ")) << ran.busy;
+  EXPECT_TRUE(contains(ran.busy, "the machine was busy: ")) << ran.busy;
   const auto record = nlohmann::json::parse(std::ifstream(folder() / "r.json"));
   const auto& load = record.at("provenance").at("machine_load");
   EXPECT_EQ(load.at("busy"), true) << load;

@@ -1,6 +1,7 @@
 // What every verb owes its user: help with examples, the nearest name, completion, plain pipes.
 #include <regex>
 
+#include "analysis/aligned.h"
 #include "engine/core/text.h"
 #include "tests/integration/cli/paceline.h"
 
@@ -219,7 +220,25 @@ TEST_F(CliVerbs, ShippedSpecsAndSitesAreFoundByName) {
   expect_refused("submit quick --site nuy --dry-run", 65, {"did you mean slurm/sites/nyu.json?"});
   // What is there comes first.
   shell("echo '{\"name\": \"mine\", }' > quick.json");
-  expect_refused("sweep quick.json --dry-run", 64, {"quick.json"});
+  expect_refused("sweep quick.json --dry-run", 65, {"quick.json", "workload"});
+}
+
+// A job's log has no terminal.
+TEST_F(CliVerbs, WhatIsPipedFitsEightyColumns) {
+  for (const char* verb : {"report --no-plots --base best", "explain --base best"}) {
+    const std::string command = "paceline " + std::string(verb) + " '" + kStudy + "'";
+    const auto longest = [&](const std::string& columns) {
+      const Ran ran = shell("unset COLUMNS; " + columns + command + " | cat");
+      EXPECT_EQ(ran.code, 0) << ran.err;
+      std::size_t most = 0, start = 0;
+      for (std::size_t end; (end = ran.out.find('\n', start)) != ran.out.npos; start = end + 1) {
+        most = std::max(most, columns_of(ran.out.substr(start, end - start)));
+      }
+      return most;
+    };
+    EXPECT_LE(longest(""), 80U) << verb;
+    EXPECT_GT(longest("COLUMNS=200 "), 80U) << verb;
+  }
 }
 
 }  // namespace
