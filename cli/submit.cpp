@@ -170,12 +170,13 @@ class Submitter {
   int dry_run() {
     const Journal journal(plan_.study);
     prepare(journal);
+    const std::string scripts = submission_.arrays.empty() ? "" : write_scripts();
     print_plan();
     for (const std::string& placeholder : placeholders_of(site_)) {
       print("warning: {}: {}; write your own before you submit\n", site_.where, placeholder);
     }
     if (!data_is_absent_.empty()) print("warning: {}\n", data_is_absent_);
-    if (!submission_.arrays.empty()) write_scripts();
+    print("{}", scripts);
     return 0;
   }
 
@@ -271,16 +272,23 @@ class Submitter {
                 "or add --data-elsewhere if only the jobs see it");
   }
 
-  void write_scripts() const {
+  // Says where. What cannot be asked for stops it before there is a folder.
+  std::string write_scripts() const {
+    std::vector<std::string> scripts;
+    for (const JobArray& array : submission_.arrays) {
+      scripts.push_back(script_text(site_, array, setup_));
+    }
     const fs::path folder = options_.scripts.empty() ? new_folder() : fs::path(options_.scripts);
     make_folder(folder);
-    for (const JobArray& array : submission_.arrays) {
+    for (std::size_t i = 0; i < submission_.arrays.size(); ++i) {
+      const JobArray& array = submission_.arrays[i];
       std::string points;
       for (const ScheduledRun& run : array.runs) points += points_line(plan_, run, setup_) + "\n";
-      replace_file(folder / (array.name + ".sbatch"), script_text(site_, array, setup_));
+      replace_file(folder / (array.name + ".sbatch"), scripts[i]);
       replace_file(folder / (array.name + ".points"), points);
     }
-    print("scripts, and a line for each run: {}/*.sbatch, *.points\n", folder.string());
+    return fmt::format("scripts, and a line for each run: {}/*.sbatch, *.points\n",
+                       folder.string());
   }
 
   // A dry run leaves nothing in the study.

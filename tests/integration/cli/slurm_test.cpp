@@ -108,7 +108,7 @@ TEST_F(CliSlurm, AMissingDataSetIsRefusedBeforeTheFirstCall) {
       "unset PACELINE_DATA; paceline submit one.json --site gpu.json --dry-run "
       "--scripts made");
   EXPECT_EQ(dry.code, 0) << dry.err;
-  EXPECT_TRUE(contains(dry.out, "warning: data set cassava was not found")) << dry.out;
+  EXPECT_TRUE(contains(dry.out, ": data set cassava was not found")) << dry.out;
   EXPECT_EQ(shell(submit + "gpu.json --data-elsewhere").code, 0);
   EXPECT_TRUE(std::filesystem::exists(folder() / "sent"));
   // A folder that only the job can name is nobody's to look for.
