@@ -159,7 +159,7 @@ TEST_F(CliTrain, WeightsThatAreNotThere) {
 TEST_F(CliTrain, ADryRunOfASweepNeedsNoData) {
   const Ran ran = paceline("sweep '" PACELINE_SOURCE_DIR "/sweeps/nyu-cassava.json' --dry-run");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.out, "42 points")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "59 points")) << ran.out;
   EXPECT_TRUE(contains(ran.out, "gpus=4,cpus_per_task=32,backend=mirrored ")) << ran.out;
   EXPECT_TRUE(contains(ran.err, "data set cassava was not found")) << ran.err;
   expect_refused("sweep '" PACELINE_SOURCE_DIR "/sweeps/idris-cifar10.json'", 65,
