@@ -6,17 +6,19 @@
 
 #include "engine/core/error.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 #include "engine/core/text.h"
+#include "engine/core/utf8.h"
 
 namespace paceline {
 
 std::string line_of_words(const std::vector<std::string>& words) {
-  try {
-    return Json(words).dump();
-  } catch (const nlohmann::json::type_error&) {
+  for (const std::string& word : words) {
+    if (is_utf8(word)) continue;
     throw Error(ErrorKind::usage, "the words of a run are not UTF-8", join(words, " "),
                 "choose names of files and folders that are");
   }
+  return json_text(words);
 }
 
 std::vector<std::string> words_of_element(const std::filesystem::path& file, std::size_t index) {

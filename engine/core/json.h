@@ -25,7 +25,7 @@ struct JsonPosition {
 // ("/axes/gpus/0").
 class JsonDocument {
  public:
-  // Memory and time are in proportion to the text. Throws input: "not JSON (file, line 3, ...)".
+  // Memory and time are in proportion to the text. Throws input: "file:3:7: not JSON: ...".
   JsonDocument(std::string name, std::string_view text);
   ~JsonDocument();
   JsonDocument(JsonDocument&&) noexcept;

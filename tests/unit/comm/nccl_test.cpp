@@ -218,7 +218,7 @@ TEST_F(Nccl, AnErrorThatNcclFindsEndsTheWaits) {
   on_every(communicators, [](Communicator& all) {
     EXPECT_EQ(sum_of(all, 1.0F), 2.0F);
     expect_error(ErrorKind::peer_lost,
-                 {"rank 1: NCCL: remote process exited or there was a network error",
+                 {"rank 1: found by NCCL: NCCL: remote process exited or there was a network error",
                   "Connection closed by remote peer"},
                  [&] { sum_of(all, 1.0F); });
     expect_error(ErrorKind::peer_lost, {"remote process"}, [&] { sum_of(all, 1.0F); });

@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, SocketWorld, testing::Values(2, 3, 5, 8));
 TEST(SocketWire, ARankThatDoesNotComeIsNamed) {
   on_ranks(2, {1, 0.3}, [](SocketCommunicator& all) {
     if (all.rank() == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(900));
-    expect_error(ErrorKind::stall, {"rank 0: rank 1 did not come within", "barrier"},
+    expect_error(ErrorKind::stall, {"rank 0: barrier: rank 1 did not come within"},
                  [&] { all.barrier(); });
   });
 }
@@ -110,9 +110,10 @@ TEST(SocketWire, AnAbortEndsTheWaitAndLaterOnes) {
 TEST(Mesh, RanksThatNeverConnectAreNamed) {
   World world(2);
   StoreClient store(world.where, 0, kPatience);
-  expect_error(ErrorKind::stall, {"rank 0: no connection from rank 1 within"}, [&] {
-    connect_mesh(store, 0, 2, {1, 0.2}, 1);
-  });
+  expect_error(ErrorKind::stall, {"rank 0: control connections: no connection from rank 1 within"},
+               [&] {
+                 connect_mesh(store, 0, 2, {1, 0.2}, 1);
+               });
 }
 
 // Who connects may send at once; the other has not read the greeting yet.

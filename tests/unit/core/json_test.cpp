@@ -28,14 +28,14 @@ TEST(Json, ErrorsNameLineAndColumn) {
   refuse("{\n  \"a\": 1,\n  \"b\": tru\n}", {"not JSON", "spec.json", "line 3", "column 11"});
   refuse("{\"a\": 1", {"not JSON", "line 1"});
   refuse("", {"not JSON", "spec.json"});
-  refuse("{} x", {"not JSON", "line 1, column 4"});
+  refuse("{} x", {":1:4: not JSON"});
   refuse("{\"a\": NaN}", {"not JSON"});
   refuse("{\"a\": \"-O3", {"not JSON: a text does not end; was the file cut short?"});
   refuse("{\"a\": \"\xff\xfe\"}", {"not JSON: a text is not UTF-8"});
 }
 
 TEST(Json, ErrorsSayWhatIsWrongInFewWords) {
-  refuse("# comment", {"not JSON: '#' is no value (spec.json, line 1, column 1)"});
+  refuse("# comment", {"spec.json:1:1: not JSON: '#' is no value"});
   refuse("{\"a\": nan}", {"'nan' is no value"});
   refuse("{\"a\": -Infinity}", {"not JSON: invalid number; expected digit after '-'"});
   refuse("{\"a\" 1}", {"not JSON: expected ':', not '1'"});

@@ -27,7 +27,7 @@ TEST(Trial, ErrorsPassAsTheyAre) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_EQ(error.what(), longer + " (here); do that");
+    EXPECT_STREQ(error.what(), Error(ErrorKind::usage, longer, "here", "do that").what());
   }
   expect_error(ErrorKind::internal, {"out of memory"},
                [] { attempt([] { throw std::bad_alloc(); }); });

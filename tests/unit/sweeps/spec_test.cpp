@@ -89,7 +89,7 @@ TEST(SpecErrors, NotASpec) {
       {"", {"not JSON", "s.json"}},
       {"[1, 2]", {"a sweep spec is a JSON object", "s.json"}},
       {"null", {"a sweep spec is a JSON object"}},
-      {"<!DOCTYPE html>", {"not JSON", "line 1, column 1"}},
+      {"<!DOCTYPE html>", {":1:1: not JSON"}},
       {"{\"name\": \"\xff\xfe\"}", {"not JSON", "line 1"}},
       {"{\"name\": 1e999}", {"not JSON", "line 1"}},
       {std::string(200, '[') + std::string(200, ']'), {"nested deeper"}},
