@@ -46,7 +46,7 @@ TEST(Wanted, IsReadAsWritten) {
 TEST(Wanted, NamesFileAndKeyOfWhatIsWrong) {
   const TemporaryFolder folder;
   const auto said = [&](const std::string& text) { return refusal(folder.path(), text); };
-  EXPECT_NE(said("{\"schema\": 1, ").find("plan.json, line 1"), std::string::npos);
+  EXPECT_NE(said("{\"schema\": 1, ").find("plan.json:1:"), std::string::npos);
   EXPECT_NE(said("{\"schema\": 2, \"points\": []}").find("plan.json, key /schema"),
             std::string::npos);
   EXPECT_NE(said("{\"schema\": 1}").find("key /points"), std::string::npos);

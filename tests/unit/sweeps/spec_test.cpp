@@ -84,14 +84,14 @@ TEST(Spec, EveryShippedOneIsRead) {
 
 TEST(SpecErrors, NotASpec) {
   expect_refused({
-      {"{\"name\": \"s\",\n  oops}", {"not JSON", "s.json, line 2, column 3"}},
-      {"{\"name\": \"s\"", {"not JSON", "s.json, line 1"}},
+      {"{\"name\": \"s\",\n  oops}", {"s.json:2:3: not JSON"}},
+      {"{\"name\": \"s\"", {"s.json:1:", "not JSON"}},
       {"", {"not JSON", "s.json"}},
       {"[1, 2]", {"a sweep spec is a JSON object", "s.json"}},
       {"null", {"a sweep spec is a JSON object"}},
       {"<!DOCTYPE html>", {":1:1: not JSON"}},
-      {"{\"name\": \"\xff\xfe\"}", {"not JSON", "line 1"}},
-      {"{\"name\": 1e999}", {"not JSON", "line 1"}},
+      {"{\"name\": \"\xff\xfe\"}", {"not JSON", ":1:"}},
+      {"{\"name\": 1e999}", {"not JSON", ":1:"}},
       {std::string(200, '[') + std::string(200, ']'), {"nested deeper"}},
       {"{}", {"\"name\" is missing", "s.json"}},
       {"{\"name\": \"s\"}", {"\"workload\" is missing", "s.json"}},
