@@ -337,7 +337,7 @@ TEST(Table, EveryMeanOfSeveralRunsHasItsInterval) {
   for (const char* key :
        {"fit_seconds", "first_epoch_seconds", "samples_per_second",
         "samples_per_second_per_replica", "speed_up", "efficiency", "gpu_utilization"}) {
-    const Cell& mean = cell(table, 1, key);
+    const Cell mean = cell(table, 1, key);
     ASSERT_TRUE(mean.interval) << key;
     EXPECT_LT(mean.interval->low, *mean.value) << key;
     EXPECT_GT(mean.interval->high, *mean.value) << key;
