@@ -38,7 +38,7 @@ constexpr int kArraySchema = 1;
 // True of the empty text, too.
 bool may_begin_event(const std::string& text) {
   return text.empty() || (text[0] == '{' && std::none_of(text.begin(), text.end(),
-                                                         [](char c) { return c >= 0 && c < ' '; }));
+                                                         [](unsigned char c) { return c < ' '; }));
 }
 
 class Appender {
