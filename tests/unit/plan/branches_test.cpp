@@ -56,7 +56,7 @@ TEST(Branches, APoolingBehindANormKeepsItsWindow) {
   const Plan plan = make_plan(stem(), 2, DType::f32, fuse_all);
   EXPECT_EQ(texts(plan), (std::vector<std::string>{"input", "c", "bn + relu + max_pool", "mean",
                                                    "fc", "softmax_cross_entropy"}));
-  const Operation& norm = named(plan, "bn");
+  const Operation norm = named(plan, "bn");
   EXPECT_EQ(norm.in, (Shape{8, 8, 8}));
   EXPECT_EQ(norm.out, (Shape{4, 4, 8}));
   EXPECT_EQ(norm.pool, 3);
@@ -100,7 +100,7 @@ TEST(Branches, SumsAreFusedBehindTheirLastNormalisation) {
 
 TEST(Branches, AFusedBranchKeepsItsOwnNumbers) {
   const Plan plan = make_plan(resnet(), 2, DType::f32, fuse_all);
-  const Operation& both = named(plan, "b1_bn");
+  const Operation both = named(plan, "b1_bn");
   ASSERT_TRUE(both.branch);
   EXPECT_EQ(both.epsilon, 1e-3);
   EXPECT_EQ(both.branch->epsilon, 2e-3);
@@ -160,7 +160,7 @@ TEST(Branches, TheFirstReaderInBackwardWritesTheOthersAdd) {
 
 TEST(Branches, AFusedSumPassesItsGradientOnInPlace) {
   const Plan plan = make_plan(resnet(), 2, DType::f32, fuse_all);
-  const Operation& identity = named(plan, "a_bn");
+  const Operation identity = named(plan, "a_bn");
   EXPECT_TRUE(masks_in_place(identity));
   EXPECT_EQ(identity.input2_grad, identity.output_grad);
   EXPECT_EQ(identity.input2_grad, named(plan, "stem_bn").output_grad);

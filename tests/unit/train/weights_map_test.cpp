@@ -100,7 +100,7 @@ TEST(WeightsMap, TorchKernelsAreTransposed) {
   const MappedWeights mapped = map_weights(file, wanted_resnet(), "x.safetensors");
   const NamedTensor& theirs = file[0];  // conv1.weight: out 4, in 3, rows 3, columns 2
   ASSERT_EQ(theirs.name, "conv1.weight");
-  const std::vector<float>& ours = value_of(mapped, "conv1_conv/kernel");
+  const std::vector<float> ours = value_of(mapped, "conv1_conv/kernel");
   ASSERT_EQ(ours.size(), theirs.values.size());
   for (int out = 0; out < 4; ++out)
     for (int in = 0; in < 3; ++in)
@@ -109,7 +109,7 @@ TEST(WeightsMap, TorchKernelsAreTransposed) {
           EXPECT_EQ(ours[static_cast<std::size_t>(((y * 2 + x) * 3 + in) * 4 + out)],
                     theirs.values[static_cast<std::size_t>(((out * 3 + in) * 3 + y) * 2 + x)]);
         }
-  const std::vector<float>& dense = value_of(mapped, "dense/kernel");  // in 5, out 3
+  const std::vector<float> dense = value_of(mapped, "dense/kernel");  // in 5, out 3
   const NamedTensor fc = counted("fc.weight", {3, 5});
   for (std::size_t in = 0; in < 5; ++in)
     for (std::size_t out = 0; out < 3; ++out)
