@@ -31,8 +31,10 @@ std::optional<int> number_after(std::string_view& text, std::string_view words) 
   return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-// "process rank 1 with PID 0 on node n exited on signal 9 (Killed)."
-std::optional<Death> death_by_open_mpi(std::string_view noise) {
+// "process rank 1 with PID 0 on node n exited on signal 9 (Killed)." Open MPI 5 breaks lines in it.
+std::optional<Death> death_by_open_mpi(std::string words) {
+  std::replace(words.begin(), words.end(), '\n', ' ');
+  std::string_view noise = words;
   const auto rank = number_after(noise, "process rank ");
   const auto signal = number_after(noise, "on signal ");
   if (!rank || !signal) return std::nullopt;

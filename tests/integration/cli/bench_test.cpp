@@ -80,6 +80,7 @@ TEST_F(CliBench, RecordIsWrittenOnceAndReported) {
 
 TEST_F(CliBench, RanksThatWouldMakeOtherCallsAreRefused) {
   if (!find_name("backend", "mpi").built) GTEST_SKIP() << "this build has no mpi";
+  if (!mpirun_starts_two_programs()) GTEST_SKIP() << "this mpirun cannot start two programs";
   const std::string program = "'" PACELINE_BINARY
                               "' bench allreduce --gpus 2 --backend mpi "
                               "--cpus-per-task 1 --sizes 1K --iterations 2 --rounds ";

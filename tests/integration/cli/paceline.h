@@ -61,6 +61,15 @@ class Cli : public ::testing::Test {
     return ran;
   }
 
+  // Open MPI 5.0.7's mpirun ends in a segmentation fault where it is to start two programs.
+  bool mpirun_starts_two_programs() const {
+    return shell(
+               "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 60 mpirun -np 1 "
+               "true : "
+               "-np 1 true")
+               .code == 0;
+  }
+
   Ran paceline(const std::string& arguments) const { return shell("paceline " + arguments); }
 
   // Nothing on standard output, and one line on the other that holds every part.

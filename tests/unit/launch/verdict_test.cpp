@@ -46,6 +46,15 @@ TEST(Judge, CodeOfARankStandsWhereTheLauncherStoppedTheOthers) {
   expect(judge(2, {done(0, 1), failed(1, 71, "rank 1: lost", 9)}, ended(1), {}), 1, "");
 }
 
+TEST(Judge, OpenMpi5BreaksTheLineThatNamesTheDeath) {
+  const std::string words =
+      "prterun noticed that process rank 1 with PID 2977 on node n1 exited on\nsignal 9 "
+      "(Killed).\n";
+  const RunVerdict verdict = judge(2, {running(0), running(1)}, ended(137), {words, ""});
+  EXPECT_EQ(verdict.exit_code, 71);
+  EXPECT_NE(verdict.line.find("rank 1 on n1"), std::string::npos) << verdict.line;
+}
+
 TEST(Judge, OwnErrorWinsOverItsConsequences) {
   const auto lost = failed(0, 71, "rank 0: rank 2 gave up", 9.0);
   const auto stall = failed(1, 72, "rank 1: rank 2 did not come", 9.5);
