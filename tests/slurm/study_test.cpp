@@ -125,7 +125,11 @@ TEST_F(SlurmStudy, SeveralNodesBySrunAndByMpirun) {
     "fixed": {"device": "cpu", "nodes": 2, "cpus_per_task": 1, "input": "synthetic", "steps": 20,
               "evaluate": "none"},
     "axes": {"gpus": [2, 4], "backend": ["mpi", "gloo"]}})");
+  // Open MPI 5 binds all ranks of a further node to its first CPU in a job of Slurm 24.11; such
+  // runs are refused before their first step (docs/slurm.md).
+  const bool five = contains(shell("mpirun --version").out, "(Open MPI) 5");
   for (const std::string launcher : {"srun", "mpirun"}) {
+    if (five && launcher == "mpirun") continue;
     SCOPED_TRACE(launcher);
     write_site(launcher + ".json", "\"reference\": false, \"launcher\": \"" + launcher + "\"");
     const Ran sent = shell("paceline submit nodes.json --site " + launcher + ".json --results " +
