@@ -17,7 +17,7 @@ namespace paceline {
 std::unique_ptr<GpuDriver> driver_of(const std::string& device);
 bool is_gpu_device(const std::string& device);
 bool may_share_gpus(const std::string& backend);  // its replicas: it reduces on the host
-std::string first_gpu_device();  // that was built; empty: none
+std::string first_gpu_device();                   // that was built; empty: none
 
 // Where the ways to compute that were measured on a card are kept: gpu-choices.json in
 // $XDG_CACHE_HOME/paceline or ~/.cache/paceline. Empty: nowhere.

@@ -9,6 +9,6 @@
 namespace paceline {
 
 Base base_of(const std::string& name);  // "matched" or "best"; throws usage
-TextStyle style_of_output();  // of standard output: colours, and the width of lines
+TextStyle style_of_output();            // of standard output: colours, and the width of lines
 
 }  // namespace paceline
