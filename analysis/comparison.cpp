@@ -71,9 +71,37 @@ bool all_in_rounds(const Row& row) {
                      [](const Run& run) { return !run.session.empty() && run.round > 0; });
 }
 
+// The name of the CPUs by which rows are matched.
+const char* cpus_name(const Run& run) {
+  return run.replicas_are_cores ? "cpus_per_replica" : "cpus_per_task";
+}
+
+std::optional<double> matched_cpus(const Run& run) {
+  if (run.replicas_are_cores) return run.cpus_per_replica();
+  return run.cpus_per_task ? std::optional<double>(*run.cpus_per_task) : std::nullopt;
+}
+
+// Of what differing() names; empty: the run has none.
+std::string setting_of(const Run& run, const std::string& axis) {
+  if (axis == "gpus") return std::to_string(run.gpus);
+  if (axis == "nodes") return run.nodes ? std::to_string(*run.nodes) : "";
+  if (axis == "backend") return run.backend;
+  if (axis == cpus_name(run)) {
+    const auto cpus = matched_cpus(run);
+    return cpus ? fmt::format("{:g}", *cpus) : "";
+  }
+  return run.parameters.text(axis).value_or("");
+}
+
+bool has_setting(const Run& run, const Base& base) {
+  const std::string value = setting_of(run, base.axis);
+  const auto number = to_real(value), wanted = to_real(base.value);
+  return number && wanted ? *number == *wanted : value == base.value;
+}
+
 class Comparer {
  public:
-  Comparer(const Study& study, Base base) : study_(study) {
+  Comparer(const Study& study, const Base& base) : study_(study) {
     result_.base = base;
     result_.rates = needs_rates();
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
@@ -89,7 +117,7 @@ class Comparer {
         result_.speed_ups.emplace_back();
         continue;
       }
-      const auto base = result_.base == Base::best ? best_base(i) : matched_base(i);
+      const auto base = base_of(i);
       if (!base) missing(i);
       result_.speed_ups.push_back(base ? std::optional(speed_up(*base, i)) : std::nullopt);
     }
@@ -147,6 +175,38 @@ class Comparer {
     for (const auto& [key, i] : best) result_.best_of_size[i] = true;
   }
 
+  std::optional<std::size_t> base_of(std::size_t i) {
+    switch (result_.base.kind) {
+      case Base::matched:
+        return matched_base(i);
+      case Base::best:
+        return best_base(i);
+      case Base::setting:
+        return setting_base(i);
+    }
+    return std::nullopt;
+  }
+
+  // Alike in all but the axis and the nodes and tasks that follow from it.
+  bool same_otherwise(const Run& a, const Run& b) const {
+    const std::string& axis = result_.base.axis;
+    const auto same = [&](const std::string& name) {
+      return name == axis || setting_of(a, name) == setting_of(b, name);
+    };
+    return same_system(a, b) && same("backend") && same("gpus") && same(cpus_name(a)) &&
+           (axis == "gpus" || same("nodes")) &&
+           std::all_of(study_.axes.begin(), study_.axes.end(), same);
+  }
+
+  std::optional<std::size_t> setting_base(std::size_t i) const {
+    for (std::size_t k = 0; k < study_.rows.size(); ++k) {
+      const Run& run = run_of_row(k);
+      if (!has_setting(run, result_.base) || !reached_goal(study_.rows[k])) continue;
+      if (same_otherwise(run, run_of_row(i))) return k;
+    }
+    return std::nullopt;
+  }
+
   std::optional<std::size_t> best_base(std::size_t i) const {
     std::optional<std::size_t> best;
     for (const std::size_t k : singles_) {
@@ -183,9 +243,10 @@ class Comparer {
   void missing(std::size_t i) {
     const Run& run = run_of_row(i);
     std::string note = "there is no run of one replica";
-    if (best_base(i)) {
-      const auto cpus = run.replicas_are_cores ? run.cpus_per_replica()
-                                               : std::optional<double>(run.cpus_per_task);
+    if (result_.base.kind == Base::setting) {
+      note = fmt::format("no run has {} and is the same otherwise", result_.base.text());
+    } else if (best_base(i)) {
+      const auto cpus = matched_cpus(run);
       note +=
           cpus ? fmt::format(" with {} {:g}",
                              run.replicas_are_cores ? "CPUs per replica" : "cpus-per-task", *cpus)
@@ -209,8 +270,13 @@ class Comparer {
     } else {
       result.ratio = ratio_of(study_.rows[base], study_.rows[i], result_.rates);
     }
-    result.efficiency = result.ratio.estimate.value / replicas;
-    if (replicas > 1 && !compares_rates(study_.scaling) && run_of_row(i).goal.empty()) {
+    const int base_replicas = run_of_row(base).gpus;
+    const bool is_setting = result_.base.kind == Base::setting;
+    if (!is_setting || base_replicas != replicas) {
+      result.efficiency = result.ratio.estimate.value * base_replicas / replicas;
+    }
+    if (replicas > 1 && base_replicas == 1 && !compares_rates(study_.scaling) &&
+        run_of_row(i).goal.empty()) {
       result.karp_flatt = karp_flatt(result.ratio.estimate.value, replicas);
     }
     return result;
@@ -281,8 +347,63 @@ double karp_flatt(double speed_up, double replicas) {
   return (1 / speed_up - 1 / replicas) / (1 - 1 / replicas);
 }
 
-Comparison compare(const Study& study, Base base) {
+std::string Base::text() const {
+  switch (kind) {
+    case matched:
+      return "matched";
+    case best:
+      return "best";
+    case setting:
+      break;
+  }
+  return axis + "=" + value;
+}
+
+Comparison compare(const Study& study, const Base& base) {
   return Comparer(study, base).all();
+}
+
+std::vector<std::string> differing(const Study& study) {
+  std::vector<std::string> names = study.axes;
+  if (study.rows.empty()) return names;
+  for (const char* name : {"backend", "gpus", cpus_name(study.rows.front().first())}) {
+    std::set<std::string> values;
+    for (const Row& row : study.rows) values.insert(setting_of(row.first(), name));
+    if (values.size() > 1) names.emplace_back(name);
+  }
+  return names;
+}
+
+Base default_base(const Study& study) {
+  const std::vector<std::string> names = differing(study);
+  if (study.scaling != Scaling::one_size || names.size() != 1) return Base::matched;
+  const std::string first = setting_of(study.rows.front().first(), names.front());
+  return first.empty() ? Base(Base::matched) : Base(names.front(), first);
+}
+
+void check_base(const std::vector<Study>& studies, const Base& base) {
+  if (base.kind != Base::setting) return;
+  std::set<std::string> values, names;
+  bool has = false, has_other = false;
+  for (const Study& study : studies) {
+    for (const std::string& name : differing(study)) names.insert(name);
+    for (const Row& row : study.rows) {
+      const std::string value = setting_of(row.first(), base.axis);
+      if (!value.empty()) values.insert(value);
+      (has_setting(row.first(), base) ? has : has_other) = true;
+    }
+  }
+  if (has && has_other) return;
+  const std::string differ = names.empty()
+                                 ? "the rows differ in nothing"
+                                 : "the rows differ in " + join({names.begin(), names.end()}, ", ");
+  if (has) {
+    throw Error(ErrorKind::usage, fmt::format("all rows have {}", base.text()), "--base", differ);
+  }
+  throw Error(ErrorKind::usage, fmt::format("no row has {}", base.text()), "--base",
+              values.empty() ? differ
+                             : fmt::format("known values of {}: {}", base.axis,
+                                           join({values.begin(), values.end()}, ", ")));
 }
 
 }  // namespace paceline

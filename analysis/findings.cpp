@@ -293,7 +293,9 @@ std::string left_out_line(const std::vector<RowFacts>& facts) {
     if (row.run().kind != "published" || !row.fit_seconds) return "";
     single = single && row.row->runs.size() == 1;
     if (row.samples_per_second) rates.add(row.samples_per_second->value);
-    if (row.speed_up && row.run().gpus > 1) efficiencies.add(row.speed_up->efficiency);
+    if (row.speed_up && row.speed_up->efficiency && row.run().gpus > 1) {
+      efficiencies.add(*row.speed_up->efficiency);
+    }
   }
   std::vector<std::string> parts;
   if (rates.low <= rates.high) {
@@ -395,7 +397,9 @@ Finding ladder_finding(const Ladder& ladder, const Comparison& comparison) {
     sizes.push_back(std::to_string(rung->gpus));
     const auto value = [](const RowFacts& row) { return row.speed_up->ratio.estimate.value; };
     speed_ups.push_back(range_text(range_over(*rung, value), 2));
-    const auto efficiency = [](const RowFacts& row) { return row.speed_up->efficiency; };
+    const auto efficiency = [](const RowFacts& row) {
+      return row.speed_up->efficiency.value_or(0);
+    };
     efficiencies.push_back(range_text(range_over(*rung, efficiency), 0, 100));
     const auto fraction = [](const RowFacts& row) { return row.speed_up->karp_flatt.value_or(0); };
     if (rung->rows.front()->speed_up->karp_flatt) {

@@ -56,6 +56,7 @@ double Rung::mean_speed_up() const {
 
 std::vector<Ladder> make_ladders(const Study& study, const Comparison& comparison,
                                  const std::vector<RowFacts>& facts, bool by_cpus) {
+  if (comparison.base.kind == Base::setting) return {};
   std::map<Parts, std::map<int, Rung>> found;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (!facts[i].speed_up) continue;

@@ -23,7 +23,7 @@ struct Ladder {
 
 // Base best: one ladder a system, of its fastest rows. Base matched: one a system, backend and
 // set of axes, and with `by_cpus` also one a number of CPUs. Ladders of a single rung, which show
-// no scaling, are left out.
+// no scaling, are left out. None where a setting is the base.
 std::vector<Ladder> make_ladders(const Study& study, const Comparison& comparison,
                                  const std::vector<RowFacts>& facts, bool by_cpus);
 

@@ -51,20 +51,33 @@ std::string base_name(const Run& run) {
   return join(parts, ", ");
 }
 
-// Every base that a row of several replicas is compared with.
+std::string rule_of(const Base& base, const Run& run) {
+  switch (base.kind) {
+    case Base::matched: {
+      if (!run.cpus_per_task) return "base matched: one replica of the same backend";
+      return std::string("base matched: one replica of the same backend, same ") +
+             (run.replicas_are_cores ? "CPUs per replica" : "cpus-per-task");
+    }
+    case Base::best:
+      return "base best: the fastest row of one replica";
+    case Base::setting:
+      break;
+  }
+  return fmt::format(
+      "base {}: the row of this value that is the same otherwise (--base {}=VALUE "
+      "chooses another)",
+      base.text(), base.axis);
+}
+
+// Every base that another row is compared with.
 std::string base_note(const Comparison& comparison, const std::vector<RowFacts>& facts) {
   std::set<std::size_t> used;
   for (std::size_t i = 0; i < facts.size(); ++i) {
-    if (facts[i].speed_up && facts[i].run().gpus > 1) used.insert(facts[i].speed_up->base);
-  }
-  std::string note = "base best: the fastest row of one replica";
-  if (comparison.base == Base::matched) {
-    note = "base matched: one replica of the same backend";
-    if (facts.front().run().cpus_per_task) {
-      note += facts.front().run().replicas_are_cores ? ", same CPUs per replica"
-                                                     : ", same cpus-per-task";
+    if (facts[i].speed_up && (facts[i].run().gpus > 1 || facts[i].speed_up->base != i)) {
+      used.insert(facts[i].speed_up->base);
     }
   }
+  const std::string note = rule_of(comparison.base, facts.front().run());
   if (used.empty()) return note + "; there is none";
   std::vector<std::string> bases;
   for (const std::size_t i : used) {

@@ -32,8 +32,9 @@ struct Result {
   std::vector<Plot> plots;
 };
 
-Result result_of(const Study& study, Base base) {
-  const Comparison comparison = compare(study, base);
+Result result_of(const Study& study, const Base& asked) {
+  const Comparison comparison =
+      compare(study, asked == Base::matched ? default_base(study) : asked);
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     facts.push_back(row_facts(study, comparison, i));
@@ -79,34 +80,6 @@ void check_one_kind(const StoreContent& content, Format format) {
               "--format", "name the records of one kind, or use text, md or html");
 }
 
-bool is_measured(const ReportSide& side) {
-  const auto& records = side.content.records;
-  return std::any_of(records.begin(), records.end(), [](const Record& record) {
-    return record.kind() == "measured" && record.completed();
-  });
-}
-
-// Each folder is a side; records that are named one by one are one together.
-std::vector<std::pair<std::string, std::vector<fs::path>>> sides_named(
-    const std::vector<fs::path>& studies, bool anonymous) {
-  std::vector<std::pair<std::string, std::vector<fs::path>>> sides;
-  std::vector<fs::path> files;
-  for (const fs::path& study : studies) {
-    std::error_code none;
-    if (fs::is_directory(study, none)) {
-      sides.push_back({study.string(), {study}});
-    } else {
-      files.push_back(study);
-    }
-  }
-  if (!files.empty()) sides.push_back({"the records named", files});
-  if (anonymous) {
-    for (std::size_t i = 0; i < sides.size(); ++i) sides[i].first = fmt::format("study {}", i + 1);
-  }
-  if (sides.size() < 2) sides.clear();
-  return sides;
-}
-
 // All that is reported, and how it is printed, drawn and written.
 class Report {
  public:
@@ -124,7 +97,9 @@ class Report {
       bandwidth_ = bandwidth_plots(collectives_);
     }
     if (!collectives_.empty() && content.records.empty()) return;
-    for (const Study& study : make_studies(content, options.only, wanted, options.pool)) {
+    const std::vector<Study> made = make_studies(content, options.only, wanted, options.pool);
+    check_base(made, options.base);
+    for (const Study& study : made) {
       results_.push_back(result_of(study, options.base));
       tables_.push_back(results_.back().table);
     }
@@ -198,19 +173,15 @@ class Report {
   // Studies that have points in common, side by side: the comparisons with the first, then the
   // tables of each. False where there are none such: tables of all of them have no run in common.
   bool add_sides(const std::vector<fs::path>& studies) {
-    std::vector<ReportSide> sides;
-    for (const auto& [name, places] : sides_named(studies, options_.anonymous)) {
-      std::optional<ReportSide> side = side_at(name, places);
-      if (!side) return false;
-      sides.push_back(std::move(*side));
+    Sides found = sides_of(studies, options_.only, options_.anonymous);
+    if (found.comparisons.empty() || found.has_collectives) return false;
+    for (Table& table : found.comparisons) results_.push_back({std::move(table), {}});
+    std::vector<Study> made;
+    for (const ReportSide& side : found.sides) {
+      made.insert(made.end(), side.studies.begin(), side.studies.end());
     }
-    const auto first = std::find_if(sides.begin(), sides.end(), is_measured);
-    for (auto side = first; side != sides.end(); ++side) {
-      auto table = side == first ? std::nullopt : compare_sides(*first, *side);
-      if (table) results_.push_back({std::move(*table), {}});
-    }
-    if (results_.empty()) return false;
-    for (const ReportSide& side : sides) {
+    check_base(made, options_.base);
+    for (const ReportSide& side : found.sides) {
       for (const Study& study : side.studies) {
         results_.push_back(result_of(study, options_.base));
         results_.back().table.title = side.name + ": " + results_.back().table.title;
@@ -218,25 +189,6 @@ class Report {
     }
     for (const Result& result : results_) tables_.push_back(result.table);
     return true;
-  }
-
-  // Nothing where it cannot stand beside others; the report of all then says why.
-  std::optional<ReportSide> side_at(const std::string& name,
-                                    const std::vector<fs::path>& places) const {
-    ReportSide side{name, load_stores(places), {}};
-    const std::vector<WantedRuns> wanted = plans_of(places, side.content);
-    if (options_.anonymous) side.content = anonymous(std::move(side.content));
-    const auto& records = side.content.records;
-    const bool has_collectives =
-        std::any_of(records.begin(), records.end(),
-                    [](const Record& record) { return record.kind() == "collective"; });
-    if (has_collectives) return std::nullopt;
-    try {
-      side.studies = make_studies(side.content, options_.only, wanted);
-    } catch (const Error&) {
-      return std::nullopt;
-    }
-    return side;
   }
 
   // Plots of a second table are named after it.

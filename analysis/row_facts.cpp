@@ -68,7 +68,10 @@ RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t
   facts.first_epoch_seconds = estimate(row, &Run::first_epoch_seconds);
   facts.samples_per_second = estimate(row, &Run::samples_per_second);
   facts.samples_per_second_per_replica = divided(facts.samples_per_second, row.first().gpus);
-  if (speed_up) facts.efficiency = divided(speed_up->ratio.estimate, row.first().gpus);
+  if (speed_up && speed_up->efficiency) {
+    facts.efficiency =
+        divided(speed_up->ratio.estimate, speed_up->ratio.estimate.value / *speed_up->efficiency);
+  }
   facts.step_seconds = mean(row, &Run::step_seconds);
   facts.utilization = share(row, &Run::utilization);
   facts.test_accuracy = mean(row, &Run::test_accuracy);

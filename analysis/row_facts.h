@@ -12,7 +12,7 @@ struct RowFacts {
   const SpeedUp* speed_up = nullptr;  // none where there is no base
   std::optional<Estimate> fit_seconds, first_epoch_seconds, samples_per_second;
   std::optional<Estimate> samples_per_second_per_replica;
-  std::optional<Estimate> efficiency;   // the speed-up and its interval over the replicas
+  std::optional<Estimate> efficiency;   // see SpeedUp::efficiency
   std::optional<Estimate> utilization;  // of GPUs, 0 to 1
   std::optional<double> step_seconds, test_accuracy, test_top5, epochs_to_goal;
   // Shares of the step, over ranks and runs: waiting for input, waiting for communication.

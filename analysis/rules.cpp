@@ -35,6 +35,18 @@ std::vector<double> fit_times(const Row& row) {
   return times;
 }
 
+std::string fix_of_base(const Base& base) {
+  switch (base.kind) {
+    case Base::matched:
+      return "run one replica of the same backend and CPUs, or compare with --base best";
+    case Base::best:
+      return "run one replica";
+    case Base::setting:
+      break;
+  }
+  return fmt::format("run {} with them, too", base.text());
+}
+
 class Checker {
  public:
   Checker(const Study& study, const Comparison& comparison, const std::vector<RowFacts>& facts)
@@ -68,9 +80,7 @@ class Checker {
         rows_where(facts_, [](const RowFacts& row) { return row.run().gpus > 1 && !row.speed_up; });
     if (without == 0) return;
     add(1, counted(without, "row") + " of several replicas without a base to compare with",
-        comparison_.base == Base::matched ? "run one replica of the same backend and CPUs, or "
-                                            "compare with --base best"
-                                          : "run one replica");
+        fix_of_base(comparison_.base));
   }
 
   void check_subset() {

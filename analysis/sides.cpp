@@ -6,11 +6,17 @@
 #include <map>
 #include <set>
 
+#include "analysis/anonymous.h"
 #include "analysis/gate/judge.h"
 #include "analysis/gate/match.h"
+#include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "results/store.h"
+#include "results/wanted.h"
 
 namespace paceline {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -205,7 +211,68 @@ class SideTable {
   std::size_t slower_ = 0, faster_ = 0, with_interval_ = 0;
 };
 
+bool is_measured(const ReportSide& side) {
+  const auto& records = side.content.records;
+  return std::any_of(records.begin(), records.end(), [](const Record& record) {
+    return record.kind() == "measured" && record.completed();
+  });
+}
+
+// Each folder is a side; records that are named one by one are one together.
+std::vector<std::pair<std::string, std::vector<fs::path>>> sides_named(
+    const std::vector<fs::path>& studies, bool anonymous) {
+  std::vector<std::pair<std::string, std::vector<fs::path>>> sides;
+  std::vector<fs::path> files;
+  for (const fs::path& study : studies) {
+    std::error_code none;
+    if (fs::is_directory(study, none)) {
+      sides.push_back({study.string(), {study}});
+    } else {
+      files.push_back(study);
+    }
+  }
+  if (!files.empty()) sides.push_back({"the records named", files});
+  if (anonymous) {
+    for (std::size_t i = 0; i < sides.size(); ++i) sides[i].first = fmt::format("study {}", i + 1);
+  }
+  if (sides.size() < 2) sides.clear();
+  return sides;
+}
+
+// Nothing where it cannot stand beside others; tables of all then say why.
+std::optional<ReportSide> side_at(const std::string& name, const std::vector<fs::path>& places,
+                                  const std::vector<Selection>& only, bool hidden, Sides& found) {
+  ReportSide side{name, load_stores(places), {}};
+  side.plans = plans_of(places, side.content);
+  if (hidden) side.content = anonymous(std::move(side.content));
+  const std::size_t collectives = std::erase_if(
+      side.content.records, [](const Record& record) { return record.kind() == "collective"; });
+  found.has_collectives = found.has_collectives || collectives > 0;
+  try {
+    side.studies = make_studies(side.content, only, side.plans);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return side;
+}
+
 }  // namespace
+
+Sides sides_of(const std::vector<fs::path>& studies, const std::vector<Selection>& only,
+               bool anonymous) {
+  Sides found;
+  for (const auto& [name, places] : sides_named(studies, anonymous)) {
+    std::optional<ReportSide> side = side_at(name, places, only, anonymous, found);
+    if (!side) return {{}, {}, found.has_collectives};
+    found.sides.push_back(std::move(*side));
+  }
+  const auto first = std::find_if(found.sides.begin(), found.sides.end(), is_measured);
+  for (auto side = first; side != found.sides.end(); ++side) {
+    auto table = side == first ? std::nullopt : compare_sides(*first, *side);
+    if (table) found.comparisons.push_back(std::move(*table));
+  }
+  return found;
+}
 
 std::optional<Table> compare_sides(const ReportSide& first, const ReportSide& second) {
   return SideTable(first, second).make();

@@ -2,6 +2,7 @@
 // the gate's statistics: a session is the unit of replication.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,10 +16,23 @@ struct ReportSide {
   std::string name;  // as the user named it
   StoreContent content;
   std::vector<Study> studies;  // made of it
+  std::vector<WantedRuns> plans{};
 };
 
 // A row a point that both have: the time of `second` over that of `first`, with its interval and
 // what this covers. Nothing where they have no measured point in common.
 std::optional<Table> compare_sides(const ReportSide& first, const ReportSide& second);
+
+struct Sides {
+  std::vector<ReportSide> sides;
+  std::vector<Table> comparisons;  // of the first with measured runs and each of the others
+  bool has_collectives = false;    // records of kind collective, which are left out
+};
+
+// Each folder is a side; records that are named one by one are one together. Empty where fewer than
+// two are named, or where one has no table of its own. `anonymous`: without hosts, users, accounts
+// and paths.
+Sides sides_of(const std::vector<std::filesystem::path>& studies,
+               const std::vector<Selection>& only, bool anonymous = false);
 
 }  // namespace paceline

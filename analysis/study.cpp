@@ -351,11 +351,12 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
 
 }  // namespace
 
-Selection parsed_selection(const std::string& text) {
+Selection parsed_selection(const std::string& text, const std::string& option,
+                           const std::string& example) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=VALUE", "--only",
-                "write for example --only backend=mpi");
+    throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=VALUE", option,
+                "write for example " + option + " " + example);
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
 }

@@ -45,8 +45,9 @@ struct Selection {
   std::string key, value;
 };
 
-// "backend=mpi", as --only gives it. Throws usage.
-Selection parsed_selection(const std::string& text);
+// "backend=mpi", as an option gives it. Throws usage, with the example.
+Selection parsed_selection(const std::string& text, const std::string& option = "--only",
+                           const std::string& example = "backend=mpi");
 
 // Records of several workloads, precisions, scaling types or amounts of work make a study each.
 // Throws usage, naming records, where runs hold nothing fixed, and input where no completed record

@@ -278,7 +278,7 @@ Table make_table(const Study& study, const Comparison& comparison,
   table.workload = study.workload;
   table.precision = study.precision;
   table.scaling = name_of(study.scaling);
-  table.base = comparison.base == Base::best ? "best" : "matched";
+  table.base = comparison.base.text();
   table.interval = interval_kinds(comparison);
   std::vector<Definition> definitions;
   add_layout(definitions, study);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/labels.h"
+#include "analysis/sides.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"
@@ -31,7 +32,7 @@ constexpr double kMostPercent = 1000;
 struct BestArguments {
   std::vector<std::string> studies, only;
   std::string within = "5%";
-  bool json = false;
+  bool json = false, pool = false;
 };
 
 // "5%", "5 %" or "5".
@@ -73,9 +74,17 @@ int best(const BestArguments& arguments) {
   for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
   const std::vector<std::filesystem::path> places(arguments.studies.begin(),
                                                   arguments.studies.end());
+  if (!arguments.pool) {
+    const Sides found = sides_of(places, only);
+    if (!found.comparisons.empty()) {
+      throw Error(ErrorKind::usage, "have runs of the same points",
+                  join(arguments.studies, " and "),
+                  "name one of them, or nest their sessions with --pool; report compares them");
+    }
+  }
   StoreContent content = load_stores(places);
   const std::vector<WantedRuns> plans = plans_of(places, content);
-  const std::vector<Study> studies = make_studies(content, only, plans);
+  const std::vector<Study> studies = make_studies(content, only, plans, arguments.pool);
   if (studies.size() > 1) {
     throw Error(ErrorKind::usage,
                 fmt::format("these records make {} tables: {}", studies.size(), titles_of(studies)),
@@ -108,6 +117,8 @@ void add_best(CLI::App& app, Action& action) {
   verb->add_option("--only", arguments->only, "Use only such records (may be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  verb->add_flag("--pool", arguments->pool,
+                 "Take several studies of the same points as one, sessions nested");
   verb->add_flag("--json", arguments->json, "For programs");
   verb->callback([arguments, &action] { action = [arguments] { return best(*arguments); }; });
 }

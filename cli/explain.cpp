@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "analysis/sides.h"
 #include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/output.h"
@@ -18,24 +19,47 @@ constexpr char kExplainFooter[] = R"(Examples:
   paceline explain results/reference/cassava-resnet50 --base best
   paceline explain results/local/quick --only backend=mpi --json
 
-Efficiencies, labels and laws: docs/explain.md)";
+Several studies that have points in common are explained one after the other; --pool explains
+them as one. Efficiencies, labels and laws: docs/explain.md)";
 
 struct ExplainArguments {
   std::vector<std::string> studies, only;
   std::string base = "matched";
-  bool json = false;
+  bool json = false, pool = false;
 };
 
-int run_explain(const ExplainArguments& arguments) {
+// Studies that have points in common: each by itself.
+std::vector<Explanation> explain_sides(const Sides& found, const Base& base,
+                                       const std::vector<Selection>& only) {
+  std::vector<Explanation> all;
+  for (const ReportSide& side : found.sides) {
+    for (Explanation& each : explain(side.content, base, only, side.plans)) {
+      each.title = side.name + ": " + each.title;
+      all.push_back(std::move(each));
+    }
+  }
+  return all;
+}
+
+std::vector<Explanation> explain_all(const ExplainArguments& arguments) {
   std::vector<Selection> only;
   for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
   const std::vector<std::filesystem::path> places(arguments.studies.begin(),
                                                   arguments.studies.end());
+  const Base base = base_of(arguments.base);
+  if (!arguments.pool) {
+    const Sides found = sides_of(places, only);
+    if (!found.comparisons.empty()) return explain_sides(found, base, only);
+  }
   StoreContent content = load_stores(places);
   const std::vector<WantedRuns> plans = plans_of(places, content);
   std::erase_if(content.records,
                 [](const Record& record) { return record.kind() == "collective"; });
-  const auto explanations = explain(content, base_of(arguments.base), only, plans);
+  return explain(content, base, only, plans, arguments.pool);
+}
+
+int run_explain(const ExplainArguments& arguments) {
+  const std::vector<Explanation> explanations = explain_all(arguments);
   if (arguments.json) {
     print_text(explanations_json(explanations));
     return EXIT_SUCCESS;
@@ -61,6 +85,8 @@ void add_explain(CLI::App& app, Action& action) {
   verb->add_option("--only", arguments->only, "Use only such records (may be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  verb->add_flag("--pool", arguments->pool,
+                 "Explain several studies of the same points as one, sessions nested");
   verb->add_flag("--json", arguments->json, "machine-readable");
   verb->callback(
       [arguments, &action] { action = [arguments] { return run_explain(*arguments); }; });

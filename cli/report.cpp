@@ -20,10 +20,12 @@ constexpr char kReportFooter[] = R"(Examples:
   paceline report results/reference/imagenet-resnet50 --only precision=amp --format md
   paceline report monday/quick tuesday/quick --format json     # compared, point by point
   paceline report monday/quick tuesday/quick --pool            # one table, sessions nested
+  paceline report results/local/quick --base backend=gloo       # how much faster than gloo
   paceline report results/local/quick --format html --anonymous > quick.html
 
 --base matched compares with one replica, the same backend and the same CPUs; --base best
-compares the fastest row of each size with the fastest of one replica. Several studies with points
+compares the fastest row of each size with the fastest of one replica; --base AXIS=VALUE compares
+each row with the one that has this value and is the same otherwise. Several studies with points
 in common stand side by side, with the ratio of their times.)";
 
 struct ReportArguments {
@@ -38,7 +40,7 @@ int report(const ReportArguments& arguments, bool plots_asked) {
     throw Error(ErrorKind::usage, "plots need a folder to go to", "--plots", "add --out DIR");
   }
   ReportOptions options;
-  options.base = base_of(arguments.base);
+  options.base = base_or_setting_of(arguments.base);
   options.format = format_of(arguments.format);
   options.style = style_of_output();
   options.out = arguments.out;
@@ -61,7 +63,7 @@ void add_report(CLI::App& app, Action& action) {
                    "Folders of run records, records, or published tables")
       ->required();
   verb->add_option("--base", arguments->base, "Base of speed-ups")
-      ->type_name("TEXT:{matched,best}")
+      ->type_name("TEXT:{matched,best} or AXIS=VALUE")
       ->capture_default_str();
   verb->add_option("--format", arguments->format, "What is printed")
       ->type_name("TEXT:{text,md,csv,json,html}")

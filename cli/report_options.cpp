@@ -17,6 +17,12 @@ Base base_of(const std::string& name) {
               suggestion(name, {"matched", "best"}));
 }
 
+Base base_or_setting_of(const std::string& text) {
+  if (text.find('=') == std::string::npos) return base_of(text);
+  auto [axis, value] = parsed_selection(text, "--base", "bucket_mb=8");
+  return {std::move(axis), std::move(value)};
+}
+
 TextStyle style_of_output() {
   TextStyle style;
   style.colours = colours_welcome(STDOUT_FILENO);

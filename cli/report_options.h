@@ -8,7 +8,8 @@
 
 namespace paceline {
 
-Base base_of(const std::string& name);  // "matched" or "best"; throws usage
-TextStyle style_of_output();            // of standard output: colours, and the width of lines
+Base base_of(const std::string& name);             // "matched" or "best"; throws usage
+Base base_or_setting_of(const std::string& text);  // or "bucket_mb=8"
+TextStyle style_of_output();  // of standard output: colours, and the width of lines
 
 }  // namespace paceline

@@ -151,11 +151,12 @@ class Loader {
                 file.string() + ", keys /repeat and /attempt", "was it copied? remove it");
   }
 
-  // The same run twice would count as two.
+  // The same run twice would count as two. The two sides of a gate are alike in all but their
+  // times.
   void check_first(const Record& record) {
     if (record.session().empty()) return;
     const auto key = std::tuple(record.session(), record.study(), record.point(), record.repeat(),
-                                record.attempt());
+                                record.attempt(), record.number("/timing/fit_seconds"));
     const auto [it, first] = seen_.emplace(key, record.where());
     if (first) return;
     throw Error(ErrorKind::input,
@@ -167,7 +168,8 @@ class Loader {
 
   StoreContent content_;
   std::set<std::string> paths_;
-  std::map<std::tuple<std::string, std::string, std::string, int, int>, std::string> seen_;
+  using Key = std::tuple<std::string, std::string, std::string, int, int, std::optional<double>>;
+  std::map<Key, std::string> seen_;
 };
 
 struct Found {

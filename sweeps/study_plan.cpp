@@ -96,6 +96,17 @@ std::string point_rows(const StudyPlan& plan) {
   return text;
 }
 
+bool is_to_make(const StudyPlan& plan, const RunStatus& run) {
+  return run.state != RunState::done && plan.expansion.points[run.run.point].cannot_run.empty();
+}
+
+// ", 3 cannot run here"; empty: all can.
+std::string hindered_text(const StudyPlan& plan) {
+  const std::size_t hindered =
+      plan.runs.size() - runs_in_state(plan, RunState::done) - runs_to_make(plan);
+  return hindered == 0 ? "" : fmt::format(", {} cannot run here", hindered);
+}
+
 }  // namespace
 
 std::size_t runs_in_state(const StudyPlan& plan, RunState state) {
@@ -105,7 +116,9 @@ std::size_t runs_in_state(const StudyPlan& plan, RunState state) {
 }
 
 std::size_t runs_to_make(const StudyPlan& plan) {
-  return plan.runs.size() - runs_in_state(plan, RunState::done);
+  return static_cast<std::size_t>(
+      std::count_if(plan.runs.begin(), plan.runs.end(),
+                    [&](const RunStatus& run) { return is_to_make(plan, run); }));
 }
 
 std::vector<std::string> other_machine_lines(const StudyPlan& plan) {
@@ -122,7 +135,7 @@ std::optional<double> estimated_seconds(const StudyPlan& plan) {
   for (const RunStatus& status : plan.runs) {
     if (status.state == RunState::done) {
       eta.add(status.run.point, status.seconds);
-    } else {
+    } else if (is_to_make(plan, status)) {
       waiting.push_back(status.run.point);
     }
   }
@@ -140,8 +153,9 @@ std::string plan_text(const StudyPlan& plan) {
   text += "\n" + point_rows(plan);
   const std::size_t to_make = runs_to_make(plan);
   const auto seconds = estimated_seconds(plan);
-  text += fmt::format("\n{} of {} runs to make{}; records in {}\n", to_make, plan.runs.size(),
-                      seconds && to_make > 0 ? ", " + about(*seconds) : "", plan.study.string());
+  text += fmt::format("\n{} of {} runs to make{}{}; records in {}\n", to_make, plan.runs.size(),
+                      seconds && to_make > 0 ? ", " + about(*seconds) : "", hindered_text(plan),
+                      plan.study.string());
   return text;
 }
 
@@ -185,8 +199,9 @@ Json plan_json(const StudyPlan& plan) {
 std::vector<std::string> resume_lines(const StudyPlan& plan) {
   std::vector<std::string> lines = warnings(plan);
   const std::size_t to_make = runs_to_make(plan);
-  lines.push_back(fmt::format("{}: {} runs, {} done already, {} to make", plan.spec.name,
-                              plan.runs.size(), plan.runs.size() - to_make, to_make));
+  lines.push_back(fmt::format("{}: {} runs, {} done already, {} to make{}", plan.spec.name,
+                              plan.runs.size(), runs_in_state(plan, RunState::done), to_make,
+                              hindered_text(plan)));
   if (runs_in_state(plan, RunState::missing) == plan.runs.size() && plan.rejected.empty()) {
     return lines;
   }

@@ -22,7 +22,7 @@ struct StudyPlan {
 };
 
 std::size_t runs_in_state(const StudyPlan& plan, RunState state);
-std::size_t runs_to_make(const StudyPlan& plan);
+std::size_t runs_to_make(const StudyPlan& plan);  // that are not done and can run here
 
 // Of the runs to make that have a record of a machine unlike those on which they are to run: how
 // many, a line a machine.

@@ -254,9 +254,9 @@ class Explainer {
   Explainer(Explanation& explanation, const StepRecords& records)
       : it_(explanation), records_(records) {}
 
-  void run(Base base) {
+  void run(const Base& base) {
     it_.comparison = compare(it_.study, base);
-    it_.base = base == Base::best ? "best" : "matched";
+    it_.base = base.text();
     for (std::size_t i = 0; i < it_.study.rows.size(); ++i) {
       it_.facts.push_back(row_facts(it_.study, it_.comparison, i));
     }
@@ -295,7 +295,7 @@ class Explainer {
       point.samples_to_goal = samples_ratio(it_.study.rows[facts.speed_up->base], *facts.row);
       *point.product *= point.samples_to_goal.value_or(1);
     }
-    point.residual = facts.speed_up->efficiency / *point.product - 1;
+    point.residual = *facts.speed_up->efficiency / *point.product - 1;
     explain_losses(point, *base, it_.study.rows[facts.speed_up->base]);
     return point;
   }
@@ -404,12 +404,12 @@ class Explainer {
 
 }  // namespace
 
-std::vector<Explanation> explain(const StoreContent& content, Base base,
+std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  const std::vector<Selection>& selections,
-                                 const std::vector<WantedRuns>& plans) {
+                                 const std::vector<WantedRuns>& plans, bool pool) {
   const StepRecords records(content);
   std::vector<Explanation> all;
-  std::vector<Study> studies = make_studies(content, selections, plans);
+  std::vector<Study> studies = make_studies(content, selections, plans, pool);
   for (Study& study : studies) {
     all.emplace_back();
     all.back().study = std::move(study);

@@ -180,7 +180,7 @@ Json json_of(const PointExplanation& point) {
                {"label", point.label.empty() ? Json(nullptr) : Json(point.label)},
                {"label_by_means", point.by_means.empty() ? Json(nullptr) : Json(point.by_means)},
                {"because", point.because},
-               {"efficiency", speed_up ? Json(speed_up->efficiency) : Json(nullptr)},
+               {"efficiency", speed_up ? Json(*speed_up->efficiency) : Json(nullptr)},
                {"product", number(point.product)},
                {"residual", number(point.residual)},
                {"computation_scaling", number(point.computation_scaling)},

@@ -96,7 +96,7 @@ std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
   plot.title = source.title;
   plot.subtitle = fmt::format("{}ratio of {}, base {}", per_replica ? "speed-up / replicas: " : "",
                               source.comparison.rates ? "samples per second" : "fit seconds",
-                              source.comparison.base == Base::best ? "best" : "matched");
+                              source.comparison.base.text());
   if (has_bars(lines.series)) plot.subtitle += "; bars: 95 % intervals";
   plot.x_label = source.study.replicas_are_cores ? "replicas (groups of CPU cores)" : "GPUs";
   plot.y_label = per_replica ? "efficiency (%)" : "speed-up";

@@ -30,6 +30,9 @@ std::vector<Plot> breakdown_plots(const PlotSource& source);
 // Points of unlike CPUs: seconds, coloured by how much slower than the best of their size. One a
 // backend and system; needs two numbers of CPUs at one size.
 std::vector<Plot> cpus_plots(const PlotSource& source);
+// Time or rate over the values of each parameter that the rows differ in, a line for those that are
+// equal otherwise. Needs three values.
+std::vector<Plot> settings_plots(const PlotSource& source);
 // Samples a second and replica of backends that ran the same sizes with the same CPUs.
 std::vector<Plot> backend_plots(const PlotSource& source);
 // Seconds of each epoch, of the fastest row of each size. Needs runs of two epochs.

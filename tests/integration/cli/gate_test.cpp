@@ -307,6 +307,23 @@ TEST_F(CliGate, BadFilesAreNamed) {
   expect_refused("gate --ab ./old ./new spec.json", 64, {"spec.json:1", "did you mean \"gpus\"?"});
 }
 
+TEST_F(CliGate, SessionsAreNotPooledUnasked) {
+  make("new.factor", "1.1");
+  ASSERT_EQ(paceline("gate --ab ./old ./new spec.json --rounds 3 --out a").code, 1);
+  const std::string both = " a/first/old a/first/new";
+  const Ran each = paceline("explain --json" + both);
+  EXPECT_EQ(each.code, 0) << each.err;
+  const auto explanations = nlohmann::json::parse(each.out)["explanations"];
+  ASSERT_EQ(explanations.size(), 2U);
+  EXPECT_TRUE(contains(explanations[1]["title"], "a/first/new: "));
+  EXPECT_EQ(
+      nlohmann::json::parse(paceline("explain --json --pool" + both).out)["explanations"].size(),
+      1U);
+  expect_refused("best" + both, 64,
+                 {"a/first/old and a/first/new", "runs of the same points", "--pool"});
+  EXPECT_EQ(paceline("best --pool" + both).code, 0);
+}
+
 TEST_F(CliGate, ExplainRefusesWhatItCannotRead) {
   const std::string cassava = PACELINE_SOURCE_DIR "/results/reference/cassava-resnet50";
   expect_refused("explain", 64, {"STUDY"});

@@ -399,7 +399,7 @@ TEST(Explain, MoreSamplesToTheGoalAreAFactorOfTheirOwn) {
   const auto explanations = explain(content_of(records), Base::matched);
   ASSERT_EQ(explanations.size(), 1U);
   const PointExplanation& point = explanations[0].points.at(1);
-  EXPECT_NEAR(point.facts->speed_up->efficiency, 0.5, 1e-9);
+  EXPECT_NEAR(point.facts->speed_up->efficiency.value(), 0.5, 1e-9);
   EXPECT_NEAR(point.samples_to_goal.value_or(0), 0.5, 1e-9);
   EXPECT_NEAR(point.product.value_or(0), 0.5, 1e-9);
   EXPECT_NEAR(point.residual.value_or(1), 0, 1e-9);

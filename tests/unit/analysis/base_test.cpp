@@ -1,0 +1,147 @@
+// A setting as the base: studies that tune something else than the number of replicas.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "analysis/plots/study_plots.h"
+#include "analysis/report.h"
+#include "engine/core/error.h"
+#include "tests/unit/analysis/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::content_of;
+using testing::sample_record;
+
+// Four rounds of each bucket size; 4 MiB take 2 s, the others more.
+std::vector<Json> tuned(const std::vector<int>& sizes, const char* parameter = "bucket_mb") {
+  const double drift[] = {1, 1.2, 0.9, 1.1};
+  const double noise[] = {1.004, 0.996, 1.001, 0.999};
+  std::vector<Json> records;
+  for (const int gpus : sizes) {
+    for (const int bucket : {1, 4, 16}) {
+      for (int round = 1; round <= 4; ++round) {
+        const double alike = (bucket == 4 ? 2.0 : 2.5) * drift[round - 1] / gpus;
+        const double seconds = bucket == 1 ? alike : alike * noise[(round + bucket) % 4];
+        Json run =
+            sample_record({.gpus = gpus, .repeat = round, .round = round, .fit_seconds = seconds});
+        run["parameters"][parameter] = bucket;
+        records.push_back(run);
+      }
+    }
+  }
+  return records;
+}
+
+struct Made {
+  Study study;
+  Comparison comparison;
+  std::vector<RowFacts> facts;
+  Table table;
+
+  Made(const std::vector<Json>& records, const Base& base)
+      : study(make_studies(content_of(records)).at(0)), comparison(compare(study, base)) {
+    for (std::size_t i = 0; i < study.rows.size(); ++i) {
+      facts.push_back(row_facts(study, comparison, i));
+    }
+    table = make_table(study, comparison, facts);
+  }
+
+  Cell cell(std::size_t row, const std::string& key) const {
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      if (table.columns[i].key == key) return table.rows[row][i];
+    }
+    return {};
+  }
+};
+
+TEST(SettingAsBase, RatiosAreToTheRowOfThatValue) {
+  const Made made(tuned({2}), Base("bucket_mb", "16"));
+  ASSERT_EQ(made.study.rows.size(), 3U);
+  EXPECT_EQ(made.table.base, "bucket_mb=16");
+  EXPECT_NEAR(*made.cell(1, "speed_up").value, 1.25, 1e-9);
+  ASSERT_TRUE(made.cell(1, "speed_up").interval);
+  EXPECT_LT(made.cell(1, "speed_up").interval->high, 1.3) << "drift of rounds must not count";
+  EXPECT_EQ(*made.cell(2, "speed_up").value, 1);
+  EXPECT_FALSE(made.cell(1, "efficiency").value) << "replicas are the same";
+  EXPECT_FALSE(made.cell(1, "karp_flatt").value);
+  EXPECT_TRUE(std::any_of(made.table.notes.begin(), made.table.notes.end(), [](const auto& note) {
+    return note.find("base bucket_mb=16: the row of this value") != std::string::npos;
+  }));
+}
+
+TEST(SettingAsBase, EachSizeHasItsOwn) {
+  const Made made(tuned({1, 2}), Base("bucket_mb", "1"));
+  ASSERT_EQ(made.study.rows.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const paceline::Run& run = made.study.rows[i].first();
+    EXPECT_EQ(made.study.rows[made.comparison.speed_ups[i]->base].first().gpus, run.gpus);
+    EXPECT_NEAR(*made.cell(i, "speed_up").value, run.parameters.text("bucket_mb") == "4" ? 1.25 : 1,
+                1e-3);
+  }
+  EXPECT_TRUE(make_ladders(made.study, made.comparison, made.facts, false).empty());
+}
+
+// Where one GPU is too small, two may be what others are measured against.
+TEST(SettingAsBase, ANumberOfReplicasGivesEfficiencies) {
+  std::vector<Json> records;
+  for (const int gpus : {2, 4, 8}) {
+    records.push_back(sample_record({.gpus = gpus, .fit_seconds = gpus == 8 ? 4.0 : 20.0 / gpus}));
+  }
+  const Made made(records, Base("gpus", "2"));
+  EXPECT_NEAR(*made.cell(1, "speed_up").value, 2, 1e-9);
+  EXPECT_NEAR(*made.cell(1, "efficiency").value, 1, 1e-9);
+  EXPECT_NEAR(*made.cell(2, "efficiency").value, 2.5 * 2 / 8, 1e-9);
+  EXPECT_FALSE(made.cell(2, "karp_flatt").value);
+}
+
+TEST(SettingAsBase, AStudyOfOneSizeHasItsFirstValue) {
+  EXPECT_EQ(default_base(make_studies(content_of(tuned({2}))).at(0)), Base("bucket_mb", "1"));
+  EXPECT_EQ(default_base(make_studies(content_of(tuned({1, 2}))).at(0)), Base(Base::matched));
+  std::vector<Json> two_axes = tuned({2});
+  for (Json run : tuned({2})) {
+    run["parameters"]["input_threads"] = 3;
+    two_axes.push_back(run);
+  }
+  EXPECT_EQ(default_base(make_studies(content_of(two_axes)).at(0)), Base(Base::matched))
+      << "which of the two is to be compared nobody has said";
+}
+
+TEST(SettingAsBase, AValueThatNoRowHasIsRefused) {
+  const auto said = [](const Base& base) {
+    try {
+      check_base(make_studies(content_of(tuned({2}))), base);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(said(Base("bucket_mb", "4.0")), "");
+  EXPECT_NE(said(Base("bucket_mb", "5")).find("known values of bucket_mb: 1, 16, 4"),
+            std::string::npos);
+  EXPECT_NE(said(Base("buckets", "5")).find("the rows differ in bucket_mb"), std::string::npos);
+  EXPECT_NE(said(Base("gpus", "2")).find("all rows have gpus=2"), std::string::npos);
+}
+
+TEST(SettingAsBase, APlotShowsTheTimeOverTheValues) {
+  const Made made(tuned({1, 2}), Base::matched);
+  const auto plots = settings_plots({made.study, made.comparison, made.facts, "a title"});
+  ASSERT_EQ(plots.size(), 1U);
+  EXPECT_EQ(plots[0].name, "setting-bucket_mb");
+  const auto& lines = std::get<Lines>(plots[0].body);
+  ASSERT_EQ(lines.series.size(), 2U);
+  EXPECT_EQ(lines.series[0].name, "1 replica");
+  ASSERT_EQ(lines.series[0].points.size(), 3U);
+  EXPECT_EQ(lines.series[0].points[1].x, 4);
+  EXPECT_NEAR(*lines.series[0].points[1].y, 2 * made.facts[0].fit_seconds->value / 2.5, 1e-3);
+  EXPECT_TRUE(lines.series[0].points[1].interval);
+  EXPECT_TRUE(lines.log_x);
+  const Made two(std::vector<Json>(8, tuned({2})[0]), Base::matched);
+  EXPECT_TRUE(settings_plots({two.study, two.comparison, two.facts, ""}).empty());
+}
+
+}  // namespace
+}  // namespace paceline
