@@ -173,14 +173,16 @@ std::string fastest_sentence(const Study& study, const Best& best) {
   const std::size_t others = best.points.size() - 1;
   if (others == 0) return "the only point: " + fastest;
   if (!best.alike.empty() && best.alike.size() == others) {
-    return fmt::format("the {} points cannot be told apart ({}); fastest by its mean: {}",
-                       others + 1, costs_text(study, best), fastest);
+    return fmt::format(
+        "the {} points cannot be told apart at 95 %, tested together ({}); fastest by its mean: {}",
+        others + 1, costs_text(study, best), fastest);
   }
   if (!best.alike.empty()) {
     std::vector<std::string> names;
     for (const NearPoint& point : best.alike) names.push_back(point.name);
-    return fmt::format("fastest by its mean: {}; cannot be told apart from it ({}): {}", fastest,
-                       costs_text(study, best), join(names, "; "));
+    return fmt::format(
+        "fastest by its mean: {}; cannot be told apart from it at 95 %, tested together ({}): {}",
+        fastest, costs_text(study, best), join(names, "; "));
   }
   if (!best.judged) {
     return fmt::format(

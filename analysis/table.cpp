@@ -153,7 +153,7 @@ void add_layout(std::vector<Definition>& all, const Study& study) {
   }
 }
 
-void add_results(std::vector<Definition>& all, const Study& study) {
+void add_results(std::vector<Definition>& all, const Study& study, const Comparison& comparison) {
   all.push_back({whole_column("runs", "runs"),
                  [](const RowFacts& f) {
                    return whole(f.row->gap.empty() ? static_cast<int>(f.row->runs.size()) : 0);
@@ -177,7 +177,8 @@ void add_results(std::vector<Definition>& all, const Study& study) {
        [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); }});
   all.push_back({interval_column("speed_up", "speed-up"), speed_up_cell, true});
   all.push_back({narrow(late_interval("efficiency", "efficiency")),
-                 [](const RowFacts& f) { return percent_estimate(f.efficiency, 1); }, true});
+                 [](const RowFacts& f) { return percent_estimate(f.efficiency, 1); },
+                 comparison.base.kind != Base::setting});
   all.push_back({detail(10, real_column("karp_flatt", "Karp-\nFlatt")), karp_flatt_cell});
   all.push_back({detail(4, real_column("input_stall", "input\nstall")),
                  [](const RowFacts& f) { return percent(f.input_stall); }});
@@ -282,7 +283,7 @@ Table make_table(const Study& study, const Comparison& comparison,
   table.interval = interval_kinds(comparison);
   std::vector<Definition> definitions;
   add_layout(definitions, study);
-  add_results(definitions, study);
+  add_results(definitions, study, comparison);
   if (table.interval == "mixed") {
     definitions.push_back({text_column("interval", "interval"), interval_kind_cell});
   }

@@ -95,7 +95,9 @@ TEST(Best, WhatCannotBeToldApartIsSaidSo) {
   const auto [study, best] = found(records, 0.05);
   EXPECT_EQ(best.alike.size(), 4U);
   const std::string text = best_text(study, best);
-  EXPECT_NE(text.find("the 5 points cannot be told apart (2.2"), std::string::npos) << text;
+  EXPECT_NE(text.find("the 5 points cannot be told apart at 95 %, tested together (2.2"),
+            std::string::npos)
+      << text;
   EXPECT_EQ(best_json(study, best)["alike"].size(), 4U);
 }
 
