@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "results/expected_runs.h"
 #include "results/store.h"
-#include "results/wanted.h"
 
 namespace paceline {
 

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::size_t kMostSeries = 6;  // in a note
 
-// For these the layout stands, or the table, or they make no difference.
-const std::set<std::string, std::less<>> kElsewhere = {
-    "gpus", "nodes", "cpus_per_task", "cpus_per_replica", "backend", "precision", "seed"};
-
 using SizeKey = std::tuple<std::string, int, std::optional<int>>;
 
 SizeKey size_of_run(const Run& run) {
@@ -38,7 +34,7 @@ bool serves(const Run& run, const Run& wanted, bool is_planned) {
   const auto& given = wanted.parameters.values();
   return std::all_of(given.begin(), given.end(), [&](const auto& parameter) {
     const auto& [name, value] = parameter;
-    if (kElsewhere.contains(name) || !find_parameter(name)->identity) return true;
+    if (has_own_place(name) || !find_parameter(name)->identity()) return true;
     return run.parameters.text(name) == to_text(value);
   });
 }
@@ -73,7 +69,7 @@ class Gaps {
   std::vector<Row> gaps_;
 };
 
-Run planned_run(const WantedRuns& plan, const Point& point, const Study& study) {
+Run planned_run(const ExpectedRuns& plan, const Point& point, const Study& study) {
   const Layout layout = layout_of(point, plan.study);
   Run run;
   run.kind = "measured";
@@ -159,8 +155,8 @@ bool has_place_in(const Study& study, const Run& planned) {
          has_runs_of(study, planned.study);
 }
 
-void add_planned(Gaps& gaps, const Study& study, const std::vector<WantedRuns>& plans) {
-  for (const WantedRuns& plan : plans) {
+void add_planned(Gaps& gaps, const Study& study, const std::vector<ExpectedRuns>& plans) {
+  for (const ExpectedRuns& plan : plans) {
     for (const Point& point : plan.points) {
       const Run run = planned_run(plan, point, study);
       if (has_place_in(study, run)) gaps.add(run, "not run", true);
@@ -181,7 +177,7 @@ void add_holes(Gaps& gaps, const Study& study) {
 }  // namespace
 
 std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinished,
-                           const std::vector<WantedRuns>& plans) {
+                           const std::vector<ExpectedRuns>& plans) {
   Gaps gaps(study);
   for (const Run& run : unfinished) {
     gaps.add(run, run.status, true);
@@ -218,10 +214,11 @@ std::string open_ends_note(const Study& study) {
          (more > 0 ? fmt::format("; {} more", more) : "");
 }
 
-std::string no_table_note(const std::vector<WantedRuns>& plans, const std::vector<Study>& studies) {
+std::string no_table_note(const std::vector<ExpectedRuns>& plans,
+                          const std::vector<Study>& studies) {
   std::set<std::string> names;
   std::size_t points = 0;
-  for (const WantedRuns& plan : plans) {
+  for (const ExpectedRuns& plan : plans) {
     for (const Point& point : plan.points) {
       if (std::any_of(studies.begin(), studies.end(), [&](const Study& study) {
             return has_place_in(study, planned_run(plan, point, study));

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "analysis/study.h"
-#include "results/wanted.h"
+#include "results/expected_runs.h"
 
 namespace paceline {
 
@@ -14,13 +14,14 @@ namespace paceline {
 // is no plan, sizes between others of the same series that other series have ("not run"). In no
 // order. `unfinished` are runs of this study.
 std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinished,
-                           const std::vector<WantedRuns>& plans);
+                           const std::vector<ExpectedRuns>& plans);
 
 // Where there is no plan: sizes that others have, at the end of a series. A sentence, or nothing.
 std::string open_ends_note(const Study& study);
 
 // Planned points for which there is no table, as no run of their workload, precision or amount of
 // work completed. A sentence, or nothing.
-std::string no_table_note(const std::vector<WantedRuns>& plans, const std::vector<Study>& studies);
+std::string no_table_note(const std::vector<ExpectedRuns>& plans,
+                          const std::vector<Study>& studies);
 
 }  // namespace paceline

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -15,8 +14,16 @@ namespace paceline {
 namespace {
 
 // With another value of these a run does other work, so that their rows cannot be compared.
-constexpr std::array kWork = {"batch_per_replica", "global_batch", "epochs", "steps",
-                              "steps_per_epoch",   "train_limit",  "until"};
+const std::vector<std::string>& names_of_work() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> found;
+    for (const Parameter& parameter : parameters()) {
+      if (parameter.role == Role::work) found.emplace_back(parameter.name);
+    }
+    return found;
+  }();
+  return names;
+}
 
 std::optional<Amount> work_of(const Run& run, std::string_view name) {
   if (name == "study") return run.study;
@@ -25,14 +32,14 @@ std::optional<Amount> work_of(const Run& run, std::string_view name) {
     if (run.batch_per_replica) return run.batch_per_replica;
     if (const auto batch = asked("batch_per_replica")) return batch;
     const auto global = asked("global_batch");
-    if (global) return *global / run.gpus / asked("accumulate").value_or(1);
+    if (global) return *global / run.gpus / asked("gradient_accumulation_steps").value_or(1);
     return std::nullopt;
   }
   if (name == "global_batch") {
     if (run.global_batch) return run.global_batch;
     if (const auto global = asked("global_batch")) return global;
     const auto batch = asked("batch_per_replica");
-    if (batch) return *batch * run.gpus * asked("accumulate").value_or(1);
+    if (batch) return *batch * run.gpus * asked("gradient_accumulation_steps").value_or(1);
     return std::nullopt;
   }
   if (const auto number = asked(name)) return number;
@@ -74,8 +81,8 @@ std::vector<std::string> varied_work(const std::vector<Run>& runs) {
     for (const auto& [name, value] : named_values(run.point)) varied.insert(name);
   }
   std::vector<std::string> names;
-  for (const char* name : kWork) {
-    if (varied.contains(name)) names.emplace_back(name);
+  for (const std::string& name : names_of_work()) {
+    if (varied.contains(name)) names.push_back(name);
   }
   return names;
 }
@@ -90,7 +97,7 @@ std::set<std::set<const Run*>> sets_of(const Split& parts) {
 // they set the same tables apart), else what the sweeps say that they varied. Empty: neither.
 Split apart_by_work(const std::vector<Run>& runs) {
   std::vector<Split> whole;
-  for (const char* name : kWork) {
+  for (const std::string& name : names_of_work()) {
     Split parts = split_by(runs, {name});
     if (stand_alone(parts, true)) whole.push_back(std::move(parts));
   }

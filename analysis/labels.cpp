@@ -74,20 +74,20 @@ std::string measured_origin(const Run& run, std::string_view name) {
 
 // Parameters that change from layout to layout, which the columns do not show.
 std::vector<std::string> hidden_differences(const Study& study) {
-  static const std::set<std::string, std::less<>> kFollow = {
-      "gpus",      "nodes",           "cpus_per_task", "cpus_per_replica",  "backend",
-      "precision", "global_batch",    "steps",         "batch_per_replica", "seed",
-      "epochs",    "compute_threads", "accumulate"};
+  const auto follows = [](std::string_view name) {
+    return has_own_place(name) || has_role(name, Role::work) || has_role(name, Role::threads) ||
+           find_parameter(name)->follows_size;
+  };
   std::map<std::string, std::set<std::string>> values;
   for (const Row& row : study.rows) {
     for (const auto& [name, value] : row.first().parameters.values()) {
-      if (find_parameter(name)->identity) values[name].insert(to_text(value));
+      if (find_parameter(name)->identity()) values[name].insert(to_text(value));
     }
   }
   std::vector<std::string> names;
   for (const auto& [name, differing] : values) {
     const bool shown = std::find(study.axes.begin(), study.axes.end(), name) != study.axes.end();
-    if (differing.size() > 1 && !shown && !kFollow.contains(name)) names.push_back(name);
+    if (differing.size() > 1 && !shown && !follows(name)) names.push_back(name);
   }
   return names;
 }

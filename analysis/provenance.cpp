@@ -69,12 +69,11 @@ std::string derived_command(const Run& run) {
   if (!is_workload(run.workload)) return "";
   std::vector<std::string> words = {"paceline", "train", shell_quote(run.workload)};
   for (const auto& [name, value] : run.parameters.values()) {
-    std::string flag(name);
-    std::replace(flag.begin(), flag.end(), '_', '-');
+    const std::string option = option_name(name);
     if (const bool* on = std::get_if<bool>(&value)) {
-      words.push_back((*on ? "--" : "--no-") + flag);
+      words.push_back(*on ? option : "--no-" + option.substr(2));
     } else {
-      words.push_back("--" + flag + "=" + shell_quote(to_text(value)));
+      words.push_back(option + "=" + shell_quote(to_text(value)));
     }
   }
   return join(words, " ");

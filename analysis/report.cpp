@@ -18,8 +18,8 @@
 #include "analysis/table.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "results/expected_runs.h"
 #include "results/store.h"
-#include "results/wanted.h"
 
 namespace paceline {
 
@@ -89,7 +89,7 @@ class Report {
       return;
     }
     StoreContent content = load_stores(studies);
-    const std::vector<WantedRuns> wanted = plans_of(studies, content);
+    const std::vector<ExpectedRuns> wanted = plans_of(studies, content);
     if (options.anonymous) content = anonymous(std::move(content));
     collectives_ = take_collectives(content, options.only);
     if (!collectives_.empty()) {

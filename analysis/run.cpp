@@ -75,7 +75,7 @@ void add_goal(Run& run, const Record& record) {
 
 // Of batch per replica, global batch and rate, what follows from the others.
 void fill_in(Run& run) {
-  const double batches = run.gpus * run.parameters.real("accumulate").value_or(1);
+  const double batches = run.gpus * run.parameters.real("gradient_accumulation_steps").value_or(1);
   if (!run.global_batch && run.batch_per_replica) {
     run.global_batch = *run.batch_per_replica * batches;
   }

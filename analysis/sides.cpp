@@ -11,8 +11,8 @@
 #include "analysis/gate/match.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "results/expected_runs.h"
 #include "results/store.h"
-#include "results/wanted.h"
 
 namespace paceline {
 

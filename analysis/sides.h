@@ -16,7 +16,7 @@ struct ReportSide {
   std::string name;  // as the user named it
   StoreContent content;
   std::vector<Study> studies;  // made of it
-  std::vector<WantedRuns> plans{};
+  std::vector<ExpectedRuns> plans{};
 };
 
 // A row a point that both have: the time of `second` over that of `first`, with its interval and

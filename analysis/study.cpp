@@ -19,10 +19,6 @@ namespace paceline {
 
 namespace {
 
-// Of these a table has columns of its own, or they are the same in all of it.
-const std::set<std::string, std::less<>> kOwnColumns = {
-    "gpus", "nodes", "cpus_per_task", "cpus_per_replica", "backend", "precision", "seed"};
-
 std::optional<std::string> field(const Run& run, const std::string& key) {
   if (key == "kind") return run.kind;
   if (key == "study") return run.study;
@@ -110,7 +106,7 @@ void add_note(Study& study, const std::string& note) {
 std::string other_parameters(const Run& run) {
   std::string text;
   for (const auto& [name, value] : run.parameters.values()) {
-    if (kOwnColumns.contains(name) || !find_parameter(name)->identity) continue;
+    if (has_own_place(name) || !find_parameter(name)->identity()) continue;
     text += name + '=' + to_text(value) + ',';
   }
   return text;
@@ -137,11 +133,11 @@ bool is_parameter(const std::string& key) {
 
 // What of the plans the selections leave. Which session or build would have run a point, nobody
 // knows: such a selection leaves no plan.
-std::vector<WantedRuns> selected(std::vector<WantedRuns> plans,
-                                 const std::vector<Selection>& selections) {
+std::vector<ExpectedRuns> selected(std::vector<ExpectedRuns> plans,
+                                   const std::vector<Selection>& selections) {
   for (const Selection& selection : selections) {
     const std::string &key = selection.key, &value = selection.value;
-    for (WantedRuns& plan : plans) {
+    for (ExpectedRuns& plan : plans) {
       const bool all = (key == "kind" && value == "measured") ||
                        (key == "study" && value == plan.study) ||
                        (key == "workload" && value == plan.workload);
@@ -151,7 +147,7 @@ std::vector<WantedRuns> selected(std::vector<WantedRuns> plans,
       });
     }
   }
-  std::erase_if(plans, [](const WantedRuns& plan) { return plan.points.empty(); });
+  std::erase_if(plans, [](const ExpectedRuns& plan) { return plan.points.empty(); });
   return plans;
 }
 
@@ -193,7 +189,7 @@ std::string goal_of(const std::vector<Row>& rows) {
 }
 
 bool may_be_axis(const std::string& name) {
-  return !kOwnColumns.contains(name) && find_parameter(name)->identity;
+  return !has_own_place(name) && find_parameter(name)->identity();
 }
 
 // What differs between runs of one layout; not to have it is a value, too.
@@ -251,10 +247,10 @@ bool is_of(const Run& run, const Study& study) {
          has_runs_of(study, run.study);
 }
 
-std::vector<WantedRuns> own_plans(const Study& study, const std::vector<WantedRuns>& plans) {
-  std::vector<WantedRuns> own;
+std::vector<ExpectedRuns> own_plans(const Study& study, const std::vector<ExpectedRuns>& plans) {
+  std::vector<ExpectedRuns> own;
   std::copy_if(plans.begin(), plans.end(), std::back_inserter(own),
-               [&](const WantedRuns& plan) { return has_runs_of(study, plan.study); });
+               [&](const ExpectedRuns& plan) { return has_runs_of(study, plan.study); });
   return own;
 }
 
@@ -266,10 +262,10 @@ bool is_of_any(const Run& run, const std::vector<Study>& studies) {
 enum class Planned { no, otherwise, yes };
 
 // Whether a study's plan names the run's point, and with the run's parameters.
-Planned planned(const Run& run, const std::vector<WantedRuns>& plans) {
+Planned planned(const Run& run, const std::vector<ExpectedRuns>& plans) {
   const auto axes = named_values(run.point);
   Planned result = Planned::no;
-  for (const WantedRuns& plan : plans) {
+  for (const ExpectedRuns& plan : plans) {
     if (plan.study != run.study || plan.workload != run.workload) continue;
     for (const Point& point : plan.points) {
       const bool same = std::all_of(axes.begin(), axes.end(), [&](const auto& axis) {
@@ -278,8 +274,7 @@ Planned planned(const Run& run, const std::vector<WantedRuns>& plans) {
       if (!same) continue;
       const auto& given = point.values();
       const bool done = std::all_of(given.begin(), given.end(), [&](const auto& parameter) {
-        return kOwnColumns.contains(parameter.first) ||
-               !find_parameter(parameter.first)->identity ||
+        return has_own_place(parameter.first) || !find_parameter(parameter.first)->identity() ||
                run.parameters.text(parameter.first) == to_text(parameter.second);
       });
       if (done) return Planned::yes;
@@ -290,7 +285,7 @@ Planned planned(const Run& run, const std::vector<WantedRuns>& plans) {
 }
 
 // Runs of before a spec was edited, once there are runs of what it says now. How many.
-std::size_t leave_out_superseded(std::vector<Run>& runs, const std::vector<WantedRuns>& plans) {
+std::size_t leave_out_superseded(std::vector<Run>& runs, const std::vector<ExpectedRuns>& plans) {
   if (plans.empty()) return 0;
   std::set<std::string> begun;  // studies that have runs of what their plan says now
   std::vector<Planned> of_run;
@@ -324,7 +319,7 @@ void sort_rows(const Study& study, std::vector<Row>& rows) {
 
 // What belongs to no table is told with the first.
 void add_notes(std::vector<Study>& studies, const StoreContent& content,
-               const std::vector<Run>& lost, const std::vector<WantedRuns>& wanted,
+               const std::vector<Run>& lost, const std::vector<ExpectedRuns>& wanted,
                std::size_t superseded) {
   for (Study& study : studies) {
     const bool is_first = &study == &studies.front();
@@ -380,7 +375,7 @@ bool stands_before(const Study& study, const Row& a, const Row& b) {
 
 std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections,
-                                const std::vector<WantedRuns>& plans, bool pool) {
+                                const std::vector<ExpectedRuns>& plans, bool pool) {
   std::vector<Run> runs = selected_runs(content, selections);
   const std::vector<Run> controls = taken(runs, [](const Run& run) { return run.control; });
   const std::size_t superseded = leave_out_superseded(runs, plans);
@@ -393,7 +388,7 @@ std::vector<Study> make_studies(const StoreContent& content,
                 why.empty() ? "the folders named" : why.front(),
                 "run the study first, name its folder, or name files of train --record one by one");
   }
-  const std::vector<WantedRuns> wanted = selected(plans, selections);
+  const std::vector<ExpectedRuns> wanted = selected(plans, selections);
   std::vector<Study> studies;
   for (auto& [key, members] : grouped(std::move(runs))) {
     Study& study = studies.emplace_back();
@@ -409,7 +404,7 @@ std::vector<Study> make_studies(const StoreContent& content,
     add_controls(study.rows, controls);
     const std::vector<Run> like =
         chosen(unfinished, [&](const Run& run) { return is_of(run, study); });
-    const std::vector<WantedRuns> own = own_plans(study, wanted);
+    const std::vector<ExpectedRuns> own = own_plans(study, wanted);
     study.axes = axes_of(study.rows, like);
     sort_rows(study, study.rows);
     study.gaps = find_gaps(study, like, own);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "analysis/grouping.h"
+#include "results/expected_runs.h"
 #include "results/store.h"
-#include "results/wanted.h"
 
 namespace paceline {
 
@@ -54,7 +54,7 @@ Selection parsed_selection(const std::string& text, const std::string& option = 
 // is left. `plans` say which points should be there. With `pool` the sessions of a row are nested.
 std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections = {},
-                                const std::vector<WantedRuns>& plans = {}, bool pool = false);
+                                const std::vector<ExpectedRuns>& plans = {}, bool pool = false);
 
 // How many sessions made the runs of a row; runs that tell none are of one.
 std::size_t sessions_of(const Row& row);

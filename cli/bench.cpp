@@ -8,11 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/collective.h"
-#include "cli/bench_record.h"
 #include "cli/deadlines.h"
-#include "cli/roll_call.h"
-#include "cli/run.h"
-#include "cli/start.h"
 #include "cli/verb.h"
 #include "engine/comm/allreduce_bench.h"
 #include "engine/core/available_memory.h"
@@ -22,10 +18,14 @@
 #include "engine/core/log.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
+#include "engine/failure/rank_status.h"
 #include "engine/launch/affinity.h"
-#include "engine/launch/status.h"
 #include "engine/train/reducer.h"
 #include "results/store.h"
+#include "run/bench_record.h"
+#include "run/preflight.h"
+#include "run/training_run.h"
+#include "run/world.h"
 
 namespace paceline {
 
@@ -180,14 +180,14 @@ void check_counts(const BenchArguments& arguments) {
 
 class Bench {
  public:
-  Bench(const BenchArguments& arguments, const Point& parameters, const Gathering& gathering,
+  Bench(const BenchArguments& arguments, const Point& parameters, const LaunchSpec& launch,
         const std::vector<BenchSize>& sizes, const std::vector<std::string>& command)
       : arguments_(arguments),
-        gathering_(gathering),
+        launch_(launch),
         place_(find_place(environment_of_process())),
         sizes_(sizes) {
     facts_.parameters = parameters;
-    facts_.layout = gathering_.layout;
+    facts_.layout = launch_.layout;
     facts_.command = command;
     facts_.started_at = utc_time_stamp();
     facts_.type = dtype_of(arguments.dtype);
@@ -199,12 +199,12 @@ class Bench {
     logging.to_stderr = place_.rank == 0;
     if (arguments_.quiet) logging.level = log::Level::warning;
     log::set_up(logging);
-    check_tasks(gathering_, place_);
-    const Quarters quarters = find_quarters(gathering_, place_);
-    facts_.cpu_model = quarters.cpu_model;
-    World world(gathering_, place_, quarters);
+    check_tasks(launch_, place_);
+    const CpuAssignment assignment = assign_cpus(launch_, place_);
+    facts_.cpu_model = assignment.cpu_model;
+    World world(launch_, place_, assignment);
     try {
-      measure_in(world, quarters);
+      measure_in(world, assignment);
     } catch (const std::exception& error) {
       world.abort(error.what());
       throw;
@@ -213,9 +213,10 @@ class Bench {
   }
 
  private:
-  void measure_in(World& world, const Quarters& quarters) {
-    const auto cards = call_roll(world.communicators(), quarters.replicas, common_rows());
-    facts_.oversubscribed = check_roll(cards, gathering_.oversubscribe);
+  void measure_in(World& world, const CpuAssignment& assignment) {
+    const auto cards =
+        exchange_rank_cards(world.communicators(), assignment.replicas, common_rows());
+    facts_.oversubscribed = check_rank_cards(cards, launch_.oversubscribe);
     for (const RankCard& card : cards) {
       facts_.hosts.emplace_back(card.host.data());
       facts_.affinity.emplace_back(card.cpus.data());
@@ -224,7 +225,7 @@ class Bench {
     if (!arguments_.no_rivals) rival = world.backend().rival();
     facts_.library = rival.name;
     on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
-      bind_this_thread(quarters.replicas[i]);
+      bind_this_thread(assignment.replicas[i]);
       Communicator* library = rival.communicators.empty() ? nullptr : rival.communicators[i].get();
       measure(communicator, library, i == 0 && place_.rank == 0);
     });
@@ -232,11 +233,11 @@ class Bench {
   }
 
   // All that decides which calls a rank makes: ranks that differ in it would wait in vain.
-  std::vector<Common> common_rows() const {
+  std::vector<ConfigRow> common_rows() const {
     std::vector<std::string> counts;
     for (const BenchSize& size : sizes_) counts.push_back(std::to_string(size.count));
-    std::vector<Common> rows = rows_of_build();
-    const std::vector<Common> parameters = rows_of(facts_.parameters);
+    std::vector<ConfigRow> rows = rows_of_build();
+    const std::vector<ConfigRow> parameters = rows_of(facts_.parameters);
     rows.insert(rows.end(), parameters.begin(), parameters.end());
     rows.push_back({"dtype", arguments_.dtype});
     rows.push_back({"rounds", std::to_string(arguments_.rounds)});
@@ -286,7 +287,7 @@ class Bench {
   }
 
   const BenchArguments& arguments_;
-  const Gathering& gathering_;
+  const LaunchSpec& launch_;
   Place place_;
   const std::vector<BenchSize>& sizes_;
   BenchFacts facts_;
@@ -296,23 +297,23 @@ class Bench {
 int bench(const BenchArguments& arguments, const std::vector<std::string>& command) {
   check_counts(arguments);
   const Point parameters = place_of(arguments);
-  check_sums(*parameters.text("backend"));
+  check_sums(Settings(parameters).text("backend"));
   const DType type = dtype_of(arguments.dtype);
   const std::vector<BenchSize> sizes = sizes_of(arguments, type);
-  Gathering gathering = gathering_of(parameters);
-  gathering.deadlines = deadlines_of(arguments.deadlines, environment_of_process());
-  check_memory(sizes, type, gathering.layout);
+  LaunchSpec launch = launch_spec_of(place_config_of(parameters));
+  launch.deadlines = deadlines_of(arguments.deadlines, environment_of_process());
+  check_memory(sizes, type, launch.layout);
   check_replicas(arguments);
   const Environment environment = environment_of_process();
   const Place place = find_place(environment);
   if (place.rank == 0 && !arguments.record.empty()) check_new_record(arguments.record);
-  if (must_spawn(gathering, place)) {
-    const RunVerdict verdict = spawn(gathering, command);
+  if (must_spawn(launch, place)) {
+    const RunVerdict verdict = spawn(launch, command);
     if (!verdict.line.empty()) print_note("paceline: {}\n", verdict.line);
     return verdict.exit_code;
   }
   return run_rank(environment, place,
-                  [&] { return Bench(arguments, parameters, gathering, sizes, command).go(); });
+                  [&] { return Bench(arguments, parameters, launch, sizes, command).go(); });
 }
 
 }  // namespace
@@ -354,7 +355,8 @@ void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& co
   verb->add_option("--warmup", a->warmup, "calls before the first round")->capture_default_str();
   verb->add_option("--rounds", a->rounds, "in which all-reduce, memcpy and library take turns")
       ->capture_default_str();
-  verb->add_flag("--no-rivals", a->no_rivals, "measure neither memcpy nor the library's own");
+  verb->add_flag("--no-baselines,--no-rivals", a->no_rivals,
+                 "measure neither memcpy nor the library's own");
   verb->add_flag("--json", a->json, "print the record to standard output");
   verb->add_option("--record", a->record, "write the record to this new file");
   verb->add_flag("--quiet", a->quiet, "no progress");

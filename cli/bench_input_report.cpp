@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/lost_records.h"
-#include "cli/version.h"
 #include "engine/core/text.h"
+#include "run/lost_records.h"
+#include "run/version.h"
 
 namespace paceline {
 

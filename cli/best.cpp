@@ -83,7 +83,7 @@ int best(const BestArguments& arguments) {
     }
   }
   StoreContent content = load_stores(places);
-  const std::vector<WantedRuns> plans = plans_of(places, content);
+  const std::vector<ExpectedRuns> plans = plans_of(places, content);
   const std::vector<Study> studies = make_studies(content, only, plans, arguments.pool);
   if (studies.size() > 1) {
     throw Error(ErrorKind::usage,

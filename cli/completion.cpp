@@ -58,7 +58,7 @@ std::vector<std::string> names_of_kind(const std::string& kind) {
 std::vector<std::string> assignments() {
   std::vector<std::string> result;
   for (const Parameter& parameter : parameters()) {
-    if (parameter.identity) result.push_back(std::string(parameter.name) + '=');
+    if (parameter.identity()) result.push_back(std::string(parameter.name) + '=');
   }
   return result;
 }

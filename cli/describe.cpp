@@ -6,8 +6,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/planned_memory.h"
-#include "cli/run.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"
@@ -16,6 +14,8 @@
 #include "engine/device/table.h"
 #include "engine/plan/plan.h"
 #include "engine/train/memory_use.h"
+#include "run/planned_memory.h"
+#include "run/training_run.h"
 
 namespace paceline {
 

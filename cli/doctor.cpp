@@ -6,13 +6,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/diagnosis.h"
-#include "cli/post_mortem.h"
-#include "cli/support_bundle.h"
 #include "cli/verb.h"
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
 #include "engine/core/output.h"
+#include "run/diagnosis.h"
+#include "run/post_mortem.h"
+#include "run/support_bundle.h"
 #include "slurm/site_check.h"
 
 namespace paceline {

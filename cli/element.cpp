@@ -10,19 +10,19 @@
 #include <fstream>
 #include <memory>
 
-#include "cli/diagnosis.h"
 #include "cli/verb.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
+#include "engine/failure/run_artifacts.h"
 #include "engine/launch/affinity.h"
 #include "engine/launch/program.h"
-#include "engine/launch/remains.h"
 #include "results/layout.h"
 #include "results/names.h"
 #include "results/store.h"
+#include "run/diagnosis.h"
 #include "slurm/job_check.h"
 #include "slurm/points_file.h"
 #include "sweeps/run_context.h"
@@ -209,7 +209,7 @@ std::string reason_of(int code, const std::string& said) {
 
 // Whether no replica of that run came to its second step.
 bool ended_at_start(const fs::path& status) {
-  const Remains remains = remains_of_latest(status);
+  const RunArtifacts remains = remains_of_latest(status);
   return std::all_of(remains.flights.begin(), remains.flights.end(),
                      [](const Flight& flight) { return flight.step <= 1; });
 }

@@ -1,10 +1,7 @@
-// The verbs and functions that need the engine, in a build without it.
+// The verbs that need the engine, in a build without it.
 #include <CLI/CLI.hpp>
 
-#include "cli/plan_study.h"
-#include "cli/resolve.h"
 #include "cli/verb.h"
-#include "cli/version.h"
 #include "engine/core/error.h"
 
 namespace paceline {
@@ -42,25 +39,6 @@ void add_describe(CLI::App& app, Action& action) {
 
 void add_checkpoint(CLI::App& app, Action& action) {
   add_absent(app, action, "checkpoint", "Look at checkpoints (not in this build)");
-}
-
-RunResolver::RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent)
-    : workload_(std::move(workload)), data_is_absent_(std::move(data_is_absent)) {}
-
-std::string hindrance_here(const PlannedPoint&) {
-  return "";
-}
-
-std::string gpus_of_this_machine(const std::string&) {
-  return "";
-}
-
-double planned_replica_bytes(const std::string&, const Point&) {
-  return 0;
-}
-
-ResolvedRun RunResolver::resolve(const Point& given) {
-  return {given, identity_hash(workload_, given), "", build_id()};
 }
 
 }  // namespace paceline

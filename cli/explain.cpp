@@ -52,7 +52,7 @@ std::vector<Explanation> explain_all(const ExplainArguments& arguments) {
     if (!found.comparisons.empty()) return explain_sides(found, base, only);
   }
   StoreContent content = load_stores(places);
-  const std::vector<WantedRuns> plans = plans_of(places, content);
+  const std::vector<ExpectedRuns> plans = plans_of(places, content);
   std::erase_if(content.records,
                 [](const Record& record) { return record.kind() == "collective"; });
   return explain(content, base, only, plans, arguments.pool);

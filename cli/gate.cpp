@@ -6,8 +6,6 @@
 #include <memory>
 
 #include "analysis/gate/render.h"
-#include "cli/gate_runs.h"
-#include "cli/plan_study.h"
 #include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
@@ -15,6 +13,8 @@
 #include "engine/core/output_file.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
+#include "run/gate_runs.h"
+#include "run/plan_study.h"
 
 namespace paceline {
 

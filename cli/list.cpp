@@ -1,4 +1,4 @@
-// paceline list workloads|backends|wrappers|devices
+// paceline list workloads|backends|wrappers|devices|parameters
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -6,12 +6,15 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/diagnosis.h"
 #include "cli/verb.h"
+#include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
 #include "engine/core/output.h"
+#include "engine/core/text.h"
 #include "results/names.h"
+#include "results/parameters.h"
+#include "run/diagnosis.h"
 
 namespace paceline {
 
@@ -54,19 +57,116 @@ int print_backends(const Names& names, bool json) {
   return 0;
 }
 
+std::string resume_text(OnResume on_resume) {
+  switch (on_resume) {
+    case OnResume::must_match:
+      return "must match";
+    case OnResume::announced:
+      return "announced";
+    case OnResume::free:
+      break;
+  }
+  return "free";
+}
+
+std::string condition_text(const Parameter& parameter) {
+  switch (parameter.need) {
+    case Requirement::gpu:
+      return "GPUs";
+    case Requirement::batch_norm:
+      return "networks with batch_norm";
+    case Requirement::gpu_batch_norm:
+      return "GPUs, networks with batch_norm";
+    case Requirement::encoded_images:
+      return "encoded images";
+    case Requirement::nothing:
+      break;
+  }
+  if (parameter.with.parameter.empty()) return "";
+  if (parameter.with.values.empty()) return fmt::format("with `{}`", parameter.with.parameter);
+  return fmt::format("with `{}` {}", parameter.with.parameter,
+                     join(split(parameter.with.values, '|'), " or "));
+}
+
+std::string form_text(const Parameter& parameter) {
+  if (parameter.kind == ValueKind::boolean) return "true, false";
+  if (parameter.values.find('|') != std::string_view::npos) {
+    return join(split(parameter.values, '|'), ", ");
+  }
+  const auto dots = parameter.values.find("..");
+  if (dots == std::string_view::npos) return parameter.is_file ? "file" : "text";
+  const std::string kind = parameter.kind == ValueKind::integer ? "whole number" : "number";
+  const std::string low(parameter.values.substr(0, dots)), high(parameter.values.substr(dots + 2));
+  return high.empty() ? fmt::format("{} from {}", kind, low)
+                      : fmt::format("{} from {} to {}", kind, low, high);
+}
+
+int print_parameters_markdown() {
+  print(
+      "# Options\n\n"
+      "Every parameter of a run. It is an option of `paceline train` (`--batch-per-replica 64`, "
+      "`--no-overlap`), an axis or a fixed value of a\n[spec](../sweeps/README.md) "
+      "(`\"batch_per_replica\": [32, 64]`), and a column of reports. *On resume* says what another "
+      "value means for a run\nthat starts from a checkpoint: it must match, is announced, or is "
+      "free. `paceline list parameters --markdown` writes this page.\n");
+  for (const Group group : groups()) {
+    print("\n## {}\n\n", title_of(group));
+    print("| parameter | values | default | only for | on resume | |\n");
+    print("| --- | --- | --- | --- | --- | --- |\n");
+    for (const Parameter& parameter : parameters()) {
+      if (parameter.group != group) continue;
+      print("| `{}` | {} | {} | {} | {} | {} |\n", parameter.name, form_text(parameter),
+            default_of(parameter), condition_text(parameter), resume_text(parameter.on_resume),
+            parameter.help);
+    }
+  }
+  return 0;
+}
+
+int print_parameters(bool json) {
+  Json rows = Json::array();
+  for (const Parameter& parameter : parameters()) {
+    if (!json) {
+      print("{:<20} {} {}\n", parameter.name, parameter.help, default_text(parameter));
+      continue;
+    }
+    rows.push_back({{"name", parameter.name},
+                    {"group", title_of(parameter.group)},
+                    {"values", form_text(parameter)},
+                    {"default", default_of(parameter)},
+                    {"only_for", condition_text(parameter)},
+                    {"on_resume", resume_text(parameter.on_resume)},
+                    {"help", parameter.help}});
+  }
+  if (json) print("{}\n", json_text(rows, 2));
+  return 0;
+}
+
 }  // namespace
 
 void add_list(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("list", "Names of workloads, backends, wrappers and devices");
+  CLI::App* verb =
+      app.add_subcommand("list", "Workloads, backends, wrappers, devices and parameters");
   auto what = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  verb->add_option("what", *what, "workloads, backends, wrappers or devices")
+  verb->add_option("what", *what, "workloads, backends, wrappers, devices or parameters")
       ->required()
-      ->check(CLI::IsMember({"workloads", "backends", "wrappers", "devices"}));
+      ->check(CLI::IsMember({"workloads", "backends", "wrappers", "devices", "parameters"}));
+  auto markdown = std::make_shared<bool>(false);
   verb->add_flag("--json", *json, "machine-readable");
-  verb->footer("Examples:\n  paceline list backends\n  paceline list workloads --json");
-  verb->callback([what, json, &action] {
-    action = [what, json] {
+  verb->add_flag("--markdown", *markdown, "docs/options.md (of parameters)");
+  verb->footer(
+      "Examples:\n  paceline list backends\n  paceline list workloads --json\n"
+      "  paceline list parameters");
+  verb->callback([what, json, markdown, &action] {
+    action = [what, json, markdown] {
+      if (*markdown && *what != "parameters") {
+        throw Error(ErrorKind::usage, "is for parameters", "--markdown",
+                    "write: paceline list parameters --markdown");
+      }
+      if (*what == "parameters") {
+        return *markdown ? print_parameters_markdown() : print_parameters(*json);
+      }
       const Names& names = known_names();
       if (*what == "backends") return print_backends(names, *json);
       if (*what == "wrappers") return print_names(names.wrappers, *json);

@@ -6,10 +6,10 @@
 
 #include "cli/complaint.h"
 #include "cli/verb.h"
-#include "cli/version.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
 #include "engine/core/utf8.h"
+#include "run/version.h"
 
 namespace {
 
@@ -96,12 +96,24 @@ void check_text(const std::vector<std::string>& command) {
   }
 }
 
+// CLI11 writes a switch as "--x{true},--no-x{false}".
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(34); }
+
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    const std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    const auto on = name.find("{true},--no-");
+    return on == std::string::npos ? name : "--[no-]" + name.substr(2, on - 2);
+  }
+};
+
 int run(int argc, char** argv) {
   CLI::App app{"What speed-up did N times the GPUs give, and where did the rest go?", "paceline"};
   app.set_version_flag("--version", paceline::version_line());
   app.footer(kMainFooter);
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
+  app.formatter(std::make_shared<HelpFormatter>());
   check_text({argv, argv + argc});
   const std::vector<std::string> command =
       with_options_for_verbs(with_units_joined({argv, argv + argc}));

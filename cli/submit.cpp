@@ -11,8 +11,7 @@
 #include <optional>
 #include <set>
 
-#include "cli/plan_study.h"
-#include "cli/resolve.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/clock.h"
@@ -26,6 +25,7 @@
 #include "engine/launch/topology.h"
 #include "results/shipped.h"
 #include "results/store.h"
+#include "run/resolve.h"
 #include "slurm/nodes.h"
 #include "slurm/submission.h"
 #include "sweeps/bases.h"

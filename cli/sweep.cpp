@@ -8,9 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/report.h"
-#include "cli/plan_study.h"
 #include "cli/report_options.h"
-#include "cli/screen.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"
@@ -19,6 +18,7 @@
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
+#include "run/screen.h"
 #include "sweeps/runner.h"
 #include "sweeps/study_plan.h"
 

@@ -9,16 +9,16 @@
 #include <memory>
 
 #include "cli/deadlines.h"
-#include "cli/failed_record.h"
-#include "cli/run.h"
 #include "cli/verb.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/log.h"
 #include "engine/core/output.h"
-#include "engine/launch/status.h"
+#include "engine/failure/rank_status.h"
 #include "results/names.h"
+#include "run/failed_record.h"
+#include "run/training_run.h"
 #include "sweeps/run_context.h"
 
 namespace paceline {
@@ -44,16 +44,10 @@ struct TrainOptions {
   bool json = false, quiet = false, verbose = false, log_ranks = false;
 };
 
-std::string flag_of(std::string_view name) {
-  std::string flag = "--" + std::string(name);
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return flag;
-}
-
 Point parse_parameters(const TrainOptions& options) {
   Point point;
   for (const auto& [name, text] : options.parameters) {
-    if (!text.empty()) point.set(name, parsed_value(name, text, flag_of(name)));
+    if (!text.empty()) point.set(name, parsed_value(name, text, option_name(name)));
   }
   if (options.tensorboard->count() > 0 && !point.find("tensorboard")) {
     point.set("tensorboard", std::string(kEventFolder));
@@ -87,8 +81,8 @@ void place_status(const std::string& run) {
 }
 
 // The last line is the last that is printed.
-int start(const RunRequest& request, const Gathering& gathering) {
-  const RunVerdict verdict = spawn(gathering, request.command);
+int start(const RunRequest& request, const LaunchSpec& launch) {
+  const RunVerdict verdict = spawn(launch, request.command);
   leave_failed_record(request, verdict.exit_code, verdict.line);
   if (!verdict.line.empty()) print_note("paceline: {}\n", verdict.line);
   return verdict.exit_code;
@@ -102,9 +96,10 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   request.workload = options.workload;
   const Point given = parse_parameters(options);
   request.parameters = resolve_parameters(make_workload(options.workload), given);
-  request.events = event_places(request.parameters, options.workload, given);
+  request.config = config_of(request.parameters);
+  request.events = event_places(request.config.events, options.workload, given);
   request.places = {options.data, options.stage, options.cache_folder};
-  check_places(request.parameters, request.places);
+  check_places(request.config.input, request.places);
   request.state = {options.run, options.resume};
   request.trace = options.trace;
   request.json = options.json;
@@ -119,14 +114,36 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   place_status(options.run);
   const Environment environment = environment_of_process();
   const Place place = find_place(environment);
-  Gathering gathering = gathering_of(request.parameters);
-  gathering.deadlines = request.deadlines;
-  if (must_spawn(gathering, place)) return start(request, gathering);
+  LaunchSpec launch = launch_spec_of(request.config.place);
+  launch.stops_between_steps = request.config.checkpoints.is_on();
+  launch.deadlines = request.deadlines;
+  if (must_spawn(launch, place)) return start(request, launch);
   try {
     return run_rank(environment, place, [&] { return run_training(request); });
   } catch (const Error& error) {  // of ranks that a starter of ours did not start
     if (place.rank == 0) leave_failed_record(request, exit_code(error.kind()), error.what());
     throw;
+  }
+}
+
+// In groups by task, each in the order of the table.
+void add_parameters(CLI::App& verb, TrainOptions& options) {
+  for (const Group group : groups()) {
+    for (const Parameter& parameter : parameters()) {
+      if (parameter.group != group) continue;
+      std::string& text = options.parameters[std::string(parameter.name)];
+      const std::string name = option_name(parameter.name);
+      const std::string help = fmt::format("{} {}", parameter.help, default_text(parameter));
+      const bool is_switch = parameter.kind == ValueKind::boolean;
+      const std::string both = name + "{true},--no-" + name.substr(2) + "{false}";
+      const std::string names =
+          parameter.also.empty() ? name : name + "," + option_name(parameter.also);
+      CLI::Option* option =
+          is_switch ? verb.add_flag(both, text, help) : verb.add_option(names, text, help);
+      if (!is_switch) option->type_name(type_text(parameter));
+      option->group(std::string(title_of(group)));
+      if (parameter.name == "tensorboard") options.tensorboard = option->expected(0, 1);
+    }
   }
 }
 
@@ -160,18 +177,7 @@ void add_train(CLI::App& app, Action& action, const std::vector<std::string>& co
   verb->add_option("--store", options->store)->group("");
   verb->add_option("--context", options->context)->group("");
   add_deadlines(*verb, options->deadlines, true);
-  for (const Parameter& parameter : parameters()) {
-    std::string help(parameter.help);
-    if (!parameter.values.empty()) help += " [" + std::string(parameter.values) + "]";
-    std::string& text = options->parameters[std::string(parameter.name)];
-    const bool is_switch = parameter.kind == ValueKind::boolean;  // --overlap, --no-overlap
-    const std::string flag = flag_of(parameter.name);
-    const std::string both = flag + "{true},--no-" + flag.substr(2) + "{false}";
-    CLI::Option* option = is_switch ? verb->add_flag(both, text, help)
-                                    : verb->add_option(flag_of(parameter.name), text, help);
-    option->group("Parameters (sweep axes)");
-    if (parameter.name == "tensorboard") options->tensorboard = option->expected(0, 1);
-  }
+  add_parameters(*verb, *options);
   verb->footer(kTrainFooter);
   verb->callback([options, command, &action] {
     action = [options, command] { return train(*options, command); };

@@ -15,106 +15,80 @@
 
 namespace paceline {
 
-const std::vector<Parameter>& parameters() {
-  using enum ValueKind;
-  static const std::vector<Parameter> table = {
-      {"gpus", integer, "1..", "replicas in all; on the cpu device a replica is a set of cores"},
-      {"nodes", integer, "1..", "nodes that the tasks are spread over"},
-      {"cpus_per_task", integer, "1..", "CPUs of one task (process): its whole thread budget"},
-      {"cpus_per_replica", integer, "1..", "CPUs of one replica, instead of cpus_per_task"},
-      {"backend", text, "", "communication stack (see: paceline list backends)"},
-      {"device", text, "", "what replicas compute on (see: paceline list devices)"},
-      {"precision", text, "fp32|tf32|bf16|fp16|fp64",
-       "arithmetic of forward and backward; tf32 and fp16 on GPUs"},
-      {"graph", boolean, "", "queue the parts of a step as CUDA graphs (device cuda)"},
-      {"step_graph", boolean, "",
-       "queue whole steps as one graph where no host sums between (device cuda)"},
-      {"fused_sums", boolean, "",
-       "compute batch_norm's sums in convolutions where the card is faster so (bf16, fp16)"},
-      {"deterministic", boolean, "",
-       "only algorithms that give the same bits in every run (device cuda)"},
-      {"variant", text, "v1|v1.5", "of ResNet-50: a stage strides in its first 1x1, or in the 3x3"},
-      {"weights", text, "", "to start from: a file, imagenet (see: paceline data fetch) or none"},
-      {"batch_per_replica", integer, "1..", "samples a replica computes at once"},
-      {"accumulate", integer, "1..", "batches of a replica whose gradients make one step (1)"},
-      {"global_batch", integer, "1..",
-       "samples of one step: gpus x batch_per_replica x accumulate, one of which it can replace"},
-      {"epochs", integer, "1..", "passes over the training set"},
-      {"steps", integer, "1..", "stop after this many steps"},
-      {"steps_per_epoch", text, "", "K or K/replicas steps an epoch, from an endless stream"},
-      {"optimizer", text, "adam|sgd|momentum|adagrad", "update rule"},
-      {"learning_rate", real, "0..", "rate for one replica"},
-      {"learning_rate_rule", text, "none|linear|sqrt", "how the rate grows with replicas"},
-      {"warmup_epochs", real, "0..", "epochs over which the rate grows to its full value"},
-      {"schedule", text, "constant|step|cosine|polynomial",
-       "how the rate falls after that (docs/training.md)"},
-      {"decay_epochs", text, "", "of schedule step: where the rate falls, as 30,60,80"},
-      {"decay_factor", real, "0..1", "of schedule step: what is left of the rate (0.1)"},
-      {"end_rate", real, "0..", "of cosine and polynomial: the last rate, for one replica (0)"},
-      {"power", real, "0..", "of schedule polynomial (1)"},
-      {"literal_guide_loss", boolean, "",
-       "softmax before a loss that takes logits, as some guides have it (see docs/guides.md)"},
-      {"momentum", real, "0..1", "of optimizer momentum"},
-      {"weight_decay", real, "0..",
-       "what kernels lose in a step, times the rate (docs/training.md)"},
-      {"weight_decay_form", text, "decoupled|l2", "from the weight, or through the gradient"},
-      {"clip_norm", real, "0..", "largest norm of the reduced gradient; larger ones are scaled"},
-      {"clip_value", real, "0..", "largest element of the reduced gradient"},
-      {"label_smoothing", real, "0..1", "what the loss wants of all classes alike, in sum"},
-      {"augment", text, "",
-       "training samples, each time: hflip, vflip, transpose, cropN, with + between"},
-      {"seed", integer, "0..", "seed of weights, order, dropout and augmentation"},
-      {"last_batch", text, "keep|drop", "what becomes of an incomplete last batch"},
-      {"shuffle_buffer", integer, "0..", "0 shuffles the whole set; N as a buffer of N samples"},
-      {"train_limit", integer, "1..", "use only the first N training samples"},
-      {"test_limit", integer, "1..", "use only the first N test samples"},
-      {"evaluate", text, "end|epoch|none", "when test accuracy is measured (not in fit seconds)"},
-      {"evaluate_every", integer, "1..", "epochs between evaluations, of evaluate epoch (1)"},
-      {"until", text, "",
-       "end training at the first evaluation with test_accuracy=A, test_top5=A or test_loss=L"},
-      {"bn_stats", text, "averaged|local",
-       "batch_norm's running averages in evaluation: mean over replicas, or each its own"},
-      {"checkpoint_every", text, "",
-       "Nsteps, Nepochs or Nminutes: write the state that --resume goes on from"},
-      {"keep", integer, "0..", "newest checkpoints that are kept (5); 0 keeps all", false},
-      {"input", text, "data|synthetic", "real samples, or random ones made in memory"},
-      {"cache", text, "off|raw|decoded",
-       "what stays of an image once it was read: encoded, decoded"},
-      {"cache_type", text, "uint8|fp32", "pixels: rounded, or as resized (4 times the memory)"},
-      {"cache_mb", integer, "1..",
-       "memory of a node for the cache of its ranks, MiB (half of what is free)"},
-      {"parallel_reads", integer, "1..",
-       "samples a replica reads at once, within its input threads"},
-      {"read_buffer_kb", integer, "1..", "most that one read call asks for, KiB (a whole sample)"},
-      {"on_bad_sample", text, "fail|skip",
-       "end the run, or take the next good one and count; the rest of a damaged shard is lost"},
-      {"compute_threads", integer, "1..", "threads that compute, in each replica"},
-      {"input_threads", integer, "0..", "threads that prepare batches, in each replica"},
-      {"comm_threads", integer, "0..1",
-       "1 overlaps all-reduce with backward on a thread of its own"},
-      {"oversubscribe", boolean, "", "let replicas share cores where there are too few"},
-      {"bucket_mb", real, "0..", "largest gradient bucket, MiB (a lone replica has one)"},
-      {"last_bucket_mb", real, "0..", "largest last bucket, MiB (it is never hidden)"},
-      {"overlap", boolean, "", "reduce buckets while backward runs (false: after it)"},
-      {"update", boolean, "", "run the optimizer (false only to measure its cost)"},
-      {"check_every", integer, "0..",
-       "compare all replicas' parameters every N steps (not in fit seconds); 0: only at the end"},
-      {"tensorboard", text, "",
-       "event files for TensorBoard, in a folder for this run below this one (not in fit seconds)",
-       false},
-      {"histogram_freq", integer, "0..",
-       "epochs between histograms of all parameters in them; 0: none", false},
-      {"log_every", integer, "0..", "steps between progress lines", false},
-      {kControl, boolean, "",
-       "the run is a point's A/A control, never a result (see: paceline sweep --control)", false},
-  };
-  return table;
+const std::vector<Group>& groups() {
+  using enum Group;
+  static const std::vector<Group> all = {place,       precision,   model, batch,
+                                         schedule,    evaluation,  input, communication,
+                                         checkpoints, measurement, output};
+  return all;
+}
+
+std::string_view title_of(Group group) {
+  switch (group) {
+    case Group::place:
+      return "Where it runs";
+    case Group::precision:
+      return "Precision";
+    case Group::model:
+      return "Model";
+    case Group::batch:
+      return "Batch and length";
+    case Group::schedule:
+      return "Optimizer and schedule";
+    case Group::evaluation:
+      return "Evaluation";
+    case Group::input:
+      return "Input";
+    case Group::communication:
+      return "Communication";
+    case Group::checkpoints:
+      return "Checkpoints";
+    case Group::measurement:
+      return "Measurement";
+    case Group::output:
+      return "Output";
+  }
+  return "";
+}
+
+bool has_role(std::string_view name, Role role) {
+  const Parameter* parameter = find_parameter(name);
+  return parameter != nullptr && parameter->role == role;
+}
+
+std::string type_text(const Parameter& parameter) {
+  if (parameter.is_file) return "FILE";
+  if (parameter.kind == ValueKind::integer) return "N";
+  if (parameter.kind == ValueKind::real) return "X";
+  return parameter.values.empty() ? "TEXT" : "{" + join(split(parameter.values, '|'), ",") + "}";
+}
+
+bool has_own_place(std::string_view name) {
+  return has_role(name, Role::layout) || has_role(name, Role::table) ||
+         has_role(name, Role::replication);
+}
+
+std::string option_name(std::string_view parameter) {
+  std::string name = "--" + std::string(parameter);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+std::string_view default_of(const Parameter& parameter) {
+  return parameter.otherwise.empty() ? parameter.initial : parameter.otherwise;
+}
+
+std::string default_text(const Parameter& parameter) {
+  return fmt::format("[default: {}]", default_of(parameter));
 }
 
 const Parameter* find_parameter(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const Parameter*> rows;
-    for (const Parameter& parameter : parameters()) rows.emplace(parameter.name, &parameter);
+    for (const Parameter& parameter : parameters()) {
+      rows.emplace(parameter.name, &parameter);
+      if (!parameter.also.empty()) rows.emplace(parameter.also, &parameter);
+    }
     return rows;
   }();
   const auto found = index.find(name);
@@ -234,23 +208,25 @@ Value parsed_value(std::string_view name, std::string_view text, const std::stri
 
 namespace {
 
-std::size_t canonical_index(std::string_view name) {
-  const Parameter* parameter = find_parameter(name);
-  if (parameter) return static_cast<std::size_t>(parameter - parameters().data());
+const Parameter& parameter_named(std::string_view name) {
+  if (const Parameter* parameter = find_parameter(name)) return *parameter;
   throw Error(ErrorKind::internal, fmt::format("unknown parameter {}", name));
+}
+
+// A table's rows lie in its order.
+bool stands_before(const std::pair<std::string, Value>& entry, const Parameter* wanted) {
+  return &parameter_named(entry.first) < wanted;
 }
 
 }  // namespace
 
 void Point::set(std::string_view name, Value value) {
-  const std::size_t index = canonical_index(name);
-  const auto it = std::lower_bound(
-      values_.begin(), values_.end(), index,
-      [](const auto& entry, std::size_t wanted) { return canonical_index(entry.first) < wanted; });
-  if (it != values_.end() && it->first == name) {
+  const Parameter& parameter = parameter_named(name);
+  const auto it = std::lower_bound(values_.begin(), values_.end(), &parameter, stands_before);
+  if (it != values_.end() && it->first == parameter.name) {
     it->second = std::move(value);
   } else {
-    values_.emplace(it, std::string(name), std::move(value));
+    values_.emplace(it, std::string(parameter.name), std::move(value));
   }
 }
 
@@ -266,7 +242,8 @@ const Value* Point::find(std::string_view name) const {
   for (const auto& [key, value] : values_) {
     if (key == name) return &value;
   }
-  return nullptr;
+  const Parameter* parameter = find_parameter(name);
+  return parameter != nullptr && parameter->also == name ? find(parameter->name) : nullptr;
 }
 
 std::optional<std::int64_t> Point::integer(std::string_view name) const {
@@ -309,11 +286,47 @@ std::string Point::folder() const {
   return encoded.empty() ? "point" : encoded;
 }
 
+bool is_with(const Point& point, const Parameter& parameter) {
+  if (parameter.with.parameter.empty()) return true;
+  const Parameter& other = *find_parameter(parameter.with.parameter);
+  std::optional<std::string> value = point.text(other.name);
+  if (!value && !other.initial.empty() && !parameter.with.values.empty()) value = other.initial;
+  if (!value || parameter.with.values.empty()) return value.has_value();
+  const auto values = split(parameter.with.values, '|');
+  return std::find(values.begin(), values.end(), *value) != values.end();
+}
+
+void check_with(const Point& point) {
+  for (const auto& [name, value] : point.values()) {
+    const Parameter& parameter = *find_parameter(name);
+    if (is_with(point, parameter)) continue;
+    const auto& [other, values] = parameter.with;
+    const auto first = split(values, '|').front();
+    const std::string option = option_name(other);
+    throw Error(ErrorKind::usage,
+                values.empty()
+                    ? fmt::format("{} is for {}, which is not given", name, other)
+                    : fmt::format("{} is for {} {}", name, other, join(split(values, '|'), " or ")),
+                "",
+                fmt::format("leave {} out, or give {}{}{}", name, option, values.empty() ? "" : " ",
+                            first));
+  }
+}
+
+Value Settings::value(std::string_view name) const {
+  if (const Value* given = point_.find(name)) return *given;
+  const Parameter* parameter = find_parameter(name);
+  if (parameter != nullptr && !parameter->initial.empty()) {
+    return parsed_value(name, parameter->initial, "");
+  }
+  throw Error(ErrorKind::internal, fmt::format("parameter {} has no value", name));
+}
+
 std::string identity_hash(std::string_view workload, const Point& all_parameters) {
   Hash hash;
   hash.add(workload).add("\n");
   for (const auto& [name, value] : all_parameters.values()) {
-    if (find_parameter(name)->identity) hash.add(name + '=' + to_text(value) + '\n');
+    if (find_parameter(name)->identity()) hash.add(name + '=' + to_text(value) + '\n');
   }
   return hash.hex();
 }

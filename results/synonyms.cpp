@@ -54,7 +54,6 @@ constexpr std::array kSimilar = {
     Synonym{"axis", "dtype", "[precision]"},
     Synonym{"axis", "amp", "[precision] bf16 or fp16"},
     Synonym{"axis", "mixed_precision", "[precision] bf16 or fp16"},
-    Synonym{"axis", "gradient_accumulation_steps", "[accumulate]"},
     Synonym{"axis", "fusion_threshold_mb", "[bucket_mb]"},
     Synonym{"axis", "bucket_cap_mb", "[bucket_mb]"},
     Synonym{"axis", "model", "the workload: paceline list workloads"},

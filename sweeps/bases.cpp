@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "results/parameters.h"
@@ -13,17 +12,17 @@ namespace paceline {
 namespace {
 
 // What may differ between a point and its base: the layout, and work that depends on the replicas.
-constexpr std::array kOfTheSize = {
-    "gpus",       "nodes", "cpus_per_task", "backend",         "batch_per_replica", "global_batch",
-    "accumulate", "steps", "epochs",        "steps_per_epoch", "train_limit"};
+bool depends_on_size(std::string_view name) {
+  return has_role(name, Role::layout) || has_role(name, Role::work) ||
+         find_parameter(name)->follows_size;
+}
 
 // The parameters by which two points are comparable, as one text.
 std::string kin_of(const PlannedPoint& planned) {
   std::string kin;
   for (const auto& [name, value] : planned.parameters.values()) {
-    const bool of_the_size =
-        std::find(kOfTheSize.begin(), kOfTheSize.end(), name) != kOfTheSize.end();
-    if (!of_the_size && find_parameter(name)->identity) kin += name + "=" + to_text(value) + "\n";
+    if (!depends_on_size(name) && find_parameter(name)->identity())
+      kin += name + "=" + to_text(value) + "\n";
   }
   return kin;
 }

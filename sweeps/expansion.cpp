@@ -258,7 +258,7 @@ class Expander {
             const Value* other = planned.parameters.find(parameter.name);
             return value && other ? *value != *other : value != other;
           });
-      if (differs && parameter.identity) varying.emplace(parameter.name);
+      if (differs && parameter.identity()) varying.emplace(parameter.name);
     }
     return varying;
   }

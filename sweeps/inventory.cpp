@@ -49,7 +49,7 @@ bool same_parameters(const Record& record, const Resolved& resolved) {
   const Point before = record.parameters();
   return std::all_of(resolved.parameters.values().begin(), resolved.parameters.values().end(),
                      [&](const auto& given) {
-                       return !find_parameter(given.first)->identity ||
+                       return !find_parameter(given.first)->identity() ||
                               before.text(given.first) == to_text(given.second);
                      });
 }
@@ -64,7 +64,7 @@ std::string differences(const Point& before, const Point& now) {
   std::vector<std::string> changed, one_sided;
   for (const Parameter& parameter : parameters()) {
     const auto was = before.text(parameter.name), is = now.text(parameter.name);
-    if (!parameter.identity || was == is) continue;
+    if (!parameter.identity() || was == is) continue;
     if (was && is) {
       changed.push_back(fmt::format("{} was {}, is {}", parameter.name, *was, *is));
     } else {

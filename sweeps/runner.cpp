@@ -26,12 +26,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string flag_of(const std::string& name) {
-  std::string flag = "--" + name;
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return flag;
-}
-
 // "33,200"
 std::string grouped(double number) {
   std::string digits = fmt::format("{:.0f}", number);
@@ -218,7 +212,7 @@ std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
                                    const std::string& session) {
   std::vector<std::string> words = {"train", spec.workload};
   for (const auto& [name, value] : point.parameters.values()) {
-    words.push_back(flag_of(name) + "=" + to_text(value));
+    words.push_back(option_name(name) + "=" + to_text(value));
   }
   // Runs that follow each other point by point share no round: the machine's drift is not theirs
   // alike.

@@ -212,7 +212,7 @@ class SpecReader {
   Axis axis(const std::string& name, const Json& list, const std::string& path) {
     check_axis_name(name, path);
     claim(name, path);
-    if (!find_parameter(name)->identity) {
+    if (!find_parameter(name)->identity()) {
       fail(fmt::format("{} changes nothing that is measured, so it cannot be an axis", name), path,
            "put it into fixed");
     }
@@ -330,7 +330,7 @@ Axis parse_override(const std::string& assignment) {
     }
     axis.values.push_back(value);
   }
-  if (axis.values.size() > 1 && !find_parameter(axis.name)->identity) {
+  if (axis.values.size() > 1 && !find_parameter(axis.name)->identity()) {
     throw Error(ErrorKind::usage, fmt::format("{} changes nothing that is measured", axis.name),
                 where, "give one value");
   }

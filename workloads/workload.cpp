@@ -21,10 +21,10 @@ Network variant_of(const Workload& workload, const Point& parameters) {
 Network network_of(const Workload& workload, const Point& parameters) {
   Network network = variant_of(workload, parameters);
   const double smoothing = parameters.real("label_smoothing").value_or(0);
-  const Value* literal = parameters.find("literal_guide_loss");
+  const Value* literal = parameters.find("double_softmax");
   if (literal && std::get<bool>(*literal)) {
     if (smoothing > 0) {
-      throw Error(ErrorKind::usage, "label_smoothing does not go with literal_guide_loss", "",
+      throw Error(ErrorKind::usage, "label_smoothing does not go with double_softmax", "",
                   "leave one of them out");
     }
     network.softmax_twice();

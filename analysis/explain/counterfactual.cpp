@@ -1,7 +1,6 @@
 #include "analysis/explain/counterfactual.h"
 
 #include <array>
-#include <set>
 
 #include "analysis/comparison.h"
 #include "engine/core/backend_stack.h"
@@ -16,21 +15,26 @@ struct Switch {
   const char* off;
   const char* cost;
   const char* without;
-  // What follows the switch: these may differ too.
-  std::set<std::string, std::less<>> follow;
+  bool (*follows)(const Parameter&);  // may differ too
 };
+
+bool nothing_follows(const Parameter&) {
+  return false;
+}
+bool follows_communication(const Parameter& parameter) {
+  return parameter.name == "cpus_per_task";
+}
+bool follows_input(const Parameter& parameter) {
+  return parameter.need == Requirement::encoded_images || parameter.name == "weights";
+}
 
 const std::array<Switch, 4>& switches() {
   static const std::array<Switch, 4> table = {{
-      {"backend", "null", "communication", "communication (backend null)", {"cpus_per_task"}},
-      {"input",
-       "synthetic",
-       "input",
-       "input (input synthetic)",
-       {"weights", "cache", "cache_type", "cache_mb", "parallel_reads", "read_buffer_kb",
-        "on_bad_sample"}},
-      {"overlap", "false", "overlap", "overlap of communication and backward (overlap false)", {}},
-      {"update", "false", "update", "the optimizer (update false)", {}},
+      {"backend", "null", "communication", "communication (backend null)", follows_communication},
+      {"input", "synthetic", "input", "input (input synthetic)", follows_input},
+      {"overlap", "false", "overlap", "overlap of communication and backward (overlap false)",
+       nothing_follows},
+      {"update", "false", "update", "the optimizer (update false)", nothing_follows},
   }};
   return table;
 }
@@ -47,15 +51,14 @@ bool is_off(const Run& run, const Switch& what) {
 
 // The same point but for the switch. Threads follow from what is run.
 bool equal_but_for(const Run& with, const Run& without, const Switch& what) {
-  static const std::set<std::string, std::less<>> kNever = {"seed", "compute_threads",
-                                                            "input_threads", "comm_threads"};
   if (with.kind != without.kind || with.system != without.system || with.gpus != without.gpus ||
       with.cpus_per_replica() != without.cpus_per_replica()) {
     return false;
   }
   for (const Parameter& parameter : parameters()) {
-    if (!parameter.identity || parameter.name == what.parameter) continue;
-    if (kNever.contains(parameter.name) || what.follow.contains(parameter.name)) continue;
+    if (!parameter.identity() || parameter.name == what.parameter) continue;
+    if (parameter.role == Role::replication || parameter.role == Role::threads) continue;
+    if (what.follows(parameter)) continue;
     if (with.parameters.text(parameter.name) != without.parameters.text(parameter.name))
       return false;
   }

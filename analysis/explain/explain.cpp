@@ -406,7 +406,7 @@ class Explainer {
 
 std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  const std::vector<Selection>& selections,
-                                 const std::vector<WantedRuns>& plans, bool pool) {
+                                 const std::vector<ExpectedRuns>& plans, bool pool) {
   const StepRecords records(content);
   std::vector<Explanation> all;
   std::vector<Study> studies = make_studies(content, selections, plans, pool);

@@ -71,7 +71,7 @@ struct Explanation {
 // One a table that `report` would make. Throws as make_studies().
 std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  const std::vector<Selection>& selections = {},
-                                 const std::vector<WantedRuns>& plans = {}, bool pool = false);
+                                 const std::vector<ExpectedRuns>& plans = {}, bool pool = false);
 
 // In lines of at most `width` columns, but for single words.
 std::string explanation_text(const Explanation& explanation, std::size_t width = 300);

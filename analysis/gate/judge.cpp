@@ -8,7 +8,7 @@
 #include <span>
 
 #include "analysis/gate/match.h"
-#include "analysis/gate/moderation.h"
+#include "analysis/gate/variance_shrinkage.h"
 #include "analysis/gate/wording.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"

@@ -22,7 +22,7 @@ struct Distance {
 using Values = std::vector<std::optional<std::string>>;
 
 bool counts(const Parameter& parameter) {
-  return parameter.identity && parameter.name != "seed";
+  return parameter.identity() && parameter.role != Role::replication;
 }
 
 Values values_of(const Subject& subject) {
@@ -54,7 +54,8 @@ std::string key_of(const Subject& subject) {
   if (subject.workload.empty()) return subject.name;
   std::string key = subject.workload + '|';
   for (const auto& [name, value] : subject.parameters.values()) {
-    if (name != "seed" && find_parameter(name)->identity) key += name + '=' + to_text(value) + ',';
+    if (!has_role(name, Role::replication) && find_parameter(name)->identity())
+      key += name + '=' + to_text(value) + ',';
   }
   return key;
 }

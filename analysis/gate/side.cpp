@@ -18,14 +18,18 @@ namespace paceline {
 namespace {
 
 // What may differ between a point and the point of one replica that it is compared with.
-const std::set<std::string, std::less<>> kOfSize = {
-    "gpus", "nodes", "cpus_per_task", "backend", "batch_per_replica", "global_batch", "steps"};
+bool differs_by_size(std::string_view name) {
+  return has_role(name, Role::layout) || has_role(name, Role::threads) ||
+         find_parameter(name)->follows_size;
+}
 
-std::string parameters_without(const Point& parameters,
-                               const std::set<std::string, std::less<>>& left_out) {
+enum class Of { point, series };  // a series: points that are alike but for their size
+
+std::string parameters_text(const Point& parameters, Of what) {
   std::string text;
   for (const auto& [name, value] : parameters.values()) {
-    if (name == "seed" || !find_parameter(name)->identity || left_out.contains(name)) continue;
+    if (has_role(name, Role::replication) || !find_parameter(name)->identity()) continue;
+    if (what == Of::series && differs_by_size(name)) continue;
     text += name + '=' + to_text(value) + ',';
   }
   return text;
@@ -167,7 +171,7 @@ class SideMaker {
   Group& group_of(const Record& record) {
     const Point parameters = record.parameters();
     const std::string key =
-        record.workload() + '|' + record.kind() + '|' + parameters_without(parameters, {});
+        record.workload() + '|' + record.kind() + '|' + parameters_text(parameters, Of::point);
     const auto [it, first] = index_.emplace(key, groups_.size());
     if (first) {
       groups_.emplace_back();
@@ -234,7 +238,7 @@ class SideMaker {
     const double cpus = run.replicas_are_cores ? run.cpus_per_replica().value_or(0)
                                                : static_cast<double>(run.cpus_per_task.value_or(0));
     return fmt::format("{}|{}|{:g}|{}", run.workload, run.kind, cpus,
-                       parameters_without(run.parameters, kOfSize));
+                       parameters_text(run.parameters, Of::series));
   }
 
   static bool is_base_of(const Run& single, const Run& run) {
@@ -335,8 +339,8 @@ std::string subject_name(const Record& record) {
   if (point.empty()) {
     const Point parameters = record.parameters();
     Point shown;
-    for (const char* name : {"gpus", "nodes", "cpus_per_task", "backend"}) {
-      if (const Value* value = parameters.find(name)) shown.set(name, *value);
+    for (const auto& [name, value] : parameters.values()) {
+      if (has_role(name, Role::layout)) shown.set(name, value);
     }
     point = shown.text();
   }

@@ -15,8 +15,8 @@
 
 namespace paceline {
 
-class Control;
-class Sentry;
+class LivenessConnection;
+class StallMonitor;
 class StoreClient;
 
 // The GPUs of a process's replicas, and what backends that use them ask of the device layer, which
@@ -39,11 +39,11 @@ struct Membership {
   // nothing is known of one.
   StoreClient* store = nullptr;
   // Knows which ranks are late. Null as `store`.
-  Control* control = nullptr;
+  LivenessConnection* control = nullptr;
   // It is told how far this process is by somebody else (recorded/).
   bool progress_is_noted = false;
   // Watches calls that may not return; may be null.
-  Sentry* sentry = nullptr;
+  StallMonitor* stall_monitor = nullptr;
   // Where gradients lie in the memory of GPUs; null: they lie on the host.
   const ReplicaGpus* gpus = nullptr;
   // Writes down why this process ends, where it cannot return to say so. May be empty.

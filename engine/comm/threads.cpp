@@ -18,15 +18,15 @@ double spin_for(std::size_t ranks) {
 ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadTeam> shared, int rank,
                                        const Deadlines& deadlines, std::vector<int> names)
     : shared_(std::move(shared)),
-      team_(shared_->control, rank, static_cast<int>(shared_->parts.size()), deadlines,
-            spin_for(shared_->parts.size()), std::move(names)) {}
+      reduction_(shared_->control, rank, static_cast<int>(shared_->parts.size()), deadlines,
+                 spin_for(shared_->parts.size()), std::move(names)) {}
 
 void ThreadCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                                     std::string_view label) {
   if (size() == 1) return;
   lane.submit([this, data, count, type, label] {
     show(data);
-    team_.all_reduce(shared_->parts, count, type, label);
+    reduction_.all_reduce(shared_->parts, count, type, label);
   });
 }
 
@@ -34,7 +34,7 @@ void ThreadCommunicator::reduce_to_first(void* data, std::size_t count, DType ty
                                          std::string_view label) {
   lane.submit([this, data, count, type, label] {
     show(data);
-    team_.reduce_to_first(shared_->parts, count, type, label);
+    reduction_.reduce_to_first(shared_->parts, count, type, label);
   });
 }
 
@@ -42,24 +42,24 @@ void ThreadCommunicator::copy_from_first(void* data, std::size_t bytes, Lane& la
                                          std::string_view label) {
   lane.submit([this, data, bytes, label] {
     show(data);
-    team_.copy_from_first(shared_->parts, bytes, label);
+    reduction_.copy_from_first(shared_->parts, bytes, label);
   });
 }
 
 void ThreadCommunicator::broadcast(void* data, std::size_t bytes, int root) {
   if (rank() == root) show(data);
-  team_.barrier("broadcast");
+  reduction_.barrier("broadcast");
   if (rank() != root) std::memcpy(data, shared_->parts[static_cast<std::size_t>(root)], bytes);
-  team_.barrier("broadcast");
+  reduction_.barrier("broadcast");
 }
 
 void ThreadCommunicator::all_gather(const void* mine, std::size_t bytes, void* all) {
   show(const_cast<void*>(mine));
-  team_.barrier("all-gather");
+  reduction_.barrier("all-gather");
   for (std::size_t r = 0; r < shared_->parts.size(); ++r) {
     std::memcpy(static_cast<std::byte*>(all) + r * bytes, shared_->parts[r], bytes);
   }
-  team_.barrier("all-gather");
+  reduction_.barrier("all-gather");
 }
 
 Support serves_one_process(const Membership& membership, std::string_view backend) {

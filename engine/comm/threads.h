@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "engine/comm/backend.h"
-#include "engine/comm/team.h"
+#include "engine/comm/node_all_reduce.h"
 
 namespace paceline {
 
 // What all threads of a team share: the barrier's state and each rank's current pointer.
 struct ThreadTeam {
-  TeamControl control{};
+  NodeAllReduceState control{};
   std::vector<std::byte*> parts;
 };
 
@@ -22,8 +22,8 @@ class ThreadCommunicator : public Communicator {
   ThreadCommunicator(std::shared_ptr<ThreadTeam> shared, int rank, const Deadlines& deadlines,
                      std::vector<int> names = {});
 
-  int rank() const override { return team_.rank(); }
-  int size() const override { return team_.size(); }
+  int rank() const override { return reduction_.rank(); }
+  int size() const override { return reduction_.size(); }
   Memory allocate(std::size_t) override { return {}; }
   bool reduces(MemoryKind kind) const override { return size() == 1 || kind != MemoryKind::device; }
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
@@ -34,8 +34,8 @@ class ThreadCommunicator : public Communicator {
   void copy_from_first(void* data, std::size_t bytes, Lane& lane, std::string_view label);
   void broadcast(void* data, std::size_t bytes, int root) override;
   void all_gather(const void* mine, std::size_t bytes, void* all) override;
-  void barrier() override { team_.barrier("barrier"); }
-  void abort(std::string_view) noexcept override { team_.abort(); }
+  void barrier() override { reduction_.barrier("barrier"); }
+  void abort(std::string_view) noexcept override { reduction_.abort(); }
 
  private:
   void show(void* data) {
@@ -43,7 +43,7 @@ class ThreadCommunicator : public Communicator {
   }
 
   std::shared_ptr<ThreadTeam> shared_;
-  Team team_;
+  NodeAllReduce reduction_;
 };
 
 // One communicator for each replica of this process, all of type T(shared, rank, deadlines).

@@ -8,13 +8,13 @@ TraceRing::TraceRing(std::size_t capacity) : ring_(std::max<std::size_t>(1, capa
 
 void TraceRing::note(std::string_view name, double begin, double end, std::uint64_t number,
                      std::uint64_t bytes, std::uint32_t part) noexcept {
-  TraceSpell spell{begin, end, number, bytes, part, {}};
-  std::copy_n(name.begin(), std::min(name.size(), spell.name.size() - 1), spell.name.begin());
+  TraceSpell span{begin, end, number, bytes, part, {}};
+  std::copy_n(name.begin(), std::min(name.size(), span.name.size() - 1), span.name.begin());
   std::lock_guard lock(mutex_);
-  ring_[noted_++ % ring_.size()] = spell;
+  ring_[noted_++ % ring_.size()] = span;
 }
 
-std::vector<TraceSpell> TraceRing::spells() const {
+std::vector<TraceSpell> TraceRing::spans() const {
   std::lock_guard lock(mutex_);
   std::vector<TraceSpell> all;
   const std::uint64_t count = std::min<std::uint64_t>(noted_, ring_.size());

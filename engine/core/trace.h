@@ -22,7 +22,7 @@ struct TraceSpell {
   std::string_view text() const { return name.data(); }
 };
 
-// The last `capacity` spells; older ones are written over and counted. Nothing is allocated after
+// The last `capacity` spans; older ones are written over and counted. Nothing is allocated after
 // construction. From any thread; a lock, which threads of one lane seldom share, costs about 20 ns.
 class TraceRing {
  public:
@@ -32,9 +32,9 @@ class TraceRing {
   void note(std::string_view name, double begin, double end, std::uint64_t number = 0,
             std::uint64_t bytes = 0, std::uint32_t part = 0) noexcept;
 
-  std::vector<TraceSpell> spells() const;  // the oldest first
-  std::uint64_t noted() const;             // in all
-  std::uint64_t dropped() const;           // that were written over
+  std::vector<TraceSpell> spans() const;  // the oldest first
+  std::uint64_t noted() const;            // in all
+  std::uint64_t dropped() const;          // that were written over
 
  private:
   mutable std::mutex mutex_;

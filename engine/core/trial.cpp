@@ -71,7 +71,7 @@ bool hear(int pipe, double seconds, std::string& words) {
 
 }  // namespace
 
-void try_in_child(const std::function<void()>& work, double seconds, const std::string& what,
+void run_isolated(const std::function<void()>& work, double seconds, const std::string& what,
                   const std::string& where) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {

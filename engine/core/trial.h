@@ -11,7 +11,7 @@ namespace paceline {
 // ("HDF5") and `where`, if the child dies of it or does not come to an end within `seconds`.
 // Nothing else of the work is seen. Call while this process has one thread only: of others the
 // child has none, but the locks that they hold.
-void try_in_child(const std::function<void()>& work, double seconds, const std::string& what,
+void run_isolated(const std::function<void()>& work, double seconds, const std::string& what,
                   const std::string& where);
 
 }  // namespace paceline

@@ -21,7 +21,8 @@ int threads_for(const Dataset& dataset, const Feeder::Setup& setup) {
 
 }  // namespace
 
-Feeder::Hand::Hand(const Feeder& feeder) : stream(feeder.stream_spec_), fetcher(feeder.dataset_) {
+Feeder::WorkerState::WorkerState(const Feeder& feeder)
+    : stream(feeder.stream_spec_), fetcher(feeder.dataset_) {
   drawn.reserve(feeder.setup_.batch);
   if (feeder.setup_.augment.any()) fetched.resize(feeder.dataset_.sample_bytes());
 }
@@ -56,7 +57,7 @@ Feeder::~Feeder() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Feeder::prepare(Slot& slot, std::size_t index, Hand& hand) const {
+void Feeder::prepare(Slot& slot, std::size_t index, WorkerState& hand) const {
   const auto parts = static_cast<std::size_t>(setup_.parts);
   const std::size_t step = setup_.first_step + index / parts;
   const int part = static_cast<int>(index % parts);
@@ -81,7 +82,7 @@ void Feeder::prepare(Slot& slot, std::size_t index, Hand& hand) const {
 }
 
 // Returns the label.
-std::int32_t Feeder::stage(const Drawn& drawn, Hand& hand, std::uint8_t* out) const {
+std::int32_t Feeder::stage(const Drawn& drawn, WorkerState& hand, std::uint8_t* out) const {
   if (!setup_.augment.any()) return hand.fetcher.fetch(drawn.sample, out);
   const Change change = draw_change(setup_.augment, augment_key_, drawn.pass, drawn.position);
   if (!change.any()) return hand.fetcher.fetch(drawn.sample, out);
@@ -92,7 +93,7 @@ std::int32_t Feeder::stage(const Drawn& drawn, Hand& hand, std::uint8_t* out) co
   return label;
 }
 
-void Feeder::prepare_traced(Slot& slot, std::size_t batch, Hand& hand, int worker) const {
+void Feeder::prepare_traced(Slot& slot, std::size_t batch, WorkerState& hand, int worker) const {
   if (setup_.trace == nullptr) return prepare(slot, batch, hand);
   const double begin = now_seconds();
   prepare(slot, batch, hand);
@@ -129,7 +130,7 @@ void Feeder::work(int worker) try {
   if (!setup_.cpus.empty()) {
     bind_to(setup_.cpus[static_cast<std::size_t>(worker) % setup_.cpus.size()]);
   }
-  Hand hand(*this);
+  WorkerState hand(*this);
   const auto stride = static_cast<std::size_t>(setup_.threads);
   const std::size_t batches = setup_.steps * static_cast<std::size_t>(setup_.parts);
   for (auto batch = static_cast<std::size_t>(worker); batch < batches; batch += stride) {

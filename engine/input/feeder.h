@@ -74,8 +74,8 @@ class Feeder {
     InputCounts counts;  // of this batch
   };
   // What a thread that prepares batches needs for itself.
-  struct Hand {
-    explicit Hand(const Feeder& feeder);
+  struct WorkerState {
+    explicit WorkerState(const Feeder& feeder);
     SampleStream stream;
     SampleFetcher fetcher;
     std::vector<Drawn> drawn;
@@ -83,9 +83,9 @@ class Feeder {
     std::size_t augmented = 0;          // since a batch was begun
   };
 
-  void prepare(Slot& slot, std::size_t batch, Hand& hand) const;
-  std::int32_t stage(const Drawn& drawn, Hand& hand, std::uint8_t* out) const;
-  void prepare_traced(Slot& slot, std::size_t batch, Hand& hand, int worker) const;
+  void prepare(Slot& slot, std::size_t batch, WorkerState& hand) const;
+  std::int32_t stage(const Drawn& drawn, WorkerState& hand, std::uint8_t* out) const;
+  void prepare_traced(Slot& slot, std::size_t batch, WorkerState& hand, int worker) const;
   void work(int worker);
   Slot& slot_of(std::size_t batch) { return slots_[batch % slots_.size()]; }
 
@@ -94,7 +94,7 @@ class Feeder {
   Setup setup_;
   PhiloxKey augment_key_;
   std::vector<Slot> slots_;
-  Hand inline_hand_;
+  WorkerState inline_hand_;
   std::size_t given_ = 0;  // batches handed out so far
   double ready_batches_ = 0;
   InputCounts counts_;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/core/dtype.h"
-#include "engine/core/permits.h"
+#include "engine/core/semaphore.h"
 #include "engine/input/image.h"
 #include "engine/input/resize.h"
 #include "engine/input/sample_cache.h"
@@ -100,7 +100,7 @@ class ImageStore {
   InputOptions options_;
   std::size_t samples_;
   std::unique_ptr<SampleCache> cache_;
-  Permits reads_;
+  Semaphore reads_;
   mutable std::mutex bad_mutex_;
   std::map<std::size_t, std::string> bad_;
 };

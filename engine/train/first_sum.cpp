@@ -4,11 +4,11 @@
 
 #include <memory>
 
-#include "engine/comm/time_limit.h"
+#include "engine/comm/abort_timer.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/launch/status.h"
+#include "engine/failure/rank_status.h"
 
 namespace paceline {
 
@@ -18,8 +18,8 @@ void check_first_sum(Communicator& communicator, double seconds, std::size_t byt
   const std::string what =
       fmt::format("{}{} over {} ranks did not end within {:g} s", kFirstSum,
                   format_bytes(static_cast<double>(bytes)), communicator.size(), seconds);
-  std::unique_ptr<TimeLimit> limit;
-  if (seconds > 0) limit = std::make_unique<TimeLimit>(communicator, seconds, what);
+  std::unique_ptr<AbortTimer> limit;
+  if (seconds > 0) limit = std::make_unique<AbortTimer>(communicator, seconds, what);
   const double begin = now_seconds();
   // The thread that looks at the clock may be late.
   const auto has_passed = [&] {

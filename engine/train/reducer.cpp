@@ -11,7 +11,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kSpellsAhead = 2;  // steps whose end the host does not wait for
+constexpr std::size_t kSpansAhead = 2;  // steps whose end the host does not wait for
 
 std::size_t elements_of(double megabytes, DType real) {
   return static_cast<std::size_t>(megabytes * 1048576.0) / size_of(real);
@@ -79,8 +79,8 @@ void Reducer::start(std::size_t index) {
   if (!timed) comm_.submit([this, index] { note(index, started_, now_seconds()); });
   done_[index] = comm_.mark();
   if (!timed) return;
-  spells_.push_back({begin, done_[index], index});
-  note_spells(kSpellsAhead * buckets_.size());
+  spans_.push_back({begin, done_[index], index});
+  note_spans(kSpansAhead * buckets_.size());
 }
 
 void Reducer::note(std::size_t bucket, double begin, double end) {
@@ -97,21 +97,21 @@ void Reducer::anchor() {
 }
 
 // All but the last `keep`, as far as they are reached.
-void Reducer::note_spells(std::size_t keep) {
-  while (spells_.size() > keep && comm_.reached(spells_.front().end)) {
-    const Spell& spell = spells_.front();
-    const double seconds = comm_.seconds_between(spell.begin, spell.end);
-    const double begin = trace_ ? timeline_.time_of(spell.begin) : 0;
-    if (trace_) timeline_.time_of(spell.end);
-    note(spell.bucket, begin, begin + seconds);
-    spells_.pop_front();
+void Reducer::note_spans(std::size_t keep) {
+  while (spans_.size() > keep && comm_.reached(spans_.front().end)) {
+    const TimeSpan& span = spans_.front();
+    const double seconds = comm_.seconds_between(span.begin, span.end);
+    const double begin = trace_ ? timeline_.time_of(span.begin) : 0;
+    if (trace_) timeline_.time_of(span.end);
+    note(span.bucket, begin, begin + seconds);
+    spans_.pop_front();
   }
 }
 
 double Reducer::busy_seconds() {
   if (comm_.keeps_time()) comm_.drain();
-  if (!spells_.empty()) comm_.wait_for(spells_.back().end);  // where another lane launches graphs
-  note_spells(0);
+  if (!spans_.empty()) comm_.wait_for(spans_.back().end);  // where another lane launches graphs
+  note_spans(0);
   return busy_seconds_;
 }
 

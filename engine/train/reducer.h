@@ -60,16 +60,16 @@ class Reducer {
   Lane& compute_;
   Lane& comm_;
   std::vector<Marker> done_;
-  struct Spell {
+  struct TimeSpan {
     Marker begin, end;
     std::size_t bucket;
   };
   void note(std::size_t bucket, double begin, double end);
-  void note_spells(std::size_t keep);
+  void note_spans(std::size_t keep);
 
-  std::deque<Spell> spells_;  // of a lane that keeps time: not yet added up
-  double started_ = 0;        // written and read on the communication lane only
-  double busy_seconds_ = 0;   // the same; read after the lane is drained
+  std::deque<TimeSpan> spans_;  // of a lane that keeps time: not yet added up
+  double started_ = 0;           // written and read on the communication lane only
+  double busy_seconds_ = 0;      // the same; read after the lane is drained
   TraceRing* trace_ = nullptr;
   std::uint64_t sequence_ = 0;  // as started_
   LaneTimeline timeline_;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/comm/agreement.h"
+#include "engine/comm/config_check.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"

@@ -13,7 +13,7 @@
 #include "engine/input/dataset.h"
 #include "engine/input/feeder.h"
 #include "engine/plan/plan.h"
-#include "engine/train/checkpoint/keeper.h"
+#include "engine/train/checkpoint/manager.h"
 #include "engine/train/config.h"
 #include "engine/train/events/event_log.h"
 #include "engine/train/memory_use.h"
@@ -120,14 +120,14 @@ class Trainer {
   std::unique_ptr<Reducer> reducer_;
   std::unique_ptr<ReplicaCheck> replica_check_;
   std::unique_ptr<PhaseClock> clock_;
-  std::unique_ptr<CheckpointKeeper> keeper_;
+  std::unique_ptr<CheckpointManager> keeper_;
   std::unique_ptr<Tracer> tracer_;
   std::unique_ptr<EventLog> events_;  // rank 0, where it writes for TensorBoard
   StreamSpec stream_;
   Feeder::Setup feeding_;
   std::size_t total_steps_ = 0;  // those done before the run went on included
   TrainingProgress progress_;
-  Wishes pending_;           // until the epoch's end, which is a step away
+  PendingRequests pending_;  // until the epoch's end, which is a step away
   double not_training_ = 0;  // seconds of this epoch that went into checkpoints and comparisons
   InputCounts first_epoch_, evaluation_;  // of this rank
   bool overlap_ = false;

@@ -8,7 +8,7 @@ namespace paceline {
 
 // Steps are counted as those of this world, where the one before had another size.
 void Trainer::resume() {
-  CheckpointKeeper::Run run;
+  CheckpointManager::Run run;
   run.communicator = &communicator_;
   run.device = setup_.device.get();
   run.program = program_.get();
@@ -17,7 +17,7 @@ void Trainer::resume() {
   run.global_batch = stream_.global_batch;
   run.cpus = setup_.checkpoint_cpus;
   run.tell = setup_.tell;
-  keeper_ = std::make_unique<CheckpointKeeper>(*setup_.checkpoints, std::move(run));
+  keeper_ = std::make_unique<CheckpointManager>(*setup_.checkpoints, std::move(run));
   if (keeper_->saves() && communicator_.rank() == 0) {
     memory_.checkpoint = memory_.state();
   }
@@ -62,11 +62,11 @@ void Trainer::save() {
 // After evaluation, which a checkpoint at the end of an epoch includes.
 bool Trainer::stops_after_epoch() {
   if (!keeper_ || !keeper_->saves()) return false;
-  const Wishes wishes = std::exchange(pending_, {});
+  const PendingRequests requests = std::exchange(pending_, {});
   const bool last = progress_.step >= total_steps_;
-  const bool due = wishes.save || wishes.stop || last || keeper_->after_epoch(progress_.epoch);
+  const bool due = requests.save || requests.stop || last || keeper_->after_epoch(progress_.epoch);
   if (due && !keeper_->is_saved(progress_.step)) save();
-  return wishes.stop && !last;
+  return requests.stop && !last;
 }
 
 // A run that was stopped says so only once its checkpoint is complete and every rank knows.

@@ -51,7 +51,7 @@ std::string first_bytes(const std::filesystem::path& file) {
 void try_weights(const std::filesystem::path& file) {
   constexpr double kSeconds = 300;  // a large file on a slow file system
   if (!first_bytes(file).starts_with(kHdf5)) return;
-  try_in_child([&] { read_keras_h5(file); }, kSeconds, "HDF5", file.string());
+  run_isolated([&] { read_keras_h5(file); }, kSeconds, "HDF5", file.string());
 }
 
 std::vector<NamedTensor> read_weights(const std::filesystem::path& file) {

@@ -16,7 +16,7 @@ std::vector<NamedTensor> read_weights(const std::filesystem::path& file);
 
 // Reads an HDF5 file in a child process, which a damaged one may break together with libhdf5;
 // throws input for that, and what read_weights() throws. Other formats are ours to read: nothing is
-// done. Before this process has threads (see try_in_child()).
+// done. Before this process has threads (see run_isolated()).
 void try_weights(const std::filesystem::path& file);
 
 // Reads `file`, maps its tensors to the plan's parameters and running averages and writes them. A

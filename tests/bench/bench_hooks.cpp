@@ -1,13 +1,13 @@
 // What it costs to know why a run failed: everything that a training step does for the flight ring,
-// the control socket and the sentry, beside that step of mnist-mlp on one thread.
+// the control socket and the stall monitor, beside that step of mnist-mlp on one thread.
 #include <benchmark/benchmark.h>
 
 #include <memory>
 
-#include "engine/comm/bootstrap/control.h"
+#include "engine/comm/bootstrap/liveness.h"
 #include "engine/comm/bootstrap/server.h"
 #include "engine/comm/recorded/recorded_communicator.h"
-#include "engine/comm/sentry.h"
+#include "engine/comm/stall_monitor.h"
 #include "engine/core/clock.h"
 #include "engine/train/reducer.h"
 #include "tests/bench/main.h"
@@ -53,7 +53,7 @@ struct Line {
     return where;
   }
   StoreServer server;
-  Control control;
+  LivenessConnection control;
 };
 
 struct Subject {
@@ -63,12 +63,12 @@ struct Subject {
         inputs(network, kBatch, kBatch, 1),
         buckets(make_buckets(replica.plan(), 8, 1)),
         recording(std::make_shared<Recording>()),
-        sentry({}) {
+        stall_monitor({}) {
     recording->rings.push_back(std::make_shared<FlightRing>(
         FlightRing::Identity{0, 2, 0, "bench", "bench"}, scratch.path()));
     recording->control = &line.control;
-    recording->sentry = &sentry;
-    sentry.watch(recording->rings);
+    recording->stall_monitor = &stall_monitor;
+    stall_monitor.watch(recording->rings);
     communicator =
         std::make_unique<RecordedCommunicator>(std::make_unique<Nothing>(), recording, 0);
   }
@@ -103,7 +103,7 @@ struct Subject {
   Scratch scratch;
   Line line;
   std::shared_ptr<Recording> recording;
-  Sentry sentry;
+  StallMonitor stall_monitor;
   std::unique_ptr<RecordedCommunicator> communicator;
 };
 

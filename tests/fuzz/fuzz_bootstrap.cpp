@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/comm/bootstrap/desk.h"
+#include "engine/comm/bootstrap/store_state.h"
 #include "engine/core/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -13,8 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const std::size_t border = bytes.empty() ? 0 : data[0] % bytes.size();
   paceline::MessageParser parser(paceline::kLargestValue);
-  paceline::Desk desk("token", 4);
-  std::vector<paceline::Desk::Answer> answers;
+  paceline::StoreState state("token", 4);
+  std::vector<paceline::StoreState::Answer> answers;
   std::string again;
   double now = 0;
   try {
@@ -23,12 +23,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       while (const auto message = parser.next()) {
         again += encode(*message);
         if (bytes.substr(0, again.size()) != again) std::abort();
-        desk.receive(0, *message, now += 0.3, answers);
+        state.receive(0, *message, now += 0.3, answers);
       }
     }
-    desk.end(0, answers);
-    desk.tick(now + 2, answers);
-    if (desk.next_tick()) std::abort();
+    state.end(0, answers);
+    state.tick(now + 2, answers);
+    if (state.next_tick()) std::abort();
   } catch (const paceline::Error&) {
   }
   return 0;

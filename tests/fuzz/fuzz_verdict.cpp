@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "engine/core/error.h"
-#include "engine/launch/verdict.h"
+#include "engine/failure/verdict.h"
 #include "tests/fuzz/parts.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

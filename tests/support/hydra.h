@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/core/environment.h"
-#include "engine/launch/launcher.h"
+#include "engine/start/launcher.h"
 
 namespace paceline {
 

@@ -10,8 +10,8 @@
 #include <map>
 #include <utility>
 
-#include "engine/comm/bootstrap/desk.h"
 #include "engine/comm/bootstrap/socket.h"
+#include "engine/comm/bootstrap/store_state.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
@@ -76,7 +76,7 @@ Descriptor bind_first(const BootstrapAddress& where) {
 class StoreServer::Loop {
  public:
   Loop(Descriptor listener, std::string token, int ranks)
-      : listener_(std::move(listener)), desk_(std::move(token), ranks) {}
+      : listener_(std::move(listener)), state_(std::move(token), ranks) {}
 
   const Descriptor& listener() const { return listener_; }
   void stop() noexcept {
@@ -109,7 +109,7 @@ class StoreServer::Loop {
       if (entries[i + 2].revents != 0) serve(names[i], entries[i + 2].revents);
     }
     if (ready > 0 && entries[1].revents != 0) accept_one();
-    desk_.tick(now_seconds(), answers_);
+    state_.tick(now_seconds(), answers_);
     drop_silent();
     deliver();
   }
@@ -117,7 +117,7 @@ class StoreServer::Loop {
   std::size_t strangers() const {
     return static_cast<std::size_t>(
         std::count_if(connections_.begin(), connections_.end(),
-                      [this](const auto& entry) { return !desk_.admitted(entry.first); }));
+                      [this](const auto& entry) { return !state_.admitted(entry.first); }));
   }
 
   // Beyond that newcomers wait in the kernel's queue until the silent ones are dropped. The same
@@ -134,9 +134,9 @@ class StoreServer::Loop {
   int patience() const {
     Deadline next(3600);
     if (!accept_again_.passed()) next = earlier(next, accept_again_);
-    if (const auto tick = desk_.next_tick()) next = earlier(next, Deadline(*tick - now_seconds()));
+    if (const auto tick = state_.next_tick()) next = earlier(next, Deadline(*tick - now_seconds()));
     for (const auto& [name, connection] : connections_) {
-      if (!desk_.admitted(name)) next = earlier(next, connection.greeting);
+      if (!state_.admitted(name)) next = earlier(next, connection.greeting);
     }
     return next.milliseconds_left();
   }
@@ -168,8 +168,8 @@ class StoreServer::Loop {
     try {
       connection.parser.feed(bytes);
       while (auto message = connection.parser.next()) {
-        desk_.receive(name, *message, now_seconds(), answers_);
-        if (desk_.admitted(name)) connection.parser.allow(kLargestValue);
+        state_.receive(name, *message, now_seconds(), answers_);
+        if (state_.admitted(name)) connection.parser.allow(kLargestValue);
         if (!answers_.empty() && answers_.back().then_close) break;
       }
     } catch (const Error& error) {
@@ -183,27 +183,27 @@ class StoreServer::Loop {
   }
 
   void drop(int name) {
-    desk_.end(name, answers_);
+    state_.end(name, answers_);
     connections_.erase(name);
   }
 
   void drop_silent() {
     std::erase_if(connections_, [this](const auto& entry) {
-      return !desk_.admitted(entry.first) && entry.second.greeting.passed();
+      return !state_.admitted(entry.first) && entry.second.greeting.passed();
     });
   }
 
   // Dropping one may give new answers to others.
   void deliver() {
     while (!answers_.empty()) {
-      const std::vector<Desk::Answer> answers = std::exchange(answers_, {});
-      for (const Desk::Answer& answer : answers) {
+      const std::vector<StoreState::Answer> answers = std::exchange(answers_, {});
+      for (const StoreState::Answer& answer : answers) {
         const auto found = connections_.find(answer.connection);
         if (found == connections_.end()) continue;
         found->second.unsent += encode(answer.message);
         found->second.closing |= answer.then_close;
       }
-      for (const Desk::Answer& answer : answers) {
+      for (const StoreState::Answer& answer : answers) {
         const auto found = connections_.find(answer.connection);
         if (found != connections_.end()) flush(answer.connection, found->second);
       }
@@ -224,21 +224,21 @@ class StoreServer::Loop {
       if (connections_.count(name) != 0 && !read(name, connections_.at(name))) drop(name);
     }
     deliver();
-    desk_.say_goodbye(answers_);
+    state_.say_goodbye(answers_);
     deliver();
     const Deadline deadline(1);
     for (auto& [name, connection] : connections_) {
-      if (desk_.admitted(name)) send_all(connection.socket, connection.unsent, deadline);
+      if (state_.admitted(name)) send_all(connection.socket, connection.unsent, deadline);
     }
   }
 
   Descriptor listener_;
   WakeUp wake_up_;
   std::atomic<bool> stopping_{false};
-  Desk desk_;
+  StoreState state_;
   std::map<int, Connection> connections_;
   int next_name_ = 0;
-  std::vector<Desk::Answer> answers_;
+  std::vector<StoreState::Answer> answers_;
   Deadline accept_again_{0};
   bool told_ = false;
 };

@@ -22,7 +22,7 @@ class StoreServer {
   // (0: any). Throws usage where none is, or where the host is not an address of this machine.
   StoreServer(const BootstrapAddress& where, int ranks);
   // Tells the ranks that this is a clean end, within a second, and joins. A process that ends for
-  // another reason calls Control::abort first.
+  // another reason calls LivenessConnection::abort first.
   ~StoreServer();
 
   // What is in force, "10.0.0.3:29400": for PACELINE_STORE.

@@ -58,7 +58,7 @@ HalfSums::~HalfSums() {
 FlatCommunicator::FlatCommunicator(World& world, const Deadlines& deadlines,
                                    std::function<void(const Error&)> last_words)
     : MpiCommunicator(world, deadlines),
-      watchdog_(deadlines, [&world, deadlines, last_words](const std::string& label) {
+      call_timeout_(deadlines, [&world, deadlines, last_words](const std::string& label) {
         end_job(world, deadlines, label, last_words);
       }) {}
 
@@ -73,7 +73,7 @@ void FlatCommunicator::all_reduce(void* data, std::size_t count, DType type, Lan
 void FlatCommunicator::reduce_all(std::byte* data, std::size_t count, DType type,
                                   std::string_view label) {
   const Kind kind = kind_of(type, half_sums_);
-  const Watchdog::Call watched(watchdog_, label);
+  const CallTimeout::Call watched(call_timeout_, label);
   for (std::size_t at = 0; at < count; at += kMostElements) {
     const std::size_t n = std::min(kMostElements, count - at);
     check(MPI_Allreduce(MPI_IN_PLACE, data + at * size_of(type), static_cast<int>(n), kind.type,

@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 
+#include "engine/comm/call_timeout.h"
 #include "engine/comm/mpi/mpi_communicator.h"
-#include "engine/comm/watchdog.h"
 #include "engine/core/error.h"
 
 namespace paceline::mpi {
@@ -22,8 +22,8 @@ class HalfSums {
 
 class FlatCommunicator final : public MpiCommunicator {
  public:
-  // A blocking call cannot be polled: past the deadline the watchdog says `last_words` and ends the
-  // job by MPI_Abort.
+  // A blocking call cannot be polled: past the deadline the call timeout says `last_words` and ends
+  // the job by MPI_Abort.
   FlatCommunicator(World& world, const Deadlines& deadlines,
                    std::function<void(const Error&)> last_words);
 
@@ -35,7 +35,7 @@ class FlatCommunicator final : public MpiCommunicator {
   void reduce_all(std::byte* data, std::size_t count, DType type, std::string_view label);
 
   HalfSums half_sums_;
-  Watchdog watchdog_;
+  CallTimeout call_timeout_;
 };
 
 }  // namespace paceline::mpi

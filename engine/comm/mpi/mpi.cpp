@@ -6,7 +6,7 @@
 #include "engine/comm/backend.h"
 #include "engine/comm/mpi/flat_communicator.h"
 #include "engine/comm/mpi/mpi_communicator.h"
-#include "engine/comm/sentry.h"
+#include "engine/comm/stall_monitor.h"
 #include "engine/launch/shared_memory.h"
 
 namespace paceline {
@@ -41,7 +41,7 @@ class MpiBackend final : public Backend {
 
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
     {
-      const Sentry::Call starting(membership.sentry, "MPI_Init", kStartCure);
+      const StallMonitor::Call starting(membership.stall_monitor, "MPI_Init", kStartCure);
       world_ = std::make_unique<mpi::World>(membership.place, membership.ranks_a_task);
     }
     deadlines_ = membership.deadlines;

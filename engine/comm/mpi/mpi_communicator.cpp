@@ -19,8 +19,8 @@ double spin_seconds(const World& world) {
   return world.node_size() <= world.node_cpus() ? kSpinMicroseconds * 1e-6 : 0;
 }
 
-TeamControl& control_in(const Window& window) {
-  return *reinterpret_cast<TeamControl*>(window.part(0));  // zero bytes are a valid start
+NodeAllReduceState& control_in(const Window& window) {
+  return *reinterpret_cast<NodeAllReduceState*>(window.part(0));  // zero bytes are a valid start
 }
 
 }  // namespace
@@ -28,12 +28,12 @@ TeamControl& control_in(const Window& window) {
 MpiCommunicator::MpiCommunicator(World& world, const Deadlines& deadlines)
     : world_(world),
       patience_{deadlines, spin_seconds(world), {}},
-      control_(world, world.node_rank() == 0 ? sizeof(TeamControl) : 0, patience_),
+      control_(world, world.node_rank() == 0 ? sizeof(NodeAllReduceState) : 0, patience_),
       scratch_(world, kScratchBytes, patience_),
       parts_(static_cast<std::size_t>(world.node_size())),
-      team_(control_in(control_), world.node_rank(), world.node_size(), deadlines,
-            spin_seconds(world) * 1e6, world.node_names()) {
-  patience_.interrupt = [this] { team_.throw_if_aborted("the exchange between nodes"); };
+      reduction_(control_in(control_), world.node_rank(), world.node_size(), deadlines,
+                 spin_seconds(world) * 1e6, world.node_names()) {
+  patience_.interrupt = [this] { reduction_.throw_if_aborted("the exchange between nodes"); };
   if (one_node() || world.node_rank() != 0) return;
   wire_ = std::make_unique<MpiWire>(world.leaders(), patience_, world.leader_names());
   ring_ = std::make_unique<Ring>(*wire_);
@@ -44,7 +44,7 @@ Memory MpiCommunicator::allocate(std::size_t bytes) {
   // On a node with one rank too: what is in the window goes between nodes in one piece, what is
   // not in pieces of the scratch part, and all nodes must do the same.
   if (arena_) throw Error(ErrorKind::internal, "a second window was asked for");
-  team_.barrier("allocate");
+  reduction_.barrier("allocate");
   arena_ = std::make_unique<Window>(world_, bytes, patience_);
   return Memory(arena_->mine(), bytes, MemoryKind::host, {});
 }
@@ -80,10 +80,10 @@ void MpiCommunicator::reduce(std::byte* data, std::size_t count, DType type,
 
 void MpiCommunicator::reduce_parts(std::span<std::byte* const> parts, std::size_t count, DType type,
                                    std::string_view label) {
-  if (one_node()) return team_.all_reduce(parts, count, type, label);
-  team_.reduce_to_first(parts, count, type, label);
+  if (one_node()) return reduction_.all_reduce(parts, count, type, label);
+  reduction_.reduce_to_first(parts, count, type, label);
   if (ring_) ring_->all_reduce(parts[0], count, type, label);
-  team_.copy_from_first(parts, count * size_of(type), label);
+  reduction_.copy_from_first(parts, count * size_of(type), label);
 }
 
 void MpiCommunicator::broadcast(void* data, std::size_t bytes, int root) {
@@ -101,9 +101,9 @@ void MpiCommunicator::broadcast_on_node(std::byte* data, std::size_t bytes, int 
   for (std::size_t at = 0; at < bytes; at += kScratchBytes) {
     const std::size_t n = std::min(kScratchBytes, bytes - at);
     if (rank() == root) std::memcpy(scratch_.part(root), data + at, n);
-    team_.barrier("broadcast");
+    reduction_.barrier("broadcast");
     if (rank() != root) std::memcpy(data + at, scratch_.part(root), n);
-    team_.barrier("broadcast");
+    reduction_.barrier("broadcast");
   }
 }
 
@@ -123,16 +123,16 @@ void MpiCommunicator::gather_on_node(const std::byte* mine, std::size_t bytes, s
   for (std::size_t at = 0; at < bytes; at += kScratchBytes) {
     const std::size_t n = std::min(kScratchBytes, bytes - at);
     std::memcpy(scratch_.mine(), mine + at, n);
-    team_.barrier("all-gather");
+    reduction_.barrier("all-gather");
     for (std::size_t r = 0; r < parts_.size(); ++r) {
       std::memcpy(all + r * bytes + at, scratch_.part(static_cast<int>(r)), n);
     }
-    team_.barrier("all-gather");
+    reduction_.barrier("all-gather");
   }
 }
 
 void MpiCommunicator::barrier() {
-  team_.barrier("barrier");
+  reduction_.barrier("barrier");
   if (one_node()) return;
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Ibarrier(world_.all(), &request), "MPI_Ibarrier");
@@ -141,7 +141,7 @@ void MpiCommunicator::barrier() {
 
 void MpiCommunicator::abort(std::string_view) noexcept {
   world_.fail();
-  team_.abort();
+  reduction_.abort();
 }
 
 }  // namespace paceline::mpi

@@ -9,8 +9,8 @@
 #include "engine/comm/mpi/mpi_wire.h"
 #include "engine/comm/mpi/window.h"
 #include "engine/comm/mpi/world.h"
+#include "engine/comm/node_all_reduce.h"
 #include "engine/comm/ring.h"
-#include "engine/comm/team.h"
 
 namespace paceline::mpi {
 
@@ -46,7 +46,7 @@ class MpiCommunicator : public Communicator {
   Window scratch_;  // for data that is not in the arena
   std::unique_ptr<Window> arena_;
   std::vector<std::byte*> parts_;
-  Team team_;
+  NodeAllReduce reduction_;
   std::unique_ptr<MpiWire> wire_;  // of leaders, where there are several nodes
   std::unique_ptr<Ring> ring_;
 };

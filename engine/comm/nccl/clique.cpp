@@ -8,8 +8,8 @@
 #include <exception>
 #include <utility>
 
-#include "engine/comm/bootstrap/control.h"
-#include "engine/comm/sentry.h"
+#include "engine/comm/bootstrap/liveness.h"
+#include "engine/comm/stall_monitor.h"
 #include "engine/core/clock.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
@@ -71,8 +71,10 @@ Clique::Clique(Setup setup)
     members_.back()->rank = membership_.place.rank * membership_.replicas_here + i;
   }
   try {
-    // Joining is watched by await_join(); a library that blocks in spite of that, by the sentry.
-    const Sentry::Call joining(membership_.sentry, "connecting the ranks by NCCL", kNetworkCure);
+    // Joining is watched by await_join(); a library that blocks in spite of that, by the stall
+    // monitor.
+    const StallMonitor::Call joining(membership_.stall_monitor, "connecting the ranks by NCCL",
+                                     kNetworkCure);
     join(setup);
     await_join(setup.check_others);
   } catch (...) {

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/comm/bootstrap/control.h"
-#include "engine/comm/sentry.h"
+#include "engine/comm/bootstrap/liveness.h"
+#include "engine/comm/stall_monitor.h"
 #include "engine/core/error.h"
 
 namespace paceline {
@@ -96,9 +96,9 @@ void RecordedCommunicator::note_step(std::uint64_t step) noexcept {
 }
 
 void RecordedCommunicator::abort(std::string_view why) noexcept {
-  if (recording_->sentry != nullptr) {
+  if (recording_->stall_monitor != nullptr) {
     try {
-      recording_->sentry->expect_end(Error(ErrorKind::peer_lost, std::string(why)));
+      recording_->stall_monitor->expect_end(Error(ErrorKind::peer_lost, std::string(why)));
     } catch (const std::exception&) {
       // Without memory for the words; the deadline still ends this process.
     }

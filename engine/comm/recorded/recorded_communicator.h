@@ -9,18 +9,18 @@
 #include <vector>
 
 #include "engine/comm/communicator.h"
-#include "engine/launch/flight_ring.h"
+#include "engine/failure/flight_ring.h"
 
 namespace paceline {
 
-class Control;
-class Sentry;
+class LivenessConnection;
+class StallMonitor;
 
 // What the recorded communicators of a process share. All of it outlives them.
 struct Recording {
   std::vector<std::shared_ptr<FlightRing>> rings;  // one a replica
-  Control* control = nullptr;                      // is told how far this process is; may be null
-  Sentry* sentry = nullptr;                        // is told of an abort; may be null
+  LivenessConnection* control = nullptr;           // is told how far this process is; may be null
+  StallMonitor* stall_monitor = nullptr;           // is told of an abort; may be null
   std::atomic<bool> settled{false};                // the first step has ended: see Deadlines
 };
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "engine/device/cuda/products/tuning.h"
+#include "engine/device/cuda/dnn/tuning.h"
 #include "engine/device/cuda/runtime.h"
 
 namespace paceline::cuda {

@@ -18,17 +18,17 @@ bool computes(std::string_view phase) {
   return false;
 }
 
-double first_begin(const std::vector<TraceSpell>& spells) {
-  double first = spells.front().begin;
-  for (const TraceSpell& spell : spells) first = std::min(first, spell.begin);
+double first_begin(const std::vector<TraceSpell>& spans) {
+  double first = spans.front().begin;
+  for (const TraceSpell& span : spans) first = std::min(first, span.begin);
   return first;
 }
 
 // Of one rank they do not overlap each other, but for those of lanes that count twice.
 std::vector<Interval> busy_intervals(const std::vector<TraceSpell>& phases) {
   std::vector<Interval> busy;
-  for (const TraceSpell& spell : phases) {
-    if (computes(spell.text())) busy.emplace_back(spell.begin, spell.end);
+  for (const TraceSpell& span : phases) {
+    if (computes(span.text())) busy.emplace_back(span.begin, span.end);
   }
   std::sort(busy.begin(), busy.end());
   return busy;
@@ -43,8 +43,8 @@ Overlap overlap_of(const std::vector<TraceSpell>& communication,
   const double from = std::max(first_begin(communication), first_begin(phases));
   const std::vector<Interval> busy = busy_intervals(phases);
   std::vector<Interval> sums;
-  for (const TraceSpell& spell : communication) {
-    if (spell.begin >= from) sums.emplace_back(spell.begin, spell.end);
+  for (const TraceSpell& span : communication) {
+    if (span.begin >= from) sums.emplace_back(span.begin, span.end);
   }
   std::sort(sums.begin(), sums.end());
   std::size_t first = 0;  // busy ones before it end before any sum that is left

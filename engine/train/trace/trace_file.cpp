@@ -38,13 +38,13 @@ std::string metadata(int rank, int thread, const char* what, const std::string& 
       rank, thread, what, json_text(name), order);
 }
 
-std::string arguments(TraceLane lane, const TraceSpell& spell) {
+std::string arguments(TraceLane lane, const TraceSpell& span) {
   switch (lane) {
     case TraceLane::phases:
     case TraceLane::input:
-      return fmt::format(R"("step":{})", spell.number);
+      return fmt::format(R"("step":{})", span.number);
     case TraceLane::communication:
-      return fmt::format(R"("sequence":{},"bytes":{})", spell.number, spell.bytes);
+      return fmt::format(R"("sequence":{},"bytes":{})", span.number, span.bytes);
     case TraceLane::operations:
       return "";
   }
@@ -75,22 +75,22 @@ void TraceFile::add(const RankTrace& trace, const RankClock& clock) {
                        fmt::format("rank {} on {}", trace.rank, trace.host), trace.rank));
   for (std::size_t lane = 0; lane < kTraceLanes; ++lane) {
     std::uint32_t parts = 0;
-    for (const TraceSpell& spell : trace.lanes[lane]) parts = std::max(parts, spell.part + 1);
+    for (const TraceSpell& span : trace.lanes[lane]) parts = std::max(parts, span.part + 1);
     for (std::uint32_t part = 0; part < parts; ++part) {
       const std::string name =
           parts == 1 ? kLaneNames[lane] : fmt::format("{} {}", kLaneNames[lane], part);
       const int thread = thread_of(lane, part);
       write_event(metadata(trace.rank, thread, "thread", name, thread));
     }
-    for (const TraceSpell& spell : trace.lanes[lane]) {
-      const double begin = clock.on_first(spell.begin), end = clock.on_first(spell.end);
+    for (const TraceSpell& span : trace.lanes[lane]) {
+      const double begin = clock.on_first(span.begin), end = clock.on_first(span.end);
       write_event(fmt::format(
           R"({{"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"name":{},"args":{{{}}}}})",
-          trace.rank, thread_of(lane, spell.part), 1e6 * (begin - zero_), 1e6 * (end - begin),
-          json_text(spell.text()), arguments(static_cast<TraceLane>(lane), spell)));
-      ++spells_;
+          trace.rank, thread_of(lane, span.part), 1e6 * (begin - zero_), 1e6 * (end - begin),
+          json_text(span.text()), arguments(static_cast<TraceLane>(lane), span)));
+      ++spans_;
       if (static_cast<TraceLane>(lane) == TraceLane::communication) {
-        collectives_[spell.number].push_back({trace.rank, begin, end});
+        collectives_[span.number].push_back({trace.rank, begin, end});
       }
     }
   }

@@ -26,7 +26,7 @@ struct RankTrace {
   std::uint64_t dropped = 0;
 };
 
-// Written rank by rank, so that only one rank's spells are held at a time. It is there under its
+// Written rank by rank, so that only one rank's spans are held at a time. It is there under its
 // name when finish() returns, or not at all.
 class TraceFile {
  public:
@@ -40,7 +40,7 @@ class TraceFile {
   // for which the others waited, to each of these. `facts` of the run, shown by the viewer.
   void finish(const std::map<std::string, std::string>& facts);
 
-  std::uint64_t spells() const { return spells_; }
+  std::uint64_t spans() const { return spans_; }
   std::uint64_t arrows() const { return arrows_; }
 
  private:
@@ -56,7 +56,7 @@ class TraceFile {
   double zero_;
   std::map<std::uint64_t, std::vector<Visit>> collectives_;  // by sequence number
   std::string buffer_;
-  std::uint64_t spells_ = 0, arrows_ = 0;
+  std::uint64_t spans_ = 0, arrows_ = 0;
   bool first_ = true;
 };
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kHostBytes = 64;
 constexpr std::size_t kPiece = std::size_t{1} << 22;  // bytes of one broadcast
 
-// What a rank says ahead of its spells.
+// What a rank says ahead of its spans.
 struct Header {
   std::array<char, kHostBytes> host{};
   std::array<std::uint64_t, kTraceLanes> counts{};
@@ -25,17 +25,17 @@ struct Header {
 };
 
 // From `root` to rank 0; the others take part and forget it, a piece at a time.
-std::vector<TraceSpell> sent(Communicator& communicator, int root, std::vector<TraceSpell> spells,
+std::vector<TraceSpell> sent(Communicator& communicator, int root, std::vector<TraceSpell> spans,
                              std::size_t count) {
   const bool keeps = communicator.rank() == 0;
   constexpr std::size_t kAtOnce = kPiece / sizeof(TraceSpell);
-  if (communicator.rank() != root) spells.resize(keeps ? count : std::min(count, kAtOnce));
+  if (communicator.rank() != root) spans.resize(keeps ? count : std::min(count, kAtOnce));
   for (std::size_t at = 0; at < count; at += kAtOnce) {
     const bool whole = keeps || communicator.rank() == root;
-    communicator.broadcast(spells.data() + (whole ? at : 0),
+    communicator.broadcast(spans.data() + (whole ? at : 0),
                            std::min(kAtOnce, count - at) * sizeof(TraceSpell), root);
   }
-  return spells;
+  return spans;
 }
 
 std::map<std::string, std::string> facts_of(const TraceOutcome& outcome) {
@@ -44,9 +44,9 @@ std::map<std::string, std::string> facts_of(const TraceOutcome& outcome) {
           {"clock uncertainty", fmt::format("{:.1f} us", 1e6 * outcome.clock_uncertainty)},
           {"communication hidden", fmt::format("{:.1f} %", 100 * all.share())},
           {"operations", outcome.operations ? "noted" : "not noted: the device queues them"},
-          {"overhead", fmt::format("{:.0f} ns a spell, {:.3g} s on rank 0 in all",
-                                   1e9 * outcome.spell_seconds, outcome.overhead_seconds)},
-          {"spells dropped", fmt::format("{} (the oldest)", outcome.dropped)}};
+          {"overhead", fmt::format("{:.0f} ns a span, {:.3g} s on rank 0 in all",
+                                   1e9 * outcome.span_seconds, outcome.overhead_seconds)},
+          {"spans dropped", fmt::format("{} (the oldest)", outcome.dropped)}};
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ Overlap TraceOutcome::all() const {
   return sum;
 }
 
-double measured_spell_seconds() {
+double measured_span_seconds() {
   constexpr int kTries = 10, kSpells = 500;
   TraceRing ring(kSpells);
   double least = std::numeric_limits<double>::infinity();
@@ -77,8 +77,8 @@ double measured_spell_seconds() {
 
 Tracer::Tracer(const TraceSetup& setup)
     : setup_(setup),
-      rings_{TraceRing(setup.spells), TraceRing(setup.spells), TraceRing(setup.spells),
-             TraceRing(setup.spells)} {}
+      rings_{TraceRing(setup.spans), TraceRing(setup.spans), TraceRing(setup.spans),
+             TraceRing(setup.spans)} {}
 
 void Tracer::begin(Communicator& communicator) {
   start_ = compare_clocks(communicator);
@@ -88,7 +88,7 @@ RankTrace Tracer::mine(int rank) const {
   RankTrace trace;
   trace.rank = rank;
   for (std::size_t lane = 0; lane < kTraceLanes; ++lane) {
-    trace.lanes[lane] = rings_[lane].spells();
+    trace.lanes[lane] = rings_[lane].spans();
     trace.dropped += rings_[lane].dropped();
   }
   return trace;
@@ -98,9 +98,9 @@ TraceOutcome Tracer::finish(Communicator& communicator, bool operations) {
   TraceOutcome outcome;
   outcome.file = setup_.file.string();
   outcome.operations = operations;
-  outcome.spell_seconds = measured_spell_seconds();
+  outcome.span_seconds = measured_span_seconds();
   for (const TraceRing& ring : rings_) {
-    outcome.overhead_seconds += static_cast<double>(ring.noted()) * outcome.spell_seconds;
+    outcome.overhead_seconds += static_cast<double>(ring.noted()) * outcome.span_seconds;
   }
   const std::vector<ClockReading> end = compare_clocks(communicator);
   std::vector<RankClock> clocks;
@@ -143,10 +143,10 @@ void Tracer::gather(Communicator& communicator, const std::vector<RankClock>& cl
     trace.rank = r;
     trace.host = theirs.host.data();
     for (std::size_t lane = 0; lane < kTraceLanes; ++lane) {
-      std::vector<TraceSpell> spells;
-      if (r == rank) spells = std::move(own.lanes[lane]);
-      trace.lanes[lane] = r == 0 ? std::move(spells)
-                                 : sent(communicator, r, std::move(spells), theirs.counts[lane]);
+      std::vector<TraceSpell> spans;
+      if (r == rank) spans = std::move(own.lanes[lane]);
+      trace.lanes[lane] =
+          r == 0 ? std::move(spans) : sent(communicator, r, std::move(spans), theirs.counts[lane]);
     }
     outcome.dropped += theirs.dropped;
     outcome.overlap.push_back(theirs.overlap);
@@ -154,7 +154,7 @@ void Tracer::gather(Communicator& communicator, const std::vector<RankClock>& cl
   }
   on_first([&] { file->finish(facts_of(outcome)); });
   if (!file) return;
-  outcome.spells = file->spells();
+  outcome.spans = file->spans();
   outcome.arrows = file->arrows();
 }
 

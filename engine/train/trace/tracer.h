@@ -16,19 +16,19 @@ namespace paceline {
 
 // What the run's caller decides, the same on every rank.
 struct TraceSetup {
-  std::filesystem::path file;     // counts on rank 0 alone
-  std::size_t spells = 1U << 15;  // that a lane keeps, 64 bytes each: the newest
+  std::filesystem::path file;    // counts on rank 0 alone
+  std::size_t spans = 1U << 15;  // that a lane keeps, 64 bytes each: the newest
 };
 
 // What a trace says in numbers. Complete on rank 0.
 struct TraceOutcome {
   std::string file;
   std::string failure;  // why the file could not be written; empty: it is there
-  std::uint64_t spells = 0, arrows = 0, dropped = 0;
+  std::uint64_t spans = 0, arrows = 0, dropped = 0;
   std::vector<Overlap> overlap;  // of each rank
   double clock_uncertainty = 0;  // seconds, of the worst rank
-  double overhead_seconds = 0;   // of noting, on rank 0: spells times the cost of one, measured
-  double spell_seconds = 0;      // that cost
+  double overhead_seconds = 0;   // of noting, on rank 0: spans times the cost of one, measured
+  double span_seconds = 0;      // that cost
   bool operations = false;       // whether the device notes them
   Overlap all() const;           // summed over ranks
 };
@@ -44,7 +44,7 @@ class Tracer {
   void begin(Communicator& communicator);
 
   // Collective, after the last one, with all lanes drained: compares clocks again, brings every
-  // rank's spells to rank 0 and writes the file there. A file that cannot be written is told in
+  // rank's spans to rank 0 and writes the file there. A file that cannot be written is told in
   // the outcome, so that the run's other results are not lost.
   TraceOutcome finish(Communicator& communicator, bool operations);
 
@@ -58,7 +58,7 @@ class Tracer {
   std::vector<ClockReading> start_;
 };
 
-// What noting one spell costs here, two readings of the clock included: the least of some tries.
-double measured_spell_seconds();
+// What noting one span costs here, two readings of the clock included: the least of some tries.
+double measured_span_seconds();
 
 }  // namespace paceline

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/comm/bootstrap/client.h"
-#include "engine/comm/bootstrap/control.h"
+#include "engine/comm/bootstrap/liveness.h"
 #include "engine/comm/stack.h"
 #include "engine/comm/staged/staged_communicator.h"
 #include "engine/comm/sum_check.h"
@@ -24,7 +24,7 @@
 #include "engine/core/backend_stack.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
-#include "engine/launch/status.h"
+#include "engine/failure/rank_status.h"
 #include "tests/support/fake_stream.h"
 
 namespace paceline {
@@ -212,7 +212,7 @@ class Hearing {
   Hearing(const BootstrapAddress& where, int rank, double seconds)
       : control_(where, rank, seconds, [this](int, const std::string& why) { lose(why); }) {}
 
-  Control& control() { return control_; }
+  LivenessConnection& control() { return control_; }
   void tell(std::vector<std::unique_ptr<Communicator>>* communicators) {
     const std::lock_guard lock(mutex_);
     communicators_ = communicators;
@@ -227,7 +227,7 @@ class Hearing {
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<Communicator>>* communicators_ = nullptr;
-  Control control_;
+  LivenessConnection control_;
 };
 
 int run(const std::string& text, int replicas, const std::string& what, bool gpus) {

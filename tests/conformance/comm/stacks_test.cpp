@@ -9,7 +9,7 @@
 
 #include "engine/comm/bootstrap/server.h"
 #include "engine/core/environment.h"
-#include "engine/launch/spawn.h"
+#include "engine/start/spawn.h"
 #include "results/names.h"
 #include "tests/support/hydra.h"
 #include "tests/support/scratch.h"

@@ -9,9 +9,9 @@
 
 #include "engine/core/error.h"
 #include "engine/core/shared_library.h"
-#include "engine/device/cuda/products/chosen_products.h"
-#include "engine/device/cuda/products/libraries.h"
-#include "engine/device/cuda/products/session.h"
+#include "engine/device/cuda/dnn/chosen_products.h"
+#include "engine/device/cuda/dnn/libraries.h"
+#include "engine/device/cuda/dnn/session.h"
 
 namespace paceline::cuda {
 

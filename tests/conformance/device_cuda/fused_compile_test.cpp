@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "engine/core/text.h"
-#include "engine/device/cuda/products/early_builds.h"
-#include "engine/device/cuda/products/fused_graph.h"
+#include "engine/device/cuda/dnn/early_builds.h"
+#include "engine/device/cuda/dnn/fused_graph.h"
 #include "tests/conformance/device_cuda/driver.h"
 
 namespace paceline::cuda {

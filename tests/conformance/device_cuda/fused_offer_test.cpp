@@ -2,8 +2,8 @@
 // normalization, on a described H200; they are not compiled here.
 #include <algorithm>
 
+#include "engine/device/cuda/dnn/fused_graph.h"
 #include "engine/device/cuda/fusions.h"
-#include "engine/device/cuda/products/fused_graph.h"
 #include "tests/conformance/device_cuda/driver.h"
 #include "workloads/table.h"
 

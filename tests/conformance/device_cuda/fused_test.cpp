@@ -7,8 +7,8 @@
 #include <map>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/products/fused_graph.h"
-#include "engine/device/cuda/products/libraries.h"
+#include "engine/device/cuda/dnn/fused_graph.h"
+#include "engine/device/cuda/dnn/libraries.h"
 #include "tests/conformance/device_cuda/card.h"
 #include "tests/conformance/device_cuda/reference.h"
 

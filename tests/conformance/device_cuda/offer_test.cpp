@@ -1,7 +1,7 @@
 // cuDNN asked, without a GPU, what it has on a described H200 for every convolution of every
 // workload: in each precision and at small and large batches there must be a plan that is allowed.
 // Kernels that are compiled at run time are left out: they take a second each.
-#include "engine/device/cuda/products/offer.h"
+#include "engine/device/cuda/dnn/offer.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <memory>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/products/chosen_products.h"
-#include "engine/device/cuda/products/requests.h"
+#include "engine/device/cuda/dnn/chosen_products.h"
+#include "engine/device/cuda/dnn/requests.h"
 #include "workloads/table.h"
 
 namespace paceline::cuda {

@@ -9,11 +9,11 @@
 #include <iostream>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/products/blas.h"
-#include "engine/device/cuda/products/chosen_products.h"
-#include "engine/device/cuda/products/convolution.h"
-#include "engine/device/cuda/products/libraries.h"
-#include "engine/device/cuda/products/requests.h"
+#include "engine/device/cuda/dnn/blas.h"
+#include "engine/device/cuda/dnn/chosen_products.h"
+#include "engine/device/cuda/dnn/convolution.h"
+#include "engine/device/cuda/dnn/libraries.h"
+#include "engine/device/cuda/dnn/requests.h"
 #include "tests/conformance/device_cuda/card.h"
 #include "tests/conformance/device_cuda/reference.h"
 

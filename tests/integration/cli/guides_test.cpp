@@ -112,13 +112,13 @@ TEST_F(Guides, RanksOfTheEnvironmentAreNumbers) {
 // See integration.parity for the curve itself against Keras.
 TEST_F(Guides, SoftmaxBeforeALossOfLogitsHardlyLearns) {
   const json right = record("--train-limit 6000 --epochs 3");
-  const json wrong = record("--train-limit 6000 --epochs 3 --literal-guide-loss");
+  const json wrong = record("--train-limit 6000 --epochs 3 --double-softmax");
   const auto loss = [](const json& one) {
     return one["quality"]["epochs"].back()["train_loss"].get<double>();
   };
   EXPECT_LT(loss(right), 0.5);
   EXPECT_GT(loss(wrong), 1.4612) << "log(e + 9) - 1 is the least that it can be";
-  EXPECT_EQ(wrong["parameters"]["literal_guide_loss"], true);
+  EXPECT_EQ(wrong["parameters"]["double_softmax"], true);
   EXPECT_NE(right["identity"], wrong["identity"]);
 }
 
@@ -127,7 +127,7 @@ TEST_F(Guides, ARunWithOneLossDoesNotGoOnWithTheOther) {
       "train mnist-mlp --quiet --train-limit 640 --cpus-per-task 1 --epochs 1 "
       "--checkpoint-every 1epoch --run-dir run";
   ASSERT_EQ(paceline(run).code, 0);
-  expect_refused(run + " --resume latest --literal-guide-loss", 64,
+  expect_refused(run + " --resume latest --double-softmax", 64,
                  {"mnist-mlp, softmax twice", "--weights"});
 }
 

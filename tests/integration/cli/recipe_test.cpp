@@ -79,14 +79,14 @@ TEST_F(CliRecipe, GlobalBatchesAndWhatTheyAreMadeOf) {
   std::string two_tasks = two;
   two_tasks.replace(two_tasks.find("--cpus-per-task 1 "), 18, "");
   const Json derived = record_of(two_tasks + "--global-batch 96 --batch-per-replica 16");
-  EXPECT_EQ(derived["parameters"]["accumulate"], 3);
+  EXPECT_EQ(derived["parameters"]["gradient_accumulation_steps"], 3);
   EXPECT_EQ(derived["plan"]["global_batch"], 96);
   EXPECT_EQ(derived["throughput"]["samples"], 3 * 96);
   const Json batch = record_of(two_tasks + "--global-batch 96 --accumulate 2");
   EXPECT_EQ(batch["parameters"]["batch_per_replica"], 24);
   const Json plain = record_of(two_tasks + "--global-batch 96");
   EXPECT_EQ(plain["parameters"]["batch_per_replica"], 48);
-  EXPECT_FALSE(plain["parameters"].contains("accumulate"));
+  EXPECT_FALSE(plain["parameters"].contains("gradient_accumulation_steps"));
 }
 
 TEST_F(CliRecipe, AllOfItIsInTheRecord) {

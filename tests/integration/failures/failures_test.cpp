@@ -9,10 +9,10 @@
 #include <regex>
 #include <thread>
 
-#include "engine/launch/flight_reader.h"
+#include "engine/failure/flight_reader.h"
+#include "engine/failure/rank_status.h"
 #include "engine/launch/place.h"
 #include "engine/launch/process.h"
-#include "engine/launch/status.h"
 #include "results/names.h"
 #include "tests/integration/cli/paceline.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "engine/core/error.h"
-#include "engine/launch/flight_ring.h"
-#include "engine/launch/status.h"
+#include "engine/failure/flight_ring.h"
+#include "engine/failure/rank_status.h"
 
 namespace paceline {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "engine/core/clock.h"
-#include "engine/launch/spawn.h"
+#include "engine/start/spawn.h"
 
 namespace paceline {
 namespace {

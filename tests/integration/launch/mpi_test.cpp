@@ -9,9 +9,9 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/launch/launcher.h"
 #include "engine/launch/program.h"
-#include "engine/launch/spawn.h"
+#include "engine/start/launcher.h"
+#include "engine/start/spawn.h"
 #include "tests/support/hydra.h"
 #include "tests/support/why_not.h"
 
@@ -89,7 +89,8 @@ TEST(Spawn, StallNamesTheRankThatDidNotCome) {
 TEST(Spawn, StallBetweenNodesEndsToo) {
   const RunVerdict verdict = spawn(2, "failing", "stalls", {{"PACELINE_TEST_RANKS_PER_NODE", "1"}});
   EXPECT_EQ(verdict.exit_code, 72);
-  EXPECT_TRUE(contains(verdict.line, "rank 0: barrier: the other nodes did not come")) << verdict.line;
+  EXPECT_TRUE(contains(verdict.line, "rank 0: barrier: the other nodes did not come"))
+      << verdict.line;
 }
 
 TEST(Spawn, RanksTalkAndTheirCodePasses) {

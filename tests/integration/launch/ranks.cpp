@@ -14,7 +14,7 @@
 #include "engine/comm/backend.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
-#include "engine/launch/status.h"
+#include "engine/failure/rank_status.h"
 
 namespace paceline {
 

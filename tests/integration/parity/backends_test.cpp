@@ -15,8 +15,8 @@
 #include "engine/comm/table.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
-#include "engine/launch/spawn.h"
-#include "engine/launch/status.h"
+#include "engine/failure/rank_status.h"
+#include "engine/start/spawn.h"
 #include "tests/integration/parity/locked.h"
 
 namespace paceline {

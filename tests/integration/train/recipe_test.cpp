@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engine/train/checkpoint/keeper.h"
+#include "engine/train/checkpoint/manager.h"
 #include "tests/integration/train/training.h"
 #include "tests/support/scratch.h"
 

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "engine/device/cuda/cuda_device.h"
-#include "engine/train/checkpoint/keeper.h"
+#include "engine/train/checkpoint/manager.h"
 #include "tests/integration/train/training.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/host_cuda/host_runtime.h"

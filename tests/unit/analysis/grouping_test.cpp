@@ -211,7 +211,7 @@ TEST(Grouping, FailedAndPlannedPointsStandInTheirTable) {
     failed["reason"] = "out of memory at " + std::to_string(shape.batch);
     records.push_back(failed);
   }
-  WantedRuns plan{"quick", "mnist-cnn", 1, {}};
+  ExpectedRuns plan{"quick", "mnist-cnn", 1, {}};
   for (const auto& [gpus, batch] : {std::pair(8, 64), std::pair(2, 512)}) {
     Point point;
     point.set("gpus", std::int64_t{gpus});

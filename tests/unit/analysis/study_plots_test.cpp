@@ -21,7 +21,7 @@ struct Made {
   std::vector<RowFacts> facts;
   std::vector<Plot> plots;
 
-  explicit Made(const std::vector<Json>& records, const std::vector<WantedRuns>& wanted = {})
+  explicit Made(const std::vector<Json>& records, const std::vector<ExpectedRuns>& wanted = {})
       : study(make_studies(content_of(records), {}, wanted).at(0)),
         comparison(compare(study, Base::matched)) {
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
@@ -53,7 +53,7 @@ TEST(StudyPlots, AreOnlyThoseThatTheDataFill) {
 }
 
 TEST(StudyPlots, SpeedUpAndEfficiencyHaveBarsIdealAndGaps) {
-  WantedRuns wanted{"quick", "mnist-cnn", 3, {}};
+  ExpectedRuns wanted{"quick", "mnist-cnn", 3, {}};
   Point point;
   point.set("gpus", std::int64_t{4});
   point.set("cpus_per_task", std::int64_t{1});

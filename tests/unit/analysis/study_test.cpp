@@ -150,8 +150,8 @@ TEST(Study, SelectionsNameWhatThereIs) {
   EXPECT_NE(refusal({}).find("no finished run found"), std::string::npos);
 }
 
-WantedRuns plan_of_epochs(std::int64_t epochs) {
-  WantedRuns plan{"quick", "mnist-cnn", 1, {}};
+ExpectedRuns plan_of_epochs(std::int64_t epochs) {
+  ExpectedRuns plan{"quick", "mnist-cnn", 1, {}};
   for (const int gpus : {1, 2}) {
     Point point;
     point.set("gpus", std::int64_t{gpus});

@@ -22,7 +22,7 @@ using testing::drifting_study;
 using testing::sample_record;
 
 Table table_of(const std::vector<Json>& records, Base base = Base::matched,
-               const std::vector<WantedRuns>& wanted = {}) {
+               const std::vector<ExpectedRuns>& wanted = {}) {
   const Study study = make_studies(content_of(records), {}, wanted).at(0);
   const Comparison comparison = compare(study, base);
   std::vector<RowFacts> facts;
@@ -355,7 +355,7 @@ TEST(Table, GapsStandAmongTheRows) {
   failed["status"] = "failed";
   failed["reason"] = "out of memory";
   records.push_back(failed);
-  WantedRuns wanted{"quick", "mnist-cnn", 3, {}};
+  ExpectedRuns wanted{"quick", "mnist-cnn", 3, {}};
   for (const int gpus : {1, 2, 3, 4}) {
     Point point;
     point.set("gpus", std::int64_t{gpus});
@@ -376,8 +376,8 @@ TEST(Table, GapsStandAmongTheRows) {
   EXPECT_NE(csv.find("\n,1,3,1,3,1,mpi,0,,,"), std::string::npos) << csv;
 }
 
-WantedRuns plan_of(const std::vector<std::vector<std::pair<std::string, Value>>>& points) {
-  WantedRuns wanted{"quick", "mnist-cnn", 3, {}};
+ExpectedRuns plan_of(const std::vector<std::vector<std::pair<std::string, Value>>>& points) {
+  ExpectedRuns wanted{"quick", "mnist-cnn", 3, {}};
   for (const auto& values : points) {
     Point& point = wanted.points.emplace_back();
     for (const auto& [name, value] : values) point.set(name, value);

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "engine/comm/nccl/debug_log.h"
-#include "engine/comm/sentry.h"
 #include "engine/comm/stack.h"
+#include "engine/comm/stall_monitor.h"
 #include "engine/comm/table.h"
 #include "engine/core/error.h"
 #include "tests/support/expect_error.h"
@@ -191,7 +191,7 @@ TEST_F(Nccl, JoiningThatDoesNotReturnEndsTheProcessWithTheCure) {
   std::ofstream(block) << "";
   std::string words;
   int code = 0;
-  Sentry::Setup setup;
+  StallMonitor::Setup setup;
   setup.deadlines = {0.1, 0.2};
   setup.grace_seconds = 0.1;
   setup.last_words = [&](const Error& error) { words = error.what(); };
@@ -200,9 +200,9 @@ TEST_F(Nccl, JoiningThatDoesNotReturnEndsTheProcessWithTheCure) {
     std::filesystem::remove(block);  // here the process goes on
   };
   {
-    Sentry sentry(setup);
+    StallMonitor stall_monitor(setup);
     Membership membership = replicas(2);
-    membership.sentry = &sentry;
+    membership.stall_monitor = &stall_monitor;
     backend()->connect(membership);
   }
   EXPECT_EQ(code, 72);

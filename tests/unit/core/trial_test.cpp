@@ -11,7 +11,7 @@ namespace paceline {
 namespace {
 
 void attempt(const std::function<void()>& work, double seconds = 60) {
-  try_in_child(work, seconds, "HDF5", "w.h5");
+  run_isolated(work, seconds, "HDF5", "w.h5");
 }
 
 TEST(Trial, WhatWorksChangesNothingHere) {

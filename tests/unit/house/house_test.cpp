@@ -20,30 +20,36 @@ struct Source {
   std::string text;
 };
 
-const std::vector<std::string> kRoots = {"analysis", "cli",    "engine",   "results",
-                                         "slurm",    "sweeps", "workloads"};
+const std::vector<std::string> kRoots = {"analysis", "cli",   "engine", "results",
+                                         "run",      "slurm", "sweeps", "workloads"};
 
 // A folder may include itself, these, and what these may include is not implied.
 const std::map<std::string, std::vector<std::string>> kMayUse = {
     {"engine/core", {}},
     {"engine/launch", {"engine/core"}},
+    {"engine/failure", {"engine/core", "engine/launch"}},
+    {"engine/start", {"engine/core", "engine/launch", "engine/failure"}},
     {"engine/meter", {"engine/core"}},
     {"engine/input", {"engine/core"}},
     {"engine/plan", {"engine/core"}},
     {"engine/device", {"engine/core", "engine/plan"}},
-    {"engine/comm", {"engine/core", "engine/launch"}},
+    {"engine/comm", {"engine/core", "engine/launch", "engine/failure"}},
     {"engine/train",
-     {"engine/core", "engine/launch", "engine/input", "engine/plan", "engine/device",
-      "engine/comm"}},
+     {"engine/core", "engine/launch", "engine/failure", "engine/input", "engine/plan",
+      "engine/device", "engine/comm"}},
     {"results", {"engine/core"}},
     {"workloads", {"engine/core", "engine/input", "engine/plan", "results"}},
     {"sweeps", {"engine/core", "results"}},
     {"slurm", {"engine/core", "results", "sweeps"}},
     {"analysis", {"engine/core", "results"}},
+    {"run",
+     {"engine/core", "engine/launch", "engine/failure", "engine/start", "engine/meter",
+      "engine/input", "engine/plan", "engine/device", "engine/comm", "engine/train", "results",
+      "workloads", "sweeps", "slurm", "analysis"}},
     {"cli",
-     {"engine/core", "engine/launch", "engine/meter", "engine/input", "engine/plan",
-      "engine/device", "engine/comm", "engine/train", "results", "workloads", "sweeps", "slurm",
-      "analysis"}},
+     {"engine/core", "engine/launch", "engine/failure", "engine/start", "engine/meter",
+      "engine/input", "engine/plan", "engine/device", "engine/comm", "engine/train", "results",
+      "workloads", "sweeps", "slurm", "analysis", "run"}},
 };
 
 std::string folder_of(const std::string& path) {

@@ -19,20 +19,20 @@
 namespace paceline {
 namespace {
 
-TraceSpell spell(const char* name, double begin, double end, std::uint64_t number = 0) {
+TraceSpell span(const char* name, double begin, double end, std::uint64_t number = 0) {
   TraceRing ring(1);
   ring.note(name, begin, end, number, 1024);
-  return ring.spells().at(0);
+  return ring.spans().at(0);
 }
 
 TEST(TraceRing, KeepsTheNewestAndCountsTheOthers) {
   TraceRing ring(3);
   for (int i = 0; i < 5; ++i) ring.note("a name of more than twenty-eight letters", i, i + 1, 7);
-  const auto spells = ring.spells();
-  ASSERT_EQ(spells.size(), 3U);
-  EXPECT_EQ(spells[0].begin, 2);
-  EXPECT_EQ(spells[2].begin, 4);
-  EXPECT_EQ(spells[0].text(), "a name of more than twenty-");
+  const auto spans = ring.spans();
+  ASSERT_EQ(spans.size(), 3U);
+  EXPECT_EQ(spans[0].begin, 2);
+  EXPECT_EQ(spans[2].begin, 4);
+  EXPECT_EQ(spans[0].text(), "a name of more than twenty-");
   EXPECT_EQ(ring.noted(), 5U);
   EXPECT_EQ(ring.dropped(), 2U);
 }
@@ -46,7 +46,7 @@ TEST(TraceRing, TakesNotesOfManyThreads) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(ring.spells().size(), 4000U);
+  EXPECT_EQ(ring.spans().size(), 4000U);
 }
 
 // Two ranks meet at barriers; the other's clock shows 100 s more, and it comes 1 ms late.
@@ -77,10 +77,10 @@ TEST(RankClock, IsLinearWhereTheOffsetMoved) {
 
 // Backward from 0 to 10, waiting to 14, update to 15; sums of 4..8, 9..14 and 20..21.
 TEST(Overlap, OfAHandMadeStep) {
-  const std::vector<TraceSpell> phases = {spell("backward", 0, 10), spell("communication", 10, 14),
-                                          spell("update", 14, 15), spell("step", 0, 15)};
-  const std::vector<TraceSpell> sums = {spell("bucket 0", 4, 8), spell("bucket 1", 9, 14),
-                                        spell("bucket 0", 20, 21)};
+  const std::vector<TraceSpell> phases = {span("backward", 0, 10), span("communication", 10, 14),
+                                          span("update", 14, 15), span("step", 0, 15)};
+  const std::vector<TraceSpell> sums = {span("bucket 0", 4, 8), span("bucket 1", 9, 14),
+                                        span("bucket 0", 20, 21)};
   const Overlap overlap = overlap_of(sums, phases);
   EXPECT_DOUBLE_EQ(overlap.communication, 4 + 5 + 1);
   EXPECT_DOUBLE_EQ(overlap.hidden, 4 + 1);
@@ -89,8 +89,8 @@ TEST(Overlap, OfAHandMadeStep) {
 }
 
 TEST(Overlap, LeavesOutWhatOneRingHasForgotten) {
-  const std::vector<TraceSpell> phases = {spell("forward", 10, 12)};
-  const std::vector<TraceSpell> sums = {spell("bucket 0", 4, 8), spell("bucket 0", 11, 13)};
+  const std::vector<TraceSpell> phases = {span("forward", 10, 12)};
+  const std::vector<TraceSpell> sums = {span("bucket 0", 4, 8), span("bucket 0", 11, 13)};
   EXPECT_DOUBLE_EQ(overlap_of(sums, phases).communication, 2);
   EXPECT_DOUBLE_EQ(overlap_of(sums, phases).hidden, 1);
 }
@@ -106,14 +106,14 @@ TEST(PhaseClockTrace, NotesPhasesInsideTheirStep) {
     clock.end(Phase::forward);
     clock.end_step();
   }
-  const auto spells = ring.spells();
-  ASSERT_EQ(spells.size(), 8U);
-  EXPECT_EQ(spells[0].text(), "input");
-  EXPECT_EQ(spells[0].number, 8U);
-  EXPECT_EQ(spells[3].text(), "step");
-  EXPECT_EQ(spells[7].number, 9U);
-  EXPECT_LE(spells[3].begin, spells[0].begin);
-  EXPECT_EQ(spells[3].end, spells[2].end);
+  const auto spans = ring.spans();
+  ASSERT_EQ(spans.size(), 8U);
+  EXPECT_EQ(spans[0].text(), "input");
+  EXPECT_EQ(spans[0].number, 8U);
+  EXPECT_EQ(spans[3].text(), "step");
+  EXPECT_EQ(spans[7].number, 9U);
+  EXPECT_LE(spans[3].begin, spans[0].begin);
+  EXPECT_EQ(spans[3].end, spans[2].end);
 }
 
 // A stream: markers are a second apart, and reached at once.
@@ -150,13 +150,13 @@ TEST(PhaseClockTrace, PlacesMarkersOfAStreamOnTheClock) {
     clock.end_step();
   }
   ASSERT_EQ(clock.steps().size(), 2U);
-  const auto spells = ring.spells();
-  ASSERT_EQ(spells.size(), 8U);
-  EXPECT_GE(spells[0].begin, before + 1);
-  EXPECT_LE(spells[0].begin, after + 1);
-  EXPECT_NEAR(spells[0].end - spells[0].begin, 1, 1e-9);
-  EXPECT_EQ(spells[1].begin, spells[0].end);
-  EXPECT_NEAR(spells[4].begin - spells[0].begin, 4, 1e-9) << "begin, forward, update, other";
+  const auto spans = ring.spans();
+  ASSERT_EQ(spans.size(), 8U);
+  EXPECT_GE(spans[0].begin, before + 1);
+  EXPECT_LE(spans[0].begin, after + 1);
+  EXPECT_NEAR(spans[0].end - spans[0].begin, 1, 1e-9);
+  EXPECT_EQ(spans[1].begin, spans[0].end);
+  EXPECT_NEAR(spans[4].begin - spans[0].begin, 4, 1e-9) << "begin, forward, update, other";
 }
 
 class TraceFileTest : public testing::Test {
@@ -167,7 +167,7 @@ class TraceFileTest : public testing::Test {
     RankTrace trace;
     trace.rank = rank;
     trace.host = "n\"1";
-    trace.lanes[0] = {spell("step", 1, 4, 1)};
+    trace.lanes[0] = {span("step", 1, 4, 1)};
     trace.lanes[2] = std::move(sums);
     return trace;
   }
@@ -176,9 +176,9 @@ class TraceFileTest : public testing::Test {
 
 TEST_F(TraceFileTest, LinksTheLastToComeWithThoseThatWaited) {
   TraceFile file(file_, 1);
-  file.add(trace(0, {spell("bucket 0", 2, 3, 5), spell("bucket 1", 3, 3.5, 6)}), kSame);
-  file.add(trace(1, {spell("bucket 0", 102.5, 103, 5)}), {{0, {-100, -100}}, {1, {-100, -100}}});
-  file.add(trace(2, {spell("bucket 0", 2.25, 3, 5)}), kSame);
+  file.add(trace(0, {span("bucket 0", 2, 3, 5), span("bucket 1", 3, 3.5, 6)}), kSame);
+  file.add(trace(1, {span("bucket 0", 102.5, 103, 5)}), {{0, {-100, -100}}, {1, {-100, -100}}});
+  file.add(trace(2, {span("bucket 0", 2.25, 3, 5)}), kSame);
   file.finish({{"a \"fact\"", "x"}});
   EXPECT_EQ(file.arrows(), 2U);
   const JsonDocument document = read_json(file_);
@@ -214,7 +214,7 @@ TEST_F(TraceFileTest, IsNotThereBeforeItIsWhole) {
 }
 
 TEST(Tracer, KnowsWhatASpellCosts) {
-  const double seconds = measured_spell_seconds();
+  const double seconds = measured_span_seconds();
   EXPECT_GT(seconds, 0);
   EXPECT_LT(seconds, 1e-3);
 }

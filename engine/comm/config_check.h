@@ -1,0 +1,33 @@
+// What all ranks must have in common is compared before it can do harm: ranks of different
+// programs, parameters or data would train something else than was asked for, or wait in vain.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/comm/communicator.h"
+
+namespace paceline {
+
+// One row of the comparison, as people read it: {"learning_rate", "0.001"}.
+struct ConfigRow {
+  std::string name, value;
+};
+
+// Returns where all ranks have the same rows; else every rank throws mismatch with the rows that
+// differ. Collective: one all_gather of 16 bytes, and the rows themselves only where they differ.
+void check_agreement(Communicator& communicator, const std::vector<ConfigRow>& mine);
+
+// Before all ranks throw the same: the first that ends takes the others with it, so each waits
+// until all have read what they are going to say. Collective.
+void wait_until_all_know(Communicator& communicator) noexcept;
+
+// "learning_rate: ranks 0-2 0.001, rank 3 0.01; data: ranks 0, 1 ..."; long values as hashes; the
+// first few rows only. Empty where all ranks have the same. A row that a rank lacks is "not there",
+// an empty value "none".
+std::string differences(const std::vector<std::vector<ConfigRow>>& of_ranks);
+
+// "rank 3", "ranks 0-2, 5".
+std::string ranks_text(const std::vector<int>& ranks);
+
+}  // namespace paceline

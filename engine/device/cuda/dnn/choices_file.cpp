@@ -1,0 +1,140 @@
+#include "engine/device/cuda/dnn/choices_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/json.h"
+#include "engine/core/json_text.h"
+#include "engine/core/log.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+constexpr const char* kFormat = "paceline_choices";
+constexpr int kVersion = 1;
+constexpr std::size_t kAlgorithmDigits = 128;  // 64 bytes
+
+Json to_json(const std::string& circumstances, const Choice& choice) {
+  const bool cudnn = choice.recipe.library == Recipe::Library::cudnn;
+  Json entry{{"circumstances", circumstances},
+             {"request", choice.request},
+             {"library", cudnn ? "cuDNN" : "cuBLASLt"},
+             {"engine", choice.recipe.engine}};
+  if (cudnn) {
+    entry["knobs"] = Json::array();
+    for (const Recipe::Knob& knob : choice.recipe.knobs) {
+      entry["knobs"].push_back({knob.type, knob.value});
+    }
+  } else {
+    entry["algorithm"] = choice.recipe.algorithm;
+  }
+  entry["tensor_cores"] = choice.tensor_cores;
+  entry["workspace_bytes"] = choice.workspace_bytes;
+  entry["offered"] = choice.offered;
+  entry["usable"] = choice.usable;
+  entry["seconds"] = choice.seconds;
+  entry["runner_up"] = choice.runner_up;
+  entry["runner_up_seconds"] = choice.runner_up_seconds;
+  if (choice.rival_seconds > 0) entry["rival_seconds"] = choice.rival_seconds;
+  return entry;
+}
+
+void expect(bool good, const char* what) {
+  if (!good) throw Error(ErrorKind::input, what);
+}
+
+// Throws what is wrong: nlohmann's exceptions for types, ours for values.
+Choice from_json(const Json& entry) {
+  Choice choice;
+  choice.request = entry.at("request").get<std::string>();
+  const std::string library = entry.at("library").get<std::string>();
+  expect(library == "cuDNN" || library == "cuBLASLt", "an unknown library");
+  choice.recipe.engine = entry.at("engine").get<std::int64_t>();
+  if (library == "cuDNN") {
+    for (const Json& knob : entry.at("knobs")) {
+      expect(knob.is_array() && knob.size() == 2, "a knob that is not [type, value]");
+      choice.recipe.knobs.push_back({knob[0].get<std::int64_t>(), knob[1].get<std::int64_t>()});
+    }
+  } else {
+    choice.recipe.library = Recipe::Library::cublas_lt;
+    choice.recipe.algorithm = entry.at("algorithm").get<std::string>();
+    expect(choice.recipe.algorithm.size() == kAlgorithmDigits &&
+               choice.recipe.algorithm.find_first_not_of("0123456789abcdef") == std::string::npos,
+           "an algorithm that is not 64 bytes in hexadecimal");
+  }
+  choice.tensor_cores = entry.at("tensor_cores").get<bool>();
+  choice.workspace_bytes = entry.at("workspace_bytes").get<std::size_t>();
+  choice.offered = entry.at("offered").get<int>();
+  choice.usable = entry.at("usable").get<int>();
+  choice.seconds = entry.at("seconds").get<double>();
+  choice.runner_up = entry.at("runner_up").get<std::string>();
+  choice.runner_up_seconds = entry.at("runner_up_seconds").get<double>();
+  if (entry.contains("rival_seconds")) choice.rival_seconds = entry["rival_seconds"].get<double>();
+  choice.origin = Choice::Origin::file;
+  return choice;
+}
+
+}  // namespace
+
+ChoicesFile::ChoicesFile(std::filesystem::path path) : path_(std::move(path)) {
+  entries_ = read();
+}
+
+ChoicesFile::Entries ChoicesFile::read() {
+  Entries entries;
+  std::error_code failed;
+  if (path_.empty() || (!std::filesystem::exists(path_, failed) && !failed)) return entries;
+  try {
+    const JsonDocument document = read_json(path_);
+    const Json& root = document.value();
+    expect(root.is_object() && root.contains(kFormat), "it is not a file of choices");
+    const int version = root.at(kFormat).get<int>();
+    expect(version <= kVersion, "a newer version of Paceline wrote it");
+    expect(version == kVersion, "its version is unknown");
+    for (const Json& entry : root.at("choices")) {
+      const Choice choice = from_json(entry);
+      entries[{entry.at("circumstances").get<std::string>(), choice.request}] = choice;
+    }
+    return entries;
+  } catch (const nlohmann::json::exception& error) {
+    problem_ = error.what();  // "[json.exception.type_error.302] type must be number"
+    problem_.erase(0, problem_.find("] ") + 2);
+  } catch (const Error& error) {
+    problem_ = error.what();
+  }
+  problem_ =
+      fmt::format("{} is left alone: {}; remove it or name another file", path_.string(), problem_);
+  log::warning("{}", problem_);
+  return {};
+}
+
+std::optional<Choice> ChoicesFile::find(const std::string& circumstances,
+                                        const std::string& request) const {
+  const auto found = entries_.find({circumstances, request});
+  return found == entries_.end() ? std::nullopt : std::optional<Choice>(found->second);
+}
+
+void ChoicesFile::put(const std::string& circumstances, const Choice& choice) {
+  added_[{circumstances, choice.request}] = choice;
+  entries_[{circumstances, choice.request}] = choice;
+}
+
+void ChoicesFile::save() {
+  if (path_.empty() || added_.empty() || !problem_.empty()) return;
+  Entries all = read();
+  if (!problem_.empty()) return;
+  for (const auto& [key, choice] : added_) all[key] = choice;
+  Json root{{kFormat, kVersion}, {"choices", Json::array()}};
+  for (const auto& [key, choice] : all) root["choices"].push_back(to_json(key.first, choice));
+  if (path_.has_parent_path()) make_folder(path_.parent_path());
+  replace_file(path_, json_text(root, 1) + "\n");
+  added_.clear();
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,354 @@
+#include "engine/device/cuda/dnn/chosen_products.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/log.h"
+#include "engine/core/text.h"
+#include "engine/device/cuda/dnn/blas.h"
+#include "engine/device/cuda/dnn/choices_file.h"
+#include "engine/device/cuda/dnn/convolution.h"
+#include "engine/device/cuda/dnn/early_builds.h"
+#include "engine/device/cuda/dnn/fused_graph.h"
+#include "engine/device/cuda/dnn/requests.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+class ConvByChoice : public ConvPlan {
+ public:
+  ConvByChoice(ConvPass pass, std::shared_ptr<Implementation> implementation, std::string text)
+      : pass_(pass), implementation_(std::move(implementation)), text_(std::move(text)) {}
+
+  std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
+  void run(const ConvOperands& operands, Stream stream) override {
+    implementation_->run(operands_of(pass_, operands), stream);
+  }
+  std::string implementation() const override { return text_; }
+
+ private:
+  ConvPass pass_;
+  std::shared_ptr<Implementation> implementation_;
+  std::string text_;
+};
+
+class FusedByChoice : public FusedPlan {
+ public:
+  FusedByChoice(const FusedRequest& request, std::shared_ptr<Implementation> implementation,
+                std::string text)
+      : request_(request), implementation_(std::move(implementation)), text_(std::move(text)) {}
+
+  std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
+  void run(const FusedOperands& operands, Stream stream) override {
+    implementation_->run(operands_of(request_, operands), stream);
+  }
+  std::string implementation() const override { return text_; }
+
+ private:
+  FusedRequest request_;
+  std::shared_ptr<Implementation> implementation_;
+  std::string text_;
+};
+
+class MatmulByChoice : public MatmulPlan {
+ public:
+  MatmulByChoice(std::shared_ptr<Implementation> implementation, std::string text)
+      : implementation_(std::move(implementation)), text_(std::move(text)) {}
+
+  std::size_t workspace_bytes() const override { return implementation_->workspace_bytes(); }
+  void run(const MatmulOperands& operands, Stream stream) override {
+    // cuBLASLt reads its factors; only the struct that all implementations share is not const.
+    implementation_->run({{const_cast<float*>(operands.left), const_cast<float*>(operands.right),
+                           operands.out, operands.bias},
+                          operands.workspace},
+                         stream);
+  }
+  std::string implementation() const override { return text_; }
+
+ private:
+  std::shared_ptr<Implementation> implementation_;
+  std::string text_;
+};
+
+std::vector<TensorSize> sizes_of(const ConvRequest& request) {
+  const ConvShape& shape = request.shape;
+  const DType type = stored_as(shape.math);
+  const auto tensor = [&](auto... sides) {
+    return TensorSize{(std::size_t{1} * ... * static_cast<std::size_t>(sides)), type};
+  };
+  const TensorSize x = tensor(shape.batch, shape.height, shape.width, shape.in);
+  const TensorSize w = tensor(shape.out, shape.kernel, shape.kernel, shape.in);
+  const TensorSize y = tensor(shape.batch, shape.out_height(), shape.out_width(), shape.out);
+  switch (request.pass) {
+    case ConvPass::forward:
+      return {x, w, y};
+    case ConvPass::backward_data:
+      return {y, w, x};
+    case ConvPass::backward_weights:
+      return {y, x, w};
+  }
+  throw Error(ErrorKind::internal, "a convolution's pass has no name");
+}
+
+class LibraryProducts : public ChosenProducts {
+ public:
+  explicit LibraryProducts(const ProductsOptions& options)
+      : options_(options),
+        libraries_(options.libraries),
+        session_(std::make_shared<Session>(libraries_.cudnn, options.card_description)),
+        blas_(std::make_shared<CublasLt>(libraries_.cublas_lt)),
+        file_(options.tuner ? options.choices_file : std::filesystem::path()) {
+    if (options.tuner) {
+      circumstances_ =
+          fmt::format("{}, {}, {} bytes of workspace{}", options.tuner->card(), description(),
+                      options.workspace_limit, options.deterministic ? ", deterministic" : "");
+    }
+  }
+
+  std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
+    check(request);
+    const EngineRules rules{request.shape.math, options_.deterministic, false};
+    const std::string name = text_of(request);
+    const Chosen& chosen = decide(
+        name, sizes_of(request), [&] { return conv_offer(request, rules); },
+        [&](const Recipe& recipe) {
+          const std::optional<BlasProduct> product = product_of(request);
+          return product && recipe.library == Recipe::Library::cublas_lt
+                     ? build_product(blas_, *product, recipe)
+                     : build_convolution(session_, request, rules, recipe);
+        });
+    return std::make_unique<ConvByChoice>(request.pass, chosen.implementation, text(chosen));
+  }
+
+  std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
+    if (shape.m < 1 || shape.k < 1 || shape.n < 1 || stored_as(shape.math) != DType::f32) {
+      throw Error(ErrorKind::internal, "not a product of fp32 matrices", text_of(shape));
+    }
+    if (!session_->runs()) {
+      throw Error(ErrorKind::usage, "cuBLASLt cannot check a product without a GPU", text_of(shape),
+                  "run where the GPU is");
+    }
+    const BlasProduct product{
+        shape.m,           shape.k,    shape.n,       shape.left_transposed, shape.right_transposed,
+        shape.accumulates, shape.math, shape.epilogue};
+    const auto matrix = [](int rows, int columns) {
+      return TensorSize{static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns),
+                        DType::f32};
+    };
+    std::vector<TensorSize> sizes{matrix(shape.m, shape.k), matrix(shape.k, shape.n),
+                                  matrix(shape.m, shape.n)};
+    if (shape.epilogue != Epilogue::none) sizes.push_back(matrix(1, shape.n));
+    const Chosen& chosen = decide(
+        text_of(shape), sizes,
+        [&] { return cublas_offer(blas_, product, options_.workspace_limit); },
+        [&](const Recipe& recipe) { return build_product(blas_, product, recipe); });
+    return std::make_unique<MatmulByChoice>(chosen.implementation, text(chosen));
+  }
+
+  void announce(const std::vector<FusedRequest>& requests) override {
+    if (!fuses()) return;
+    std::map<std::string, EarlyBuild> distinct;
+    for (const FusedRequest& request : requests) {
+      const std::string name = text_of(request);
+      const std::optional<Choice> kept = kept_beside_rival(name);
+      if (chosen_.count(name) != 0 || (kept && !beats_rival(*kept))) continue;
+      distinct.emplace(
+          name, EarlyBuild{request, kept ? std::optional<Recipe>(kept->recipe) : std::nullopt});
+    }
+    std::vector<EarlyBuild> builds;
+    for (const auto& [name, build] : distinct) builds.push_back(build);
+    if (builds.empty()) return;
+    log::info("compiling fused convolutions of {} shapes on {} threads", builds.size(),
+              options_.threads);
+    build_early(
+        builds, options_.threads,
+        [this](int thread) {
+          options_.enter_thread(thread);
+          return std::make_shared<Session>(libraries_.cudnn, options_.card_description);
+        },
+        ChoiceRules{}.most_compiled);
+    for (EarlyBuild& build : builds) early_.emplace(text_of(build.request), std::move(build));
+  }
+
+  std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
+                                   const FusedRival& fused_rival) override {
+    if (!fuses()) return nullptr;
+    const EngineRules rules{request.shape.math, false, true};
+    const auto named = [&request](const FusedRival::Work& work) {
+      return [&request, &work](const Operands& operands, Stream stream) {
+        work(operands_of(request, operands), stream);
+      };
+    };
+    const Rival rival{named(fused_rival.apart), named(fused_rival.behind)};
+    const auto node = early_.extract(text_of(request));
+    const EarlyBuild early = node ? node.mapped() : EarlyBuild{request, std::nullopt};
+    try {
+      const Chosen& chosen = decide(
+          text_of(request), sizes_of(request),
+          [&] { return early.offered ? *early.offered : fused_offer(session_, request, rules); },
+          [&](const Recipe& recipe) {
+            return early.implementation ? early.implementation
+                                        : build_fused(session_, request, rules, recipe);
+          },
+          &rival);
+      if (!beats_rival(chosen.choice)) return nullptr;
+      // Knobs are in the file of choices: a record has room for so many lines.
+      return std::make_unique<FusedByChoice>(
+          request, chosen.implementation,
+          fmt::format("cuDNN engine {}", chosen.choice.recipe.engine));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::usage) throw;
+      log::debug("{}", error.what());
+      chosen_.try_emplace(text_of(request));  // is not tried again
+      return nullptr;
+    }
+  }
+
+  std::string description() const override {
+    return fmt::format("cuDNN {}, cuBLASLt {}", session_->version(), blas_->version());
+  }
+
+  const std::vector<Choice>& choices() const override { return choices_; }
+  void save_choices() override { file_.save(); }
+
+ private:
+  static void check(const ConvRequest& request) {
+    const ConvShape& shape = request.shape;
+    const bool good = shape.batch > 0 && shape.in > 0 && shape.out > 0 && shape.kernel > 0 &&
+                      shape.stride > 0 && shape.padding >= 0 && shape.out_height() > 0 &&
+                      shape.out_width() > 0 &&
+                      (!request.accumulates || request.pass == ConvPass::backward_data);
+    if (!good) throw Error(ErrorKind::internal, "not a convolution", text_of(request));
+  }
+
+  Offered conv_offer(const ConvRequest& request, const EngineRules& rules) {
+    Offered found = cudnn_offer(session_, request, rules);
+    const std::optional<BlasProduct> product = product_of(request);
+    if (!product || !session_->runs()) return found;
+    Offered more = cublas_offer(blas_, *product, options_.workspace_limit);
+    found.count += more.count;
+    std::move(more.candidates.begin(), more.candidates.end(), std::back_inserter(found.candidates));
+    return found;
+  }
+
+  // The same request again gets the same implementation.
+  template <typename Offer, typename Rebuild>
+  const Chosen& decide(const std::string& name, const std::vector<TensorSize>& sizes,
+                       const Offer& offer, const Rebuild& rebuild, const Rival* rival = nullptr) {
+    const auto known = chosen_.find(name);
+    if (known != chosen_.end()) return known->second;
+    std::optional<Chosen> kept = from_file(name, rebuild, rival != nullptr);
+    Chosen chosen;
+    if (kept) {
+      chosen = std::move(*kept);
+    } else {
+      const Offered found = offer();
+      const bool measures =
+          options_.tuner && (!options_.deterministic || !options_.choices_file.empty());
+      chosen =
+          choose(name, found, sizes, {options_.workspace_limit, measures}, options_.tuner, rival);
+      const bool measured = chosen.choice.origin == Choice::Origin::measured;
+      if (measured) {
+        file_.put(circumstances_, chosen.choice);
+        save_now_and_then();
+      }
+    }
+    choices_.push_back(chosen.choice);
+    return chosen_.emplace(name, std::move(chosen)).first->second;
+  }
+
+  // A run that is ended while it chooses loses what it measured since.
+  void save_now_and_then() {
+    constexpr double kSeconds = 1;
+    if (now_seconds() - saved_at_ < kSeconds) return;
+    try {
+      file_.save();
+    } catch (const Error& error) {
+      log::debug("{}", error.what());  // the last time it is a warning
+    }
+    saved_at_ = now_seconds();
+  }
+
+  bool fuses() const { return !options_.deterministic && options_.tuner; }
+
+  std::optional<Choice> kept_beside_rival(const std::string& name) const {
+    std::optional<Choice> kept = file_.find(circumstances_, name);
+    return kept && kept->rival_seconds > 0 ? kept : std::nullopt;
+  }
+
+  static bool beats_rival(const Choice& choice) {
+    return choice.seconds > 0 && choice.seconds < choice.rival_seconds;
+  }
+
+  // One that lost against its rival is not built.
+  template <typename Rebuild>
+  std::optional<Chosen> from_file(const std::string& name, const Rebuild& rebuild, bool has_rival) {
+    const std::optional<Choice> kept =
+        has_rival ? kept_beside_rival(name) : file_.find(circumstances_, name);
+    if (!kept) return std::nullopt;
+    if (has_rival && !beats_rival(*kept)) return Chosen{*kept, nullptr};
+    try {
+      Chosen chosen{*kept, rebuild(kept->recipe)};
+      if (chosen.implementation->workspace_bytes() <= options_.workspace_limit) return chosen;
+      log::warning("{}: the kept choice wants too much workspace; choosing again", name);
+    } catch (const Error& error) {
+      log::warning("{}: the kept choice cannot be used, choosing again: {}", name, error.what());
+    }
+    return std::nullopt;
+  }
+
+  std::string text(const Chosen& chosen) const {
+    const Recipe& recipe = chosen.choice.recipe;
+    return fmt::format("{}, {:.0f} MB of workspace", recipe.text(),
+                       static_cast<double>(chosen.implementation->workspace_bytes()) / 1e6);
+  }
+
+  ProductsOptions options_;
+  Libraries libraries_;
+  std::shared_ptr<Session> session_;
+  std::shared_ptr<CublasLt> blas_;
+  ChoicesFile file_;
+  double saved_at_ = 0;
+  std::string circumstances_;
+  std::map<std::string, Chosen> chosen_;
+  std::map<std::string, EarlyBuild> early_;
+  std::vector<Choice> choices_;
+};
+
+struct Card {
+  const char* name;
+  const char* description;
+};
+
+constexpr Card kCards[] = {
+#include "gpu_descriptions.inc"
+};
+
+}  // namespace
+
+std::unique_ptr<ChosenProducts> make_products(const ProductsOptions& options) {
+  return std::make_unique<LibraryProducts>(options);
+}
+
+std::vector<std::string> described_cards() {
+  std::vector<std::string> names;
+  for (const Card& card : kCards) names.emplace_back(card.name);
+  return names;
+}
+
+std::string card_description(const std::string& name) {
+  for (const Card& card : kCards) {
+    if (name == card.name) return card.description;
+  }
+  throw Error(ErrorKind::usage, "no description of a card \"" + name + "\"", "",
+              suggestion(name, described_cards()));
+}
+
+}  // namespace paceline::cuda

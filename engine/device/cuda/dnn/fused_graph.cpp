@@ -1,0 +1,236 @@
+#include "engine/device/cuda/dnn/fused_graph.h"
+
+#include <fmt/format.h>
+
+#include "engine/core/error.h"
+#include "engine/device/cuda/dnn/engine.h"
+#include "engine/device/cuda/dnn/requests.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+bool is_forward(FusedKind kind) {
+  return kind == FusedKind::forward_sums || kind == FusedKind::normalized_forward_sums;
+}
+
+bool reads_scale(FusedKind kind) {
+  return kind == FusedKind::normalized_forward_sums || kind == FusedKind::backward_relu_sums;
+}
+
+// The roles of a request's tensors, in the order of Operands.
+struct Role {
+  void* FusedOperands::*address;
+  enum { kX, kW, kY, kMask, kOfX, kOfY } size;
+};
+
+std::vector<Role> roles_of(const FusedRequest& request) {
+  using Fused = FusedOperands;
+  std::vector<Role> roles{{&Fused::x, Role::kX}, {&Fused::w, Role::kW}, {&Fused::y, Role::kY}};
+  if (reads_scale(request.kind)) {
+    roles.push_back({&Fused::scale, Role::kOfX});
+    roles.push_back({&Fused::shift, Role::kOfX});
+  }
+  if (!is_forward(request.kind)) roles.push_back({&Fused::z, Role::kX});
+  if (request.kind == FusedKind::backward_mask_sums) roles.push_back({&Fused::mask, Role::kMask});
+  if (request.adds_branch) roles.push_back({&Fused::branch, Role::kX});
+  if (request.stores_activation) roles.push_back({&Fused::activation, Role::kX});
+  const auto sums = is_forward(request.kind) ? Role::kOfY : Role::kOfX;
+  roles.push_back({&Fused::sum, sums});
+  roles.push_back({&Fused::sum_of_products, sums});
+  return roles;
+}
+
+void check(const FusedRequest& request) {
+  const bool good = (!request.adds_branch || !is_forward(request.kind)) &&
+                    (!request.stores_activation || request.kind == FusedKind::backward_relu_sums);
+  if (!good) throw Error(ErrorKind::internal, "not a fused convolution", text_of(request));
+}
+
+class FusedGraph {
+ public:
+  FusedGraph(std::shared_ptr<Session> session, const FusedRequest& request)
+      : request_(request),
+        shape_(request.shape),
+        stored_(cudnn_type(stored_as(shape_.math))),
+        builder_(std::move(session)) {}
+
+  std::shared_ptr<const OperationGraph> build() {
+    const std::vector<Role> roles = roles_of(request_);
+    for (const Role& role : roles) {
+      const bool of_channels = role.size == Role::kOfX || role.size == Role::kOfY;
+      at_.push_back({role.address, builder_.tensor(role.size == Role::kMask ? CUDNN_DATA_BOOLEAN
+                                                   : of_channels            ? CUDNN_DATA_FLOAT
+                                                                            : stored_,
+                                                   size_of(role.size))});
+    }
+    is_forward(request_.kind) ? forward() : backward();
+    return builder_.finish();
+  }
+
+ private:
+  using Tensor = GraphBuilder::Tensor;
+
+  GraphBuilder::Size size_of(decltype(Role::size) role) const {
+    switch (role) {
+      case Role::kW:
+        return {shape_.out, shape_.in, shape_.kernel, shape_.kernel};
+      case Role::kY:
+        return {shape_.batch, shape_.out, shape_.out_height(), shape_.out_width()};
+      case Role::kOfX:
+        return {1, shape_.in, 1, 1};
+      case Role::kOfY:
+        return {1, shape_.out, 1, 1};
+      default:
+        return {shape_.batch, shape_.in, shape_.height, shape_.width};
+    }
+  }
+
+  Tensor at(void* FusedOperands::*address) const {
+    for (const auto& [role, tensor] : at_) {
+      if (role == address) return tensor;
+    }
+    throw Error(ErrorKind::internal, "a fused convolution lacks a tensor", text_of(request_));
+  }
+
+  Tensor between(cudnnDataType_t type) { return builder_.between(type, size_of(Role::kX)); }
+
+  // scale * of + shift
+  Tensor normalized(Tensor of, cudnnDataType_t type) {
+    const Tensor scaled = between(type), shifted = between(type);
+    builder_.pointwise(CUDNN_POINTWISE_MUL, of, at(&FusedOperands::scale), scaled);
+    builder_.pointwise(CUDNN_POINTWISE_ADD, scaled, at(&FusedOperands::shift), shifted);
+    return shifted;
+  }
+
+  // What is computed before the convolution must be of the stored type: cuDNN 9.19 offers nothing
+  // for float there.
+  void forward() {
+    Tensor x = at(&FusedOperands::x);
+    if (request_.kind == FusedKind::normalized_forward_sums) {
+      const Tensor activation = between(stored_);
+      builder_.pointwise(CUDNN_POINTWISE_RELU_FWD, normalized(x, stored_), activation);
+      x = activation;
+    }
+    const Tensor y = at(&FusedOperands::y);
+    builder_.convolution(ConvPass::forward, shape_, x, at(&FusedOperands::w), y);
+    builder_.channel_statistics(y, at(&FusedOperands::sum), at(&FusedOperands::sum_of_products));
+  }
+
+  void backward() {
+    const Tensor x = at(&FusedOperands::x), z = at(&FusedOperands::z);
+    Tensor gradient = between(CUDNN_DATA_FLOAT);
+    builder_.convolution(ConvPass::backward_data, shape_, gradient, at(&FusedOperands::w),
+                         at(&FusedOperands::y));
+    if (request_.adds_branch) {
+      const Tensor sum = between(CUDNN_DATA_FLOAT);
+      builder_.pointwise(CUDNN_POINTWISE_ADD, gradient, at(&FusedOperands::branch), sum);
+      gradient = sum;
+    }
+    if (request_.kind == FusedKind::backward_mask_sums) {
+      builder_.pointwise(CUDNN_POINTWISE_MUL, gradient, at(&FusedOperands::mask), x);
+    } else {
+      const Tensor before = normalized(z, CUDNN_DATA_FLOAT);
+      if (request_.stores_activation) {
+        builder_.pointwise(CUDNN_POINTWISE_RELU_FWD, before, at(&FusedOperands::activation));
+      }
+      builder_.relu_gradient(gradient, before, x);
+    }
+    const Tensor product = between(CUDNN_DATA_FLOAT);
+    builder_.channel_sums(x, at(&FusedOperands::sum));
+    builder_.pointwise(CUDNN_POINTWISE_MUL, x, z, product);
+    builder_.channel_sums(product, at(&FusedOperands::sum_of_products));
+  }
+
+  FusedRequest request_;
+  ConvShape shape_;
+  cudnnDataType_t stored_;
+  GraphBuilder builder_;
+  std::vector<std::pair<void * FusedOperands::*, Tensor>> at_;
+};
+
+std::shared_ptr<const OperationGraph> graph_of(const std::shared_ptr<Session>& session,
+                                               const FusedRequest& request) {
+  check(request);
+  return FusedGraph(session, request).build();
+}
+
+}  // namespace
+
+std::string text_of(const FusedRequest& request) {
+  const char* kind = request.kind == FusedKind::forward_sums              ? "and sums"
+                     : request.kind == FusedKind::normalized_forward_sums ? "normalized, and sums"
+                     : request.kind == FusedKind::backward_relu_sums      ? "relu, and sums"
+                                                                          : "mask, and sums";
+  const ConvPass pass = is_forward(request.kind) ? ConvPass::forward : ConvPass::backward_data;
+  return fmt::format("{} {}{}{}", text_of(ConvRequest{request.shape, pass}), kind,
+                     request.adds_branch ? ", of two branches" : "",
+                     request.stores_activation ? ", and activation" : "");
+}
+
+Operands operands_of(const FusedRequest& request, const FusedOperands& operands) {
+  Operands placed;
+  std::size_t next = 0;
+  for (const Role& role : roles_of(request)) placed.tensors[next++] = operands.*role.address;
+  placed.workspace = operands.workspace;
+  return placed;
+}
+
+FusedOperands operands_of(const FusedRequest& request, const Operands& operands) {
+  FusedOperands named;
+  std::size_t next = 0;
+  for (const Role& role : roles_of(request)) named.*role.address = operands.tensors[next++];
+  named.workspace = operands.workspace;
+  return named;
+}
+
+std::vector<TensorSize> sizes_of(const FusedRequest& request) {
+  const ConvShape& shape = request.shape;
+  const auto count = [](auto... sides) { return (std::size_t{1} * ... * std::size_t(sides)); };
+  const DType type = stored_as(shape.math);
+  const std::size_t x = count(shape.batch, shape.height, shape.width, shape.in);
+  std::vector<TensorSize> sizes;
+  for (const Role& role : roles_of(request)) {
+    switch (role.size) {
+      case Role::kX:
+        sizes.push_back({x, type});
+        break;
+      case Role::kW:
+        sizes.push_back({count(shape.out, shape.kernel, shape.kernel, shape.in), type});
+        break;
+      case Role::kY:
+        sizes.push_back(
+            {count(shape.batch, shape.out_height(), shape.out_width(), shape.out), type});
+        break;
+      case Role::kMask:
+        sizes.push_back({(x + 7) / 8, DType::u8});
+        break;
+      case Role::kOfX:
+        sizes.push_back({count(shape.in), DType::f32});
+        break;
+      case Role::kOfY:
+        sizes.push_back({count(shape.out), DType::f32});
+        break;
+    }
+  }
+  return sizes;
+}
+
+Offered fused_offer(const std::shared_ptr<Session>& session, const FusedRequest& request,
+                    const EngineRules& rules) {
+  Offered found = offered_engines(graph_of(session, request), rules);
+  // Seen with 9.19: eight kernels are offered for these, and the compiler refuses all of them.
+  if (!is_forward(request.kind) && request.shape.stride > 1) {
+    found.candidates.clear();
+    found.refused = "cuDNN cannot compile gradients of strided convolutions with sums";
+  }
+  return found;
+}
+
+std::shared_ptr<Implementation> build_fused(const std::shared_ptr<Session>& session,
+                                            const FusedRequest& request, const EngineRules& rules,
+                                            const Recipe& recipe) {
+  return build_engine(graph_of(session, request), rules, recipe);
+}
+
+}  // namespace paceline::cuda

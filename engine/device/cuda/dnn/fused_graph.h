@@ -1,0 +1,26 @@
+// Fused convolutions (fused.h) as graphs of cuDNN.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/device/cuda/dnn/candidate.h"
+#include "engine/device/cuda/dnn/choice.h"
+#include "engine/device/cuda/dnn/filter.h"
+#include "engine/device/cuda/dnn/session.h"
+#include "engine/device/cuda/fused.h"
+
+namespace paceline::cuda {
+
+Operands operands_of(const FusedRequest& request, const FusedOperands& operands);
+FusedOperands operands_of(const FusedRequest& request, const Operands& operands);
+std::vector<TensorSize> sizes_of(const FusedRequest& request);
+
+// As for convolutions (convolution.h). Both throw internal for a request that has no meaning.
+Offered fused_offer(const std::shared_ptr<Session>& session, const FusedRequest& request,
+                    const EngineRules& rules);
+std::shared_ptr<Implementation> build_fused(const std::shared_ptr<Session>& session,
+                                            const FusedRequest& request, const EngineRules& rules,
+                                            const Recipe& recipe);
+
+}  // namespace paceline::cuda

@@ -1,0 +1,191 @@
+#include "engine/device/cuda/dnn/graph.h"
+
+#include <utility>
+
+namespace paceline::cuda {
+
+namespace {
+
+constexpr std::int64_t kFirstBetween = 1000;  // ids of tensors that are not in memory
+
+// The attributes of a pass, whose names differ and whose meaning does not.
+struct PassNames {
+  cudnnBackendDescriptorType_t operation;
+  cudnnBackendAttributeName_t x, w, y, window, alpha, beta;
+};
+
+const PassNames& names_of(ConvPass pass) {
+  static constexpr PassNames kForward{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                                      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+  static constexpr PassNames kData{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+  static constexpr PassNames kWeights{
+      CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+  return pass == ConvPass::forward ? kForward : pass == ConvPass::backward_data ? kData : kWeights;
+}
+
+Descriptor window(const Session& session, const ConvShape& shape) {
+  const std::array<std::int64_t, 2> padding{shape.padding, shape.padding};
+  const std::array<std::int64_t, 2> strides{shape.stride, shape.stride};
+  const std::array<std::int64_t, 2> dilations{1, 1};
+  const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+  Descriptor made = session.make(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, "convolution");
+  made.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
+      .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode)
+      .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2})
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, padding)
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, padding)
+      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, strides)
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, dilations)
+      .finalize();
+  return made;
+}
+
+}  // namespace
+
+cudnnDataType_t cudnn_type(DType type) {
+  return type == DType::bf16  ? CUDNN_DATA_BFLOAT16
+         : type == DType::f16 ? CUDNN_DATA_HALF
+                              : CUDNN_DATA_FLOAT;
+}
+
+OperationGraph::OperationGraph(std::shared_ptr<Session> session, std::vector<Descriptor> parts,
+                               std::vector<Descriptor> operations, std::size_t tensors)
+    : session_(std::move(session)),
+      parts_(std::move(parts)),
+      operations_(std::move(operations)),
+      graph_(session_->make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "graph")),
+      tensors_(tensors) {
+  session_->name_card(graph_, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, std::nullopt);
+  graph_.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_).finalize();
+}
+
+GraphBuilder::GraphBuilder(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+
+GraphBuilder::Tensor GraphBuilder::tensor(cudnnDataType_t type, const Size& size) {
+  return add_tensor(type, size, static_cast<std::int64_t>(++tensors_), false);
+}
+
+GraphBuilder::Tensor GraphBuilder::between(cudnnDataType_t type, const Size& size) {
+  return add_tensor(type, size, kFirstBetween + static_cast<std::int64_t>(between_++), true);
+}
+
+GraphBuilder::Tensor GraphBuilder::add_tensor(cudnnDataType_t type, const Size& size,
+                                              std::int64_t id, bool is_virtual) {
+  const auto [n, c, h, w] = size;
+  const Size strides{h * w * c, 1, w * c, c};
+  Descriptor made = session_->make(CUDNN_BACKEND_TENSOR_DESCRIPTOR, "tensor");
+  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, size)
+      .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{16})
+      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, is_virtual)
+      .finalize();
+  return add_part(std::move(made));
+}
+
+std::size_t GraphBuilder::add_part(Descriptor part) {
+  parts_.push_back(std::move(part));
+  return parts_.size() - 1;
+}
+
+Descriptor& GraphBuilder::add_operation(cudnnBackendDescriptorType_t type, const char* noun) {
+  operations_.push_back(session_->make(type, noun));
+  return operations_.back();
+}
+
+void GraphBuilder::convolution(ConvPass pass, const ConvShape& shape, Tensor x, Tensor w, Tensor y,
+                               bool accumulates) {
+  const std::size_t at = add_part(window(*session_, shape));
+  const PassNames& names = names_of(pass);
+  add_operation(names.operation, "operation of a convolution")
+      .set(names.x, parts_[x])
+      .set(names.w, parts_[w])
+      .set(names.y, parts_[y])
+      .set(names.window, parts_[at])
+      .set(names.alpha, 1.0)
+      .set(names.beta, accumulates ? 1.0 : 0.0)
+      .finalize();
+}
+
+Descriptor& GraphBuilder::add_pointwise(cudnnPointwiseMode_t mode) {
+  Descriptor made = session_->make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "pointwise");
+  made.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
+      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT)
+      .finalize();
+  const std::size_t at = add_part(std::move(made));
+  return add_operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "pointwise operation")
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, parts_[at]);
+}
+
+void GraphBuilder::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor y) {
+  add_pointwise(mode)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, parts_[y])
+      .finalize();
+}
+
+void GraphBuilder::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y) {
+  add_pointwise(mode)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, parts_[b])
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, parts_[y])
+      .finalize();
+}
+
+void GraphBuilder::relu_gradient(Tensor y_gradient, Tensor x, Tensor x_gradient) {
+  add_pointwise(CUDNN_POINTWISE_RELU_BWD)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, parts_[y_gradient])
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, parts_[x_gradient])
+      .finalize();
+}
+
+void GraphBuilder::channel_sums(Tensor x, Tensor sums) {
+  const cudnnReduceTensorOp_t add = CUDNN_REDUCE_TENSOR_ADD;
+  Descriptor made = session_->make(CUDNN_BACKEND_REDUCTION_DESCRIPTOR, "reduction");
+  made.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &add)
+      .set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT)
+      .finalize();
+  const std::size_t at = add_part(std::move(made));
+  add_operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "operation of a reduction")
+      .set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, parts_[at])
+      .set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, parts_[x])
+      .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, parts_[sums])
+      .finalize();
+}
+
+void GraphBuilder::channel_statistics(Tensor x, Tensor sums, Tensor sums_of_squares) {
+  const cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
+  add_operation(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR, "statistics")
+      .set(CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode)
+      .set(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_DATA_FLOAT)
+      .set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, parts_[x])
+      .set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, parts_[sums])
+      .set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, parts_[sums_of_squares])
+      .finalize();
+}
+
+std::shared_ptr<const OperationGraph> GraphBuilder::finish() {
+  return std::make_shared<OperationGraph>(session_, std::move(parts_), std::move(operations_),
+                                          tensors_);
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,196 @@
+#include "engine/device/cuda/dnn/session.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "engine/core/error.h"
+
+namespace paceline::cuda {
+
+CudnnTable::CudnnTable(const SharedLibrary& library) {
+  library.find("cudnnGetVersion", version);
+  library.find("cudnnGetErrorString", error_string);
+  library.find("cudnnGetLastErrorString", last_error_string);
+  library.find("cudnnCreate", create);
+  library.find("cudnnDestroy", destroy);
+  library.find("cudnnSetStream", set_stream);
+  library.find("cudnnBackendCreateDescriptor", create_descriptor);
+  library.find("cudnnBackendDestroyDescriptor", destroy_descriptor);
+  library.find("cudnnBackendFinalize", finalize);
+  library.find("cudnnBackendSetAttribute", set_attribute);
+  library.find("cudnnBackendGetAttribute", get_attribute);
+  library.find("cudnnBackendExecute", execute);
+}
+
+void CudnnTable::check(cudnnStatus_t status, const std::string& what) const {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  char words[1024] = "";
+  last_error_string(words, sizeof words);
+  struct Group {
+    const char* name;
+    ErrorKind kind;
+    const char* fix;
+  };
+  const Group group = [&]() -> Group {
+    switch (CUDNN_STATUS_CATEGORY(static_cast<int>(status))) {
+      case CUDNN_STATUS_NOT_INITIALIZED - 1:
+        return {"not ready", ErrorKind::usage,
+                "check the driver, and that all parts of cuDNN are of one version"};
+      case CUDNN_STATUS_NOT_SUPPORTED:
+        return {"not supported", ErrorKind::usage, "another precision or batch may be served"};
+      case CUDNN_STATUS_EXECUTION_FAILED:
+        return {"execution failed", ErrorKind::internal, "check the GPU with nvidia-smi"};
+      default:
+        return {"refused", ErrorKind::internal,
+                "run again with CUDNN_LOGLEVEL_DBG=2 CUDNN_LOGDEST_DBG=stderr for the reasons"};
+    }
+  }();
+  throw Error(group.kind, fmt::format("cuDNN, {}: {}", what, group.name),
+              fmt::format("{}{}{}", error_string(status), *words ? ": " : "", words), group.fix);
+}
+
+Descriptor::Descriptor(const CudnnTable& table, cudnnBackendDescriptorType_t type, const char* noun)
+    : table_(&table), noun_(noun) {
+  table.check(table.create_descriptor(type, &raw_), noun);
+}
+
+Descriptor::~Descriptor() {
+  if (raw_) table_->destroy_descriptor(raw_);
+}
+
+Descriptor::Descriptor(Descriptor&& other) noexcept
+    : table_(other.table_), raw_(std::exchange(other.raw_, nullptr)), noun_(other.noun_) {}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(table_, other.table_);
+  std::swap(raw_, other.raw_);
+  std::swap(noun_, other.noun_);
+  return *this;
+}
+
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                            std::int64_t count, const void* values) {
+  const cudnnStatus_t status = table_->set_attribute(raw_, name, type, count, values);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    table_->check(status, fmt::format("{}, attribute {}", noun_, static_cast<int>(name)));
+  }
+  return *this;
+}
+
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, std::int64_t value) {
+  return set(name, CUDNN_TYPE_INT64, 1, &value);
+}
+
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name,
+                            std::span<const std::int64_t> values) {
+  return set(name, CUDNN_TYPE_INT64, static_cast<std::int64_t>(values.size()), values.data());
+}
+
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, double value) {
+  return set(name, CUDNN_TYPE_DOUBLE, 1, &value);
+}
+
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, bool value) {
+  return set(name, CUDNN_TYPE_BOOLEAN, 1, &value);
+}
+
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
+  return set(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
+}
+
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, const Descriptor& value) {
+  return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.raw_);
+}
+
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values) {
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (const Descriptor& value : values) raw.push_back(value.raw_);
+  return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(raw.size()),
+             raw.data());
+}
+
+Descriptor& Descriptor::finalize() {
+  const cudnnStatus_t status = table_->finalize(raw_);
+  if (status != CUDNN_STATUS_SUCCESS) table_->check(status, noun_);
+  return *this;
+}
+
+std::int64_t Descriptor::integer(cudnnBackendAttributeName_t name) const {
+  std::int64_t value = 0;
+  get(name, CUDNN_TYPE_INT64, 1, &value);
+  return value;
+}
+
+std::int64_t Descriptor::get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                             std::int64_t room, void* values) const {
+  std::int64_t count = 0;
+  const cudnnStatus_t status = table_->get_attribute(raw_, name, type, room, &count, values);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    table_->check(status, fmt::format("{}, asked for {}", noun_, static_cast<int>(name)));
+  }
+  return count;
+}
+
+void Descriptor::get(cudnnBackendAttributeName_t name, Descriptor& value) const {
+  get(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.raw_);
+}
+
+std::vector<Descriptor> Descriptor::get_all(cudnnBackendAttributeName_t name, std::int64_t most,
+                                            cudnnBackendDescriptorType_t type,
+                                            const char* noun) const {
+  std::vector<Descriptor> values;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (std::int64_t i = 0; i < most; ++i) {
+    values.emplace_back(*table_, type, noun);
+    raw.push_back(values.back().raw_);
+  }
+  const std::int64_t count =
+      most > 0 ? get(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, raw.data()) : 0;
+  while (static_cast<std::int64_t>(values.size()) > count) values.pop_back();
+  return values;
+}
+
+Session::Session(const SharedLibrary& library, const std::string& description) : table_(library) {
+  if (description.empty()) {
+    table_.check(table_.create(&handle_), "no GPU can be used");
+    return;
+  }
+  description_ = std::make_unique<Descriptor>(table_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR,
+                                              "description of a device");
+  description_
+      ->set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+            static_cast<std::int64_t>(description.size()), description.c_str())
+      .finalize();
+}
+
+Session::~Session() {
+  if (handle_) table_.destroy(handle_);
+}
+
+std::string Session::version() const {
+  const std::size_t number = table_.version();
+  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+}
+
+void Session::name_card(Descriptor& descriptor,
+                        std::optional<cudnnBackendAttributeName_t> by_handle,
+                        std::optional<cudnnBackendAttributeName_t> by_description) const {
+  if (handle_ && by_handle) descriptor.set(*by_handle, CUDNN_TYPE_HANDLE, 1, &handle_);
+  if (!handle_ && by_description) descriptor.set(*by_description, *description_);
+}
+
+void Session::execute(const Descriptor& plan, const Descriptor& pack, Stream stream) {
+  if (!handle_) {
+    throw Error(ErrorKind::usage, "this plan was made from a description and cannot run", "cuDNN",
+                "run where the GPU is");
+  }
+  if (stream != stream_) {
+    table_.check(table_.set_stream(handle_, static_cast<cudaStream_t>(stream)), "stream");
+    stream_ = stream;
+  }
+  const cudnnStatus_t status = table_.execute(handle_, plan.raw(), pack.raw());
+  if (status != CUDNN_STATUS_SUCCESS) table_.check(status, "a plan");
+}
+
+}  // namespace paceline::cuda

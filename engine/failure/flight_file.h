@@ -1,0 +1,74 @@
+// The bytes of a flight ring: a file of fixed layout, mapped by the rank that writes it. What the
+// process stored is in the page cache, so it outlives a SIGKILL of the process; a crash of the node
+// it does not.
+//
+// Every field that changes is an atomic of the processor's own width, so that another thread, or a
+// reader of the file, never sees half a number. An entry is valid where its stamp says so: the
+// stamp is cleared before an entry is written over, and set after.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+inline constexpr int kMostRanks = 10'000'000;  // a file that says more is damaged
+
+inline constexpr std::array<char, 8> kFlightMagic = {'P', 'A', 'C', 'E', 'F', 'L', 'T', '\n'};
+inline constexpr std::uint32_t kFlightVersion = 1;
+inline constexpr std::size_t kFlightEntries = 256;
+
+enum class FlightKind : std::uint32_t { all_reduce = 1, broadcast, all_gather, barrier };
+// started: on a GPU, queued to its stream. ended: there, seen by the host to have ended.
+enum class FlightState : std::uint32_t { queued = 1, started, ended };
+
+// A text of at most 31 bytes.
+class FlightLabel {
+ public:
+  void set(std::string_view text) noexcept;
+  std::string get() const;  // printable, whatever the bytes are
+
+ private:
+  std::array<std::atomic<std::uint64_t>, 4> words_;
+};
+
+struct FlightEntry {
+  std::atomic<std::uint64_t> stamp;  // 1 + sequence number; 0: being written
+  std::atomic<std::uint64_t> step;   // from 1; 0: before the first
+  std::atomic<std::uint64_t> bytes;
+  std::atomic<std::int64_t> queued_ns, started_ns, ended_ns;  // since 1970; 0: not yet
+  std::atomic<std::uint32_t> kind, state;
+  FlightLabel label;
+  std::array<std::uint64_t, 5> reserved;
+};
+static_assert(sizeof(FlightEntry) == 128);
+
+struct FlightHeader {
+  std::array<char, 8> magic;
+  std::uint32_t version, header_bytes, entry_bytes, entries;
+  std::int32_t rank, size, task, pid;  // of replicas; of the process
+  std::array<char, 64> host;
+  std::array<char, 32> attempt;
+  std::int64_t opened_ns;                      // since 1970, as all times here
+  std::atomic<std::uint64_t> queued, entered;  // collectives, ever
+  std::atomic<std::uint64_t> step;
+  std::atomic<std::int64_t> beat_ns;         // the process was alive
+  std::atomic<std::int64_t> waits_since_ns;  // the host, for waits_at; 0: it does not
+  FlightLabel waits_at;
+  // The process last came to life after a while without a beat: when it fell silent.
+  std::atomic<std::int64_t> silent_from_ns, silent_to_ns;
+  std::array<std::uint64_t, 3> reserved;
+};
+static_assert(sizeof(FlightHeader) == 256);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+struct FlightFile {
+  FlightHeader header;
+  std::array<FlightEntry, kFlightEntries> entries;
+};
+
+}  // namespace paceline

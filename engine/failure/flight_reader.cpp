@@ -1,0 +1,155 @@
+#include "engine/failure/flight_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "engine/core/log.h"
+
+namespace paceline {
+
+namespace {
+
+double seconds_of(std::int64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) * 1e-9;
+}
+
+// Up to the first zero; what cannot be printed becomes a question mark.
+template <std::size_t size>
+std::string text_of(const std::array<char, size>& bytes) {
+  std::string text(bytes.data(), strnlen(bytes.data(), size));
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c > 0x7e; }, '?');
+  return text;
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) {
+  throw Error(ErrorKind::input, why, file.string(), "move it away");
+}
+
+void check(const FlightHeader& header, const std::filesystem::path& file) {
+  if (header.magic != kFlightMagic) refuse(file, "is no flight ring");
+  const bool layout = header.version == kFlightVersion &&
+                      header.header_bytes == sizeof(FlightHeader) &&
+                      header.entry_bytes == sizeof(FlightEntry) && header.entries == kFlightEntries;
+  if (!layout) refuse(file, fmt::format("is a flight ring of version {}", header.version));
+  const bool sane = header.size >= 1 && header.size <= kMostRanks && header.rank >= 0 &&
+                    header.rank < header.size && header.task >= 0 && header.task < header.size;
+  if (!sane) refuse(file, "is a damaged flight ring");
+}
+
+std::optional<Collective> collective_of(const FlightEntry& entry) {
+  Collective collective;
+  const std::uint64_t stamp = entry.stamp.load();
+  const std::uint32_t kind = entry.kind.load(), state = entry.state.load();
+  if (stamp == 0 || kind < 1 || kind > 4 || state < 1 || state > 3) return std::nullopt;
+  collective.sequence = stamp - 1;
+  collective.step = entry.step.load();
+  collective.bytes = entry.bytes.load();
+  collective.kind = static_cast<FlightKind>(kind);
+  collective.state = static_cast<FlightState>(state);
+  collective.label = entry.label.get();
+  collective.queued = seconds_of(entry.queued_ns.load());
+  collective.started = seconds_of(entry.started_ns.load());
+  collective.ended = seconds_of(entry.ended_ns.load());
+  return collective;
+}
+
+}  // namespace
+
+const Collective* Flight::last_entered() const {
+  if (entered == 0) return nullptr;
+  const auto found = std::find_if(recent.begin(), recent.end(), [&](const Collective& collective) {
+    return collective.sequence == entered - 1;
+  });
+  return found == recent.end() ? nullptr : &*found;
+}
+
+double Flight::last_beat(double when) const {
+  if (beat <= when) return beat;
+  return silent_from <= when && when < silent_to ? silent_from : when;
+}
+
+Flight read_flight(const std::filesystem::path& file) {
+  const std::string bytes = read_text(file, 2 * sizeof(FlightFile));
+  if (bytes.size() != sizeof(FlightFile)) refuse(file, "has not the size of a flight ring");
+  const auto content = std::make_unique<FlightFile>();
+  std::memcpy(static_cast<void*>(content.get()), bytes.data(), sizeof(FlightFile));
+  const FlightHeader& header = content->header;
+  check(header, file);
+  Flight flight;
+  flight.rank = header.rank;
+  flight.size = header.size;
+  flight.task = header.task;
+  flight.pid = header.pid;
+  flight.host = text_of(header.host);
+  flight.attempt = text_of(header.attempt);
+  flight.opened = seconds_of(header.opened_ns);
+  flight.beat = seconds_of(header.beat_ns.load());
+  flight.silent_from = seconds_of(header.silent_from_ns.load());
+  flight.silent_to = seconds_of(header.silent_to_ns.load());
+  flight.entered = header.entered.load();
+  flight.step = header.step.load();
+  if (const std::int64_t since = header.waits_since_ns.load(); since != 0) {
+    flight.waits_at = header.waits_at.get();
+    flight.waits_since = seconds_of(since);
+  }
+  for (std::size_t i = 0; i < kFlightEntries; ++i) {
+    const auto collective = collective_of(content->entries[i]);
+    if (collective && collective->sequence % kFlightEntries == i) {
+      flight.recent.push_back(*collective);
+    }
+  }
+  std::sort(flight.recent.begin(), flight.recent.end(),
+            [](const Collective& a, const Collective& b) { return a.sequence < b.sequence; });
+  return flight;
+}
+
+std::vector<Flight> read_flights(const std::filesystem::path& folder) {
+  std::vector<Flight> flights;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() != ".flight") continue;
+    try {
+      flights.push_back(read_flight(entry.path()));
+    } catch (const std::exception& broken) {
+      log::debug("left out: {}", broken.what());
+    }
+  }
+  std::sort(flights.begin(), flights.end(),
+            [](const Flight& a, const Flight& b) { return a.rank < b.rank; });
+  return flights;
+}
+
+const char* name_of(FlightKind kind) {
+  switch (kind) {
+    case FlightKind::all_reduce:
+      return "all-reduce";
+    case FlightKind::broadcast:
+      return "broadcast";
+    case FlightKind::all_gather:
+      return "all-gather";
+    case FlightKind::barrier:
+      return "barrier";
+  }
+  return "?";
+}
+
+const char* name_of(FlightState state) {
+  switch (state) {
+    case FlightState::queued:
+      return "queued";
+    case FlightState::started:
+      return "started";
+    case FlightState::ended:
+      return "ended";
+  }
+  return "?";
+}
+
+}  // namespace paceline

@@ -1,0 +1,214 @@
+#include "engine/failure/rank_status.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/hash.h"
+#include "engine/core/json.h"
+#include "engine/core/json_text.h"
+#include "engine/core/log.h"
+#include "engine/core/output.h"
+#include "engine/failure/flight_file.h"
+#include "engine/launch/run_directory.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::array<const char*, 3> kStates = {"running", "done", "failed"};
+
+RankStatus status_from(const Json& json) {
+  RankStatus status;
+  json.at("rank").get_to(status.rank);
+  json.at("host").get_to(status.host);
+  json.at("pid").get_to(status.pid);
+  const std::string state = json.at("state");
+  const auto found = std::find(kStates.begin(), kStates.end(), state);
+  if (found == kStates.end()) throw Error(ErrorKind::input, "unknown state " + state);
+  status.state = static_cast<RankState>(found - kStates.begin());
+  json.at("exit_code").get_to(status.exit_code);
+  json.at("message").get_to(status.message);
+  json.at("time").get_to(status.time);
+  status.attempt = json.value("attempt", "");
+  status.size = json.value("size", 0);
+  if (status.rank < 0 || status.rank > kMostRanks || status.size > kMostRanks) {
+    throw Error(ErrorKind::input, fmt::format("rank {} of {}", status.rank, status.size));
+  }
+  return status;
+}
+
+RankStatus status_of(const Environment& environment, const Place& place) {
+  return {place.rank, host_name(), getpid(),       RankState::running,
+          0,          "",          unix_seconds(), attempt_of(environment),
+          place.size};
+}
+
+// False where it could not be written: no reason to end a run.
+bool try_to_write(const std::filesystem::path& folder, const RankStatus& status) noexcept {
+  const bool told_before = status.state != RankState::running;
+  try {
+    write_status(folder, status);
+    return true;
+  } catch (const std::exception& error) {
+    if (!told_before) {
+      log::warning("a post-mortem will know nothing of rank {}: {}", status.rank, error.what());
+    }
+    return false;
+  }
+}
+
+bool end(const std::filesystem::path& folder, RankStatus& status, RankState state, int code,
+         const std::string& message) {
+  status.state = state;
+  status.exit_code = code;
+  status.message = message;
+  status.time = unix_seconds();
+  return try_to_write(folder, status);
+}
+
+// Returns the exit code. Where a starter of ours would print the last line and cannot know it, it
+// is printed here.
+int end_with_error(const std::filesystem::path& folder, RankStatus& status, const Error& error,
+                   bool started_by_us) {
+  const int code = exit_code(error.kind());
+  const bool written = end(folder, status, RankState::failed, code, error.what());
+  if (started_by_us && !written) print_note("paceline: {}\n", error.what());
+  return code;
+}
+
+}  // namespace
+
+void write_status(const std::filesystem::path& folder, const RankStatus& status) {
+  const Json json = {{"rank", status.rank},
+                     {"host", status.host},
+                     {"pid", status.pid},
+                     {"state", kStates[static_cast<std::size_t>(status.state)]},
+                     {"exit_code", status.exit_code},
+                     {"message", status.message},
+                     {"time", status.time},
+                     {"attempt", status.attempt},
+                     {"size", status.size}};
+  // A message may quote a broken file: bytes that are not UTF-8 must not hide the error itself.
+  const std::string text = json_text(json, 2) + "\n";
+  replace_file(folder / fmt::format("{}.json", status.rank), text);
+}
+
+std::vector<RankStatus> read_statuses(const std::filesystem::path& folder) {
+  std::vector<RankStatus> statuses;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() != ".json") continue;
+    try {
+      statuses.push_back(status_from(read_json(entry.path()).value()));
+    } catch (const std::exception& broken) {
+      log::debug("{} left out: {}", entry.path().string(), broken.what());
+    }
+  }
+  std::sort(statuses.begin(), statuses.end(),
+            [](const RankStatus& a, const RankStatus& b) { return a.rank < b.rank; });
+  return statuses;
+}
+
+std::optional<std::filesystem::path> status_folder(const Environment& environment) {
+  const std::string given = value_of(environment, kStatusFolderVariable);
+  if (!given.empty()) return given;
+  const auto job = run_directory_of_job(environment);
+  return job ? std::optional(*job / "status") : std::nullopt;
+}
+
+std::string attempt_of(const Environment& environment) {
+  const std::string started = value_of(environment, kStarterVariable);
+  if (!started.empty()) return started.substr(0, 31);
+  std::string ids;
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURM_STEP_ID", "PMIX_NAMESPACE",
+                           "OMPI_MCA_ess_base_jobid", "PALS_APID", "PACELINE_TOKEN"}) {
+    ids += value_of(environment, name) + ";";
+  }
+  return hash_hex(ids);
+}
+
+RunFolder::RunFolder(const Environment& environment) {
+  const std::string given = value_of(environment, kStatusFolderVariable);
+  if (!given.empty()) {
+    try {
+      make_folder(given);
+      path_ = std::filesystem::absolute(given);
+      stays_ = true;
+      return;
+    } catch (const Error& error) {
+      log::warning("no post-mortem of this run will be kept, {}: {}", kStatusFolderVariable,
+                   error.what());
+    }
+  }
+  std::error_code error;
+  const auto base = std::filesystem::temp_directory_path(error);
+  std::string name = ((error ? "/tmp" : base) / "paceline-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) {
+    throw Error(ErrorKind::input, fmt::format("cannot make a folder: {}", std::strerror(errno)),
+                name, "set TMPDIR to a folder with free space that can be written");
+  }
+  path_ = name;
+}
+
+RunFolder::~RunFolder() {
+  if (stays_) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+int run_rank(const Environment& environment, const Place& place, const std::function<int()>& work) {
+  const auto folder = status_folder(environment);
+  if (!folder) return work();
+  const bool started_by_us = !value_of(environment, kStarterVariable).empty();
+  std::error_code ignored;  // try_to_write() tells
+  std::filesystem::create_directories(*folder, ignored);
+  RankStatus status = status_of(environment, place);
+  try_to_write(*folder, status);
+  try {
+    const int code = work();
+    end(*folder, status, RankState::done, code, "");
+  } catch (const Error& error) {
+    const int code = end_with_error(*folder, status, error, started_by_us);
+    if (!started_by_us) throw;
+    return code;
+  } catch (const std::bad_alloc&) {
+    const Error error(ErrorKind::internal, kOutOfMemory);
+    const int code = end_with_error(*folder, status, error, started_by_us);
+    if (!started_by_us) throw;
+    return code;
+  } catch (const std::exception& error) {
+    const Error internal(ErrorKind::internal, fmt::format("internal error: {}", error.what()), "",
+                         "please report it with the command");
+    const int code = end_with_error(*folder, status, internal, started_by_us);
+    if (!started_by_us) throw;
+    return code;
+  }
+  return status.exit_code;
+}
+
+bool write_down_end(const Environment& environment, const Place& place, const Error& error) {
+  const auto folder = status_folder(environment);
+  if (!folder) return false;
+  RankStatus status = status_of(environment, place);
+  const bool written =
+      end(*folder, status, RankState::failed, exit_code(error.kind()), error.what());
+  return written && !value_of(environment, kStarterVariable).empty();
+}
+
+void leave_last_words(const Environment& environment, const Place& place, const Error& error) {
+  if (!write_down_end(environment, place, error)) print_note("paceline: {}\n", error.what());
+}
+
+}  // namespace paceline

@@ -1,0 +1,111 @@
+#include "engine/failure/run_artifacts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/json.h"
+#include "engine/core/json_text.h"
+#include "engine/core/log.h"
+#include "engine/launch/process.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kVerdictFile[] = "verdict.json";
+constexpr double kLongestBeat = 60;  // a ring beats every second; other hosts see it later
+
+std::optional<RunVerdict> verdict_left(const std::filesystem::path& folder,
+                                       const std::string& attempt) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder / kVerdictFile, ignored)) return std::nullopt;
+  try {
+    const JsonDocument document = read_json(folder / kVerdictFile);
+    const Json& json = document.value();
+    if (json.at("attempt") != attempt) return std::nullopt;
+    return RunVerdict{json.at("exit_code").get<int>(), json.at("line").get<std::string>(), ""};
+  } catch (const std::exception& error) {
+    log::debug("{} left out: {}", kVerdictFile, error.what());
+    return std::nullopt;
+  }
+}
+
+bool lives(const RankStatus& status, const std::vector<Flight>& flights) {
+  if (status.host == host_name()) return state_of_process(status.pid) != ProcessState::none;
+  return std::any_of(flights.begin(), flights.end(), [&](const Flight& flight) {
+    return flight.task == status.rank && unix_seconds() - flight.beat < kLongestBeat;
+  });
+}
+
+}  // namespace
+
+FailureSnapshot standing_of(const RunArtifacts& remains) {
+  double when = std::numeric_limits<double>::infinity();
+  for (const RankStatus& status : remains.statuses) {
+    if (status.state == RankState::failed) when = std::min(when, status.time);
+  }
+  return FailureSnapshot(remains.flights, when);
+}
+
+RunArtifacts remains_of(const std::filesystem::path& folder, const std::string& attempt) {
+  RunArtifacts remains;
+  remains.attempt = attempt;
+  for (const RankStatus& status : read_statuses(folder)) {
+    if (status.attempt != attempt || status.rank < 0) continue;
+    remains.statuses.push_back(status);
+    remains.ranks = std::max({remains.ranks, status.size, status.rank + 1});
+  }
+  for (Flight& flight : read_flights(folder)) {
+    if (flight.attempt == attempt) remains.flights.push_back(std::move(flight));
+  }
+  return remains;
+}
+
+RunArtifacts remains_of_latest(const std::filesystem::path& folder) {
+  if (!std::filesystem::is_directory(folder)) {
+    throw Error(ErrorKind::input, "is no folder", folder.string(),
+                "give the status folder of a run");
+  }
+  const auto statuses = read_statuses(folder);
+  const auto latest =
+      std::max_element(statuses.begin(), statuses.end(),
+                       [](const RankStatus& a, const RankStatus& b) { return a.time < b.time; });
+  if (latest == statuses.end()) {
+    throw Error(ErrorKind::input, "no rank of a run left anything", folder.string(),
+                "give the status folder of a run: RUN/status");
+  }
+  return remains_of(folder, latest->attempt);
+}
+
+std::vector<int> still_running(const RunArtifacts& remains) {
+  std::vector<int> ranks;
+  for (const RankStatus& status : remains.statuses) {
+    if (status.state == RankState::running && lives(status, remains.flights)) {
+      ranks.push_back(status.rank);
+    }
+  }
+  return ranks;
+}
+
+void write_verdict(const std::filesystem::path& folder, const std::string& attempt,
+                   const RunVerdict& verdict) {
+  const Json json = {{"attempt", attempt},
+                     {"exit_code", verdict.exit_code},
+                     {"line", verdict.line},
+                     {"time", unix_seconds()}};
+  replace_file(folder / kVerdictFile, json_text(json, 2) + "\n");
+}
+
+RunVerdict post_mortem(const std::filesystem::path& folder, const RunArtifacts& remains) {
+  if (const auto left = verdict_left(folder, remains.attempt)) return *left;
+  return judge_remains(remains.ranks, remains.statuses, standing_of(remains));
+}
+
+}  // namespace paceline

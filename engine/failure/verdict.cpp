@@ -1,0 +1,327 @@
+#include "engine/failure/verdict.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// Of one rank; where several are named, of one of these.
+struct Death {
+  std::vector<int> ranks;
+  int signal = 0;
+};
+
+// The whole number after the next `words` in `text`, which is cut to what follows.
+std::optional<int> number_after(std::string_view& text, std::string_view words) {
+  const std::size_t at = text.find(words);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + words.size());
+  const auto number = to_integer(text.substr(0, text.find_first_not_of("0123456789")));
+  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+// "process rank 1 with PID 0 on node n exited on signal 9 (Killed)." Open MPI 5 breaks lines in it.
+std::optional<Death> death_by_open_mpi(std::string words) {
+  std::replace(words.begin(), words.end(), '\n', ' ');
+  std::string_view noise = words;
+  const auto rank = number_after(noise, "process rank ");
+  const auto signal = number_after(noise, "on signal ");
+  if (!rank || !signal) return std::nullopt;
+  return Death{{*rank}, *signal};
+}
+
+bool told_its_end(int rank, const std::vector<RankStatus>& statuses) {
+  return std::any_of(statuses.begin(), statuses.end(), [&](const RankStatus& status) {
+    return status.rank == rank && status.state != RankState::running;
+  });
+}
+
+// Ranks that did not write down how they ended.
+std::vector<int> unheard(int ranks, const std::vector<RankStatus>& statuses) {
+  std::vector<int> gone;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (!told_its_end(rank, statuses)) gone.push_back(rank);
+  }
+  return gone;
+}
+
+// "PID 4242 RUNNING AT n" and, after it, "EXIT STRING: Killed (signal 9)". It is the first rank
+// whose end was bad when Hydra looked, and Hydra kills the others at once: the one that died by
+// itself may be a later one, if that wrote down no end.
+std::optional<Death> death_by_hydra(int ranks, std::string_view words,
+                                    const std::vector<RankStatus>& statuses) {
+  const std::size_t block = words.find("BAD TERMINATION");
+  if (block == std::string_view::npos) return std::nullopt;
+  words.remove_prefix(block);
+  const auto pid = number_after(words, " PID ");
+  const auto signal = number_after(words, "(signal ");
+  const auto named = std::find_if(statuses.begin(), statuses.end(),
+                                  [&](const RankStatus& status) { return status.pid == pid; });
+  if (!pid || !signal || named == statuses.end()) return std::nullopt;
+  Death death{{named->rank}, *signal};
+  for (const int rank : unheard(ranks, statuses)) {
+    if (rank > named->rank) death.ranks.push_back(rank);
+  }
+  return death;
+}
+
+std::optional<Death> death_in(int ranks, const LauncherWords& words,
+                              const std::vector<RankStatus>& statuses) {
+  if (const auto death = death_by_open_mpi(words.errors)) return death;
+  const auto death = death_by_hydra(ranks, words.errors, statuses);  // Intel MPI's
+  return death ? death : death_by_hydra(ranks, words.output, statuses);
+}
+
+bool is_own(const RankStatus& status) {
+  const ErrorKind kind = kind_of_exit_code(status.exit_code);
+  return kind != ErrorKind::peer_lost && kind != ErrorKind::stall;
+}
+
+bool is_stall(const RankStatus& status) {
+  return kind_of_exit_code(status.exit_code) == ErrorKind::stall;
+}
+
+template <typename Condition>
+const RankStatus* earliest_failure(const std::vector<RankStatus>& statuses, Condition condition) {
+  const RankStatus* first = nullptr;
+  for (const RankStatus& status : statuses) {
+    if (status.state != RankState::failed || !condition(status)) continue;
+    if (first == nullptr || status.time < first->time) first = &status;
+  }
+  return first;
+}
+
+// Names the rank, unless its message does or all ranks say the same.
+RunVerdict told_by(const RankStatus& status, int ranks, const std::vector<RankStatus>& statuses) {
+  const auto same = std::count_if(statuses.begin(), statuses.end(), [&](const RankStatus& other) {
+    return other.message == status.message;
+  });
+  const bool named = status.message.starts_with("rank ") || same == ranks;
+  return {status.exit_code,
+          named ? status.message : fmt::format("rank {}: {}", status.rank, status.message), ""};
+}
+
+std::string host_of(int rank, const std::vector<RankStatus>& statuses) {
+  for (const RankStatus& status : statuses) {
+    if (status.rank == rank) return " on " + status.host;
+  }
+  return "";
+}
+
+// A process by its number, with its replicas where these are numbered otherwise.
+std::string name_of_process(int task, const std::vector<RankStatus>& statuses,
+                            const FailureSnapshot& snapshot) {
+  const std::vector<int> replicas = snapshot.replicas_of_task(task);
+  if (replicas.size() > 1) return snapshot.name_of(replicas);
+  return fmt::format("rank {}{}", task, host_of(task, statuses));
+}
+
+std::string place_of_process(int task, const FailureSnapshot& snapshot) {
+  return snapshot.words_on(snapshot.replicas_of_task(task));
+}
+
+RunVerdict killed(const Death& death, const std::vector<RankStatus>& statuses,
+                  const FailureSnapshot& snapshot) {
+  const int first = death.ranks.front();
+  const bool known = death.ranks.size() == 1;
+  const Error error(
+      ErrorKind::peer_lost,
+      fmt::format("{} died of signal {} ({}){}",
+                  known ? name_of_process(first, statuses, snapshot)
+                        : fmt::format("one of ranks {}", fmt::join(death.ranks, ", ")),
+                  death.signal, strsignal(death.signal),
+                  known ? place_of_process(first, snapshot) : ""),
+      "",
+      death.signal == SIGKILL ? "see the kernel's log: most often memory ran out"
+                              : "please report it with the command");
+  return {exit_code(error.kind()), error.what(), ""};
+}
+
+// Who came last stopped; where the rings do not know, whoever waited does.
+RunVerdict stalled(const RankStatus& status, int ranks, const std::vector<RankStatus>& statuses,
+                   const FailureSnapshot& snapshot) {
+  const std::vector<int> late = snapshot.late();
+  const bool all_waited = status.message.find(kFirstSum) != std::string::npos;
+  if (late.empty() || all_waited) return told_by(status, ranks, statuses);
+  const Error error(ErrorKind::stall,
+                    fmt::format("{} stopped{}", snapshot.name_of(late), snapshot.words_on(late)),
+                    "",
+                    "see what it was doing: stopped, out of memory, in a file system that hangs");
+  return {exit_code(error.kind()), error.what(), ""};
+}
+
+int worst_code_of_done(const std::vector<RankStatus>& statuses) {
+  int code = 0;
+  for (const RankStatus& status : statuses) {
+    if (status.state == RankState::done) code = std::max(code, status.exit_code);
+  }
+  return code;
+}
+
+RunVerdict verdict_of(const Error& error, const std::string& noise = "") {
+  return {exit_code(error.kind()), error.what(), noise};
+}
+
+// Codes that are not ours count as a defect.
+RunVerdict ended_with(const std::string& who, int code, const std::string& when,
+                      const std::string& where, const std::string& fix) {
+  return verdict_of(Error(kind_of_exit_code(code),
+                          fmt::format("{} ended with code {} {}", who, code, when), where, fix));
+}
+
+// What was seen of the ranks from outside.
+struct Sight {
+  std::optional<Death> death;
+  std::vector<int> vanished;  // ended without a word, unasked
+  RunVerdict of_vanished;     // said where `vanished` is not empty
+  RunVerdict of_bad_end;      // said where all ranks wrote down that all is well
+  const FailureSnapshot* snapshot = nullptr;
+};
+
+RunVerdict judge_ranks(int ranks, const std::vector<RankStatus>& statuses, int stopped_by,
+                       const Sight& sight) {
+  if (const RankStatus* own = earliest_failure(statuses, is_own)) {
+    return told_by(*own, ranks, statuses);
+  }
+  // A rank that ended with a code said what there was to say; a launcher then stops the others,
+  // wherever they are.
+  if (const int code = worst_code_of_done(statuses); code != 0) return {code, "", ""};
+  const RankStatus* failed = earliest_failure(statuses, [](const RankStatus&) { return true; });
+  const bool complete = failed == nullptr && unheard(ranks, statuses).empty();
+  if (stopped_by != 0 && !complete) {
+    return {128 + stopped_by,
+            fmt::format("stopped by signal {} ({})", stopped_by, strsignal(stopped_by)), ""};
+  }
+  // A launcher kills the rank that hangs, once the others have given it up.
+  const RankStatus* stall = earliest_failure(statuses, is_stall);
+  const bool is_cause = sight.death && (stall == nullptr || sight.death->signal != SIGKILL);
+  if (is_cause) return killed(*sight.death, statuses, *sight.snapshot);
+  if (stall != nullptr) return stalled(*stall, ranks, statuses, *sight.snapshot);
+  if (!sight.vanished.empty()) return sight.of_vanished;
+  if (failed != nullptr) return told_by(*failed, ranks, statuses);
+  return stopped_by != 0 ? RunVerdict{} : sight.of_bad_end;
+}
+
+// A launcher ends the others as soon as one is gone: where several vanished, the first to do so is
+// who came last.
+RunVerdict silent(const std::vector<int>& gone, const std::vector<RankStatus>& statuses,
+                  const FailureSnapshot& snapshot, const std::string& see,
+                  const std::string& words) {
+  const std::vector<int> first =
+      gone.size() == 1 ? snapshot.replicas_of_task(gone[0]) : snapshot.late_processes();
+  std::string who = fmt::format("ranks {}", fmt::join(gone, ", "));
+  if (gone.size() == 1) who = name_of_process(gone[0], statuses, snapshot);
+  if (gone.size() > 1 && !first.empty()) who = snapshot.name_of(first);
+  return verdict_of(
+      Error(ErrorKind::peer_lost,
+            fmt::format("{} vanished without a word{}", who, snapshot.words_on(first)), "",
+            "see " + see),
+      words);
+}
+
+RunVerdict launcher_failed(const Watch& launcher, const std::string& when,
+                           const std::string& words) {
+  const std::string see = "see its words above, or try it with paceline doctor";
+  RunVerdict verdict =
+      launcher.end.signal != 0
+          ? verdict_of(
+                Error(ErrorKind::internal,
+                      fmt::format("the launcher died of signal {} {}", launcher.end.signal, when),
+                      "mpirun", see))
+          : ended_with("the launcher", launcher.end.exit_code, when, "mpirun", see);
+  verdict.noise = words;
+  return verdict;
+}
+
+// Of the children that a signal ended unasked, the first in rank order.
+std::optional<Death> death_of_child(const std::vector<ChildEnd>& ends) {
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    if (ends[rank].signal == 0 || ends[rank].told_to_stop) continue;
+    return Death{{static_cast<int>(rank)}, ends[rank].signal};
+  }
+  return std::nullopt;
+}
+
+bool cannot_be_executed(const std::vector<ChildEnd>& ends) {
+  return std::all_of(ends.begin(), ends.end(),
+                     [](const ChildEnd& end) { return end.exit_code == 127; });
+}
+
+RunVerdict of_vanished_children(const std::vector<int>& vanished,
+                                const std::vector<RankStatus>& statuses,
+                                const std::vector<ChildEnd>& ends, const std::string& program) {
+  if (vanished.empty()) return {};
+  if (statuses.empty() && cannot_be_executed(ends)) {
+    return verdict_of(Error(ErrorKind::internal, "this program cannot be executed", program,
+                            "see whether it is there, and built for this machine"));
+  }
+  const int rank = vanished.front();
+  return ended_with(fmt::format("rank {}", rank), ends[static_cast<std::size_t>(rank)].exit_code,
+                    "and did not write down why", "", "see its words above");
+}
+
+RunVerdict of_badly_ended_child(const std::vector<ChildEnd>& ends) {
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    if (ends[rank].exit_code == 0 || ends[rank].told_to_stop) continue;
+    return ended_with(fmt::format("rank {}", rank), ends[rank].exit_code, "after its work was done",
+                      "", "see its words above");
+  }
+  return {};
+}
+
+}  // namespace
+
+RunVerdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
+                 const LauncherWords& words, const FailureSnapshot& snapshot) {
+  Sight sight;
+  sight.snapshot = &snapshot;
+  sight.death = death_in(ranks, words, statuses);
+  sight.vanished = unheard(ranks, statuses);
+  sight.of_vanished = statuses.empty()
+                          ? launcher_failed(launcher, "before any rank began", words.errors)
+                          : silent(sight.vanished, statuses, snapshot,
+                                   "the launcher's words and the kernel's log", words.errors);
+  if (launcher.end.exit_code != 0 || launcher.end.signal != 0) {
+    sight.of_bad_end = launcher_failed(launcher, "after the ranks' work was done", words.errors);
+  }
+  return judge_ranks(ranks, statuses, launcher.stopped_by, sight);
+}
+
+RunVerdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
+                 const std::string& program, const FailureSnapshot& snapshot) {
+  const int ranks = static_cast<int>(watch.ends.size());
+  Sight sight;
+  sight.snapshot = &snapshot;
+  sight.death = death_of_child(watch.ends);
+  for (const int rank : unheard(ranks, statuses)) {
+    if (!watch.ends[static_cast<std::size_t>(rank)].told_to_stop) sight.vanished.push_back(rank);
+  }
+  sight.of_vanished = of_vanished_children(sight.vanished, statuses, watch.ends, program);
+  sight.of_bad_end = of_badly_ended_child(watch.ends);
+  return judge_ranks(ranks, statuses, watch.stopped_by, sight);
+}
+
+RunVerdict judge_remains(int ranks, const std::vector<RankStatus>& statuses,
+                         const FailureSnapshot& snapshot) {
+  Sight sight;
+  sight.snapshot = &snapshot;
+  sight.vanished = unheard(ranks, statuses);
+  if (!sight.vanished.empty()) {
+    sight.of_vanished =
+        silent(sight.vanished, statuses, snapshot, "the scheduler's and the kernel's logs", "");
+  }
+  return judge_ranks(ranks, statuses, 0, sight);
+}
+
+}  // namespace paceline

@@ -1,0 +1,100 @@
+#include "engine/start/output_filter.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kRuleLength = 60;  // Open MPI's rules have 74 characters, MPICH's 83
+
+// "[host:1234]", or MPICH's "[proxy:0:0@host]": undecided while it may still become one.
+bool may_be_tag(std::string_view text) {
+  return std::all_of(text.begin() + 1, text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view(".-_:,@").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+bool is_hydra_tag(std::string_view text) {
+  const std::size_t close = text.find(']');
+  return (text.starts_with("[mpiexec@") || text.starts_with("[proxy:")) &&
+         close != std::string_view::npos && may_be_tag(text.substr(0, close));
+}
+
+bool is_tag(std::string_view text) {
+  if (is_hydra_tag(text)) return true;
+  const std::size_t close = text.find(']'), colon = text.rfind(':', close);
+  return close != std::string_view::npos && colon != std::string_view::npos && colon + 1 < close &&
+         may_be_tag(text.substr(0, close)) &&
+         std::all_of(text.begin() + static_cast<std::ptrdiff_t>(colon) + 1,
+                     text.begin() + static_cast<std::ptrdiff_t>(close),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+}  // namespace
+
+void NoiseFilter::feed(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t newline = text.find('\n');
+    const bool complete = newline != std::string_view::npos;
+    const std::size_t length = complete ? newline + 1 : text.size();
+    feed_line(text.substr(0, length), complete);
+    text.remove_prefix(length);
+  }
+}
+
+void NoiseFilter::feed_line(std::string_view part, bool complete) {
+  if (line_ == Line::passing) {
+    pass_(part);
+  } else {
+    held_ += part;
+    if (line_ == Line::undecided) line_ = classify(complete);
+    if (line_ == Line::passing) {
+      pass_(held_);
+      held_.clear();
+    }
+  }
+  if (complete) end_line();
+}
+
+NoiseFilter::Line NoiseFilter::classify(bool complete) const {
+  const char first = held_[0];
+  if (first == '-' || first == '=') {
+    const std::size_t same = std::min(held_.find_first_not_of(first), held_.size());
+    if (same >= kRuleLength) return Line::rule;
+    if (same == held_.size()) return Line::undecided;
+  }
+  if (block_ != 0) return complete ? Line::noise : Line::undecided;
+  if (first == '[') {
+    if (is_tag(held_)) return Line::noise;
+    if (!complete && may_be_tag(held_)) return Line::undecided;
+  }
+  return Line::passing;
+}
+
+void NoiseFilter::end_line() {
+  if (line_ == Line::rule) {
+    // MPICH goes on after its block, and nothing of the ranks' comes any more.
+    if (block_ == 0) {
+      block_ = held_[0];
+    } else if (block_ == '-' && held_[0] == '-') {
+      block_ = 0;
+    }
+  }
+  noise_ += held_;
+  held_.clear();
+  line_ = Line::undecided;
+}
+
+void NoiseFilter::finish() {
+  if (line_ == Line::undecided && block_ == 0) {
+    if (!held_.empty()) pass_(held_);
+  } else {
+    noise_ += held_;
+  }
+  held_.clear();
+}
+
+}  // namespace paceline

@@ -1,0 +1,247 @@
+#include "engine/start/spawn.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "engine/core/child.h"
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/log.h"
+#include "engine/core/text.h"
+#include "engine/failure/run_artifacts.h"
+#include "engine/start/launcher.h"
+#include "engine/start/output_filter.h"
+#include "engine/start/rank_lines.h"
+#include "engine/start/stop_requests.h"
+
+namespace paceline {
+
+namespace {
+
+// Passes text on to a descriptor of ours, and remembers the first failure.
+class Outlet {
+ public:
+  explicit Outlet(int descriptor) : descriptor_(descriptor) {}
+
+  void write(std::string_view text) {
+    while (!text.empty() && failure_ == 0) {
+      const ssize_t written = ::write(descriptor_, text.data(), text.size());
+      if (written > 0) {
+        text.remove_prefix(static_cast<std::size_t>(written));
+      } else if (errno == EAGAIN) {
+        pollfd entry{descriptor_, POLLOUT, 0};
+        poll(&entry, 1, -1);
+      } else if (errno != EINTR) {
+        failure_ = errno;
+      }
+    }
+  }
+
+  int failure() const { return failure_; }  // errno, 0: none
+
+ private:
+  int descriptor_;
+  int failure_ = 0;
+};
+
+// MPICH prints the end of a killed rank on standard output, below what the ranks printed.
+void keep_end(std::string& kept, std::string_view text) {
+  constexpr std::size_t kMost = 8 << 10;
+  kept += text;
+  if (kept.size() > 2 * kMost) kept.erase(0, kept.size() - kMost);
+}
+
+std::string quoted(const std::vector<std::string>& command) {
+  std::vector<std::string> words;
+  for (const std::string& word : command) words.push_back(shell_quote(word));
+  return join(words, " ");
+}
+
+// Of other launchers in whose job we may be: a rank has one place only.
+void forget_launchers(Environment& environment) {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_RANK", "PALS_RANKID", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    environment.erase(name);
+  }
+}
+
+// Where the ranks of this start write to, and how they are told.
+class Quill {
+ public:
+  explicit Quill(const Environment& environment)
+      : folder_(environment), attempt_(new_session_id()) {}
+
+  void tell(Environment& environment) const {
+    environment[kStatusFolderVariable] = folder_.path().string();
+    environment[kStarterVariable] = attempt_;
+  }
+
+  ChildLimits limits(const SpawnRequest& request) const {
+    ChildLimits limits;
+    if (!request.stops_between_steps) return limits;
+    limits.ask_to_stop = [file = request_file(folder_.path(), attempt_)](int signal) {
+      try {
+        leave_request(file, signal);
+      } catch (const Error& error) {
+        log::warning("the ranks cannot be asked to stop: {}", error.what());
+      }
+    };
+    return limits;
+  }
+
+  const std::filesystem::path& folder() const { return folder_.path(); }
+  RunArtifacts remains() const { return remains_of(folder_.path(), attempt_); }
+
+  // For a post-mortem, where the folder stays.
+  RunVerdict kept(RunVerdict verdict) const {
+    if (!folder_.stays()) return verdict;
+    try {
+      write_verdict(folder_.path(), attempt_, verdict);
+    } catch (const Error& error) {
+      log::warning("the verdict is not kept: {}", error.what());
+    }
+    return verdict;
+  }
+
+ private:
+  RunFolder folder_;
+  std::string attempt_;
+};
+
+// Looks for signs of life. By our own steady clock: one that a suspended machine does not advance.
+class Vigil {
+ public:
+  Vigil(const Quill& quill, double silence_seconds)
+      : quill_(quill), silence_(silence_seconds), looked_(now_seconds()), heard_(looked_) {}
+
+  bool is_over() {
+    const double now = now_seconds();
+    if (silence_ <= 0 || now - looked_ < silence_ / kLooks) return false;
+    looked_ = now;
+    double newest = 0;
+    for (const Flight& flight : read_flights(quill_.folder())) {
+      newest = std::max(newest, flight.beat);
+    }
+    if (newest == 0 || newest != beat_) heard_ = now;
+    beat_ = newest;
+    return now - heard_ > silence_;
+  }
+
+ private:
+  static constexpr double kLooks = 20;
+
+  const Quill& quill_;
+  double silence_, looked_, heard_, beat_ = 0;
+};
+
+ChildLimits with_hope(ChildLimits limits, Vigil& vigil) {
+  limits.hopeless = [&vigil] {
+    try {
+      return vigil.is_over();
+    } catch (const std::exception&) {
+      return false;  // what cannot be read now may be at the next look
+    }
+  };
+  return limits;
+}
+
+// Where some rank said why it ended, that is why.
+RunVerdict with_silence(RunVerdict judged, const RunArtifacts& remains, double seconds) {
+  const bool told =
+      std::any_of(remains.statuses.begin(), remains.statuses.end(),
+                  [](const RankStatus& status) { return status.state == RankState::failed; });
+  if (told) return judged;
+  const Error error(ErrorKind::stall,
+                    fmt::format("no rank gave a sign of life for {:g} s", seconds), "",
+                    "see who stopped them all");
+  return {exit_code(error.kind()), error.what(), ""};
+}
+
+ChildSetup rank_of(const SpawnRequest& request, int rank, const Quill& quill) {
+  ChildSetup setup;
+  setup.command = request.command;
+  setup.environment = request.environment;
+  forget_launchers(setup.environment);
+  for (const char* name : {"RANK", "LOCAL_RANK"}) setup.environment[name] = std::to_string(rank);
+  for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) {
+    setup.environment[name] = std::to_string(request.ranks);
+  }
+  quill.tell(setup.environment);
+  return setup;
+}
+
+// mpirun itself does not see it.
+RunVerdict unwritten(int cause) {
+  const Error error(ErrorKind::input,
+                    fmt::format("standard output could not be written: {}", std::strerror(cause)),
+                    "", "make room, or print elsewhere");
+  return {exit_code(error.kind()), error.what(), ""};
+}
+
+}  // namespace
+
+RunVerdict spawn_direct(const SpawnRequest& request) {
+  const Quill quill(request.environment);
+  std::vector<ChildSetup> setups;
+  for (int rank = 0; rank < request.ranks; ++rank) {
+    setups.push_back(rank_of(request, rank, quill));
+  }
+  log::debug("starting {} times {}", request.ranks, quoted(request.command));
+  Outlet errors(STDERR_FILENO);
+  RankLines lines(static_cast<std::size_t>(request.ranks),
+                  [&](std::string_view text) { errors.write(text); });
+  Vigil vigil(quill, request.silence_seconds);
+  const WatchOfMany watch = watch_children(
+      setups, [&](std::size_t rank, std::string_view text) { lines.feed(rank, text); },
+      with_hope(quill.limits(request), vigil));
+  lines.finish();
+  const RunArtifacts remains = quill.remains();
+  RunVerdict verdict =
+      judge(remains.statuses, watch, request.command.front(), standing_of(remains));
+  if (watch.hopeless) verdict = with_silence(verdict, remains, request.silence_seconds);
+  return quill.kept(verdict);
+}
+
+RunVerdict spawn_ranks(const SpawnRequest& request) {
+  const auto launcher = find_launcher(request.environment);
+  if (!launcher) {
+    throw Error(ErrorKind::usage, "no mpirun to start the ranks with", "PATH",
+                "install Open MPI (Debian: openmpi-bin; module load openmpi; spack install "
+                "openmpi; conda install -c conda-forge openmpi)");
+  }
+  const Quill quill(request.environment);
+  ChildSetup setup;
+  setup.command = launch_command(*launcher, request.ranks, request.command);
+  setup.environment = request.environment;
+  quill.tell(setup.environment);
+  setup.separate_output = true;
+  prepare_environment(*launcher, setup.environment);
+  log::debug("starting {}", quoted(setup.command));
+
+  Outlet errors(STDERR_FILENO), output(STDOUT_FILENO);
+  NoiseFilter filter([&](std::string_view text) { errors.write(text); });
+  std::string end_of_output;
+  Vigil vigil(quill, request.silence_seconds);
+  const WatchOfMany watch = watch_children(
+      {setup}, [&](std::size_t, std::string_view text) { filter.feed(text); },
+      with_hope(quill.limits(request), vigil),
+      [&](std::size_t, std::string_view text) {
+        output.write(text);
+        keep_end(end_of_output, text);
+      });
+  filter.finish();
+  const RunArtifacts remains = quill.remains();
+  RunVerdict verdict = judge(request.ranks, remains.statuses,
+                             {watch.ends.front(), watch.stopped_by, watch.timed_out},
+                             {filter.noise(), end_of_output}, standing_of(remains));
+  if (watch.hopeless) verdict = with_silence(verdict, remains, request.silence_seconds);
+  if (verdict.exit_code == 0 && output.failure() != 0) verdict = unwritten(output.failure());
+  return quill.kept(verdict);
+}
+
+}  // namespace paceline

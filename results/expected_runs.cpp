@@ -1,0 +1,114 @@
+#include "results/expected_runs.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/json.h"
+#include "engine/core/json_text.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kSchema = 1;
+
+// A point a line, so that people and diff can read it.
+std::string text_of(const ExpectedRuns& plan) {
+  std::string text = fmt::format(
+      "{{\n\"schema\": {},\n\"study\": {},\n\"workload\": {},\n\"repeats\": {},\n"
+      "\"points\": [",
+      kSchema, json_text(Json(plan.study)), json_text(Json(plan.workload)), plan.repeats);
+  const char* separator = "\n";
+  for (const Point& point : plan.points) {
+    Json json = Json::object();
+    for (const auto& [name, value] : point.values()) {
+      json[name] = std::visit([](const auto& v) { return Json(v); }, value);
+    }
+    text += separator + json_text(json);
+    separator = ",\n";
+  }
+  return text + "\n]}\n";
+}
+
+Value value_of(const Json& json, const std::string& where) {
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_integer()) return json.get<std::int64_t>();
+  if (json.is_number_float()) return json.get<double>();
+  if (json.is_string()) return json.get<std::string>();
+  throw Error(ErrorKind::input, "is no number, text, true or false", where, "run the sweep again");
+}
+
+Point point_of(const JsonDocument& document, std::size_t index) {
+  const std::string path = fmt::format("/points/{}", index);
+  Point point;
+  for (const auto& [name, json] : document.value().at("points").at(index).items()) {
+    const std::string where = document.where(path + "/" + name);
+    if (find_parameter(name)) point.set(name, checked_value(name, value_of(json, where), where));
+  }
+  return point;
+}
+
+ExpectedRuns wanted_of(const JsonDocument& document) {
+  const Json& json = document.value();
+  const auto refuse = [&](const char* what, const char* key) {
+    throw Error(ErrorKind::input, what, document.name() + ", key " + key, "run the sweep again");
+  };
+  if (!json.is_object() || json.value("schema", 0) != kSchema) {
+    refuse("is no plan that this build reads", "/schema");
+  }
+  if (!json.contains("points") || !json["points"].is_array()) refuse("is no list", "/points");
+  ExpectedRuns plan;
+  plan.study = json.value("study", "");
+  plan.workload = json.value("workload", "");
+  plan.repeats = json.value("repeats", 1);
+  for (std::size_t i = 0; i < json["points"].size(); ++i) {
+    if (!json["points"][i].is_object()) refuse("is no list of objects", "/points");
+    plan.points.push_back(point_of(document, i));
+  }
+  return plan;
+}
+
+}  // namespace
+
+void write_wanted(const fs::path& study_folder, const ExpectedRuns& plan) {
+  make_folder(study_folder);
+  replace_file(study_folder / kWantedFile, text_of(plan));
+}
+
+std::optional<ExpectedRuns> read_wanted(const fs::path& study_folder) {
+  std::error_code none;
+  const fs::path file = study_folder / kWantedFile;
+  if (!fs::is_regular_file(file, none)) return std::nullopt;
+  try {
+    return wanted_of(read_json(file));
+  } catch (const Json::exception&) {
+    throw Error(ErrorKind::input, "is no plan of a study: a value has the wrong type",
+                file.string(), "run the sweep again");
+  }
+}
+
+std::vector<ExpectedRuns> plans_of(const std::vector<fs::path>& studies, StoreContent& content) {
+  std::vector<ExpectedRuns> all;
+  const auto add = [&](const fs::path& folder) {
+    try {
+      if (auto wanted = read_wanted(folder)) all.push_back(std::move(*wanted));
+    } catch (const Error& error) {
+      content.rejected.push_back({folder / kWantedFile, error.what()});
+    }
+  };
+  for (const fs::path& study : studies) {
+    std::error_code none;
+    add(study);
+    for (const auto& entry : fs::directory_iterator(study, none)) {
+      if (entry.is_directory(none)) add(entry.path());
+    }
+  }
+  return all;
+}
+
+}  // namespace paceline

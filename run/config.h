@@ -1,0 +1,72 @@
+// A run's parameters as plain values. Past this, nothing asks for a parameter by its name.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/device/device.h"
+#include "engine/input/image_store.h"
+#include "engine/launch/threads.h"
+#include "engine/train/checkpoint/schedule.h"
+#include "engine/train/config.h"
+#include "results/layout.h"
+#include "results/parameters.h"
+
+namespace paceline {
+
+struct PlaceConfig {
+  std::string backend, device, precision;
+  Layout layout;
+  bool oversubscribe = false;
+};
+
+struct InputConfig {
+  bool synthetic = false;
+  CacheKind cache = CacheKind::decoded;
+  DType cache_type = DType::u8;
+  std::optional<std::size_t> cache_bytes;  // of a node; none: half of what is free
+  int parallel_reads = 1;                  // of a replica
+  std::size_t read_buffer_bytes = 0;       // 0: a whole sample
+  bool skip_bad_samples = false;
+  std::size_t train_limit = 0, test_limit = 0;  // samples; 0: all
+  std::vector<std::string> for_encoded_images;  // what was given and means nothing elsewhere
+};
+
+struct CheckpointConfig {
+  CheckpointSchedule schedule;
+  int keep = 0;  // newest checkpoints; 0: all
+  bool is_on() const { return schedule.unit != CheckpointUnit::never; }
+};
+
+struct EventConfig {
+  std::string folder;  // empty: no event files
+  int histogram_every = 0;
+};
+
+struct RunConfig {
+  PlaceConfig place;
+  ThreadPlan threads;    // of a replica
+  DeviceOptions device;  // what follows from parameters: precision, graphs, sums, determinism
+  std::string weights;   // a file, "imagenet" or "none"
+  InputConfig input;
+  CheckpointConfig checkpoints;
+  EventConfig events;
+  TrainConfig train;
+};
+
+// The parameters are resolved. Throws usage for a text that cannot be read.
+RunConfig config_of(const Point& parameters);
+PlaceConfig place_config_of(const Point& parameters);
+
+// How the CPUs of a replica are shared, with what is not given filled in.
+ThreadPlan threads_of(const Point& parameters, const Layout& layout);
+
+// "K" or "K/replicas"; 0: not given. Throws usage.
+std::size_t steps_per_epoch_of(const Point& parameters);
+
+// Each replica goes its own way, as with backend null.
+bool lets_replicas_drift(const std::string& backend);
+
+}  // namespace paceline

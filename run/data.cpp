@@ -1,0 +1,87 @@
+#include "run/data.h"
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/log.h"
+#include "engine/core/text.h"
+#include "engine/input/page_cache.h"
+#include "engine/input/stage.h"
+#include "engine/input/synthetic_mark.h"
+
+namespace paceline {
+
+namespace {
+
+void tell_lost_records(const DatasetPair& data, RunFacts& facts) {
+  std::vector<std::string> texts;
+  for (const Dataset* set : {&data.train, &data.test}) {
+    for (const LostRecords& lost : set->store->lost()) {
+      facts.lost.push_back(lost);
+      texts.push_back(lost.text());
+    }
+  }
+  if (!texts.empty()) log::warning("going on without what is damaged: {}", join(texts, "; "));
+}
+
+std::filesystem::path stage(const std::filesystem::path& folder, const InputPlaces& places,
+                            const Place& place, RunFacts& facts) {
+  const double start = now_seconds();
+  const StagedData staged = stage_data(folder, places.stage, place.local_rank == 0);
+  facts.stage_seconds = now_seconds() - start;
+  facts.staged_bytes = staged.bytes;
+  facts.staged_before = !staged.copied;
+  log::info("{} {} in {}, in {}", format_bytes(static_cast<double>(staged.bytes)),
+            staged.copied ? "staged" : "were staged before, and checked", staged.folder.string(),
+            format_seconds(facts.stage_seconds));
+  return staged.folder;
+}
+
+DatasetPair load_files(const RunRequest& request, const Workload& workload, const Place& place,
+                       RunFacts& facts) {
+  const InputPlaces& places = request.places;
+  std::filesystem::path folder;  // none where the workload makes its samples
+  if (!workload.data_set.empty()) {
+    folder = find_data_folder(workload.data_set, places.data);
+    facts.resident_share = resident_share(folder);
+    facts.synthetic = has_synthetic_mark(folder);
+    if (!places.stage.empty()) folder = stage(folder, places, place, facts);
+  } else if (!places.data.empty() || !places.stage.empty()) {
+    throw Error(ErrorKind::usage, "workload " + workload.name + " makes its samples itself",
+                places.data.empty() ? "--stage" : "--data", "leave it out");
+  }
+  facts.input = input_options(request.config.input, places, request.config.place.layout);
+  DatasetPair data = workload.load(folder, facts.input);
+  facts.decodes = data.train.store != nullptr;
+  if (facts.decodes) {
+    tell_lost_records(data, facts);
+  } else {
+    check_samples_in_memory(request.config.input, places);
+  }
+  return data;
+}
+
+}  // namespace
+
+DatasetPair load_run_data(const RunRequest& request, const Workload& workload,
+                          const Network& network, const Place& place, RunFacts& facts) {
+  const InputConfig& input = request.config.input;
+  facts.synthetic = input.synthetic;
+  facts.data_set = facts.synthetic             ? "synthetic"
+                   : workload.data_set.empty() ? workload.name
+                                               : workload.data_set;
+  DatasetPair data;
+  if (facts.synthetic) {
+    const Shape shape = network.sample();
+    data =
+        synthetic_images(shape.height, shape.width, shape.channels, network.classes(),
+                         workload.train_samples, workload.test_samples, request.config.train.seed);
+  } else {
+    data = load_files(request, workload, place, facts);
+  }
+  limit_samples(data.train, input.train_limit);
+  limit_samples(data.test, input.test_limit);
+  facts.data_hash = data.hash;
+  return data;
+}
+
+}  // namespace paceline

@@ -1,0 +1,200 @@
+#include "run/diagnosis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/launch/affinity.h"
+#include "engine/launch/environment_check.h"
+#include "engine/launch/program.h"
+#include "engine/launch/shared_memory.h"
+#include "engine/launch/topology.h"
+#include "engine/start/launcher.h"
+#include "results/names.h"
+#include "run/version.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kInstallMpi[] =
+    "install Open MPI (Debian: openmpi-bin libopenmpi-dev; module load openmpi; spack install "
+    "openmpi; conda install -c conda-forge openmpi)";
+constexpr char kInstallGnuplot[] =
+    "install it (Debian: gnuplot-nox; module load gnuplot; spack install gnuplot; conda install -c "
+    "conda-forge gnuplot)";
+// Two ranks of the largest workload of the quick study need less; Docker gives 64 MB by default.
+constexpr std::int64_t kSmallSharedMemory = 128'000'000;
+
+Section about_build() {
+  const Build b = build();
+  return {"build",
+          {{"version", build_id()},
+           {"compiler", b.compiler},
+           {"flags", b.compiler_flags},
+           {"build type", b.build_type},
+           {"modules", b.modules.empty() ? "none" : b.modules}}};
+}
+
+Section about_machine() {
+  const Topology machine = topology_of_machine();
+  CpuSet cpus;
+  for (const Cpu& cpu : machine.cpus) cpus.push_back(cpu.id);
+  std::sort(cpus.begin(), cpus.end());
+  return {"machine",
+          {{"CPU", machine.cpu_model},
+           {"usable CPUs", fmt::format("{} of {} (affinity mask {})", cpus.size(),
+                                       machine.machine_cpus, format_cpus(cpus))},
+           {"cores", fmt::format("{} of {}{}", machine.usable_cores(), machine.machine_cores,
+                                 machine.hyperthreads() ? ", with hyper-threads" : "")},
+           {"NUMA nodes", std::to_string(machine.numa_nodes)},
+           {"memory", format_bytes(static_cast<double>(machine.memory_bytes))}}};
+}
+
+Place place_or_problem(const Environment& environment, Diagnosis& diagnosis, std::string& text) {
+  try {
+    const Place place = find_place(environment);
+    text = place.launched ? fmt::format("{}: rank {} of {}", place.evidence, place.rank, place.size)
+                          : "none: ranks are started by paceline";
+    return place;
+  } catch (const Error& error) {
+    text = "unclear";
+    diagnosis.problems.push_back({error.what(), "", true});
+    return {};
+  }
+}
+
+bool is_built(const std::vector<Name>& names, std::string_view wanted) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const Name& name) { return name.name == wanted && name.built; });
+}
+
+// Ranks started by one MPI's mpirun and linked to another's library are singletons.
+void check_launcher(const std::optional<Launcher>& launcher, const std::vector<Service>& asked,
+                    Diagnosis& diagnosis) {
+  const auto mpi = std::find_if(asked.begin(), asked.end(),
+                                [](const Service& service) { return service.name == "mpi"; });
+  if (mpi == asked.end()) return;
+  if (!launcher) {
+    diagnosis.problems.push_back(
+        {"backend mpi is built, but there is no mpirun in PATH", std::string(kInstallMpi), true});
+    return;
+  }
+  const bool library_is_open_mpi = mpi->description.starts_with("Open MPI");
+  const bool launcher_is_open_mpi = launcher->make == LauncherMake::open_mpi;
+  if (!mpi->serves || library_is_open_mpi == launcher_is_open_mpi) return;
+  diagnosis.problems.push_back(
+      {fmt::format("{} is \"{}\", but this was built with {}", launcher->program.string(),
+                   launcher->version, mpi->description),
+       "put the mpirun of that MPI first in PATH", true});
+}
+
+Section about_launch(const Environment& environment, const std::string& evidence,
+                     const std::vector<Service>& asked, Diagnosis& diagnosis) {
+  const auto launcher = find_launcher(environment);
+  check_launcher(launcher, asked, diagnosis);
+  const auto folder = shared_memory_folder(environment);
+  const std::int64_t free = free_bytes(folder);
+  const bool mpi = is_built(known_names().backends, "mpi");
+  if (mpi && free >= 0 && free < kSmallSharedMemory) {
+    diagnosis.problems.push_back(
+        {fmt::format("{} has only {} free: windows of backend mpi may not fit", folder.string(),
+                     format_bytes(static_cast<double>(free))),
+         "enlarge it (mount -o remount,size=..., docker run --shm-size=...)", false});
+  }
+  return {
+      "launch",
+      {{"launcher in force", evidence},
+       {"mpirun", launcher ? fmt::format("{} ({})", launcher->program.string(), launcher->version)
+                           : "not found"},
+       {"shared memory", free < 0
+                             ? folder.string() + ": not there"
+                             : fmt::format("{} free in {}", format_bytes(static_cast<double>(free)),
+                                           folder.string())}}};
+}
+
+std::string text_of(const Name& name, std::string_view kind, const std::vector<Service>& asked,
+                    Diagnosis& diagnosis) {
+  if (!name.built) return "not built: " + name.reason;
+  for (const Service& service : asked) {
+    if (service.kind != kind || service.name != name.name) continue;
+    if (service.serves) return service.description;
+    if (service.absent) return "not here: " + service.description;
+    // Backends of one process do not serve under mpirun or srun, and need not.
+    if (name.tasks == "node") return "not under this launcher: " + service.description;
+    diagnosis.problems.push_back(
+        {fmt::format("{} {} does not serve here: {}", kind, name.name, service.description), "",
+         true});
+    return "does not serve here: " + service.description;
+  }
+  return "built";
+}
+
+Section about_names(std::string title, std::string_view kind, const std::vector<Name>& names,
+                    const std::vector<Service>& asked, Diagnosis& diagnosis) {
+  Section section{std::move(title), {}};
+  for (const Name& name : names) {
+    section.facts.push_back({name.name, text_of(name, kind, asked, diagnosis)});
+  }
+  return section;
+}
+
+Section about_tools(const Environment& environment, Diagnosis& diagnosis) {
+  const auto gnuplot = find_program("gnuplot", environment);
+  std::string text = "not found";
+  if (gnuplot) {
+    const auto version = output_of({gnuplot->string(), "--version"});
+    text = fmt::format("{} ({})", gnuplot->string(), trim(version));
+  } else {
+    diagnosis.problems.push_back(
+        {"no gnuplot in PATH: tables are printed, plots are not drawn", kInstallGnuplot, false});
+  }
+  const auto sbatch = find_program("sbatch", environment);
+  return {"tools", {{"gnuplot", text}, {"Slurm", sbatch ? sbatch->string() : "not found"}}};
+}
+
+void note_missing_mpi(const std::vector<Name>& backends, Diagnosis& diagnosis) {
+  for (const Name& name : backends) {
+    if (name.name != "mpi" || name.built) continue;
+    diagnosis.problems.push_back({"backend mpi is not in this build: " + name.reason,
+                                  fmt::format("{}, then build again", kInstallMpi), false});
+  }
+}
+
+}  // namespace
+
+std::vector<Problem> surroundings_of(const Environment& environment) {
+  const auto modules = environment.find("LOADEDMODULES");
+  std::vector<Problem> problems;
+  const auto add = [&](const std::vector<Warning>& remarks) {
+    for (const Warning& remark : remarks) problems.push_back({remark.what, remark.cure, false});
+  };
+  add(remarks_on_modules(build().modules, modules == environment.end() ? "" : modules->second));
+  add(remarks_on(environment, look_around(environment)));
+  return problems;
+}
+
+Diagnosis diagnose(const Environment& environment) {
+  Diagnosis diagnosis;
+  std::string evidence;
+  const Place place = place_or_problem(environment, diagnosis, evidence);
+  const std::vector<Service> asked = services(place);
+  const Names& names = known_names();
+  diagnosis.sections = {about_build(),
+                        about_machine(),
+                        about_launch(environment, evidence, asked, diagnosis),
+                        about_names("backends", "backend", names.backends, asked, diagnosis),
+                        about_names("devices", "device", names.devices, asked, diagnosis),
+                        about_names("workloads", "workload", names.workloads, asked, diagnosis),
+                        about_tools(environment, diagnosis)};
+  note_missing_mpi(names.backends, diagnosis);
+  for (Problem& problem : surroundings_of(environment)) {
+    diagnosis.problems.push_back(std::move(problem));
+  }
+  return diagnosis;
+}
+
+}  // namespace paceline

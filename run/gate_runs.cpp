@@ -1,0 +1,253 @@
+#include "run/gate_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/output.h"
+#include "engine/core/text.h"
+#include "engine/launch/topology.h"
+#include "run/interleaved_runs.h"
+#include "run/plan_study.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Where fresh runs go: a folder of the user's, or one that goes with this object.
+class FreshRuns {
+ public:
+  explicit FreshRuns(const fs::path& out) : path_(out), is_ours_(out.empty()) {
+    if (is_ours_) {
+      std::string name = (fs::temp_directory_path() / "paceline-gate.XXXXXX").string();
+      if (!mkdtemp(name.data())) {
+        throw Error(ErrorKind::input, "no folder for the runs can be made", name,
+                    "name one with --out");
+      }
+      path_ = name;
+      return;
+    }
+    std::error_code ignored;
+    if (fs::exists(out, ignored) && !fs::is_empty(out, ignored)) {
+      throw Error(ErrorKind::usage, "is not an empty folder", "--out " + out.string(),
+                  "name a new one, or judge what it holds with --baseline and --current");
+    }
+    make_folder(out);
+  }
+  ~FreshRuns() {
+    std::error_code ignored;
+    if (is_ours_) fs::remove_all(path_, ignored);
+  }
+  FreshRuns(const FreshRuns&) = delete;
+  FreshRuns& operator=(const FreshRuns&) = delete;
+
+  const fs::path& path() const { return path_; }
+  bool is_kept() const { return !is_ours_; }
+  void keep() { is_ours_ = false; }
+
+ private:
+  fs::path path_;
+  bool is_ours_;
+};
+
+std::size_t failures(const InterleavedRecords& result) {
+  std::size_t count = 0;
+  for (const StoreContent& side : result.sides) {
+    count += static_cast<std::size_t>(std::count_if(
+        side.records.begin(), side.records.end(), [](const Record& r) { return !r.completed(); }));
+  }
+  return count;
+}
+
+// Logs say why runs failed, and what was measured before a signal can still be judged.
+void keep_if_needed(FreshRuns& folder, const InterleavedRecords& result) {
+  if (folder.is_kept() || (failures(result) == 0 && result.stopped_by == 0)) return;
+  folder.keep();
+  print_note("the runs are kept in {}\n", folder.path().string());
+}
+
+// The old build against itself: a difference is the machine's, and then no verdict of this session
+// can be trusted.
+void apply_control(Judgement& judgement, const Side& old_side, const StoreContent& control,
+                   const GateOptions& options) {
+  const Side again = side_of("control", control);
+  for (const bool forwards : {true, false}) {
+    const Judgement itself =
+        forwards ? judge(old_side, again, options) : judge(again, old_side, options);
+    for (const Check& check : itself.checks) {
+      if (check.verdict != Verdict::regression) continue;
+      judgement.notes.push_back(
+          fmt::format("the control, old against old, differs ({} of {}: {}): no verdict of these "
+                      "runs can be trusted",
+                      info_of(check.quantity).heading, check.subject, check.reason));
+      for (Check& each : judgement.checks) {
+        each.verdict = Verdict::undecided;
+        each.reason = "the control differs too";
+      }
+      return;
+    }
+  }
+  judgement.notes.push_back("the control, old against old, shows no difference");
+}
+
+Judgement judge_runs(const InterleavedRecords& result, const GateRuns& runs,
+                     const GateOptions& options, const std::string& baseline,
+                     const std::string& current) {
+  const Side before = side_of(baseline, result.sides[0]), now = side_of(current, result.sides[1]);
+  Judgement judgement = judge(before, now, options);
+  if (runs.control) apply_control(judgement, before, result.sides[2], options);
+  return judgement;
+}
+
+// The points that a suspect needs: its own, and the one its serial fraction rests on.
+std::set<std::string> needed_points(const Judgement& first, const Side& baseline) {
+  std::set<std::string> names;
+  for (const Check& check : first.checks) {
+    if (check.verdict == Verdict::pass) continue;
+    names.insert(check.subject);
+    const Subject* subject = baseline.find(check.subject);
+    if (subject && check.quantity == Quantity::serial_fraction) names.insert(subject->base);
+  }
+  return names;
+}
+
+std::string suspects_line(const Judgement& first, std::size_t points, int rounds) {
+  const auto suspects = static_cast<std::size_t>(
+      std::count_if(first.checks.begin(), first.checks.end(),
+                    [](const Check& check) { return check.verdict != Verdict::pass; }));
+  return fmt::format("{} of {} checks did not pass: {} fresh rounds of {} point{} decide", suspects,
+                     first.checks.size(), rounds, points, points == 1 ? "" : "s");
+}
+
+std::vector<ProgramSide> with_points(const std::vector<ProgramSide>& sides,
+                                     const std::string& workload,
+                                     const std::set<std::string>& wanted) {
+  std::vector<ProgramSide> kept = sides;
+  for (ProgramSide& side : kept) {
+    std::erase_if(side.points, [&](const PlannedPoint& planned) {
+      return !wanted.contains(workload + " " + planned.point.text());
+    });
+  }
+  return kept;
+}
+
+InterleavedRuns plan_of(const fs::path& old_program, const fs::path& new_program,
+                        const fs::path& file, const GateRuns& runs) {
+  Spec spec = read_spec(file);
+  spec.control = false;  // --control and --aa are the gate's own
+  for (const std::string& assignment : runs.set) override_axis(spec, assignment);
+  const TargetMachine machine{topology_of_machine().usable_cores(), true, hindrance_here};
+  const Expansion expansion =
+      expand(spec, machine, engine_is_here() ? Unbuilt::leave_out : Unbuilt::keep);
+  if (engine_is_here()) {  // else it cannot know what the two builds have
+    for (const std::string& note : expansion.notes) print_note("note: {}\n", note);
+  }
+  InterleavedRuns plan;
+  plan.name = spec.name;
+  plan.workload = spec.workload;
+  plan.sides = {{"old", fs::absolute(old_program), expansion.points},
+                {"new", fs::absolute(new_program), expansion.points}};
+  if (runs.control) plan.sides.push_back({"control", fs::absolute(old_program), expansion.points});
+  plan.rounds = runs.rounds;
+  plan.seed = spec.seed;
+  plan.timeout_seconds = runs.timeout_seconds > 0 ? runs.timeout_seconds : spec.timeout_seconds;
+  return plan;
+}
+
+// A stored point as one that can be run: its name from the record, all parameters as they were.
+PlannedPoint planned(const Subject& subject) {
+  PlannedPoint point;
+  point.parameters = subject.parameters;
+  const std::string name =
+      subject.name.substr(std::min(subject.name.size(), subject.workload.size() + 1));
+  for (const std::string& word : split(name, ',')) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos || !find_parameter(word.substr(0, equals))) continue;
+    if (const Value* value = subject.parameters.find(word.substr(0, equals))) {
+      point.point.set(word.substr(0, equals), *value);
+    }
+  }
+  point.layout = layout_of(subject.parameters, subject.name);
+  return point;
+}
+
+}  // namespace
+
+GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program,
+                        const fs::path& spec, const GateRuns& runs, const GateOptions& options) {
+  const std::string old_version = version_of_program(old_program, "--ab");
+  const std::string new_version = version_of_program(new_program, "--ab");
+  InterleavedRuns plan = plan_of(old_program, new_program, spec, runs);
+  FreshRuns folder(runs.out);
+  print_note("old: {}\nnew: {}\n", old_version, new_version);
+  GateOptions one_spec = options;
+  one_spec.one_spec = true;
+  plan.folder = folder.path() / "first";
+  InterleavedRecords result = run_interleaved(plan);
+  keep_if_needed(folder, result);
+  GateOutcome outcome;
+  outcome.stopped_by = result.stopped_by;
+  if (outcome.stopped_by != 0) return outcome;
+  outcome.judgement = judge_runs(result, runs, one_spec, "old", "new");
+  if (outcome.judgement.verdict() == Verdict::pass) return outcome;
+  const auto wanted = needed_points(outcome.judgement, side_of("old", result.sides[0]));
+  print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), runs.rounds));
+  plan.sides = with_points(plan.sides, plan.workload, wanted);
+  plan.folder = folder.path() / "fresh";
+  plan.seed += 1;
+  result = run_interleaved(plan);
+  keep_if_needed(folder, result);
+  outcome.stopped_by = result.stopped_by;
+  if (outcome.stopped_by != 0) return outcome;
+  const GateOptions suspects = suspects_of(outcome.judgement, one_spec);
+  settle(outcome.judgement, judge_runs(result, runs, suspects, "old", "new"));
+  return outcome;
+}
+
+GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
+                    const fs::path& baseline_program, const fs::path& current_program,
+                    const GateRuns& runs, const GateOptions& options) {
+  GateOutcome outcome{std::move(first), 0};
+  std::map<std::string, std::array<std::vector<PlannedPoint>, 2>> by_workload;
+  const auto wanted = needed_points(outcome.judgement, baseline);
+  for (const std::string& name : wanted) {
+    const Subject *before = baseline.find(name), *now = current.find(name);
+    if (!before || !now || before->workload.empty()) continue;
+    auto& points = by_workload[before->workload];
+    points[0].push_back(planned(*before));
+    points[1].push_back(planned(*now));
+  }
+  if (by_workload.empty()) {
+    throw Error(ErrorKind::usage, "nothing that did not pass can be run again", "--rerun",
+                "benchmarks of other programs have to be run again by these");
+  }
+  for (const fs::path& program : {baseline_program, current_program}) {
+    version_of_program(program, "--rerun");
+  }
+  print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), runs.rounds));
+  FreshRuns folder(runs.out);
+  const GateOptions suspects = suspects_of(outcome.judgement, options);
+  for (const auto& [workload, points] : by_workload) {
+    InterleavedRuns plan;
+    plan.workload = workload;
+    plan.sides = {{"baseline", fs::absolute(baseline_program), points[0]},
+                  {"current", fs::absolute(current_program), points[1]}};
+    plan.rounds = runs.rounds;
+    plan.timeout_seconds = runs.timeout_seconds;
+    plan.folder = folder.path() / workload;
+    const InterleavedRecords result = run_interleaved(plan);
+    keep_if_needed(folder, result);
+    outcome.stopped_by = result.stopped_by;
+    if (outcome.stopped_by != 0) return outcome;
+    settle(outcome.judgement, judge_runs(result, {}, suspects, "baseline", "current"));
+  }
+  return outcome;
+}
+
+}  // namespace paceline

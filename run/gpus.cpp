@@ -1,0 +1,81 @@
+#include "run/gpus.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "engine/core/backend_stack.h"
+#include "engine/core/error.h"
+#include "engine/device/table.h"
+#include "results/names.h"
+#include "run/resolve.h"
+
+namespace paceline {
+
+bool may_share_gpus(const std::string& backend) {
+  const BackendStack stack = split_stack(backend);
+  return stack.between != "nccl" && stack.between != "mirrored" && stack.inside.empty();
+}
+
+std::unique_ptr<GpuDriver> driver_of(const std::string& device) {
+  for (const auto& row : driver_table()) {
+    if (device == row.name) return row.make();
+  }
+  return nullptr;
+}
+
+std::string first_gpu_device() {
+  return driver_table().empty() ? "" : driver_table().front().name;
+}
+
+std::string gpus_of_this_machine(const std::string& device) {
+  const auto driver = driver_of(device);
+  if (!driver) return "";
+  std::set<std::string> names;
+  std::string why;
+  for (const VisibleGpu& gpu : driver->visible(why)) names.insert(gpu.name);
+  return names.size() == 1 ? *names.begin() : "";  // of several kinds nobody knows which are used
+}
+
+bool is_gpu_device(const std::string& device) {
+  return find_name("device", device).gpus;
+}
+
+std::filesystem::path choices_file(const Environment& environment) {
+  const auto folder = [&](const char* variable) -> std::filesystem::path {
+    const auto found = environment.find(variable);
+    return found == environment.end() ? "" : found->second;
+  };
+  std::filesystem::path cache = folder("XDG_CACHE_HOME");
+  if (cache.empty() && !folder("HOME").empty()) cache = folder("HOME") / ".cache";
+  return cache.empty() ? cache : cache / "paceline" / "gpu-choices.json";
+}
+
+ChosenGpus::ChosenGpus(const std::string& device, const std::string& backend, const Place& place,
+                       int replicas)
+    : driver_(driver_of(device)) {
+  if (!driver_) return;
+  std::string why;
+  std::vector<Gpu> visible;
+  for (const VisibleGpu& gpu : driver_->visible(why)) {
+    visible.push_back({gpu.index, gpu.pci, gpu.uuid, gpu.name});
+  }
+  if (visible.empty()) {
+    throw Error(ErrorKind::usage, fmt::format("device {} needs a GPU: {}", device, why), "",
+                "run it where nvidia-smi shows one, or give --device cpu");
+  }
+  replicas_.gpus = choose_gpus(visible, place, replicas, environment_of_process(),
+                               may_share_gpus(backend) ? GpuSharing::allowed : GpuSharing::refused);
+  replicas_.select = [driver = driver_, gpus = replicas_.gpus](int replica) {
+    driver->select(gpus.at(static_cast<std::size_t>(replica)).index);
+  };
+  replicas_.clear = [driver = driver_](void* data, std::size_t bytes) {
+    driver->clear(data, bytes);
+  };
+}
+
+int ChosenGpus::index_of(int replica) const {
+  return driver_ ? replicas_.gpus.at(static_cast<std::size_t>(replica)).index : 0;
+}
+
+}  // namespace paceline

@@ -1,0 +1,148 @@
+#include "run/load_record.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+#include <type_traits>
+
+#include "engine/core/log.h"
+#include "engine/meter/busy_tasks.h"
+#include "run/record_parts.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(200);
+
+std::vector<int> all_cpus(const std::vector<CpuSet>& sets) {
+  std::set<int> all;
+  for (const CpuSet& cpus : sets) all.insert(cpus.begin(), cpus.end());
+  return {all.begin(), all.end()};
+}
+
+template <typename T>
+void put_fact(Json& json, const char* key, const std::optional<T>& value) {
+  json[key] = nullptr;
+  if (!value) return;
+  if constexpr (std::is_same_v<T, double>) {
+    json[key] = round_digits(*value);
+  } else {
+    json[key] = *value;
+  }
+}
+
+template <typename T>
+std::optional<T> most(const std::vector<MachineLoad>& loads, std::optional<T> MachineLoad::*fact) {
+  std::optional<T> result;
+  for (const MachineLoad& load : loads) {
+    if (load.*fact) result = std::max(result.value_or(*(load.*fact)), *(load.*fact));
+  }
+  return result;
+}
+
+template <typename T>
+std::optional<T> total(const std::vector<MachineLoad>& loads, std::optional<T> MachineLoad::*fact) {
+  std::optional<T> result;
+  for (const MachineLoad& load : loads) {
+    if (load.*fact) result = result.value_or(T{}) + *(load.*fact);
+  }
+  return result;
+}
+
+std::optional<double> least_mhz(const std::vector<MachineLoad>& loads) {
+  std::optional<double> least;
+  for (const MachineLoad& load : loads) {
+    if (load.mhz) least = std::min(least.value_or(*load.mhz), *load.mhz);
+  }
+  return least;
+}
+
+// Of all CPUs, weighted by what there was of them.
+std::optional<double> overall_share(const std::vector<MachineLoad>& loads) {
+  double others = 0, all = 0;
+  for (const MachineLoad& load : loads) {
+    if (!load.other_share) continue;
+    others += *load.other_share * load.cpu_seconds;
+    all += load.cpu_seconds;
+  }
+  return all > 0 ? std::optional(others / all) : std::nullopt;
+}
+
+}  // namespace
+
+void warn_of_busy_cpus(const std::vector<RankCard>& cards, int ranks_here) {
+  const auto load = load_average({});
+  if (!load || load->runnable <= ranks_here) return;
+  std::array<char, 64> host{};
+  gethostname(host.data(), host.size() - 1);
+  std::set<int> cpus;
+  for (const RankCard& card : cards) {
+    if (card.host != host) continue;
+    for (const int cpu : cpus_of(card)) cpus.insert(cpu);
+  }
+  const auto tasks =
+      busy_tasks({cpus.begin(), cpus.end()}, [] { std::this_thread::sleep_for(kLook); });
+  if (tasks.empty()) return;
+  log::warning("others compute on the CPUs of this run: {}; its times will be theirs, too",
+               text_of(tasks));
+}
+
+LoadReport::LoadReport(const std::vector<CpuSet>& cpus) : meter_(all_cpus(cpus)) {}
+
+Json LoadReport::collect(World& world, bool ranks_share_cpus) const {
+  MachineLoad mine = meter_.read();
+  if (ranks_share_cpus) mine.other_share.reset();
+  auto& communicators = world.communicators();
+  const auto size = static_cast<std::size_t>(communicators.front()->size());
+  if (communicators.size() == size) return summary_of({mine});
+  std::vector<MachineLoad> all;
+  static_assert(std::is_trivially_copyable_v<MachineLoad>);
+  on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
+    MachineLoad card = i == 0 ? mine : MachineLoad{};  // a process is told of once
+    std::vector<MachineLoad> gathered(size);
+    communicator.all_gather(&card, sizeof card, gathered.data());
+    if (i == 0) all = std::move(gathered);
+  });
+  return summary_of(std::move(all));
+}
+
+Json summary_of(std::vector<MachineLoad> processes) {
+  std::erase_if(processes, [](const MachineLoad& load) { return !(load.cpu_seconds > 0); });
+  if (processes.empty()) return nullptr;
+  std::stable_sort(processes.begin(), processes.end(),
+                   [](const MachineLoad& a, const MachineLoad& b) {
+                     return a.other_share.value_or(0) > b.other_share.value_or(0);
+                   });
+  std::string why;
+  double seconds = 0;
+  bool tells = true;
+  for (const MachineLoad& load : processes) {
+    if (why.empty()) why = busy_because(load);
+    seconds = std::max(seconds, load.seconds);
+    tells = tells && tells_busy(load);
+  }
+  Json json = {{"busy", !why.empty() || tells ? Json(!why.empty()) : Json(nullptr)},
+               {"why", why},
+               {"seconds", round_digits(seconds)}};
+  put_fact(json, "other_cpu_share", overall_share(processes));
+  put_fact(json, "worst_other_cpu_share", most(processes, &MachineLoad::other_share));
+  put_fact(json, "steal_share", most(processes, &MachineLoad::steal_share));
+  put_fact(json, "cpu_limited_share", most(processes, &MachineLoad::limited_share));
+  put_fact(json, "cpu_pressure_share", most(processes, &MachineLoad::pressure_share));
+  put_fact(json, "load_average", most(processes, &MachineLoad::load_average));
+  put_fact(json, "runnable_tasks_before", most(processes, &MachineLoad::runnable_before));
+  put_fact(json, "runnable_tasks_after", most(processes, &MachineLoad::runnable_after));
+  put_fact(json, "involuntary_switches", total(processes, &MachineLoad::involuntary_switches));
+  put_fact(json, "heat_slowdowns", total(processes, &MachineLoad::heat_slowdowns));
+  put_fact(json, "least_mhz", least_mhz(processes));
+  return json;
+}
+
+}  // namespace paceline

@@ -1,0 +1,49 @@
+// From an outcome to a record and its sidecar of step samples.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/train/cache_sharing.h"
+#include "engine/train/outcome.h"
+#include "run/training_run.h"
+
+namespace paceline {
+
+// What the outcome does not know: where and how it ran.
+struct RunFacts {
+  Layout layout;
+  ThreadPlan threads;
+  std::string data_set, data_hash, weights_hash;
+  std::string backend_used;
+  std::vector<std::string> hosts, affinity;  // a rank
+  std::string cpu_model;
+  int machine_cpus = 0;           // of a node, usable or not
+  std::int64_t memory_bytes = 0;  // of a node
+  std::string started_at;
+  bool oversubscribed = false, synthetic = false;
+  int other_jobs = -1;  // most on a node at the start, or here at the end; -1: unknown
+  std::string machine_load = "null";  // JSON: how busy others kept the run's CPUs
+  bool throttled = false;             // some GPU, by heat or failing power
+  std::string gpus = "[]";            // JSON: how each was used
+  std::optional<double> utilization;  // of GPUs, their mean
+  InputOptions input;
+  CacheSharing cache;
+  std::vector<LostRecords> lost;         // of both splits
+  bool decodes = false;                  // samples are encoded images, and `input` applies
+  std::optional<double> resident_share;  // of the files in the page cache, before the first read
+  double stage_seconds = 0;              // 0: not staged
+  std::size_t staged_bytes = 0;
+  bool staged_before = false;  // by another job
+};
+
+// What every record of a run begins with: schema to identity.
+Json record_beginning(const RunRequest& request, const std::string& status,
+                      const std::string& reason);
+
+Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingOutcome& outcome);
+
+// Gzipped JSON lines: {"rank":0,"step":0,"input":..,...} in seconds.
+std::string compressed_samples(const TrainingOutcome& outcome);
+
+}  // namespace paceline

@@ -1,0 +1,98 @@
+#include "run/plan_study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engine/core/error.h"
+#include "engine/core/output.h"
+#include "engine/launch/topology.h"
+#include "results/expected_runs.h"
+#include "results/machine.h"
+#include "results/names.h"
+#include "run/resolve.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+bool engine_is_here() {
+  const auto& backends = known_names().backends;
+  return std::any_of(backends.begin(), backends.end(), [](const Name& n) { return n.built; });
+}
+
+std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
+                                     std::string* not_here) {
+  std::vector<Resolved> resolved;
+  bool data_is_here = true;
+  const auto warn = [&](const Error& error) {
+    data_is_here = false;
+    if (not_here) {
+      *not_here = error.what();
+    } else {
+      print_note("not here: {}\n", error.what());
+    }
+  };
+  RunResolver resolver(plan.spec.workload,
+                       absent == AbsentData::refused ? std::function<void(const Error&)>() : warn);
+  for (const PlannedPoint& planned : plan.expansion.points) {
+    try {
+      const ResolvedRun run = resolver.resolve(planned.parameters);
+      resolved.push_back({run.parameters, run.identity, run.data_hash, run.build});
+    } catch (const Error& error) {
+      throw Error(error.kind(),
+                  fmt::format("point {} cannot be run: {}", planned.point.text(), error.what()),
+                  plan.spec.where);
+    }
+  }
+  if (absent != AbsentData::like_any) return resolved;
+  for (Resolved& each : resolved) {
+    if (!data_is_here) each.data_hash.clear();
+    if (!engine_is_here()) each.identity.clear();  // who knows no workloads knows no defaults
+  }
+  return resolved;
+}
+
+StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolved, bool new_build,
+                           const std::function<OtherMachine(const StoreContent&)>& place) {
+  const Spec& spec = plan.spec;
+  std::error_code ignored;
+  StoreContent store;
+  if (fs::exists(plan.study, ignored)) store = load_store(plan.study);
+  plan.runs = take_inventory(
+      plan.expansion.points,
+      schedule(plan.expansion.points.size(), spec.repeats, spec.interleaved, spec.seed), store,
+      resolved, new_build, place(store));
+  plan.rejected = store.rejected;
+  return store;
+}
+
+OtherMachine unlike_this_machine(const StudyPlan& plan) {
+  const Topology topology = topology_of_machine();
+  Machine here;
+  here.cpu_model = topology.cpu_model;
+  here.cpus = topology.machine_cpus;
+  here.memory_bytes = static_cast<double>(topology.memory_bytes);
+  std::set<std::string> devices;
+  for (const PlannedPoint& point : plan.expansion.points) {
+    devices.insert(point.parameters.text("device").value_or(""));
+  }
+  for (const std::string& device : devices) {
+    if (here.gpu.empty()) here.gpu = gpus_of_this_machine(device);
+  }
+  return [here](const Record& record) {
+    const Machine machine = machine_of(record);
+    return alike(here, machine) ? "" : machine.text();
+  };
+}
+
+void leave_wanted(const StudyPlan& plan) {
+  ExpectedRuns wanted{plan.spec.name, plan.spec.workload, plan.spec.repeats, {}};
+  for (const PlannedPoint& point : plan.expansion.points) {
+    if (!point.parameters.find(kControl)) wanted.points.push_back(point.parameters);
+  }
+  write_wanted(plan.study, wanted);
+}
+
+}  // namespace paceline

@@ -1,0 +1,144 @@
+#include "run/post_mortem.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/json.h"
+#include "engine/core/json_text.h"
+#include "engine/core/output.h"
+#include "engine/failure/run_artifacts.h"
+#include "engine/launch/process.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr int kUndecided = 2;
+
+bool is_stopped_here(const RankStatus& status) {
+  return status.host == host_name() && state_of_process(status.pid) == ProcessState::stopped;
+}
+
+const char* state_of(const RankStatus& status, bool runs) {
+  switch (status.state) {
+    case RankState::running:
+      if (!runs) return "vanished";
+      return is_stopped_here(status) ? "stopped" : "running";
+    case RankState::done:
+      return "done";
+    case RankState::failed:
+      return "failed";
+  }
+  return "?";
+}
+
+bool is_among(const std::vector<int>& ranks, int rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+std::string time_text(double unix_seconds) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(unix_seconds)));
+}
+
+// "step 416, bucket 3 (started)"
+std::string place_text(const Flight& flight) {
+  const Collective* last = flight.last_entered();
+  if (last == nullptr)
+    return flight.step == 0 ? "at the start" : fmt::format("step {}", flight.step);
+  return fmt::format("step {}, {} ({})", last->step, last->label, name_of(last->state));
+}
+
+struct Finding {
+  RunVerdict verdict;
+  std::vector<int> running;
+};
+
+Finding find(const std::filesystem::path& folder, const RunArtifacts& remains) {
+  Finding finding;
+  finding.running = still_running(remains);
+  if (finding.running.empty()) {
+    finding.verdict = post_mortem(folder, remains);
+  } else {
+    finding.verdict = {
+        kUndecided,
+        fmt::format("the run goes on: rank {} did not end", fmt::join(finding.running, ", ")), ""};
+  }
+  if (finding.verdict.line.empty() && finding.verdict.exit_code == 0) {
+    finding.verdict.line = "all ranks ended well";
+  }
+  return finding;
+}
+
+void print_remains(const RunArtifacts& remains, const Finding& finding) {
+  print("a run of {} rank{}\n", remains.ranks, remains.ranks == 1 ? "" : "s");
+  for (const RankStatus& status : remains.statuses) {
+    print("  rank {} on {}, process {}: {} at {}{}{}\n", status.rank, status.host, status.pid,
+          state_of(status, is_among(finding.running, status.rank)), time_text(status.time),
+          status.message.empty() ? "" : ": ", status.message);
+  }
+  for (const Flight& flight : remains.flights) {
+    print("  replica {} on {}: {}, {} collectives{}{}\n", flight.rank, flight.host,
+          place_text(flight), flight.entered, flight.waits_at.empty() ? "" : ", waiting for ",
+          flight.waits_at);
+  }
+  print("exit code {}\n{}\n", finding.verdict.exit_code, finding.verdict.line);
+}
+
+Json json_of(const Collective& collective) {
+  return {{"sequence", collective.sequence},  {"step", collective.step},
+          {"kind", name_of(collective.kind)}, {"label", collective.label},
+          {"bytes", collective.bytes},        {"state", name_of(collective.state)},
+          {"queued", collective.queued},      {"started", collective.started},
+          {"ended", collective.ended}};
+}
+
+void print_json(const RunArtifacts& remains, const Finding& finding) {
+  Json json = {{"exit_code", finding.verdict.exit_code},
+               {"line", finding.verdict.line},
+               {"attempt", remains.attempt},
+               {"ranks", Json::array()},
+               {"replicas", Json::array()}};
+  for (const RankStatus& status : remains.statuses) {
+    json["ranks"].push_back({{"rank", status.rank},
+                             {"host", status.host},
+                             {"pid", status.pid},
+                             {"state", state_of(status, is_among(finding.running, status.rank))},
+                             {"exit_code", status.exit_code},
+                             {"message", status.message},
+                             {"time", status.time}});
+  }
+  for (const Flight& flight : remains.flights) {
+    Json collectives = Json::array();
+    for (const Collective& collective : flight.recent) collectives.push_back(json_of(collective));
+    json["replicas"].push_back({{"rank", flight.rank},
+                                {"task", flight.task},
+                                {"host", flight.host},
+                                {"pid", flight.pid},
+                                {"step", flight.step},
+                                {"entered", flight.entered},
+                                {"waits_at", flight.waits_at},
+                                {"beat", flight.beat},
+                                {"collectives", collectives}});
+  }
+  print("{}\n", json_text(json, 2));
+}
+
+}  // namespace
+
+int print_post_mortem(const std::filesystem::path& folder, bool json) {
+  const RunArtifacts remains = remains_of_latest(folder);
+  const Finding finding = find(folder, remains);
+  if (json) {
+    print_json(remains, finding);
+  } else {
+    print_remains(remains, finding);
+  }
+  return finding.verdict.exit_code;
+}
+
+}  // namespace paceline

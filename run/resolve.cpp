@@ -1,0 +1,386 @@
+#include "run/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/backend_stack.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/launch/topology.h"
+#include "results/names.h"
+#include "run/config.h"
+#include "run/gpus.h"
+#include "run/version.h"
+#include "workloads/table.h"
+
+namespace paceline {
+
+Workload make_workload(const std::string& name) {
+  for (const auto& row : workload_table()) {
+    if (name == row.name) return row.make();
+  }
+  const Name known = find_name("workload", name);
+  throw Error(ErrorKind::usage, fmt::format("workload {} is not built here", name), "",
+              known.reason);
+}
+
+namespace {
+
+constexpr std::int64_t kDefaultEpochs = 5;
+
+// What becomes of a run whose device or backend is not built here: it can be planned all the same.
+enum class NotBuilt { refused, kept };
+
+void check_built(const char* kind, const std::string& name) {
+  const Name known = find_name(kind, name);
+  if (!known.built) {
+    throw Error(ErrorKind::usage, fmt::format("{} {} is not built here", kind, name), "",
+                known.reason);
+  }
+}
+
+bool is_built(std::string_view backend) {
+  const auto& backends = known_names().backends;
+  return std::any_of(backends.begin(), backends.end(),
+                     [&](const Name& name) { return name.name == backend && name.built; });
+}
+
+std::string default_backend(std::int64_t gpus, const std::string& device) {
+  if (gpus == 1) return "self";
+  if (is_gpu_device(device) && is_built("nccl")) return "nccl";
+  return is_built("mpi") ? "mpi" : "mirrored";
+}
+
+void set_initial(Point& p, const Parameter& parameter) {
+  if (parameter.initial.empty() || parameter.is_assumed || p.find(parameter.name)) return;
+  p.set(parameter.name, parsed_value(parameter.name, parameter.initial, ""));
+}
+
+void set_initial(Point& p, std::string_view name) {
+  set_initial(p, *find_parameter(name));
+}
+
+// Asking takes a millisecond, and a study may have 100,000 points.
+int cores_here() {
+  static const int cores = topology_of_machine().usable_cores();
+  return cores;
+}
+
+void check_precision(const std::string& precision, const std::string& device_name) {
+  const Name device = find_name("device", device_name);
+  const std::vector<std::string>& known = device.precisions;
+  if (std::find(known.begin(), known.end(), precision) != known.end()) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("device {} computes in {}, not in {}", device.name, join(known, ", "), precision),
+      "", "give --precision " + known.front() + ", or another --device");
+}
+
+// 16-bit wrappers round what is fp32; other gradients would pass them as they are, silently.
+void check_cast(const std::string& precision, const std::string& backend) {
+  if (precision != "fp64") return;
+  for (const std::string& wrapper : split_stack(backend).wrappers) {
+    if (wrapper != "bf16" && wrapper != "fp16") continue;
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("backend {} casts fp32 gradients, and precision is {}", backend, precision), "",
+        "leave +" + wrapper + " out, or use precision fp32");
+  }
+}
+
+void default_place(Point& p, NotBuilt not_built) {
+  for (const char* name : {"gpus", "nodes", "device"}) set_initial(p, name);
+  const std::int64_t gpus = *p.integer("gpus");
+  const std::string device = *p.text("device");
+  p.set_default("backend", default_backend(gpus, device));
+  const std::string backend = *p.text("backend");
+  if (not_built == NotBuilt::refused) {
+    check_built("backend", backend);
+    check_built("device", device);
+  }
+  p.set_default("precision", std::string(device == "reference" ? "fp64" : "fp32"));
+  check_precision(*p.text("precision"), device);
+  check_cast(*p.text("precision"), backend);
+  if (!p.find("cpus_per_task") && !p.find("cpus_per_replica") && device != "reference") {
+    const std::int64_t here = gpus / *p.integer("nodes");
+    p.set("cpus_per_replica",
+          std::max<std::int64_t>(1, cores_here() / std::max<std::int64_t>(1, here)));
+  }
+  const Layout layout = layout_of(p);
+  p.erase("cpus_per_replica");
+  p.set("cpus_per_task", std::int64_t{layout.cpus_per_task});
+}
+
+bool has_batch_norm(const Workload& workload) {
+  const std::vector<Layer>& layers = workload.network.layers();
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const Layer& layer) { return layer.kind == LayerKind::batch_norm; });
+}
+
+// What a run has, of what parameters may need; encoded images are known once data are read.
+struct Offered {
+  bool gpu = false, batch_norm = false;
+
+  bool has(Requirement need) const {
+    switch (need) {
+      case Requirement::gpu:
+        return gpu;
+      case Requirement::batch_norm:
+        return batch_norm;
+      case Requirement::gpu_batch_norm:
+        return gpu && batch_norm;
+      case Requirement::nothing:
+      case Requirement::encoded_images:
+        break;
+    }
+    return true;
+  }
+};
+
+void check_needs(const Point& p, const Offered& offered, const std::string& workload) {
+  for (const auto& [name, value] : p.values()) {
+    const Requirement need = find_parameter(name)->need;
+    if (offered.has(need)) continue;
+    if (!offered.gpu && need != Requirement::batch_norm) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} is for GPUs, and the device is {}", name, *p.text("device")), "",
+                  fmt::format("leave {} out, or give --device cuda", name));
+    }
+    throw Error(ErrorKind::usage, "workload " + workload + " has no batch normalisation", "",
+                "leave " + name + " out");
+  }
+}
+
+// The workload's, then what others decide, then the table's.
+void set_defaults(Point& p, const Offered& offered) {
+  if (!p.find("epochs") && !p.find("steps")) p.set("epochs", kDefaultEpochs);
+  const bool by_epoch = p.find("until") || p.find("evaluate_every");
+  p.set_default("evaluate", std::string(by_epoch ? "epoch" : "end"));
+  for (const Parameter& parameter : parameters()) {
+    if (offered.has(parameter.need) && is_with(p, parameter)) set_initial(p, parameter);
+  }
+  if (!offered.gpu) return;
+  // NVIDIA advises against sums in the graphs of several GPUs of a process: a launch may block.
+  const Layout layout = layout_of(p);
+  p.set_default("step_graph", Settings(p).flag("graph") && layout.gpus == layout.ntasks);
+}
+
+void check_gpu(const Point& p) {
+  const Settings given(p);
+  constexpr std::int64_t kMostParts = 512;  // whose markers a stream remembers
+  if (const std::int64_t parts = given.integer("gradient_accumulation_steps"); parts > kMostParts) {
+    throw Error(ErrorKind::usage, fmt::format("a step of {} batches on a GPU", parts),
+                "gradient_accumulation_steps", fmt::format("use at most {}", kMostParts));
+  }
+  if (given.flag("step_graph") && !given.flag("graph")) {
+    throw Error(ErrorKind::usage, "a step cannot be a graph without graphs", "step_graph, graph",
+                "leave one of --step-graph and --no-graph out");
+  }
+  if (!given.flag("fused_sums")) return;
+  const std::string precision = given.text("precision");
+  if (precision != "bf16" && precision != "fp16") {
+    throw Error(ErrorKind::usage, fmt::format("fused_sums is for 16 bits, not {}", precision), "",
+                "leave it out, or give --precision bf16 or fp16");
+  }
+  if (given.flag("deterministic")) {
+    throw Error(ErrorKind::usage, "fused sums may differ from run to run",
+                "fused_sums, deterministic", "leave one of them out");
+  }
+}
+
+void check_batch(const Point& p) {
+  constexpr std::int64_t kMost = 1 << 20, kMostOfAll = 1 << 30;
+  const Settings given(p);
+  const std::int64_t gpus = given.integer("gpus"), batch = given.integer("batch_per_replica"),
+                     parts = given.integer("gradient_accumulation_steps");
+  if (batch > kMost) {
+    throw Error(ErrorKind::usage, fmt::format("a batch of {} samples a replica", batch), "",
+                "use at most 1048576");
+  }
+  if (parts > kMost || batch * parts > kMostOfAll / gpus) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("a step of {} replicas times {} batches of {} samples", gpus, parts, batch), "",
+        "use at most 2^30 samples in a step");
+  }
+}
+
+// global_batch = gpus x batch_per_replica x accumulate: given it, the one that is missing follows.
+void default_batch(Point& p, const Workload& workload) {
+  const auto global = p.integer("global_batch"), each = p.integer("batch_per_replica"),
+             parts = p.integer("gradient_accumulation_steps");
+  if (!global) {
+    p.set_default("batch_per_replica", *workload.defaults.find("batch_per_replica"));
+    return check_batch(p);
+  }
+  const std::int64_t gpus = *p.integer("gpus");
+  std::int64_t rest = *global;
+  for (const std::int64_t factor : {gpus, each.value_or(1), parts.value_or(1)}) {
+    if (rest % factor != 0) rest = 0;
+    rest /= factor;
+  }
+  if (!each && !parts && rest == 0) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("global batch {} cannot be shared evenly by {} replicas", *global, gpus), "",
+        "make it a multiple");
+  }
+  if (rest == 0 || (each && parts && rest != 1)) {
+    throw Error(ErrorKind::usage,
+                fmt::format("global_batch {} is not gpus {}{}{}{}", *global, gpus,
+                            each ? fmt::format(" x batch_per_replica {}", *each) : "",
+                            parts ? fmt::format(" x gradient_accumulation_steps {}", *parts) : "",
+                            each && parts ? "" : " x a whole number"),
+                "", "leave one of them out, or make it a multiple");
+  }
+  if (!each) p.set("batch_per_replica", rest);
+  if (each && !parts && rest > 1) p.set("gradient_accumulation_steps", rest);
+  check_batch(p);
+}
+
+// Pretrained weights say nothing about random images, so there they are left out unless asked for.
+void default_workload(Point& p, const Workload& workload) {
+  const bool synthetic = Settings(p).text("input") == "synthetic";
+  if (synthetic) p.set_default("weights", std::string("none"));
+  for (const auto& [name, value] : workload.defaults.values()) {
+    if (name != "batch_per_replica") p.set_default(name, value);
+  }
+  if (p.text("weights") == "imagenet" && !workload.defaults.find("weights")) {
+    throw Error(ErrorKind::usage, "there are no ImageNet weights for workload " + workload.name, "",
+                "leave --weights out, or give a file of its own");
+  }
+  if (!workload.load && !synthetic) {
+    throw Error(ErrorKind::usage, "workload " + workload.name + " has no data set", "",
+                "give --input synthetic or leave it out");
+  }
+}
+
+// One spelling, as it is part of a point's identity.
+void default_augmentation(Point& p, const Shape& sample) {
+  const auto text = p.text("augment");
+  if (!text) return;
+  const Augmentation augmentation = augmentation_of(*text);
+  check_augmentation(augmentation, sample.height, sample.width);
+  p.set("augment", text_of(augmentation));
+}
+
+void check_schedule(const Point& p) {
+  const Settings given(p);
+  if (given.text("schedule") == "step" && !given.given("decay_epochs")) {
+    throw Error(ErrorKind::usage, "schedule step needs the epochs where the rate falls", "",
+                "give --decay-epochs, as 30,60,80");
+  }
+  const double warmup = given.real("warmup_epochs");
+  if (!given.given("epochs") || warmup <= static_cast<double>(given.integer("epochs"))) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("a warm-up of {} epochs is longer than the training of {}", warmup,
+                          given.integer("epochs")),
+              "", "warm up for fewer epochs, or train longer");
+}
+
+void check_clipping(const Point& p) {
+  const Settings given(p);
+  if (given.real("clip_norm") > 0 && given.real("clip_value") > 0) {
+    throw Error(ErrorKind::usage, "gradients are clipped by clip_norm or by clip_value", "",
+                "give one of them");
+  }
+}
+
+void check_consistency_check(const Point& p) {
+  const Settings given(p);
+  if (given.integer("check_every") == 0 || !lets_replicas_drift(given.text("backend"))) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("check_every compares replicas, and backend {} lets them drift apart",
+                          given.text("backend")),
+              "", "leave check_every out, or choose another backend");
+}
+
+void check_input(const InputConfig& input, const ThreadPlan& threads) {
+  const int most = std::max(1, threads.input);
+  if (input.parallel_reads > most) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} parallel reads with {} input thread{}", input.parallel_reads,
+                            threads.input, threads.input == 1 ? "" : "s"),
+                "", fmt::format("read {} at once, or give more --input-threads", most));
+  }
+  if (input.cache == CacheKind::off && input.cache_bytes) {
+    throw Error(ErrorKind::usage, "cache_mb is given and cache is off", "",
+                "leave one of them out");
+  }
+}
+
+void set_threads(Point& p) {
+  const ThreadPlan threads = threads_of(p, layout_of(p));
+  p.set("compute_threads", std::int64_t{threads.compute});
+  p.set("input_threads", std::int64_t{threads.input});
+  p.set("comm_threads", std::int64_t{threads.comm});
+}
+
+Point with_defaults(const Workload& workload, const Point& given, NotBuilt not_built) {
+  Point p = given;
+  default_workload(p, workload);
+  network_of(workload, p);  // refuses a variant that there is not
+  default_place(p, not_built);
+  const Offered offered{is_gpu_device(*p.text("device")), has_batch_norm(workload)};
+  check_needs(p, offered, workload.name);
+  default_batch(p, workload);
+  default_augmentation(p, workload.network.sample());
+  set_defaults(p, offered);
+  check_with(p);
+  check_schedule(p);
+  set_threads(p);
+  if (offered.gpu) check_gpu(p);
+  check_clipping(p);
+  check_consistency_check(p);
+  const RunConfig config = config_of(p);  // refuses texts that it cannot read
+  check_input(config.input, config.threads);
+  return p;
+}
+
+}  // namespace
+
+Point resolve_parameters(const Workload& workload, const Point& given) {
+  return with_defaults(workload, given, NotBuilt::refused);
+}
+
+Point resolve_place(const Point& given) {
+  Point p = given;
+  default_place(p, NotBuilt::refused);
+  set_initial(p, "oversubscribe");
+  return p;
+}
+
+RunResolver::RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent)
+    : workload_(std::move(workload)), data_is_absent_(std::move(data_is_absent)) {}
+
+const std::string& RunResolver::hash_of_data(const Workload& workload) {
+  if (!data_hash_.empty()) return data_hash_;
+  try {
+    data_hash_ = workload.hash(workload.data_set.empty() ? std::filesystem::path()
+                                                         : find_data_folder(workload.data_set, {}));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input || !data_is_absent_) throw;
+    data_is_absent_(error);
+    data_hash_ = "absent";
+  }
+  return data_hash_;
+}
+
+ResolvedRun RunResolver::resolve(const Point& given) {
+  if (!made_) made_ = std::make_shared<const Workload>(make_workload(workload_));
+  const Workload& workload = *made_;
+  ResolvedRun run;
+  run.parameters =
+      with_defaults(workload, given, data_is_absent_ ? NotBuilt::kept : NotBuilt::refused);
+  run.identity = identity_hash(workload_, run.parameters);
+  run.build = build_id();
+  if (run.parameters.text("input") == "synthetic") {
+    run.data_hash = "synthetic";
+    return run;
+  }
+  run.data_hash = hash_of_data(workload);
+  return run;
+}
+
+}  // namespace paceline

@@ -1,0 +1,438 @@
+#include "run/training_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/json_text.h"
+#include "engine/core/log.h"
+#include "engine/core/output.h"
+#include "engine/core/output_file.h"
+#include "engine/core/text.h"
+#include "engine/device/table.h"
+#include "engine/failure/rank_status.h"
+#include "engine/launch/affinity.h"
+#include "engine/start/stop_requests.h"
+#include "engine/train/session.h"
+#include "engine/train/straggler.h"
+#include "engine/train/throughput.h"
+#include "engine/train/weights_file.h"
+#include "results/store.h"
+#include "run/data.h"
+#include "run/failed_record.h"
+#include "run/gpu_record.h"
+#include "run/load_record.h"
+#include "run/outcome_record.h"
+#include "run/preflight.h"
+#include "run/weights.h"
+#include "run/world.h"
+
+namespace paceline {
+
+namespace {
+
+template <typename Function>
+Function factory_of(const std::vector<Factory<Function>>& table, const std::string& name) {
+  for (const auto& row : table) {
+    if (name == row.name) return row.make;
+  }
+  throw Error(ErrorKind::internal, name + " is in names.json but not in the factory table");
+}
+
+CpuSet part_of(const CpuSet& cpus, int from, int count) {
+  const auto clamp = [&](int at) { return std::min<std::ptrdiff_t>(at, std::ssize(cpus)); };
+  return {cpus.begin() + clamp(from), cpus.begin() + clamp(from + count)};
+}
+
+// One training run of this process, from parameters to a record.
+class ThisRun {
+ public:
+  explicit ThisRun(const RunRequest& request)
+      : request_(request),
+        started_(now_seconds()),
+        workload_(make_workload(request.workload)),
+        network_(network_of(workload_, request.parameters)),
+        launch_(launch_spec_of(request.config.place)),
+        layout_(launch_.layout),
+        threads_(request.config.threads),
+        config_(request.config.train),
+        place_(find_place(environment_of_process())) {
+    facts_.started_at = utc_time_stamp();
+    launch_.deadlines = request.deadlines;
+    launch_.recorded = true;
+    launch_.stops_between_steps = request.config.checkpoints.is_on();
+    if (place_.rank == 0 && environment_of_process().count(kStarterVariable) == 0) {
+      launch_.last_words = [this](const Error& error) {
+        leave_failed_record(request_, exit_code(error.kind()), error.what());
+      };
+    }
+  }
+
+  int go() {
+    check_tasks(launch_, place_);
+    check_target();
+    set_up_log();
+    if (request_.config.checkpoints.is_on()) {
+      stop_ = std::make_unique<StopRequests>(request_file(environment_of_process()));
+    }
+    const CpuAssignment assignment = assign_cpus(launch_, place_);
+    cpus_ = assignment.replicas;
+    facts_.cpu_model = assignment.cpu_model;
+    facts_.machine_cpus = assignment.machine_cpus;
+    facts_.memory_bytes = assignment.memory_bytes;
+    find_events();
+    find_weights();
+    data_ = load_run_data(request_, workload_, network_, place_, facts_);
+    warn_of_large_batch();
+    find_state();
+    const std::size_t stopped_after = train_in_world(assignment);
+    if (!trace_failure_.empty()) {
+      throw Error(ErrorKind::input, "the run is done, but its trace is not: " + trace_failure_);
+    }
+    if (stopped_after == 0) return 0;
+    throw Error(
+        ErrorKind::preempted,
+        fmt::format("stopped on request after step {}, with a complete checkpoint", stopped_after),
+        checkpoints_.run.string(), "go on with --resume latest");
+  }
+
+ private:
+  // Returns the steps after which it was stopped on request, 0: it ran to its end.
+  std::size_t train_in_world(const CpuAssignment& assignment) {
+    World world(launch_, place_, assignment);
+    try {
+      return train_in(world);
+    } catch (const std::exception& error) {
+      world.abort(error.what());
+      throw;
+    }
+  }
+
+  std::size_t train_in(World& world) {
+    exchange_rank_cards(world);
+    share_caches(world);
+    GpuReport report(world.gpus());
+    if (place_.local_rank == 0) warn_of_busy_cpus(cards_, place_.local_size);
+    const LoadReport load(cpus_);
+    TrainingOutcome outcome = train(world);
+    if (place_.rank == 0 && outcome.trace) tell_trace(*outcome.trace);
+    facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
+    note_gpus(report.collect(world));
+    note_load(load.collect(world, facts_.oversubscribed));
+    if (outcome.stopped) return outcome.resumed_after + outcome.steps;
+    if (place_.rank == 0) finish(outcome);
+    return 0;
+  }
+
+  // An endless stream fills any batch.
+  void warn_of_large_batch() const {
+    const std::size_t batch = global_batch_of(config_);
+    if (batch <= data_.train.samples || config_.steps_per_epoch > 0) return;
+    log::warning("a step takes {} samples and the training set has {}: no batch is full", batch,
+                 data_.train.samples);
+  }
+
+  // A sweep's run starts afresh, whatever an attempt before it left.
+  void find_state() {
+    StatePlaces places = request_.state;
+    const RecordTarget& target = request_.target;
+    if (!target.store.empty() && places.run.empty()) {
+      places.run = target.store / "runs" / fmt::format("{}.{}", target.point_folder, target.repeat);
+      if (place_.rank == 0 && places.resume.empty()) std::filesystem::remove_all(places.run);
+      if (!request_.config.checkpoints.is_on()) places.run.clear();
+    }
+    checkpoints_ =
+        checkpoint_setup(request_.workload, request_.parameters, request_.config.checkpoints,
+                         places, data_.hash, place_.rank == 0);
+    if (stop_) checkpoints_.stop_signal = [this] { return stop_->pending(); };
+  }
+
+  // A record that cannot be written should be known before the training, not after it.
+  void check_target() const {
+    if (place_.rank != 0) return;
+    if (!request_.target.file.empty()) check_new_record(request_.target.file);
+    if (!request_.trace.empty()) check_new_trace(request_.trace);
+  }
+
+  void set_up_log() const {
+    log::Setup setup;
+    if (request_.log_ranks && place_.size > 1) setup.prefix = fmt::format("rank {}: ", place_.rank);
+    setup.to_stderr = place_.rank == 0 || request_.log_ranks;
+    if (!request_.log_folder.empty()) {
+      make_folder(request_.log_folder);
+      setup.file = request_.log_folder / fmt::format("rank-{}.log", place_.rank);
+    }
+    if (request_.quiet) setup.level = log::Level::warning;
+    if (request_.verbose) setup.level = log::Level::debug;
+    log::set_up(setup);
+  }
+
+  // A folder that cannot be made is known before the data are read.
+  void find_events() {
+    if (place_.rank != 0 || request_.events.folder.empty()) return;
+    events_ = event_setup(request_.events);
+    log::info("TensorBoard: {}", events_.folder.string());
+  }
+
+  void find_weights() {
+    config_.weights = weights_file(request_.config.weights);
+    if (config_.weights.empty()) return;
+    try_weights(config_.weights);
+    facts_.weights_hash = hash_of_file(config_.weights);
+  }
+
+  void note_gpus(const Json& report) {
+    facts_.gpus = json_text(report["gpus"]);
+    facts_.throttled = report["throttled"].get<bool>();
+    if (report["utilization"].is_number()) {
+      facts_.utilization = report["utilization"].get<double>();
+    }
+    if (facts_.throttled) {
+      log::warning(
+          "a GPU was slowed down by heat or failing power: this run is compared with none");
+    }
+  }
+
+  void note_load(const Json& load) {
+    facts_.machine_load = json_text(load);
+    if (place_.rank != 0 || !load.is_object() || load["busy"] != Json(true)) return;
+    log::warning("the machine was busy: {}; the times of this run are not those of a quiet one",
+                 load["why"].get<std::string>());
+  }
+
+  // All that ranks must have in common; the plan is compared by the trainers, who make it.
+  std::vector<ConfigRow> common_rows(World& world) const {
+    std::vector<ConfigRow> rows = rows_of_build();
+    rows.push_back({"workload", request_.workload});
+    const std::vector<ConfigRow> parameters = rows_of(request_.parameters);
+    rows.insert(rows.end(), parameters.begin(), parameters.end());
+    rows.push_back({"data set", facts_.data_set});
+    rows.push_back({"data hash", data_.hash});
+    rows.push_back({"training samples", std::to_string(data_.train.samples)});
+    rows.push_back({"test samples", std::to_string(data_.test.samples)});
+    rows.push_back({"weights file", facts_.weights_hash});
+    rows.push_back({"traced", request_.trace.empty() ? "no" : "yes"});
+    rows.push_back({"communication library", world.backend().library()});
+    return rows;
+  }
+
+  void exchange_rank_cards(World& world) {
+    const std::vector<ConfigRow> rows = common_rows(world);
+    for (const RankCard& card : paceline::exchange_rank_cards(world.communicators(), cpus_, rows)) {
+      facts_.hosts.emplace_back(card.host.data());
+      facts_.affinity.emplace_back(card.cpus.data());
+      facts_.other_jobs = std::max(facts_.other_jobs, card.other_jobs);
+      cards_.push_back(card);
+    }
+    facts_.oversubscribed = check_rank_cards(cards_, launch_.oversubscribe);
+    for (std::size_t r = 0; r < cards_.size(); ++r) {
+      log::info("replica {} on {}: CPUs {}: {} compute, {} input, {} communication threads", r,
+                cards_[r].host.data(), cards_[r].cpus.data(), threads_.compute, threads_.input,
+                threads_.comm);
+    }
+  }
+
+  void share_caches(World& world) {
+    auto& communicators = world.communicators();
+    const int replicas_here = static_cast<int>(communicators.size());
+    facts_.cache.ranks = replicas_here;
+    facts_.cache.bytes = facts_.input.cache_bytes;
+    if (facts_.decodes && facts_.input.cache != CacheKind::off && facts_.input.tasks_of_node > 1) {
+      on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
+        const CacheSharing sharing =
+            share_cache(communicator, i == 0 ? &data_ : nullptr, facts_.input, replicas_here);
+        if (i == 0) facts_.cache = sharing;
+      });
+    }
+    if (!facts_.cache.refusal.empty()) {
+      log::warning(
+          "ranks of a node keep what they decode apart, each in its part of the memory: {}",
+          facts_.cache.refusal);
+    }
+    for (const Dataset* set : {&data_.train, &data_.test}) {
+      if (!set->store) continue;
+      log::info("input of {}: {}{}", set->name, set->store->description(),
+                facts_.cache.ranks > 1 && facts_.input.cache != CacheKind::off
+                    ? fmt::format(", by {} ranks together", facts_.cache.ranks)
+                    : "");
+    }
+  }
+
+  TrainingOutcome train(World& world) {
+    SessionSetup session;
+    session.config = config_;
+    session.network = &network_;
+    session.data = &data_;
+    session.input_threads = threads_.input;
+    session.first_sum_seconds = request_.deadlines.first_sum_seconds;
+    session.counts_caches = facts_.cache.speaks;
+    session.cpus = cpus_;
+    // All ranks alike: a checkpoint that only rank 0 knows of is handed out by it.
+    const bool resumes = !request_.state.resume.empty();
+    if (resumes || !checkpoints_.run.empty()) session.checkpoints = &checkpoints_;
+    for (const CpuSet& cpus : cpus_) {
+      session.input_cpus.push_back(part_of(cpus, threads_.compute, threads_.input));
+    }
+    session.make_device = [this, &world](int index) {
+      return make_device(index, world.gpus().index_of(index));
+    };
+    session.note = [](const std::string& line) { log::debug("{}", line); };
+    session.tell = [](const std::string& line) { log::info("{}", line); };
+    if (!events_.folder.empty()) session.events = &events_;
+    trace_.file = request_.trace;
+    if (!trace_.file.empty()) session.trace = &trace_;
+    if (!request_.quiet) {
+      session.report = [this](const Progress& progress) { print_progress(progress); };
+    }
+    session.failed = [this, &world](const Error& error) {
+      write_down_end(environment_of_process(), place_, error);
+      world.expect_end(error);
+    };
+    setup_seconds_ = now_seconds() - started_;
+    return run_session(session, world.communicators());
+  }
+
+  std::unique_ptr<Device> make_device(int index, int gpu) const {
+    const CpuSet& cpus = cpus_[static_cast<std::size_t>(index)];
+    DeviceOptions options = request_.config.device;
+    options.threads = threads_.compute;
+    options.cpus = part_of(cpus, 0, threads_.compute);
+    options.setup_cpus = part_of(cpus, 0, threads_.total());
+    options.comm_threads = threads_.comm;
+    options.comm_cpus = part_of(cpus, threads_.compute + threads_.input, threads_.comm);
+    options.gpu = gpu;
+    options.choices_file = choices_file(environment_of_process());
+    return factory_of(device_table(), request_.config.place.device)(options);
+  }
+
+  void print_progress(const Progress& progress) const {
+    const double left = static_cast<double>(progress.steps - progress.step) *
+                        static_cast<double>(global_batch_of(config_)) / progress.samples_per_second;
+    log::info("epoch {}, step {}/{}: loss {:.4f}, {:.0f} samples/s{}", progress.epoch,
+              progress.step, progress.steps, progress.loss, progress.samples_per_second,
+              left >= 1 ? ", about " + format_seconds(left) + " left" : "");
+  }
+
+  void finish(TrainingOutcome& outcome) {
+    if (outcome.steps == 0) {
+      log::info("nothing is left to do: all {} steps were done before", outcome.resumed_after);
+      return;
+    }
+    outcome.setup_seconds = setup_seconds_;
+    outcome.straggler = find_straggler(outcome.ranks, warmup_of(outcome));
+    if (outcome.straggler) tell_straggler(*outcome.straggler);
+    facts_.layout = layout_;
+    facts_.threads = threads_;
+    facts_.other_jobs = std::max(facts_.other_jobs, count_other_jobs());
+    const Json record = record_of(request_, facts_, outcome);
+    const RecordTarget& target = request_.target;
+    std::string written;
+    if (!target.store.empty()) {
+      written = Store(target.store)
+                    .write(target.point_folder, target.repeat, record, compressed_samples(outcome))
+                    .string();
+    } else if (!target.file.empty()) {
+      write_record_file(target.file, record, compressed_samples(outcome));
+      written = target.file.string();
+    }
+    if (request_.json) print("{}\n", json_text(record, 2));
+    print_summary(outcome, written);
+  }
+
+  void tell_trace(const TraceOutcome& trace) {
+    trace_failure_ = trace.failure;
+    if (!trace.failure.empty()) return;
+    const Overlap all = trace.all();
+    log::info("trace: {}: {} spans, {} arrows between ranks{}", trace.file, trace.spans,
+              trace.arrows,
+              trace.dropped ? fmt::format(", without the {} oldest spans", trace.dropped) : "");
+    log::info(
+        "of {} of communication {:.0f} % were hidden behind computing; clocks agree within {:.1f} "
+        "us; "
+        "noting took about {} of rank 0",
+        format_seconds(all.communication), 100 * all.share(), 1e6 * trace.clock_uncertainty,
+        format_seconds(trace.overhead_seconds));
+  }
+
+  void tell_straggler(const Straggler& straggler) const {
+    const auto rank = static_cast<std::size_t>(straggler.rank);
+    log::info("rank {} on {} held the others up: {} more of each step ({:.0f} %), mostly in {}",
+              straggler.rank, facts_.hosts[rank], format_seconds(straggler.excess_seconds_per_step),
+              100 * straggler.share_of_step,
+              kPhaseNames[static_cast<std::size_t>(straggler.phase)]);
+  }
+
+  void print_summary(const TrainingOutcome& outcome, const std::string& written) const {
+    const EpochQuality& last = outcome.epochs.back();
+    const std::string accuracy =
+        last.test_accuracy >= 0 ? fmt::format(", test accuracy {:.2f} %", 100 * last.test_accuracy)
+                                : "";
+    const std::size_t warmup = warmup_of(outcome);
+    log::info("{}: {} step{} of {} samples in {} ({:.0f} samples/s{}), training loss {:.4f}{}",
+              request_.workload, outcome.steps, outcome.steps == 1 ? "" : "s", outcome.global_batch,
+              format_seconds(outcome.fit_seconds), samples_per_second(outcome),
+              warmup == 0 ? "" : fmt::format(" after {} steps", warmup), last.train_loss, accuracy);
+    if (config_.until) tell_goal(outcome);
+    if (!written.empty()) log::info("record: {}", written);
+  }
+
+  void tell_goal(const TrainingOutcome& outcome) const {
+    const std::string goal = config_.until->text();
+    if (!outcome.goal_reached) {
+      return log::warning("{} was not reached in {} epochs", goal, outcome.epochs.size());
+    }
+    log::info("{} was reached after epoch {}: {} of training, {} with evaluation", goal,
+              outcome.epochs.size(), format_seconds(outcome.fit_seconds),
+              format_seconds(outcome.fit_seconds + outcome.evaluation_seconds));
+  }
+
+  const RunRequest& request_;
+  double started_;
+  Workload workload_;
+  Network network_;
+  LaunchSpec launch_;
+  const Layout& layout_;
+  ThreadPlan threads_;
+  TrainConfig config_;
+  Place place_;
+  double setup_seconds_ = 0;
+  std::vector<CpuSet> cpus_;
+  DatasetPair data_;
+  std::unique_ptr<StopRequests> stop_;
+  CheckpointSetup checkpoints_;
+  EventSetup events_;
+  TraceSetup trace_;
+  std::string trace_failure_;
+  std::vector<RankCard> cards_;
+  RunFacts facts_;
+};
+
+}  // namespace
+
+LaunchSpec launch_spec_of(const PlaceConfig& place) {
+  return {place.backend, place.device, place.layout, place.oversubscribe};
+}
+
+void check_new_trace(const std::filesystem::path& file) {
+  OutputFile(file, "--trace", "trace").check();
+}
+
+void check_new_record(const std::filesystem::path& file) {
+  OutputFile(file, "--record", "record").check();
+  if (const auto samples = samples_file(file); std::filesystem::exists(samples)) {
+    throw Error(ErrorKind::input, "there are step samples without their record", samples.string(),
+                "a run was killed here: remove them, or give another name");
+  }
+}
+
+int run_training(const RunRequest& request) {
+  return ThisRun(request).go();
+}
+
+}  // namespace paceline

@@ -1,0 +1,62 @@
+// A training run, resolved: what `paceline train` does after its command line is read.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "engine/core/json.h"
+#include "results/parameters.h"
+#include "run/checkpoints.h"
+#include "run/config.h"
+#include "run/event_files.h"
+#include "run/input_setup.h"
+#include "run/world.h"
+#include "workloads/workload.h"
+
+namespace paceline {
+
+// Throws usage naming the nearest workload.
+Workload make_workload(const std::string& name);
+
+// Every parameter with its value: given ones, then the workload's, then the common defaults.
+// Throws usage for contradictions. The data set is not touched.
+Point resolve_parameters(const Workload& workload, const Point& given);
+
+// gpus, nodes, backend, device, precision and cpus_per_task, with their defaults.
+Point resolve_place(const Point& given);
+
+// Refuses a file that exists or cannot be written.
+void check_new_record(const std::filesystem::path& file);
+
+void check_new_trace(const std::filesystem::path& file);  // the same
+
+LaunchSpec launch_spec_of(const PlaceConfig& place);
+// Where the record goes, and what the sweep says of the run.
+struct RecordTarget {
+  std::filesystem::path file;   // --record
+  std::filesystem::path store;  // a study's folder, from a sweep
+  std::string study = "train", point, point_folder, session;
+  int repeat = 1, round = 1;
+};
+
+struct RunRequest {
+  std::string workload;
+  Point parameters;  // resolved
+  RunConfig config;  // of these
+  Deadlines deadlines;
+  InputPlaces places;
+  StatePlaces state;
+  EventPlaces events;
+  RecordTarget target;
+  std::filesystem::path trace;  // --trace; empty: none
+  bool json = false;            // print the record to standard output
+  bool quiet = false, verbose = false;
+  bool log_ranks = false;            // all ranks print
+  std::filesystem::path log_folder;  // rank-3.log of each rank goes there; empty: nowhere
+  std::vector<std::string> command;  // as it was typed
+};
+
+// Runs this process's share of the training, as a rank or as the only process. Returns 0 or throws.
+int run_training(const RunRequest& request);
+
+}  // namespace paceline

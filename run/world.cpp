@@ -1,0 +1,322 @@
+#include "run/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "engine/comm/bootstrap/client.h"
+#include "engine/comm/bootstrap/liveness.h"
+#include "engine/comm/bootstrap/server.h"
+#include "engine/comm/recorded/recorded_communicator.h"
+#include "engine/comm/stack.h"
+#include "engine/comm/stall_monitor.h"
+#include "engine/comm/table.h"
+#include "engine/core/error.h"
+#include "engine/core/log.h"
+#include "engine/core/output.h"
+#include "engine/failure/rank_status.h"
+#include "engine/launch/affinity.h"
+#include "engine/launch/program.h"
+#include "engine/launch/threads.h"
+#include "engine/start/spawn.h"
+#include "results/names.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kLoopback[] = "127.0.0.1";
+// "off": collectives are not recorded, to see what that costs. Failures then say less.
+constexpr char kFlightVariable[] = "PACELINE_FLIGHT";
+
+// A thread started within takes no signal: the main thread passes them on.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+std::unique_ptr<StoreServer> serve(const BootstrapAddress& where, int ranks) {
+  const SignalsBlocked blocked;
+  return std::make_unique<StoreServer>(where, ranks);
+}
+
+CpuSet all_of(const CpuAssignment& assignment) {
+  CpuSet all;
+  for (const CpuSet& cpus : assignment.replicas) all.insert(all.end(), cpus.begin(), cpus.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+bool flight_is_on(const Environment& environment) {
+  const auto entry = environment.find(kFlightVariable);
+  if (entry == environment.end() || entry->second.empty() || entry->second == "on") return true;
+  if (entry->second == "off") return false;
+  throw Error(ErrorKind::usage, fmt::format("\"{}\" is neither on nor off", entry->second),
+              kFlightVariable, "unset it, or set it to off");
+}
+
+// MPI ranks meet by MPI; the store then only carries word of a loss.
+bool needs_store(const LaunchSpec& launch) {
+  return !find_name("backend", launch.backend).mpirun;
+}
+
+}  // namespace
+
+bool must_spawn(const LaunchSpec& launch, const Place& place) {
+  return launch.layout.ntasks > 1 && !place.launched;
+}
+
+RunVerdict spawn(const LaunchSpec& launch, const std::vector<std::string>& command) {
+  const Layout& layout = launch.layout;
+  check_mask(usable_cpus(), layout.gpus / layout.nodes, layout.cpus_per_replica,
+             launch.oversubscribe);
+  if (layout.nodes > 1) {
+    throw Error(ErrorKind::usage, fmt::format("{} nodes cannot be started from here", layout.nodes),
+                "", "run it under srun or mpirun in an allocation of these nodes");
+  }
+  SpawnRequest request;
+  request.command = command;
+  request.command[0] = this_program().string();
+  request.ranks = layout.ntasks;
+  request.stops_between_steps = launch.stops_between_steps;
+  request.environment = environment_of_process();
+  request.silence_seconds =
+      std::max(launch.deadlines.start_seconds, launch.deadlines.abort_seconds) +
+      2 * StallMonitor::kGraceSeconds;
+  const BootstrapAddress where = starter_bootstrap(kLoopback, request.environment);
+  const auto server = serve(where, request.ranks);
+  request.environment[kStoreVariable] = server->address();
+  request.environment[kTokenVariable] = where.token;
+  const bool mpirun = find_name("backend", launch.backend).mpirun;
+  RunVerdict verdict = mpirun ? spawn_ranks(request) : spawn_direct(request);
+  if (!verdict.noise.empty()) print_note("{}\n", verdict.noise);
+  return verdict;
+}
+
+void check_tasks(const LaunchSpec& launch, const Place& place) {
+  const Layout& layout = launch.layout;
+  if (place.size == layout.ntasks) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} tasks were started ({}), but gpus={} with backend {} is {}",
+                          place.size, place.evidence, layout.gpus, launch.backend, layout.ntasks),
+              "", fmt::format("start {} tasks or set --gpus", layout.ntasks));
+}
+
+CpuAssignment assign_cpus(const LaunchSpec& launch, const Place& place) {
+  const Layout& layout = launch.layout;
+  const int replicas_here = layout.gpus / layout.ntasks;
+  check_mask(usable_cpus(), replicas_here, layout.cpus_per_replica, launch.oversubscribe);
+  const Topology topology = topology_of_machine();
+  const int cpus_of_one = std::min(layout.cpus_per_task, static_cast<int>(topology.cpus.size()));
+  const CpuSet mine = cpus_of_task(topology.cpus, place, cpus_of_one);
+  std::vector<Cpu> cpus;
+  for (const Cpu& cpu : topology.cpus) {
+    if (std::find(mine.begin(), mine.end(), cpu.id) != mine.end()) cpus.push_back(cpu);
+  }
+  return {topology.cpu_model, split_cpus(cpus, replicas_here, layout.cpus_per_replica),
+          topology.machine_cpus, topology.memory_bytes};
+}
+
+// Members are destroyed from the last to the first: who talks before whom it talks through.
+struct World::Parts {
+  ChosenGpus gpus;
+  std::unique_ptr<StoreServer> server;  // where this rank hosts it
+  std::unique_ptr<StoreClient> client;
+  std::unique_ptr<LivenessConnection> control;
+  std::shared_ptr<Recording> recording;  // null: nothing is recorded
+  std::unique_ptr<StallMonitor> stall_monitor;
+  std::unique_ptr<Backend> backend;
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  std::mutex mutex;  // of what follows, and of `communicators` against the control's thread
+  std::optional<std::string> lost;
+  int exceptions_at_start = std::uncaught_exceptions();
+
+  void join_store(const Place& place, const Deadlines& deadlines) {
+    const Environment environment = environment_of_process();
+    const BootstrapAddress where = find_bootstrap(place, environment);
+    if (where.rank0_hosts && place.rank == 0) server = serve(where, place.size);
+    const SignalsBlocked blocked;
+    const double seconds = deadlines.limit_seconds();
+    client = std::make_unique<StoreClient>(where, place.rank, seconds);
+    control = std::make_unique<LivenessConnection>(
+        where, place.rank, seconds, [this](int, const std::string& why) { lose(why); });
+    stall_monitor->ask(control.get());
+    log::debug("bootstrap store at {}", client->server());
+  }
+
+  // A flight ring for each replica here.
+  void open_rings(const Place& place, int replicas_here) {
+    const Environment environment = environment_of_process();
+    const auto folder = status_folder(environment);
+    recording = std::make_shared<Recording>();
+    recording->stall_monitor = stall_monitor.get();
+    for (int i = 0; i < replicas_here; ++i) {
+      const FlightRing::Identity identity{place.rank * replicas_here + i,
+                                          place.size * replicas_here, place.rank, host_name(),
+                                          attempt_of(environment)};
+      recording->rings.push_back(std::make_shared<FlightRing>(identity, folder));
+      if (folder && !recording->rings.back()->why().empty()) {
+        log::warning("a post-mortem will not know where rank {} was: {}", identity.rank,
+                     recording->rings.back()->why());
+      }
+    }
+    stall_monitor->watch(recording->rings);
+  }
+
+  std::vector<std::unique_ptr<Communicator>> recorded(
+      std::vector<std::unique_ptr<Communicator>> plain) const {
+    if (!recording) return plain;
+    std::vector<std::unique_ptr<Communicator>> around;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      around.push_back(std::make_unique<RecordedCommunicator>(std::move(plain[i]), recording, i));
+    }
+    return around;
+  }
+
+  void lose(const std::string& why) {
+    stall_monitor->expect_end(Error(ErrorKind::peer_lost, why));
+    std::lock_guard lock(mutex);
+    lost = why;
+    client->interrupt(why);
+    for (auto& communicator : communicators) communicator->abort(why);
+  }
+};
+
+World::World(const LaunchSpec& launch, const Place& place, const CpuAssignment& assignment)
+    : parts_(std::make_unique<Parts>()) {
+  bind_this_thread(all_of(assignment));
+  Membership membership;
+  membership.place = place;
+  membership.replicas_here = launch.layout.gpus / launch.layout.ntasks;
+  membership.deadlines = launch.deadlines;
+  membership.last_words = [place, more = launch.last_words](const Error& error) {
+    leave_last_words(environment_of_process(), place, error);
+    if (more) more(error);
+  };
+  parts_->stall_monitor = std::make_unique<StallMonitor>(
+      StallMonitor::Setup{membership.deadlines, place.rank * membership.replicas_here,
+                          membership.replicas_here, membership.last_words});
+  membership.stall_monitor = parts_->stall_monitor.get();
+  if (launch.recorded && flight_is_on(environment_of_process())) {
+    parts_->open_rings(place, membership.replicas_here);
+    const auto& recording = parts_->recording;
+    membership.deadlines.settled = {recording, &recording->settled};
+    parts_->stall_monitor->settle_by(membership.deadlines.settled);
+  }
+  parts_->gpus = ChosenGpus(launch.device, launch.backend, place, membership.replicas_here);
+  membership.gpus = parts_->gpus.replicas();
+  parts_->backend = make_backend(launch.backend, backend_table(), wrapper_table(),
+                                 membership.gpus ? MemoryKind::device : MemoryKind::host);
+  if (const Support support = parts_->backend->serves(membership); !support) {
+    throw Error(ErrorKind::usage, fmt::format("backend {} cannot serve: {}",
+                                              parts_->backend->name(), support.because()));
+  }
+  const bool store_is_known = environment_of_process().count(kStoreVariable) != 0;
+  if (place.size > 1 && (needs_store(launch) || store_is_known)) {
+    parts_->join_store(place, membership.deadlines);
+    membership.store = parts_->client.get();
+    membership.control = parts_->control.get();
+    if (parts_->recording) {
+      parts_->recording->control = parts_->control.get();
+      membership.progress_is_noted = true;
+      // The stall monitor warns: it hears from the store who is late.
+      membership.deadlines.warn_seconds = std::numeric_limits<double>::infinity();
+    }
+  }
+  auto communicators = parts_->recorded(parts_->backend->connect(membership));
+  std::lock_guard lock(parts_->mutex);
+  parts_->communicators = std::move(communicators);
+  if (parts_->lost) throw Error(ErrorKind::peer_lost, *parts_->lost);
+}
+
+World::~World() {
+  if (std::uncaught_exceptions() > parts_->exceptions_at_start) abort("it ended with an error");
+  parts_->stall_monitor->ask(nullptr);
+  // The control's thread may be aborting them.
+  parts_->control.reset();
+  const StallMonitor::Call leaving(parts_->stall_monitor.get(), "leaving the other ranks",
+                                   "see the other ranks' errors");
+  parts_->communicators.clear();
+  parts_->backend.reset();
+}
+
+std::vector<std::unique_ptr<Communicator>>& World::communicators() {
+  return parts_->communicators;
+}
+
+Backend& World::backend() {
+  return *parts_->backend;
+}
+
+const ChosenGpus& World::gpus() const {
+  return parts_->gpus;
+}
+
+std::string World::description() const {
+  return parts_->backend->description();
+}
+
+void World::abort(const std::string& why) noexcept {
+  if (parts_->control) parts_->control->abort(why);
+}
+
+void World::expect_end(const Error& why) noexcept {
+  parts_->stall_monitor->expect_end(why);
+}
+
+namespace {
+
+class FirstError {
+ public:
+  void keep() {
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+void on_every_replica(std::vector<std::unique_ptr<Communicator>>& communicators,
+                      const std::function<void(Communicator&, std::size_t index)>& work) {
+  FirstError first;
+  const auto guarded = [&](std::size_t i) {
+    try {
+      work(*communicators[i], i);
+    } catch (const std::exception& error) {
+      first.keep();
+      communicators[i]->abort(error.what());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < communicators.size(); ++i) threads.emplace_back(guarded, i);
+  guarded(0);
+  for (std::thread& thread : threads) thread.join();
+  first.rethrow();
+}
+
+}  // namespace paceline

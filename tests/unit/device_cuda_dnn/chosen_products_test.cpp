@@ -1,0 +1,250 @@
+// The whole, on a described H200 with a tuner that only counts. Skipped where cuDNN is missing.
+#include "engine/device/cuda/dnn/chosen_products.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <limits>
+
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+#include "engine/device/cuda/dnn/offer.h"
+#include "engine/device/cuda/dnn/requests.h"
+#include "engine/device/cuda/fused.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch.h"
+#include "tests/unit/device_cuda_dnn/fake_tuner.h"
+
+namespace paceline::cuda {
+namespace {
+
+const ConvShape kShape{32, 75, 75, 64, 64, 3, 1, 1, Math::fp32};
+
+class Products : public testing::Test {
+ protected:
+  void SetUp() override {
+    options_.card_description = card_description("h200");
+    try {
+      Libraries{LibraryNames{}};
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+    tuner_.runs = false;
+    tuner_.seconds = [this] { return 1e-3 * ++calls_; };
+    tuner_.name = "NVIDIA H200";
+    kept_ = options_;
+    kept_.tuner = &tuner_;
+    kept_.choices_file = scratch_.path() / "choices.json";
+  }
+
+  Choice choose(const ProductsOptions& options, const ConvRequest& request) {
+    const auto products = make_products(options);
+    products->conv(request);
+    products->save_choices();
+    return products->choices().at(0);
+  }
+
+  Scratch scratch_;
+  FakeTuner tuner_;
+  int calls_ = 0;
+  ProductsOptions options_, kept_;
+};
+
+TEST_F(Products, AreChosenOnceForARequest) {
+  const auto products = make_products(kept_);
+  const auto first = products->conv({kShape, ConvPass::forward});
+  const int timed = tuner_.timed_runs;
+  EXPECT_GT(timed, 0);
+  const auto second = products->conv({kShape, ConvPass::forward});
+  EXPECT_EQ(tuner_.timed_runs, timed);
+  EXPECT_EQ(first->implementation(), second->implementation());
+  EXPECT_EQ(products->choices().size(), 1U);
+}
+
+TEST_F(Products, KeptInAFileAreNotMeasuredAgain) {
+  for (const ConvPass pass :
+       {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights}) {
+    const Choice measured = choose(kept_, {kShape, pass});
+    EXPECT_EQ(measured.origin, Choice::Origin::measured);
+    const int timed = tuner_.timed_runs;
+    const Choice read = choose(kept_, {kShape, pass});
+    EXPECT_EQ(read.origin, Choice::Origin::file);
+    EXPECT_EQ(read.recipe, measured.recipe);
+    EXPECT_EQ(read.workspace_bytes, measured.workspace_bytes);
+    EXPECT_EQ(tuner_.timed_runs, timed);
+  }
+}
+
+// A run that is ended before its end has written what it measured.
+TEST_F(Products, AreKeptWhileOthersAreChosen) {
+  const auto products = make_products(kept_);
+  products->conv({kShape, ConvPass::forward});
+  EXPECT_NE(read_text(kept_.choices_file).find(text_of(ConvRequest{kShape, ConvPass::forward})),
+            std::string::npos);
+}
+
+TEST_F(Products, OfOtherRulesOrCardsAreChosenAgain) {
+  const ConvRequest request{kShape, ConvPass::forward};
+  choose(kept_, request);
+  ProductsOptions other = kept_;
+  other.deterministic = true;
+  EXPECT_EQ(choose(other, request).origin, Choice::Origin::measured);
+  EXPECT_EQ(choose(other, request).origin, Choice::Origin::file);
+  other.workspace_limit /= 2;
+  EXPECT_EQ(choose(other, request).origin, Choice::Origin::measured);
+  tuner_.name = "NVIDIA H100";
+  EXPECT_EQ(choose(kept_, request).origin, Choice::Origin::measured);
+}
+
+TEST_F(Products, ThatArePutIntoTheFileByHandStillFollowTheRules) {
+  ConvRequest request{kShape, ConvPass::forward};
+  request.shape.math = Math::tf32;
+  const Choice tf32 = choose(kept_, request);
+  ASSERT_TRUE(tf32.tensor_cores);
+  std::string text = read_text(kept_.choices_file);
+  for (std::size_t at; (at = text.find("tf32")) != std::string::npos;)
+    text[at] = 'f', text[at + 1] = 'p';
+  std::ofstream(kept_.choices_file) << text;
+  const Choice fp32 = choose(kept_, {kShape, ConvPass::forward});
+  EXPECT_EQ(fp32.origin, Choice::Origin::measured);
+  EXPECT_FALSE(fp32.tensor_cores);
+  EXPECT_NE(fp32.recipe, tf32.recipe);
+}
+
+TEST_F(Products, OfAnotherLibraryThanTheirsAreChosenAgain) {
+  const ConvRequest request{kShape, ConvPass::forward};
+  choose(kept_, request);
+  std::string text = read_text(kept_.choices_file);
+  text.replace(text.find("cuDNN\""), 5, "cuBLASLt");
+  text.replace(text.find("\"knobs\""), 7,
+               "\"algorithm\": \"" + std::string(128, '0') + "\", \"knobs\"");
+  std::ofstream(kept_.choices_file) << text;
+  EXPECT_EQ(choose(kept_, request).origin, Choice::Origin::measured);
+}
+
+TEST_F(Products, ThatAreDeterministicNeverDependOnTheClock) {
+  ProductsOptions options = kept_;
+  options.deterministic = true;
+  options.choices_file.clear();
+  const Choice choice = choose(options, {kShape, ConvPass::backward_data});
+  EXPECT_EQ(choice.origin, Choice::Origin::heuristic);
+  EXPECT_EQ(choice.seconds, 0);
+  EXPECT_EQ(tuner_.captured, 1);  // the first, and no other
+}
+
+TEST_F(Products, ThatAreDeterministicAreFewer) {
+  ProductsOptions options = options_;
+  const ConvRequest request{kShape, ConvPass::backward_weights};
+  const Choice any = choose(options, request);
+  options.deterministic = true;
+  const Choice deterministic = choose(options, request);
+  EXPECT_EQ(any.offered, deterministic.offered);
+  EXPECT_LT(deterministic.usable, any.usable);
+}
+
+// Nothing that is compiled is offered for a described card where there is no driver.
+TEST_F(Products, ThatAreFusedNeedACardThatSaysTheyAreFaster) {
+  FusedRequest request{kShape, FusedKind::backward_relu_sums};
+  request.shape.math = Math::bf16;
+  const FusedRival rival{[](const FusedOperands&, Stream) {}, [](const FusedOperands&, Stream) {}};
+  EXPECT_EQ(make_products(options_)->fused(request, rival), nullptr);
+  ProductsOptions deterministic = kept_;
+  deterministic.deterministic = true;
+  EXPECT_EQ(make_products(deterministic)->fused(request, rival), nullptr);
+  EXPECT_EQ(tuner_.timed_runs, 0);
+  request.shape.stride = 2;
+  EXPECT_EQ(make_products(kept_)->fused(request, rival), nullptr);
+  request = {kShape, FusedKind::forward_sums, true};
+  expect_error(ErrorKind::internal, {"not a fused convolution"},
+               [&] { make_products(kept_)->fused(request, rival); });
+}
+
+// It is known before it is built, which takes seconds.
+TEST_F(Products, ThatLostAgainstTheirRivalAreNotBuiltAgain) {
+  const FusedRequest request{kShape, FusedKind::forward_sums};
+  choose(kept_, {kShape, ConvPass::forward});
+  std::string text = read_text(kept_.choices_file);
+  const std::string plain = text_of(ConvRequest{kShape, ConvPass::forward});
+  text.replace(text.find(plain), plain.size(), text_of(request));
+  text.replace(text.find("\"engine\""), 8, "\"rival_seconds\": 1e-9, \"engine\"");
+  std::ofstream(kept_.choices_file) << text;
+  std::atomic<int> entered = 0;
+  kept_.threads = 2;
+  kept_.enter_thread = [&](int) { ++entered; };
+  const auto products = make_products(kept_);
+  products->announce({request});
+  EXPECT_EQ(entered, 0);
+  EXPECT_EQ(products->fused(request, {}), nullptr);
+  ASSERT_EQ(products->choices().size(), 1U);
+  EXPECT_EQ(products->choices()[0].origin, Choice::Origin::file);
+  EXPECT_EQ(products->choices()[0].rival_seconds, 1e-9);
+
+  FusedRequest other = request;
+  other.shape.math = Math::bf16;
+  FusedRequest another = other;
+  another.kind = FusedKind::backward_relu_sums;
+  products->announce({other, other, another});
+  EXPECT_EQ(entered, 2);
+}
+
+TEST_F(Products, WithoutACardDoNotRun) {
+  const auto products = make_products(options_);
+  const auto plan = products->conv({kShape, ConvPass::forward});
+  char memory[64];
+  expect_error(ErrorKind::usage, {"made from a description"}, [&] {
+    plan->run({memory, memory, memory, memory}, nullptr);
+  });
+  expect_error(ErrorKind::usage, {"cuBLASLt cannot check", "product 64x784x512 fp32"}, [&] {
+    products->matmul({64, 784, 512});
+  });
+}
+
+TEST_F(Products, OutliveTheirMaker) {
+  auto products = make_products(options_);
+  const auto plan = products->conv({kShape, ConvPass::forward});
+  products.reset();
+  EXPECT_NE(plan->implementation().find("cuDNN engine"), std::string::npos);
+}
+
+TEST_F(Products, ThatNothingServesSayWhy) {
+  ConvRequest huge{kShape, ConvPass::backward_data};
+  huge.shape.in = std::numeric_limits<int>::max();
+  const auto products = make_products(options_);
+  const auto offers = offers_of(*products, {huge, {kShape, ConvPass::forward}});
+  EXPECT_FALSE(offers[0].choice);
+  EXPECT_NE(offers[0].problem.find("no way to compute backward_data 32x75x75x2147483647"),
+            std::string::npos)
+      << offers[0].problem;
+  ASSERT_TRUE(offers[1].choice);
+  const std::string table = table_of(offers);
+  EXPECT_NE(table.find(offers[0].problem), std::string::npos) << table;
+  EXPECT_NE(table.find("forward 32x75x75x64 to 64 3x3 / 1 + 1 fp32"), std::string::npos) << table;
+  EXPECT_NE(table.find(offers[1].choice->recipe.text()), std::string::npos) << table;
+}
+
+TEST_F(Products, AreListedWithTheirTimes) {
+  const auto products = make_products(kept_);
+  products->conv({kShape, ConvPass::forward});
+  const Choice& choice = products->choices().at(0);
+  const std::string table = table_of(products->choices());
+  for (const std::string& part :
+       {choice.request, choice.recipe.text(), choice.runner_up, format_seconds(choice.seconds),
+        format_seconds(choice.runner_up_seconds)}) {
+    EXPECT_NE(table.find(part), std::string::npos) << part << " in " << table;
+  }
+}
+
+TEST_F(Products, OfABadDescriptionAreRefused) {
+  ProductsOptions options = options_;
+  options.card_description = "{\"deviceVer\": ";
+  EXPECT_THROW(make_products(options), Error);
+}
+
+TEST(CardDescriptions, AreFoundByName) {
+  EXPECT_NE(card_description("h200").find("NVIDIA H200"), std::string::npos);
+  expect_error(ErrorKind::usage, {"h2000", "h200"}, [] { card_description("h2000"); });
+}
+
+}  // namespace
+}  // namespace paceline::cuda

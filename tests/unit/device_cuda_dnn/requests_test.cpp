@@ -1,0 +1,91 @@
+#include "engine/device/cuda/dnn/requests.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "engine/device/cuda/fused.h"
+
+namespace paceline::cuda {
+namespace {
+
+TEST(Requests, ChannelsArePaddedToSixteenBytes) {
+  EXPECT_EQ(padded_channels(Math::bf16, 3), 8);
+  EXPECT_EQ(padded_channels(Math::fp16, 8), 8);
+  EXPECT_EQ(padded_channels(Math::fp16, 9), 16);
+  EXPECT_EQ(padded_channels(Math::fp32, 3), 4);
+  EXPECT_EQ(padded_channels(Math::tf32, 64), 64);
+}
+
+TEST(Requests, HaveDistinctNames) {
+  const ConvShape shape{32, 75, 75, 64, 128, 3, 2, 1, Math::bf16};
+  std::vector<ConvRequest> all{{shape, ConvPass::forward},
+                               {shape, ConvPass::backward_data},
+                               {shape, ConvPass::backward_data, true},
+                               {shape, ConvPass::backward_weights}};
+  const auto with = [&](auto member, auto value) {
+    ConvRequest request{shape, ConvPass::forward};
+    request.shape.*member = value;
+    all.push_back(request);
+  };
+  with(&ConvShape::batch, 33);
+  with(&ConvShape::height, 76);
+  with(&ConvShape::width, 76);
+  with(&ConvShape::in, 72);
+  with(&ConvShape::out, 136);
+  with(&ConvShape::kernel, 1);
+  with(&ConvShape::stride, 1);
+  with(&ConvShape::padding, 0);
+  with(&ConvShape::math, Math::fp16);
+  std::set<std::string> names;
+  for (const ConvRequest& request : all) names.insert(text_of(request));
+  EXPECT_EQ(names.size(), all.size());
+  EXPECT_EQ(text_of(all[2]), "backward_data 32x75x75x64 to 128 3x3 / 2 + 1 bf16 adds");
+  EXPECT_EQ(text_of(MatmulShape{64, 784, 512, false, true, true, Math::tf32}),
+            "product 64x784x512 right transposed tf32 adds");
+  std::set<std::string> products;
+  for (const Epilogue epilogue :
+       {Epilogue::none, Epilogue::bias, Epilogue::bias_relu, Epilogue::bias_gradient}) {
+    products.insert(text_of(MatmulShape{64, 784, 512, false, false, false, Math::tf32, epilogue}));
+  }
+  EXPECT_EQ(products.size(), 4U);
+}
+
+TEST(Requests, ThatAreFusedHaveDistinctNames) {
+  const ConvShape shape{32, 75, 75, 64, 128, 1, 1, 0, Math::bf16};
+  std::set<std::string> names;
+  for (const FusedKind kind : {FusedKind::forward_sums, FusedKind::normalized_forward_sums,
+                               FusedKind::backward_relu_sums, FusedKind::backward_mask_sums}) {
+    for (const bool branch : {false, true}) {
+      for (const bool activation : {false, true}) {
+        names.insert(text_of(FusedRequest{shape, kind, branch, activation}));
+      }
+    }
+  }
+  names.insert(text_of(ConvRequest{shape, ConvPass::forward}));
+  EXPECT_EQ(names.size(), 17U);
+}
+
+// The first layer's input has no gradient; an equal layer asks for nothing new; the sum of two
+// branches adds to a gradient.
+TEST(Requests, AreThoseOfAStepEachOnce) {
+  Network network("n", {10, 10, 3}, 5);
+  network.conv(16, 3, 1, 1);
+  const int first = network.last();
+  network.conv(16, 3, 1, 1).conv(16, 3, 1, 1).add(first).flatten().dense(5);
+  const Plan plan =
+      make_plan(network, 4, DType::f32, [](const Operation&) { return Support::yes(); });
+  std::vector<std::string> names;
+  for (const ConvRequest& request : conv_requests(plan, Math::bf16)) {
+    names.push_back(text_of(request));
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"forward 4x10x10x8 to 16 3x3 / 1 + 1 bf16",
+                                             "backward_weights 4x10x10x8 to 16 3x3 / 1 + 1 bf16",
+                                             "forward 4x10x10x16 to 16 3x3 / 1 + 1 bf16",
+                                             "backward_data 4x10x10x16 to 16 3x3 / 1 + 1 bf16 adds",
+                                             "backward_weights 4x10x10x16 to 16 3x3 / 1 + 1 bf16",
+                                             "backward_data 4x10x10x16 to 16 3x3 / 1 + 1 bf16"}));
+}
+
+}  // namespace
+}  // namespace paceline::cuda

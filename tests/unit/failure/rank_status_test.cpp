@@ -1,0 +1,98 @@
+#include "engine/failure/rank_status.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <stdexcept>
+
+#include "tests/unit/launch/expect_error.h"
+
+namespace paceline {
+namespace {
+
+RankStatus only_status(const RunFolder& folder) {
+  const auto statuses = read_statuses(folder.path());
+  EXPECT_EQ(statuses.size(), 1U);
+  return statuses.empty() ? RankStatus{} : statuses[0];
+}
+
+Place place_of_rank(int rank) {
+  Place place;
+  place.rank = rank;
+  place.size = rank + 1;
+  return place;
+}
+
+TEST(RunRank, OutOfMemoryIsCalledSo) {
+  const RunFolder folder;
+  const Environment environment = {{kStatusFolderVariable, folder.path().string()},
+                                   {kStarterVariable, "now"}};
+  EXPECT_EQ(run_rank(environment, place_of_rank(0), []() -> int { throw std::bad_alloc(); }), 70);
+  EXPECT_EQ(only_status(folder).message, kOutOfMemory);
+}
+
+TEST(RunRank, WritesDownHowItEnds) {
+  const RunFolder folder;
+  const Environment environment = {{kStatusFolderVariable, folder.path().string()},
+                                   {kStarterVariable, "now"}};
+  RankState during = RankState::failed;
+  EXPECT_EQ(run_rank(environment, place_of_rank(3),
+                     [&] {
+                       during = only_status(folder).state;
+                       return 1;
+                     }),
+            1);
+  EXPECT_EQ(during, RankState::running);
+  RankStatus status = only_status(folder);
+  EXPECT_EQ(status.rank, 3);
+  EXPECT_EQ(status.state, RankState::done);
+  EXPECT_EQ(status.exit_code, 1);
+  EXPECT_EQ(run_rank(environment, place_of_rank(3),
+                     []() -> int { throw Error(ErrorKind::input, "bad \xff file"); }),
+            65);
+  status = only_status(folder);
+  EXPECT_EQ(status.state, RankState::failed);
+  EXPECT_EQ(status.exit_code, 65);
+  EXPECT_EQ(status.message.substr(0, 4), "bad ");
+  EXPECT_EQ(
+      run_rank(environment, place_of_rank(3), []() -> int { throw std::runtime_error("oh"); }), 70);
+  EXPECT_NE(only_status(folder).message.find("oh"), std::string::npos);
+}
+
+TEST(RunRank, AloneErrorsPass) {
+  EXPECT_ERROR(run_rank({}, {}, []() -> int { throw Error(ErrorKind::input, "bad"); }), input,
+               "bad");
+  EXPECT_EQ(run_rank({}, {}, [] { return 5; }), 5);
+}
+
+TEST(Statuses, UnreadableOnesAreLeftOut) {
+  const RunFolder folder;
+  write_status(folder.path(), {1, "n", 5, RankState::done, 0, "", 1});
+  write_status(folder.path(), {0, "n", 4, RankState::done, 0, "", 1});
+  std::ofstream(folder.path() / "2.json") << "{\"rank\": 2";
+  std::ofstream(folder.path() / "3.json") << "{\"rank\": 3, \"host\": \"n\"}";
+  const auto statuses = read_statuses(folder.path());
+  ASSERT_EQ(statuses.size(), 2U);
+  EXPECT_EQ(statuses[0].rank, 0);
+  EXPECT_EQ(statuses[1].rank, 1);
+}
+
+TEST(RunFolder, IsPrivateAndGoesAway) {
+  std::filesystem::path path;
+  {
+    const RunFolder folder;
+    path = folder.path();
+    EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms::owner_all);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+// What only a post-mortem would read ends no run.
+TEST(RunFolder, WhereNoneCanBeMadeAPrivateOneDoes) {
+  const RunFolder folder(Environment{{"PACELINE_STATUS_DIR", "/dev/null"}});
+  EXPECT_NE(folder.path(), "/dev/null");
+  EXPECT_TRUE(std::filesystem::is_directory(folder.path()));
+}
+
+}  // namespace
+}  // namespace paceline

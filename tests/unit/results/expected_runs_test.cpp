@@ -1,0 +1,60 @@
+#include "results/expected_runs.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "engine/core/error.h"
+#include "tests/unit/results/sample_record.h"
+
+namespace paceline {
+namespace {
+
+using testing::TemporaryFolder;
+
+Point point(int gpus, const std::string& backend) {
+  Point point;
+  point.set("gpus", std::int64_t{gpus});
+  point.set("backend", backend);
+  point.set("learning_rate", 0.5);
+  point.set("overlap", false);
+  return point;
+}
+
+std::string refusal(const std::filesystem::path& folder, const std::string& text) {
+  std::ofstream(folder / kWantedFile) << text;
+  try {
+    read_wanted(folder);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Wanted, IsReadAsWritten) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(read_wanted(folder.path()));
+  write_wanted(folder / "quick", {"quick", "mnist-cnn", 3, {point(1, "mpi"), point(2, "gloo")}});
+  const auto plan = read_wanted(folder / "quick");
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->study, "quick");
+  EXPECT_EQ(plan->workload, "mnist-cnn");
+  EXPECT_EQ(plan->repeats, 3);
+  EXPECT_EQ(plan->points, (std::vector<Point>{point(1, "mpi"), point(2, "gloo")}));
+}
+
+TEST(Wanted, NamesFileAndKeyOfWhatIsWrong) {
+  const TemporaryFolder folder;
+  const auto said = [&](const std::string& text) { return refusal(folder.path(), text); };
+  EXPECT_NE(said("{\"schema\": 1, ").find("plan.json:1:"), std::string::npos);
+  EXPECT_NE(said("{\"schema\": 2, \"points\": []}").find("plan.json, key /schema"),
+            std::string::npos);
+  EXPECT_NE(said("{\"schema\": 1}").find("key /points"), std::string::npos);
+  EXPECT_NE(said("{\"schema\": 1, \"points\": [1]}").find("key /points"), std::string::npos);
+  EXPECT_NE(said("{\"schema\": 1, \"points\": [{\n\"gpus\": -1}]}").find("plan.json:2"),
+            std::string::npos);
+  EXPECT_NE(said("{\"schema\": \"x\", \"points\": []}").find("wrong type"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,52 @@
+#include "engine/start/stop_requests.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "engine/failure/rank_status.h"
+#include "engine/launch/run_directory.h"
+#include "tests/support/scratch.h"
+
+namespace paceline {
+namespace {
+
+TEST(StopRequests, SignalsAreHeardAndEndNothing) {
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    StopRequests requests("");
+    EXPECT_EQ(requests.pending(), 0);
+    kill(getpid(), signal);
+    EXPECT_EQ(requests.pending(), signal);
+    kill(getpid(), SIGTERM);  // the first is what counts, and none ends the process afterwards
+    EXPECT_EQ(requests.pending(), signal);
+  }
+}
+
+TEST(StopRequests, TheStarterMayLeaveOne) {
+  const Scratch folder;
+  const Environment environment = {{kStatusFolderVariable, folder.path()},
+                                   {kStarterVariable, "a7"}};
+  StopRequests requests(request_file(environment));
+  leave_request(request_file(folder.path(), "a6"), SIGTERM);  // of an attempt before
+  EXPECT_EQ(requests.pending(), 0);
+  leave_request(request_file(folder.path(), "a7"), SIGUSR1);
+  EXPECT_EQ(requests.pending(), SIGUSR1);
+}
+
+TEST(StopRequests, RanksOfOtherLaunchersHaveNoStarter) {
+  EXPECT_EQ(request_file({{kStatusFolderVariable, "/somewhere"}}), "");
+}
+
+TEST(RunDirectory, IsTheJobsBelowWhereItWasSubmitted) {
+  Environment environment;
+  EXPECT_FALSE(run_directory_of_job(environment));
+  environment["SLURM_JOB_ID"] = "4712";
+  EXPECT_FALSE(run_directory_of_job(environment));
+  environment["SLURM_SUBMIT_DIR"] = "/home/user/study";
+  EXPECT_EQ(run_directory_of_job(environment), "/home/user/study/4712");
+  environment["SLURM_ARRAY_JOB_ID"] = "4711";
+  environment["SLURM_ARRAY_TASK_ID"] = "3";
+  EXPECT_EQ(run_directory_of_job(environment), "/home/user/study/4711_3");
+}
+
+}  // namespace
+}  // namespace paceline
