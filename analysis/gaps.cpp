@@ -227,9 +227,9 @@ std::string no_table_note(const std::vector<ExpectedRuns>& plans,
       }
       ++points;
       std::string name = plan.workload;
-      for (const char* what :
-           {"precision", "batch_per_replica", "global_batch", "epochs", "steps"}) {
-        if (const auto value = point.text(what)) name += fmt::format(", {} {}", what, *value);
+      for (const auto& [what, value] : point.values()) {
+        if (!has_role(what, Role::table) && !has_role(what, Role::work)) continue;
+        name += fmt::format(", {} {}", what, to_text(value));
       }
       names.insert(name);
     }

@@ -77,7 +77,7 @@ std::vector<RankCard> exchange_rank_cards(std::vector<std::unique_ptr<Communicat
     return cards;
   }
   on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
-    check_agreement(communicator, rows);
+    check_same_config(communicator, rows);
     const RankCard mine = card_of(cpus[i], other_jobs);
     std::vector<RankCard> all(size);
     communicator.all_gather(&mine, sizeof mine, all.data());

@@ -90,7 +90,9 @@ void check_cast(const std::string& precision, const std::string& backend) {
 }
 
 void default_place(Point& p, NotBuilt not_built) {
-  for (const char* name : {"gpus", "nodes", "device"}) set_initial(p, name);
+  set_initial(p, "gpus");
+  set_initial(p, "nodes");
+  set_initial(p, "device");
   const std::int64_t gpus = *p.integer("gpus");
   const std::string device = *p.text("device");
   p.set_default("backend", default_backend(gpus, device));

@@ -130,7 +130,7 @@ void wait_until_all_know(Communicator& communicator) noexcept {
   }
 }
 
-void check_agreement(Communicator& communicator, const std::vector<ConfigRow>& mine) {
+void check_same_config(Communicator& communicator, const std::vector<ConfigRow>& mine) {
   const std::string text = encoded(mine);
   const Digest digest{hash_value(text), text.size()};
   std::vector<Digest> digests(static_cast<std::size_t>(communicator.size()));

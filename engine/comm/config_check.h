@@ -16,7 +16,7 @@ struct ConfigRow {
 
 // Returns where all ranks have the same rows; else every rank throws mismatch with the rows that
 // differ. Collective: one all_gather of 16 bytes, and the rows themselves only where they differ.
-void check_agreement(Communicator& communicator, const std::vector<ConfigRow>& mine);
+void check_same_config(Communicator& communicator, const std::vector<ConfigRow>& mine);
 
 // Before all ranks throw the same: the first that ends takes the others with it, so each waits
 // until all have read what they are going to say. Collective.

@@ -30,15 +30,15 @@ std::string hash_of_parameters(const Plan& plan) {
 
 void check_common_plan(Communicator& communicator, const Plan& plan, const Device& device) {
   if (communicator.size() == 1) return;
-  check_agreement(communicator,
-                  {{"plan of", plan.network},
-                   {"samples of a step", std::to_string(plan.batch)},
-                   {"sample", plan.sample.text()},
-                   {"operations", hash_of_operations(plan)},
-                   {"parameters", hash_of_parameters(plan)},
-                   {"parameter arena", std::to_string(plan.arena_elements) + " elements"},
-                   {"device", std::string(device.name())},
-                   {"device libraries", device.libraries()}});
+  check_same_config(communicator,
+                    {{"plan of", plan.network},
+                     {"samples of a step", std::to_string(plan.batch)},
+                     {"sample", plan.sample.text()},
+                     {"operations", hash_of_operations(plan)},
+                     {"parameters", hash_of_parameters(plan)},
+                     {"parameter arena", std::to_string(plan.arena_elements) + " elements"},
+                     {"device", std::string(device.name())},
+                     {"device libraries", device.libraries()}});
 }
 
 }  // namespace paceline

@@ -126,7 +126,7 @@ void CheckpointManager::check_goes_on(const CheckpointManifest& manifest) const 
     }
     changed.push_back(fmt::format("{} {} (was {})", name, is, was));
   }
-  tell(fmt::format("going on after step {} of {}", manifest.progress.step, where));
+  tell(fmt::format("resuming after step {} of {}", manifest.progress.step, where));
   if (!changed.empty()) tell("resuming with changed settings: " + join(changed, ", "));
 }
 

@@ -131,7 +131,7 @@ TEST_F(CliCheckpoint, ResumeOfAnotherJobAndOfNothing) {
   const Ran second =
       shell(slurm + "4712" + paceline + run + "--steps 9 --checkpoint-every 5steps --resume 4711");
   ASSERT_EQ(second.code, 0) << second.err;
-  EXPECT_TRUE(contains(second.err, "going on after step 5 of ")) << second.err;
+  EXPECT_TRUE(contains(second.err, "resuming after step 5 of ")) << second.err;
   EXPECT_TRUE(fs::exists(folder() / "4712" / "model"));
   const Ran third = shell(slurm + "4712" + paceline + run +
                           "--steps 9 --checkpoint-every 5steps --resume latest --record r.json");
@@ -144,7 +144,7 @@ TEST_F(CliCheckpoint, WhatCannotBeDoneIsRefused) {
   const std::string run = "train mnist-mlp --cpus-per-task 1 --steps 3 --quiet ";
   expect_refused(run + "--checkpoint-every 5", 64,
                  {"checkpoint_every cannot be \"5\"", "500steps"});
-  expect_refused(run + "--keep 3", 64, {"keep is for checkpoints", "--checkpoint-every"});
+  expect_refused(run + "--keep 3", 64, {"keep_checkpoints is for checkpoint_every", "--checkpoint-every"});
   expect_refused(run + "--resume nowhere", 65, {"no checkpoint to resume", "nowhere"});
   ASSERT_EQ(paceline(run + "--checkpoint-every 3 steps --run-dir a").code, 0);
   expect_refused(run + "--checkpoint-every 3steps --run-dir a", 64,

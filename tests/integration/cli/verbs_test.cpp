@@ -1,4 +1,5 @@
 // What every verb owes its user: help with examples, the nearest name, completion, plain pipes.
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "analysis/aligned.h"
@@ -102,6 +103,26 @@ TEST_F(CliVerbs, VersionIsOneLine) {
   EXPECT_EQ(ran.code, 0);
   const std::regex line(R"(paceline \d+\.\d+\.\d+ [0-9a-z]+( \(dirty\))? \(\w+, \w+ [0-9.]+\)\n)");
   EXPECT_TRUE(std::regex_match(ran.out, line)) << ran.out;
+}
+
+TEST_F(CliVerbs, OptionsOfTheDocsAreThoseOfTheTable) {
+  const Ran page = paceline("list parameters --markdown");
+  EXPECT_EQ(page.code, 0) << page.err;
+  EXPECT_EQ(page.out, text_of(PACELINE_SOURCE_DIR "/docs/options.md"))
+      << "write it anew: paceline list parameters --markdown > docs/options.md";
+  const auto rows = nlohmann::json::parse(paceline("list parameters --json").out);
+  EXPECT_GT(rows.size(), 60U);
+  EXPECT_EQ(rows[0]["name"], "gpus");
+  expect_refused("list backends --markdown", 64, {"--markdown", "list parameters --markdown"});
+}
+
+TEST_F(CliVerbs, HelpSaysTypesAndDefaultsInGroups) {
+  const std::string help = paceline("train --help").out;
+  for (const char* part :
+       {"Where it runs:", "Optimizer and schedule:", "--gradient-accumulation-steps,--accumulate N",
+        "[default: 8]", "--[no-]overlap", "--weights FILE", "{adam,sgd,momentum,adagrad}"}) {
+    EXPECT_TRUE(contains(help, part)) << part << " is not in\n" << help;
+  }
 }
 
 TEST_F(CliVerbs, NearestNamesAreSuggested) {

@@ -246,20 +246,26 @@ TEST_F(Resume, AStoppedRunIsSavedAndGoesOn) {
 TEST_F(Resume, RefusesWhatWouldNotGoOnAsItBegan) {
   TrainingRun run = run_of(1, 32, 3);
   CheckpointSetup saving = every("3 steps");
-  saving.facts = {{"seed", "1"}, {"learning_rate", "0.001"}};
+  const auto seed = [](const char* value) { return ResumeFact{value, OnChange::refused}; };
+  const ResumeFact no_schedule{std::nullopt, OnChange::announced, true};
+  saving.facts = {{"seed", seed("1")}, {"learning_rate", {"0.001"}}, {"schedule", no_schedule}};
   run.checkpoints = &saving;
   train(run, data());
   CheckpointSetup going_on = from("small-0000-step-00000003");
   run.checkpoints = &going_on;
   run.config.step_limit = 5;
-  going_on.facts = {{"seed", "2"}};
+  going_on.facts = {{"seed", seed("2")}};
   expect_error(ErrorKind::usage, {"seed is 2, and 1 in the checkpoint", "small-0000-step"},
                [&] { train(run, data()); });
-  going_on.facts = {{"seed", "1"}, {"learning_rate", "0.01"}};
+  going_on.facts = {{"seed", seed("1")},
+                    {"learning_rate", {"0.01"}},
+                    {"schedule", {"cosine", OnChange::announced, true}},
+                    {"epochs", {"9", OnChange::ignored}}};
   told_.clear();
   train(run, data());
   EXPECT_NE(std::find(told_.begin(), told_.end(),
-                      "going on otherwise than before: learning_rate 0.01 (was 0.001)"),
+                      "resuming with changed settings: learning_rate 0.01 (was 0.001), "
+                      "schedule cosine (was not given)"),
             told_.end());
   going_on.workload = "large";
   expect_error(ErrorKind::usage, {"the checkpoint is of workload small", "not of large"},

@@ -52,7 +52,7 @@ TEST(Agreement, AllRanksHearOfTheDifference) {
   std::vector<std::string> heard(3);
   const auto check = [&](std::size_t rank, const Rows& rows) {
     try {
-      check_agreement(*communicators[rank], rows);
+      check_same_config(*communicators[rank], rows);
     } catch (const Error& error) {
       heard[rank] = error.what();
       EXPECT_EQ(error.kind(), ErrorKind::mismatch);

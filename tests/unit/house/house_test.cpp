@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "results/parameters.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -194,6 +196,23 @@ TEST(House, FilesAreReadInOneSitting) {
   for (const Source& source : sources()) {
     const auto lines = std::count(source.text.begin(), source.text.end(), '\n');
     EXPECT_LE(lines, 500) << source.path;
+  }
+}
+
+// What a parameter means is said in its entry; others ask has_role() and the like.
+TEST(House, NoOtherListOfParametersIsKept) {
+  static const std::regex kList("\"[a-z_]+\"(?:,\\s*\"[a-z_]+\")+"), kName("\"([a-z_]+)\"");
+  for (const Source& source : sources()) {
+    if (source.path == "results/parameter_table.cpp") continue;
+    for (std::sregex_iterator it(source.text.begin(), source.text.end(), kList), end; it != end;
+         ++it) {
+      const std::string list = it->str();
+      int names = 0;
+      for (std::sregex_iterator name(list.begin(), list.end(), kName); name != end; ++name) {
+        if (paceline::find_parameter((*name)[1].str()) != nullptr) ++names;
+      }
+      EXPECT_LT(names, 3) << source.path << " keeps a list of parameters: " << list;
+    }
   }
 }
 

@@ -1,0 +1,40 @@
+#include "run/preflight.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/support/expect_error.h"
+
+namespace paceline {
+namespace {
+
+RankCard card(const char* host, const char* cpus) {
+  RankCard made;
+  std::strncpy(made.host.data(), host, made.host.size() - 1);
+  std::strncpy(made.cpus.data(), cpus, made.cpus.size() - 1);
+  return made;
+}
+
+TEST(Preflight, RanksCompareWhatIsMeasured) {
+  Point p;
+  p.set("epochs", std::int64_t{3});
+  p.set("weights", std::string("/here/w.h5"));
+  p.set("log_every", std::int64_t{2});
+  const auto rows = rows_of(p);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].name, "epochs");
+}
+
+TEST(Preflight, ReplicasThatShareACpuAreRefusedUnlessAllowed) {
+  const std::vector<RankCard> apart = {card("a", "0-1"), card("a", "2"), card("b", "0-1")};
+  EXPECT_FALSE(check_rank_cards(apart, false));
+  const std::vector<RankCard> shared = {card("a", "0-1"), card("a", "1-2")};
+  EXPECT_TRUE(check_rank_cards(shared, true));
+  expect_error(ErrorKind::usage, {"replicas 0 and 1 would share CPUs", "of a"},
+               [&] { check_rank_cards(shared, false); });
+}
+
+}  // namespace
+}  // namespace paceline

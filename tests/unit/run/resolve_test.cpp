@@ -1,0 +1,103 @@
+#include "run/resolve.h"
+
+#include <gtest/gtest.h>
+
+#include "run/training_run.h"
+#include "tests/support/expect_error.h"
+
+namespace paceline {
+namespace {
+
+Point point_of(const std::vector<std::pair<std::string, std::string>>& given) {
+  Point point;
+  for (const auto& [name, text] : given) point.set(name, parsed_value(name, text, ""));
+  return point;
+}
+
+Point resolved(const std::vector<std::pair<std::string, std::string>>& given,
+               const std::string& workload = "mnist-mlp") {
+  return resolve_parameters(make_workload(workload), point_of(given));
+}
+
+void refused(const std::vector<std::pair<std::string, std::string>>& given,
+             const std::vector<std::string>& parts, const std::string& workload = "mnist-mlp") {
+  expect_error(ErrorKind::usage, parts, [&] { resolved(given, workload); });
+}
+
+TEST(Resolve, WhatIsNotGivenIsTheTables) {
+  const Point p = resolved({});
+  for (const Parameter& parameter : parameters()) {
+    if (parameter.initial.empty() || parameter.is_assumed) continue;
+    const auto value = p.text(parameter.name);
+    const bool applies = parameter.need == Requirement::nothing && is_with(p, parameter);
+    EXPECT_EQ(value.has_value(), applies) << parameter.name;
+  }
+  EXPECT_EQ(p.real("learning_rate"), 0.001);
+  EXPECT_EQ(p.integer("epochs"), 5);
+  EXPECT_EQ(p.text("evaluate"), "end");
+  EXPECT_FALSE(p.find("cpus_per_replica"));
+}
+
+TEST(Resolve, WhatIsAssumedIsNotWrittenDown) {
+  const Point p = resolved({});
+  for (const char* name : {"gradient_accumulation_steps", "schedule", "cache"}) {
+    EXPECT_FALSE(p.find(name)) << name;
+    EXPECT_NO_THROW(Settings(p).text(name)) << name;
+  }
+}
+
+TEST(Resolve, ADefaultComesWithWhatItIsFor) {
+  const Point step = resolved({{"schedule", "step"}, {"decay_epochs", "2,3"}});
+  EXPECT_EQ(step.real("decay_factor"), 0.1);
+  EXPECT_FALSE(step.find("end_rate"));
+  EXPECT_EQ(resolved({{"schedule", "cosine"}}).real("end_rate"), 0);
+  EXPECT_EQ(resolved({{"optimizer", "momentum"}}).real("momentum"), 0.9);
+  EXPECT_EQ(resolved({{"checkpoint_every", "1epoch"}}).integer("keep_checkpoints"), 5);
+  EXPECT_EQ(resolved({{"weight_decay", "0.1"}}).text("weight_decay_form"), "decoupled");
+  EXPECT_EQ(resolved({{"until", "test_accuracy=0.9"}}).text("evaluate"), "epoch");
+  EXPECT_FALSE(resolved({{"steps", "3"}}).find("epochs"));
+}
+
+TEST(Resolve, WhatMeansNothingIsRefused) {
+  refused({{"decay_factor", "0.5"}}, {"decay_factor is for schedule step", "--schedule step"});
+  refused({{"end_rate", "0.5"}}, {"schedule cosine or polynomial", "--schedule cosine"});
+  refused({{"momentum", "0.5"}}, {"momentum is for optimizer momentum"});
+  refused({{"keep_checkpoints", "2"}}, {"checkpoint_every, which is not given"});
+  refused({{"until", "test_accuracy=0.9"}, {"evaluate", "end"}}, {"until is for evaluate epoch"});
+  refused({{"graph", "true"}}, {"graph is for GPUs, and the device is cpu", "--device cuda"});
+  refused({{"bn_stats", "local"}}, {"mnist-mlp has no batch normalisation", "bn_stats"});
+  refused({{"schedule", "step"}}, {"--decay-epochs, as 30,60,80"});
+}
+
+TEST(Resolve, ContradictionsAreRefused) {
+  refused({{"clip_norm", "1"}, {"clip_value", "1"}}, {"clip_norm or by clip_value"});
+  refused({{"warmup_epochs", "9"}}, {"a warm-up of 9 epochs", "training of 5"});
+  refused({{"precision", "fp16"}}, {"device cpu computes in", "not in fp16"});
+  refused({{"cache", "off"}, {"cache_mb", "10"}}, {"cache is off"});
+  refused({{"backend", "null"}, {"gpus", "2"}, {"check_every", "5"}}, {"drift apart"});
+  refused({{"steps_per_epoch", "many"}}, {"steps_per_epoch cannot be"});
+}
+
+TEST(Resolve, TheBatchThatIsMissingFollows) {
+  const Point p = resolved({{"gpus", "2"}, {"backend", "mirrored"}, {"global_batch", "96"}});
+  EXPECT_EQ(p.integer("batch_per_replica"), 48);
+  const Point parts = resolved({{"global_batch", "96"}, {"batch_per_replica", "32"}});
+  EXPECT_EQ(parts.integer("gradient_accumulation_steps"), 3);
+  refused({{"gpus", "2"}, {"backend", "mirrored"}, {"global_batch", "97"}}, {"shared evenly by 2"});
+  refused({{"global_batch", "96"}, {"batch_per_replica", "5"}}, {"batch_per_replica 5"});
+}
+
+TEST(Resolve, AShortNameIsTheSameParameter) {
+  EXPECT_EQ(resolved({{"accumulate", "2"}}), resolved({{"gradient_accumulation_steps", "2"}}));
+  EXPECT_EQ(resolved({{"accumulate", "2"}}).integer("accumulate"), 2);
+}
+
+TEST(Resolve, ThePlaceAloneHasNoTraining) {
+  const Point p = resolve_place(point_of({{"gpus", "2"}, {"backend", "mirrored"}}));
+  EXPECT_EQ(p.text("precision"), "fp32");
+  EXPECT_FALSE(p.find("optimizer"));
+  EXPECT_EQ(place_config_of(p).layout.gpus, 2);
+}
+
+}  // namespace
+}  // namespace paceline
