@@ -256,9 +256,11 @@ const std::vector<Parameter>& parameters() {
        .help = "label smoothing factor"},
       {.name = "augment",
        .kind = text,
-       .otherwise = "none",
+       .initial = "none",
+       .is_assumed = true,
        .group = G::input,
-       .help = "random changes of training samples: hflip, vflip, transpose, cropN, joined with +"},
+       .help = "random changes of training samples: hflip, vflip, transpose, cropN, joined with +; "
+               "or none"},
       {.name = "seed",
        .kind = integer,
        .values = "0..",

@@ -243,8 +243,7 @@ void default_batch(Point& p, const Workload& workload) {
 
 // Pretrained weights say nothing about random images, so there they are left out unless asked for.
 void default_workload(Point& p, const Workload& workload) {
-  const bool synthetic = Settings(p).text("input") == "synthetic";
-  if (synthetic) p.set_default("weights", std::string("none"));
+  if (p.text("input") == "synthetic") p.set_default("weights", std::string("none"));
   for (const auto& [name, value] : workload.defaults.values()) {
     if (name != "batch_per_replica") p.set_default(name, value);
   }
@@ -252,7 +251,7 @@ void default_workload(Point& p, const Workload& workload) {
     throw Error(ErrorKind::usage, "there are no ImageNet weights for workload " + workload.name, "",
                 "leave --weights out, or give a file of its own");
   }
-  if (!workload.load && !synthetic) {
+  if (!workload.load && p.text("input") != "synthetic") {
     throw Error(ErrorKind::usage, "workload " + workload.name + " has no data set", "",
                 "give --input synthetic or leave it out");
   }
@@ -260,9 +259,9 @@ void default_workload(Point& p, const Workload& workload) {
 
 // One spelling, as it is part of a point's identity.
 void default_augmentation(Point& p, const Shape& sample) {
-  const auto text = p.text("augment");
-  if (!text) return;
-  const Augmentation augmentation = augmentation_of(*text);
+  const std::string text = Settings(p).text("augment");
+  if (text == "none") return p.erase("augment");
+  const Augmentation augmentation = augmentation_of(text);
   check_augmentation(augmentation, sample.height, sample.width);
   p.set("augment", text_of(augmentation));
 }

@@ -30,9 +30,9 @@ TEST_F(CliRecipe, OptionsOfAnotherScheduleAreRefused) {
   expect_refused(kShort + "--schedule linear", 64, {"schedule", "\"linear\"", "cosine"});
   expect_refused(kShort + "--schedule step", 64, {"--decay-epochs", "30,60,80"});
   expect_refused(kShort + "--schedule step --decay-epochs 60,30", 64, {"decay_epochs", "growing"});
-  expect_refused(kShort + "--decay-epochs 1", 64, {"of schedule step", "--schedule step"});
-  expect_refused(kShort + "--schedule cosine --power 2", 64, {"power is of schedule polynomial"});
-  expect_refused(kShort + "--end-rate 0.1", 64, {"end_rate is of schedules cosine and polynomial"});
+  expect_refused(kShort + "--decay-epochs 1", 64, {"is for schedule step", "--schedule step"});
+  expect_refused(kShort + "--schedule cosine --power 2", 64, {"power is for schedule polynomial"});
+  expect_refused(kShort + "--end-rate 0.1", 64, {"end_rate is for schedule cosine or polynomial"});
   expect_refused(kShort + "--warmup-epochs -1", 64, {"warmup_epochs", "at least 0"});
   expect_refused(kRun + "--epochs 2 --warmup-epochs 3", 64, {"warm-up of 3", "longer than", "2"});
 }
@@ -45,7 +45,7 @@ TEST_F(CliRecipe, ContradictionsAreRefused) {
   expect_refused(kShort + "--until 0.98", 64, {"until cannot be \"0.98\"", "test_accuracy=0.98"});
   expect_refused(kShort + "--until test_accuracy=98", 64, {"a share of the samples"});
   expect_refused(kShort + "--until test_accuracy=0.9 --evaluate end", 64,
-                 {"until is for evaluations after epochs", "--evaluate epoch"});
+                 {"until is for evaluate epoch", "--evaluate epoch"});
   expect_refused(kShort + "--evaluate-every 2 --evaluate none", 64, {"evaluate_every is for"});
 }
 
@@ -73,9 +73,9 @@ TEST_F(CliRecipe, GlobalBatchesAndWhatTheyAreMadeOf) {
   expect_refused(bad + "--global-batch 100 --batch-per-replica 64", 64,
                  {"global_batch 100 is not gpus 2 x batch_per_replica 64"});
   expect_refused(bad + "--global-batch 96 --batch-per-replica 16 --accumulate 2", 64,
-                 {"global_batch 96 is not gpus 2 x batch_per_replica 16 x accumulate 2"});
+                 {"global_batch 96 is not gpus 2 x batch_per_replica 16 x gradient_accumulation_steps 2"});
   expect_refused(bad + "--batch-per-replica 1048576 --accumulate 1000000", 64, {"2^30"});
-  expect_refused(bad + "--accumulate 0", 64, {"accumulate", "at least 1"});
+  expect_refused(bad + "--accumulate 0", 64, {"gradient_accumulation_steps", "at least 1"});
   std::string two_tasks = two;
   two_tasks.replace(two_tasks.find("--cpus-per-task 1 "), 18, "");
   const Json derived = record_of(two_tasks + "--global-batch 96 --batch-per-replica 16");

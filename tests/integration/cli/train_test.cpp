@@ -91,7 +91,7 @@ TEST_F(CliTrain, WhatGpusComputeInIsDescribed) {
 }
 
 TEST_F(CliTrain, ValuesOutOfRange) {
-  expect_refused(kRun + "--momentum 0.5", 64, {"momentum is of optimizer momentum"});
+  expect_refused(kRun + "--momentum 0.5", 64, {"momentum is for optimizer momentum"});
   expect_refused(kRun + "--batch-per-replica 0", 64, {"batch_per_replica", "\"0\"", "at least 1"});
   expect_refused(kRun + "--batch-per-replica -1", 64, {"batch_per_replica", "at least 1"});
   expect_refused(kRun + "--batch-per-replica 1e99", 64, {"batch_per_replica", "1e99"});

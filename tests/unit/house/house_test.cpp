@@ -194,6 +194,7 @@ TEST(House, NoTwoHeadersDefineOneType) {
 
 TEST(House, FilesAreReadInOneSitting) {
   for (const Source& source : sources()) {
+    if (source.path.ends_with("_table.cpp")) continue;  // looked up in, not read
     const auto lines = std::count(source.text.begin(), source.text.end(), '\n');
     EXPECT_LE(lines, 500) << source.path;
   }
@@ -204,8 +205,9 @@ TEST(House, NoOtherListOfParametersIsKept) {
   static const std::regex kList("\"[a-z_]+\"(?:,\\s*\"[a-z_]+\")+"), kName("\"([a-z_]+)\"");
   for (const Source& source : sources()) {
     if (source.path == "results/parameter_table.cpp") continue;
-    for (std::sregex_iterator it(source.text.begin(), source.text.end(), kList), end; it != end;
-         ++it) {
+    static const std::regex kComment("//[^\n]*");
+    const std::string code = std::regex_replace(source.text, kComment, "");
+    for (std::sregex_iterator it(code.begin(), code.end(), kList), end; it != end; ++it) {
       const std::string list = it->str();
       int names = 0;
       for (std::sregex_iterator name(list.begin(), list.end(), kName); name != end; ++name) {

@@ -87,6 +87,13 @@ TEST(Resolve, TheBatchThatIsMissingFollows) {
   refused({{"global_batch", "96"}, {"batch_per_replica", "5"}}, {"batch_per_replica 5"});
 }
 
+TEST(Resolve, TheWorkloadsDefaultsComeBeforeTheTables) {
+  EXPECT_EQ(resolved({}, "resnet50-imagenet").text("input"), "synthetic");
+  refused({{"input", "data"}}, {"resnet50-imagenet has no data set"}, "resnet50-imagenet");
+  EXPECT_FALSE(resolved({{"augment", "none"}}).find("augment"));
+  EXPECT_EQ(resolved({{"augment", "crop2+hflip"}}).text("augment"), "hflip+crop2");
+}
+
 TEST(Resolve, AShortNameIsTheSameParameter) {
   EXPECT_EQ(resolved({{"accumulate", "2"}}), resolved({{"gradient_accumulation_steps", "2"}}));
   EXPECT_EQ(resolved({{"accumulate", "2"}}).integer("accumulate"), 2);
