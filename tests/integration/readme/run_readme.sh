@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every command of the README's "sh runnable" blocks, in order, in an empty folder, with
+# Runs every "sh runnable" block of the README and of docs/, in order, in one folder that is empty at first, with
 # `paceline` found in PATH as the first argument's folder has it.
 #   run_readme.sh BIN_FOLDER SOURCE_FOLDER
 set -euo pipefail
@@ -10,19 +10,21 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 ln -s "$source/sweeps" "$source/results" "$source/slurm" .
 export PATH=$bin:$PATH
-count=0
-while IFS= read -r line; do
-  if [ -z "$line" ]; then continue; fi
-  printf '+ %s\n' "$line"
-  if ! bash -c "$line" > log 2>&1; then
-    cat log
-    echo "this command of the README failed: $line"
-    exit 1
-  fi
-  count=$((count + 1))
-done < <(awk '/^```sh runnable$/ {on = 1; next} /^```/ {on = 0} on' "$source/README.md")
-echo "$count commands of the README ran"
-if [ "$count" -lt 10 ]; then
-  echo "expected at least 10"
+blocks=0
+for page in "$source/README.md" "$source"/docs/*.md; do
+  # Each block as a NUL-terminated text.
+  while IFS= read -r -d '' block; do
+    printf '+ %s: %s\n' "${page#"$source"/}" "$block"
+    if ! bash -euo pipefail -c "$block" > log 2>&1; then
+      cat log
+      echo "this block of ${page#"$source"/} failed: $block"
+      exit 1
+    fi
+    blocks=$((blocks + 1))
+  done < <(awk '/^```sh runnable$/ {on = 1; next} on && /^```/ {on = 0; printf "%c", 0; next} on' "$page")
+done
+echo "$blocks blocks ran"
+if [ "$blocks" -lt 8 ]; then
+  echo "expected at least 8"
   exit 1
 fi
