@@ -31,6 +31,27 @@ struct Deadlines {
   }
 };
 
+// What a replica tells beside its collectives; labels are literals of at most 31 bytes.
+class Supervision {
+ public:
+  virtual ~Supervision() = default;
+
+  // Sums queued on a GPU's stream cannot throw: after an abort they end early, with no sum. Throws
+  // what ended the communicator, if something has. Cheap: once a step.
+  virtual void throw_if_ended() {}
+  // The host begins to wait for such work, or has ended to: a wait that outlasts the deadline is
+  // ended by an abort, and throw_if_ended() then throws stall. See StreamWait.
+  virtual void begin_wait(std::string_view label) noexcept { static_cast<void>(label); }
+  virtual void end_wait() noexcept {}
+
+  // This replica begins to wait for what no other gives it, its next batch; an empty label: it goes
+  // on. Such a wait is recorded and watched, too. See OwnWait.
+  virtual void note_own_wait(std::string_view label) noexcept { static_cast<void>(label); }
+
+  // The step that begins, from 1.
+  virtual void note_step(std::uint64_t step) noexcept { static_cast<void>(step); }
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -56,22 +77,11 @@ class Communicator {
   virtual void all_gather(const void* mine, std::size_t bytes, void* all) = 0;
   virtual void barrier() = 0;
 
-  // Sums queued on a GPU's stream cannot throw: after an abort they end early, with no sum. Throws
-  // what ended this communicator, if something has. Cheap: once a step.
-  virtual void throw_if_ended() {}
-  // The host begins to wait for such work, or has ended to: a wait that outlasts the deadline is
-  // ended by an abort, and throw_if_ended() then throws stall. `label` is a literal. See
-  // StreamWait.
-  virtual void begin_wait(std::string_view label) noexcept { static_cast<void>(label); }
-  virtual void end_wait() noexcept {}
-
-  // This replica begins to wait for what no other gives it, its next batch; an empty label: it goes
-  // on. Such a wait is recorded and watched, too. `label` is a literal of at most 31 bytes. See
-  // OwnWait.
-  virtual void note_own_wait(std::string_view label) noexcept { static_cast<void>(label); }
-
-  // The step that begins, from 1: for whoever keeps a record of what went on.
-  virtual void note_step(std::uint64_t step) noexcept { static_cast<void>(step); }
+  // Who is told of this replica's steps and waits. A wrapper hands on that of what it wraps.
+  virtual Supervision& supervision() {
+    static Supervision nobody;
+    return nobody;
+  }
 
   // Ends every rank's waits, now or soon. From any thread, any time.
   virtual void abort(std::string_view why) noexcept = 0;
@@ -81,28 +91,30 @@ class Communicator {
 // comes after it.
 class StreamWait {
  public:
-  StreamWait(Communicator& communicator, std::string_view label) : communicator_(communicator) {
-    communicator_.begin_wait(label);
+  StreamWait(Communicator& communicator, std::string_view label)
+      : supervision_(communicator.supervision()) {
+    supervision_.begin_wait(label);
   }
-  ~StreamWait() { communicator_.end_wait(); }
+  ~StreamWait() { supervision_.end_wait(); }
   StreamWait(const StreamWait&) = delete;
   StreamWait& operator=(const StreamWait&) = delete;
 
  private:
-  Communicator& communicator_;
+  Supervision& supervision_;
 };
 
 class OwnWait {
  public:
-  OwnWait(Communicator& communicator, std::string_view label) : communicator_(communicator) {
-    communicator_.note_own_wait(label);
+  OwnWait(Communicator& communicator, std::string_view label)
+      : supervision_(communicator.supervision()) {
+    supervision_.note_own_wait(label);
   }
-  ~OwnWait() { communicator_.note_own_wait({}); }
+  ~OwnWait() { supervision_.note_own_wait({}); }
   OwnWait(const OwnWait&) = delete;
   OwnWait& operator=(const OwnWait&) = delete;
 
  private:
-  Communicator& communicator_;
+  Supervision& supervision_;
 };
 
 // Sums doubles over ranks in rank order; for losses and counts.

@@ -57,7 +57,7 @@ class HierarchicalCommunicator final : public Communicator {
     inside_.barrier();
   }
 
-  void throw_if_ended() override { between_->throw_if_ended(); }
+  Supervision& supervision() override { return between_->supervision(); }
 
   void abort(std::string_view why) noexcept override {
     inside_.abort(why);

@@ -195,7 +195,7 @@ const StagedBatch& Trainer::step_of(Feeder& feeder) {
       const StreamWait wait(communicator_, "the steps before");
       program_->wait_for_input();
     }
-    communicator_.throw_if_ended();
+    communicator_.supervision().throw_if_ended();
     const StagedBatch& staged = next_batch(feeder, communicator_);
     if (part + 1 == config_.accumulate) {
       step(batch_of(staged, part));
@@ -250,7 +250,7 @@ void Trainer::apply_updates(const UpdateRule& rule) {
 bool Trainer::run_epoch(Feeder& feeder, std::size_t steps) {
   for (std::size_t i = 0; i < steps; ++i) {
     const bool beside_checkpoint = keeper_ && keeper_->is_writing();
-    communicator_.note_step(progress_.step + 1);
+    communicator_.supervision().note_step(progress_.step + 1);
     clock_->begin_step();
     count_step(step_of(feeder));
     if (setup_.report || events_) report_progress();
@@ -304,7 +304,7 @@ void Trainer::drain() {
     const StreamWait wait(communicator_, "the steps before");
     setup_.device->compute_lane().drain();
   }
-  communicator_.throw_if_ended();
+  communicator_.supervision().throw_if_ended();
 }
 
 void Trainer::report_progress() {

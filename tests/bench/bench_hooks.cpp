@@ -89,7 +89,7 @@ struct Subject {
 
   // As the trainer and the reducer call them.
   void hooks(Lane& lane, std::uint64_t number) {
-    communicator->note_step(number);
+    communicator->supervision().note_step(number);
     { const StreamWait wait(*communicator, "the steps before"); }
     for (const Bucket& bucket : buckets) {
       communicator->all_reduce(nullptr, bucket.end - bucket.begin, DType::f32, lane, bucket.label);

@@ -26,7 +26,7 @@ class CastCommunicator final : public Communicator {
     inner_->all_gather(mine, bytes, all);
   }
   void barrier() override { inner_->barrier(); }
-  void throw_if_ended() override { inner_->throw_if_ended(); }
+  Supervision& supervision() override { return inner_->supervision(); }
   void abort(std::string_view why) noexcept override { inner_->abort(why); }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace paceline::nccl {
 
-class NcclCommunicator final : public Communicator {
+class NcclCommunicator final : public Communicator, private Supervision {
  public:
   // `control` numbers the ranks. `replica`: of this process.
   NcclCommunicator(std::shared_ptr<Clique> clique, int replica,
@@ -22,11 +22,7 @@ class NcclCommunicator final : public Communicator {
   bool reduces(MemoryKind kind) const override { return kind == MemoryKind::device; }
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
-  void throw_if_ended() override { clique_->throw_if_ended(); }
-  void begin_wait(std::string_view label) noexcept override {
-    clique_->begin_wait(replica_, label);
-  }
-  void end_wait() noexcept override { clique_->end_wait(replica_); }
+  Supervision& supervision() override { return *this; }
   void broadcast(void* data, std::size_t bytes, int root) override {
     control_->broadcast(data, bytes, root);
   }
@@ -40,6 +36,12 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
+  void throw_if_ended() override { clique_->throw_if_ended(); }
+  void begin_wait(std::string_view label) noexcept override {
+    clique_->begin_wait(replica_, label);
+  }
+  void end_wait() noexcept override { clique_->end_wait(replica_); }
+
   std::shared_ptr<Clique> clique_;
   int replica_;
   std::unique_ptr<Communicator> control_;

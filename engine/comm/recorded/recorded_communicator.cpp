@@ -73,11 +73,11 @@ void RecordedCommunicator::barrier() {
 
 void RecordedCommunicator::begin_wait(std::string_view label) noexcept {
   ring_.begin_wait(label);
-  inner_->begin_wait(label);
+  inner_->supervision().begin_wait(label);
 }
 
 void RecordedCommunicator::end_wait() noexcept {
-  inner_->end_wait();
+  inner_->supervision().end_wait();
   ring_.end_wait();
 }
 
@@ -92,7 +92,7 @@ void RecordedCommunicator::note_own_wait(std::string_view label) noexcept {
 void RecordedCommunicator::note_step(std::uint64_t step) noexcept {
   ring_.note_step(step);
   if (step > 1) recording_->settled.store(true, std::memory_order_relaxed);
-  inner_->note_step(step);
+  inner_->supervision().note_step(step);
 }
 
 void RecordedCommunicator::abort(std::string_view why) noexcept {

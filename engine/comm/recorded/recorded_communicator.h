@@ -24,7 +24,7 @@ struct Recording {
   std::atomic<bool> settled{false};                // the first step has ended: see Deadlines
 };
 
-class RecordedCommunicator final : public Communicator {
+class RecordedCommunicator final : public Communicator, private Supervision {
  public:
   // `replica`: of this process.
   RecordedCommunicator(std::unique_ptr<Communicator> inner, std::shared_ptr<Recording> recording,
@@ -39,14 +39,16 @@ class RecordedCommunicator final : public Communicator {
   void broadcast(void* data, std::size_t bytes, int root) override;
   void all_gather(const void* mine, std::size_t bytes, void* all) override;
   void barrier() override;
-  void throw_if_ended() override { inner_->throw_if_ended(); }
+  Supervision& supervision() override { return *this; }
+  void abort(std::string_view why) noexcept override;
+
+ private:
+  void throw_if_ended() override { inner_->supervision().throw_if_ended(); }
   void begin_wait(std::string_view label) noexcept override;
   void end_wait() noexcept override;
   void note_own_wait(std::string_view label) noexcept override;
   void note_step(std::uint64_t step) noexcept override;
-  void abort(std::string_view why) noexcept override;
 
- private:
   void enter(std::uint64_t sequence) noexcept;
   void note_progress() noexcept;
   void all_reduce_on_stream(void* data, std::size_t count, DType type, Lane& lane,

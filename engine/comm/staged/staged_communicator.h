@@ -55,11 +55,7 @@ class StagedCommunicator final : public Communicator {
     base_.all_gather(mine, bytes, all);
   }
   void barrier() override { base_.barrier(); }
-  void throw_if_ended() override { base_.throw_if_ended(); }
-  void begin_wait(std::string_view label) noexcept override { base_.begin_wait(label); }
-  void end_wait() noexcept override { base_.end_wait(); }
-  void note_own_wait(std::string_view label) noexcept override { base_.note_own_wait(label); }
-  void note_step(std::uint64_t step) noexcept override { base_.note_step(step); }
+  Supervision& supervision() override { return base_.supervision(); }
   void abort(std::string_view why) noexcept override { base_.abort(why); }
 
  private:

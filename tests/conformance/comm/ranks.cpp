@@ -178,7 +178,7 @@ void fail(Communicator& all, const std::string& how, Lane& lane, bool staged,
       const StreamWait wait(all, label);
       lane.drain();
     }
-    all.throw_if_ended();
+    all.supervision().throw_if_ended();
   };
   reduce("bucket 1");
   if (all.rank() == all.size() - 1) {

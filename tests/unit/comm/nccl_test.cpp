@@ -80,7 +80,7 @@ class Nccl : public testing::Test {
       const StreamWait wait(communicator, label);
       stream.drain();
     }
-    communicator.throw_if_ended();
+    communicator.supervision().throw_if_ended();
     return data.back();
   }
 

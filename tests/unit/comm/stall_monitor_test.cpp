@@ -135,7 +135,7 @@ TEST(Recorded, KnowsWhoCameAndWhoDidNot) {
     InlineLane lane;
     std::vector<float> data(100, 1.0F);
     for (std::uint64_t step = 1; step <= 2; ++step) {
-      all[rank]->note_step(step);
+      all[rank]->supervision().note_step(step);
       all[rank]->all_reduce(data.data(), data.size(), DType::f32, lane, "bucket 0");
     }
     EXPECT_EQ(data[99], 4.0F);

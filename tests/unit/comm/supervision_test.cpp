@@ -1,0 +1,75 @@
+// Steps and waits reach whoever supervises the innermost communicator, through every wrapper.
+#include <gtest/gtest.h>
+
+#include "engine/comm/cast/cast_communicator.h"
+#include "engine/comm/recorded/recorded_communicator.h"
+#include "engine/core/error.h"
+
+namespace paceline {
+namespace {
+
+class Noted : public Supervision {
+ public:
+  void throw_if_ended() override { throw Error(ErrorKind::stall, "ended"); }
+  void begin_wait(std::string_view label) noexcept override { waits = label; }
+  void end_wait() noexcept override { waits = {}; }
+  void note_step(std::uint64_t number) noexcept override { step = number; }
+
+  std::string_view waits;
+  std::uint64_t step = 0;
+};
+
+class Alone : public Communicator {
+ public:
+  explicit Alone(Noted& noted) : noted_(noted) {}
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  Memory allocate(std::size_t) override { return {}; }
+  void all_reduce(void*, std::size_t, DType, Lane&, std::string_view) override {}
+  void broadcast(void*, std::size_t, int) override {}
+  void all_gather(const void*, std::size_t, void*) override {}
+  void barrier() override {}
+  Supervision& supervision() override { return noted_; }
+  void abort(std::string_view) noexcept override {}
+
+ private:
+  Noted& noted_;
+};
+
+TEST(Supervision, NobodyListensUnlessThereIsOne) {
+  class Plain : public Alone {
+   public:
+    using Alone::Alone;
+    Supervision& supervision() override { return Communicator::supervision(); }
+  };
+  Noted noted;
+  Plain plain(noted);
+  plain.supervision().note_step(3);
+  EXPECT_NO_THROW(plain.supervision().throw_if_ended());
+  EXPECT_EQ(noted.step, 0U);
+}
+
+TEST(Supervision, AWrapperHandsOnWhatItWraps) {
+  Noted noted;
+  CastCommunicator cast(std::make_unique<Alone>(noted), DType::bf16);
+  EXPECT_EQ(&cast.supervision(), &noted);
+}
+
+TEST(Supervision, TheRecorderTellsItToo) {
+  Noted noted;
+  auto recording = std::make_shared<Recording>();
+  recording->rings.push_back(std::make_shared<FlightRing>(FlightRing::Identity{}, std::nullopt));
+  RecordedCommunicator recorded(std::make_unique<Alone>(noted), recording, 0);
+  recorded.supervision().note_step(2);
+  EXPECT_EQ(noted.step, 2U);
+  EXPECT_TRUE(recording->settled);
+  {
+    const StreamWait wait(recorded, "bucket 1");
+    EXPECT_EQ(noted.waits, "bucket 1");
+  }
+  EXPECT_TRUE(noted.waits.empty());
+  EXPECT_THROW(recorded.supervision().throw_if_ended(), Error);
+}
+
+}  // namespace
+}  // namespace paceline
