@@ -24,7 +24,7 @@ std::vector<std::string> cut(std::vector<std::string> lines, const char* rest) {
   return lines;
 }
 
-std::string point_of(const Run& run) {
+std::string repeat_of(const Run& run) {
   return fmt::format("{}|{}|{}|{}|{}", run.kind, run.study, run.workload,
                      run.point.empty() ? run.parameters.text() : run.point, run.repeat);
 }
@@ -132,11 +132,15 @@ std::vector<std::string> left_out_notes(const StoreContent& content,
 
 std::vector<Run> never_completed(const std::vector<Run>& unfinished,
                                  const std::vector<Run>& completed) {
-  std::set<std::string> done;
-  for (const Run& run : completed) done.insert(point_of(run));
+  std::map<std::string, std::vector<const Run*>> done;
+  for (const Run& run : completed) done[repeat_of(run)].push_back(&run);
   std::vector<Run> lost;
-  std::copy_if(unfinished.begin(), unfinished.end(), std::back_inserter(lost),
-               [&](const Run& run) { return !done.contains(point_of(run)); });
+  std::copy_if(unfinished.begin(), unfinished.end(), std::back_inserter(lost), [&](const Run& run) {
+    const auto others = done.find(repeat_of(run));
+    return others == done.end() ||
+           std::none_of(others->second.begin(), others->second.end(),
+                        [&](const Run* other) { return is_retry_of(*other, run); });
+  });
   return lost;
 }
 

@@ -1,6 +1,7 @@
 #include "analysis/run.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 namespace paceline {
@@ -125,6 +126,7 @@ Run run_of(const Record& record) {
   run.command = text_of(record, "/provenance/command");
   run.started_at = text_of(record, "/provenance/started_at");
   run.repeat = record.repeat();
+  run.attempt = record.attempt();
   run.round = record.round();
   run.resumed = record.flag("resumed");
   run.oversubscribed = record.flag("oversubscribed");
@@ -159,6 +161,14 @@ Run run_of(const Record& record) {
   add_phases(run, record.json());
   fill_in(run);
   return run;
+}
+
+bool is_retry_of(const Run& again, const Run& run) {
+  const auto folder = [](const Run& each) {
+    return std::filesystem::path(each.where).parent_path();
+  };
+  return again.study == run.study && again.repeat == run.repeat && folder(again) == folder(run) &&
+         (again.session == run.session || again.attempt > run.attempt);
 }
 
 }  // namespace paceline

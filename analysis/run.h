@@ -25,7 +25,7 @@ struct Run {
   std::string command, started_at;
   bool has_probe = false;  // what the machine can do was measured beside the run
   Point parameters;
-  int repeat = 1, round = 0;
+  int repeat = 1, attempt = 1, round = 0;
   bool resumed = false, oversubscribed = false, throttled = false, synthetic = false;
   bool traced = false;
   std::optional<bool> busy;  // whether others kept its CPUs busy; nothing: not recorded
@@ -61,6 +61,10 @@ struct Run {
 };
 
 Run run_of(const Record& record);
+
+// Whether `again` is a run of the same point made once more: in its folder, in the same session or
+// as a later attempt of another call of `sweep`. Repeats of other studies have the same numbers.
+bool is_retry_of(const Run& again, const Run& run);
 
 using RunFact = std::optional<double> Run::*;  // one of its numbers
 

@@ -75,14 +75,28 @@ struct Member {
   Run run;
   std::optional<double> loss;
 
-  // Fit seconds of earlier versions, whose rates have no warm-up left out, are without the choice
-  // of algorithms.
-  double time() const {
-    if (!run.fit_seconds) return 1 / *run.samples_per_second;
+  // Of the fit, or of a sample. Fit seconds of earlier versions, whose rates have no warm-up left
+  // out, are without the choice of algorithms.
+  double seconds(bool of_sample) const {
+    if (of_sample) return 1 / *run.samples_per_second;
     return *run.fit_seconds + (run.rate_warmup_steps ? 0 : run.compile_seconds.value_or(0));
   }
   bool diverged() const { return loss && std::isnan(*loss); }
 };
+
+// Why a run is none whose numbers count, however fast it was; empty of one that ended well.
+std::string failure_of(const Member& member) {
+  const Run& run = member.run;
+  if (run.status != "completed") return run.reason.empty() ? run.status : run.reason;
+  if (member.diverged()) return "its loss is no number";
+  if (!run.goal.empty() && !run.goal_reached) return "it did not reach its goal, " + run.goal;
+  return "";
+}
+
+bool all_have(const std::vector<Member>& members, RunFact fact) {
+  return std::all_of(members.begin(), members.end(),
+                     [&](const Member& member) { return (member.run.*fact).has_value(); });
+}
 
 std::string data_of(const Run& run) {
   for (const auto& [name, value] : run.origin) {
@@ -93,8 +107,17 @@ std::string data_of(const Run& run) {
 
 struct Group {
   Subject subject;
-  std::vector<Member> members;                          // that count
-  std::set<std::pair<std::string, int>> ended, failed;  // repeats of a study
+  std::vector<Member> members;     // that count
+  std::vector<Run> ended, failed;  // ended: well, though they may not count
+
+  // Neither it nor another attempt ended well; of several that failed the last one tells.
+  bool is_lost(const Run& run) const {
+    return std::none_of(ended.begin(), ended.end(),
+                        [&](const Run& other) { return is_retry_of(other, run); }) &&
+           std::none_of(failed.begin(), failed.end(), [&](const Run& other) {
+             return other.attempt > run.attempt && is_retry_of(other, run);
+           });
+  }
 };
 
 // Nothing else tells apart two runs of one point that began in the same second.
@@ -146,16 +169,14 @@ class SideMaker {
     side_.runs.insert(id);
     Group& group = group_of(record);
     Subject& subject = group.subject;
-    const std::pair repeat(member.run.study, member.run.repeat);
-    const bool ended = record.completed() && !member.diverged();
-    if (!ended) {
+    if (const std::string why = failure_of(member); !why.empty()) {
       ++subject.not_ended;
-      if (record.status() != "preempted") group.failed.insert(repeat);
-      subject.why = member.diverged() ? "its loss is no number" : record.reason();
-      if (subject.why.empty()) subject.why = record.status();
+      const bool preempted = member.run.status == "preempted";
+      if (!preempted || group.failed.empty()) subject.why = why;
+      if (!preempted) group.failed.push_back(std::move(member.run));
       return;
     }
-    group.ended.insert(repeat);
+    group.ended.push_back(member.run);
     if (member.run.resumed || member.run.throttled || member.run.traced) {
       ++subject.left_out;
       return;
@@ -207,25 +228,42 @@ class SideMaker {
           fmt::format("{}: {} has only oversubscribed runs", side_.name, subject.name));
     }
     subject.runs = group.members.size();
-    subject.lost = static_cast<std::size_t>(
-        std::count_if(group.failed.begin(), group.failed.end(),
-                      [&](const auto& repeat) { return !group.ended.contains(repeat); }));
+    subject.lost =
+        static_cast<std::size_t>(std::count_if(group.failed.begin(), group.failed.end(),
+                                               [&](const Run& run) { return group.is_lost(run); }));
     const bool all_told = std::all_of(
         group.members.begin(), group.members.end(),
         [](const Member& member) { return member.run.samples && member.run.goal.empty(); });
+    add_times(group);
     for (const Member& member : group.members) {
       const Run& run = member.run;
       if (all_told) {
         subject.work += *run.samples / static_cast<double>(group.members.size());
       }
       if (const std::string data = data_of(run); !data.empty()) subject.data.insert(data);
-      add_sample(subject, Quantity::time, run, member.time());
       if (run.phase_step > 0 && run.gpus > 1) {
         add_sample(subject, Quantity::communication, run, run.phase_communication / run.phase_step);
       }
       // Of fewer epochs the mean loss is higher, however well they went.
       if (member.loss && run.goal.empty()) add_sample(subject, Quantity::loss, run, *member.loss);
       if (run.test_accuracy) add_sample(subject, Quantity::accuracy, run, *run.test_accuracy);
+    }
+  }
+
+  static void add_times(Group& group) {
+    Subject& subject = group.subject;
+    subject.is_rated = !all_have(group.members, &Run::fit_seconds);
+    if (all_have(group.members, &Run::samples_per_second)) {
+      for (const Member& member : group.members) {
+        subject.rated.push_back({member.seconds(true), member.run.session, member.run.round});
+      }
+    }
+    if (subject.is_rated) {
+      if (!subject.rated.empty()) subject.samples[Quantity::time] = subject.rated;
+      return;
+    }
+    for (const Member& member : group.members) {
+      add_sample(subject, Quantity::time, member.run, member.seconds(false));
     }
   }
 
@@ -265,22 +303,24 @@ class SideMaker {
       if (!base || single.backend == run.backend) base = &groups_[i];
     }
     if (!base) return;
+    const bool rated = base->subject.is_rated || group.subject.is_rated;
+    if (rated && (base->subject.rated.empty() || group.subject.rated.empty())) return;
     group.subject.base = base->subject.name;
     for (const Member& member : group.members) {
-      const double speed_up = base_time(*base, member.run) / member.time();
+      const double speed_up = base_time(*base, member.run, rated) / member.seconds(rated);
       add_sample(group.subject, Quantity::serial_fraction, member.run,
                  karp_flatt(speed_up, member.run.gpus));
     }
   }
 
-  static double base_time(const Group& base, const Run& run) {
+  static double base_time(const Group& base, const Run& run, bool rated) {
     double sum = 0, count = 0, all = 0;
     for (const Member& member : base.members) {
-      all += member.time() / static_cast<double>(base.members.size());
+      all += member.seconds(rated) / static_cast<double>(base.members.size());
       if (run.round < 1 || member.run.session != run.session || member.run.round != run.round) {
         continue;
       }
-      sum += member.time();
+      sum += member.seconds(rated);
       ++count;
     }
     return count > 0 ? sum / count : all;

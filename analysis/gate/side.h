@@ -27,10 +27,14 @@ struct Subject {
   std::string workload;  // empty for a benchmark
   Point parameters;
   std::map<Quantity, std::vector<Sample>> samples;
+  // Its time is seconds a sample, since not all of its runs have fit seconds. Of runs that all have
+  // a rate, `rated` is their seconds a sample in any case: points are compared in one unit.
+  bool is_rated = false;
+  std::vector<Sample> rated;
   std::size_t runs = 0;       // that count
   std::size_t left_out = 0;   // resumed, throttled or oversubscribed beside them, or in error
-  std::size_t not_ended = 0;  // failed, timed out or diverged
-  std::size_t lost = 0;       // of these, neither preempted nor made good by another attempt
+  std::size_t not_ended = 0;  // attempts that failed, timed out, diverged or missed their goal
+  std::size_t lost = 0;       // runs of which no attempt ended well; preempted ones are none
   std::string why;            // the last of these
   double work = 0;  // samples that a run trains on, mean; 0: not known, or as a goal takes
   std::set<std::string> data;  // hashes of what they trained on
@@ -50,7 +54,8 @@ struct Side {
 };
 
 // Runs that are resumed, throttled or traced never count; oversubscribed ones only where a point
-// has no others, with a note. A run whose loss is no number counts as one that did not end.
+// has no others, with a note. A run whose loss is no number, or that did not reach its goal, counts
+// as one that did not end.
 Side side_of(const std::string& name, const StoreContent& content, const Side& other = {});
 
 // Studies, records, or files of Google Benchmark's JSON (google_benchmark.h). Throws input where

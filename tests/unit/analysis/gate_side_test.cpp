@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -77,6 +78,65 @@ TEST(GateSide, OnlyRunsThatAreLostCountAsFailures) {
   EXPECT_EQ(side.subjects[0].lost, 2U) << "repeat 1 completed, and 9 was preempted";
 }
 
+// Records as a study's folder has them.
+Side stored_side(const std::vector<std::pair<std::string, Json>>& records) {
+  StoreContent content;
+  for (const auto& [folder, json] : records) {
+    content.records.emplace_back(
+        json, fmt::format("{}/point/{}.{}.json", folder, json["repeat"].get<int>(),
+                          json["attempt"].get<int>()));
+  }
+  return side_of("current", content);
+}
+
+Json attempt_at(int repeat, int attempt, const std::string& session, const std::string& status) {
+  Json json = sample_record({.repeat = repeat, .session = session});
+  json["attempt"] = attempt;
+  json["status"] = status;
+  json["reason"] = status == "completed" ? "" : "how it " + status;
+  return json;
+}
+
+// Repeats of each session begin with 1.
+TEST(GateSide, FailuresOfOneSessionAreNotMadeGoodByAnother) {
+  const auto lost = [](const std::vector<std::pair<std::string, Json>>& records) {
+    return stored_side(records).subjects.at(0).lost;
+  };
+  const Json failed = attempt_at(1, 1, "c2", "failed");
+  EXPECT_EQ(lost({{"one", attempt_at(1, 1, "c1", "completed")}, {"two", failed}}), 1U);
+  EXPECT_EQ(lost({{"one", attempt_at(1, 2, "c1", "completed")}, {"two", failed}}), 1U);
+  // Of single runs in one folder, each is its own.
+  EXPECT_EQ(lost({{"one", attempt_at(1, 1, "c1", "completed")}, {"one", failed}}), 1U);
+  // A sweep that goes on, and one that makes the runs of an older build again.
+  EXPECT_EQ(lost({{"two", failed}, {"two", attempt_at(1, 2, "c3", "completed")}}), 0U);
+  EXPECT_EQ(lost({{"two", attempt_at(1, 1, "c1", "completed")},
+                  {"two", attempt_at(1, 2, "c2", "failed")}}),
+            1U);
+}
+
+TEST(GateSide, AttemptsAtOneRunAreOneFailure) {
+  const Side side = stored_side({{"a", attempt_at(1, 1, "c1", "failed")},
+                                 {"a", attempt_at(1, 2, "c2", "failed")},
+                                 {"a", attempt_at(1, 3, "c3", "failed")},
+                                 {"a", attempt_at(2, 1, "c3", "preempted")}});
+  EXPECT_EQ(side.subjects.at(0).not_ended, 4U);
+  EXPECT_EQ(side.subjects.at(0).lost, 1U);
+  EXPECT_EQ(side.subjects.at(0).why, "how it failed") << "a preempted run is no failure";
+}
+
+// Ending sooner without the goal is no gain.
+TEST(GateSide, ARunThatMissesItsGoalDidNotEndWell) {
+  const Side side = drifting_side([](std::vector<Json>& records) {
+    records[0]["quality"]["until"] = {{"goal", "test_accuracy=0.99"}, {"reached", false}};
+    records[2]["quality"]["until"] = {{"goal", "test_accuracy=0.99"}, {"reached", true}};
+  });
+  EXPECT_EQ(side.subjects[0].runs, 2U);
+  EXPECT_EQ(side.subjects[0].lost, 1U);
+  EXPECT_EQ(side.subjects[0].why, "it did not reach its goal, test_accuracy=0.99");
+  EXPECT_EQ(values_of(side.subjects[0], Quantity::time).size(), 2U);
+  EXPECT_EQ(values_of(side.subjects[0], Quantity::accuracy).size(), 2U);
+}
+
 TEST(GateSide, PointsOfTwoStudiesHaveTwoNames) {
   const Side side = drifting_side([](std::vector<Json>& records) {
     Json other = records[0];
@@ -109,6 +169,21 @@ TEST(GateSide, RunsThatEndWithTheirGoalHaveNoTrajectory) {
   };
   EXPECT_EQ(values_of(drifting_side(bend(false)).subjects[0], Quantity::loss).size(), 1U);
   EXPECT_TRUE(values_of(drifting_side(bend(true)).subjects[0], Quantity::loss).empty());
+}
+
+// One unit a point: fit seconds where all of its runs have them, else seconds a sample.
+TEST(GateSide, TimesOfAPointAreOfOneUnit) {
+  const Side all = drifting_side();
+  EXPECT_FALSE(all.subjects[0].is_rated);
+  EXPECT_NEAR(all.subjects[0].rated.at(0).value, 18.0 / 120000, 1e-12);
+  const Side some = drifting_side([](std::vector<Json>& records) {
+    for (Json& record : records) record["kind"] = "imported";
+    records[2]["timing"] = Json::object();
+  });
+  EXPECT_TRUE(some.subjects[0].is_rated);
+  EXPECT_NEAR(values_of(some.subjects[0], Quantity::time).at(0), 18.0 / 120000, 1e-12);
+  // Against the base's seconds a sample, not its seconds.
+  EXPECT_NEAR(values_of(some.subjects[1], Quantity::serial_fraction).at(0), 2 / 1.8 - 1, 1e-9);
 }
 
 TEST(GateSide, AControlIsNoRun) {
