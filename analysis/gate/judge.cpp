@@ -20,6 +20,8 @@ namespace {
 using Samples = std::vector<Sample>;
 using RoundKey = std::pair<std::string, int>;
 
+constexpr double kRounded = 1e-9;  // values may be alike but for their last digit
+
 // Values on the scale on which they are compared, more being worse.
 double scaled(double value, const QuantityInfo& info) {
   const double magnitude = info.is_factor ? std::log(value) : value;
@@ -36,12 +38,12 @@ std::vector<double> scaled_values(const Samples& samples, const QuantityInfo& in
   return values;
 }
 
-double mean_of(const Samples& samples, const QuantityInfo& info) {
-  const std::vector<double> values = scaled_values(samples, info);
-  double sum = 0;
-  for (const double value : values) sum += value / static_cast<double>(values.size());
-  if (!info.more_is_worse) sum = -sum;
-  return info.is_factor ? std::exp(sum) : sum;
+// Of scaled values, as the quantity itself.
+double mean_of(const std::vector<double>& values, const QuantityInfo& info) {
+  double mean = 0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
+  if (!info.more_is_worse) mean = -mean;
+  return info.is_factor ? std::exp(mean) : mean;
 }
 
 template <typename Key, typename KeyOf>
@@ -57,94 +59,144 @@ std::map<Key, double> means_by(const Samples& samples, const QuantityInfo& info,
   return means;
 }
 
-std::map<RoundKey, double> by_round(const Samples& samples, const QuantityInfo& info) {
-  Samples in_rounds;
+bool is_in_round(const Sample& sample) {
+  return sample.round > 0 && !sample.session.empty();
+}
+
+RoundKey round_of(const Sample& sample) {
+  return {sample.session, sample.round};
+}
+
+std::set<RoundKey> rounds_of(const Samples& samples) {
+  std::set<RoundKey> rounds;
   for (const Sample& sample : samples) {
-    if (sample.round > 0 && !sample.session.empty()) in_rounds.push_back(sample);
+    if (is_in_round(sample)) rounds.insert(round_of(sample));
   }
-  return means_by<RoundKey>(in_rounds, info,
-                            [](const Sample& s) { return RoundKey(s.session, s.round); });
+  return rounds;
 }
 
-std::vector<double> session_means(const Samples& samples, const QuantityInfo& info) {
-  std::vector<double> means;
-  for (const auto& [session, mean] :
-       means_by<std::string>(samples, info, [](const Sample& s) { return s.session; })) {
-    means.push_back(mean);
-  }
-  return means;
+// The rounds that both sides have; fewer than decide count only where these are all of the smaller
+// side.
+std::set<RoundKey> shared_rounds(const Samples& baseline, const Samples& current) {
+  const std::set<RoundKey> before = rounds_of(baseline), now = rounds_of(current);
+  std::set<RoundKey> shared;
+  std::set_intersection(before.begin(), before.end(), now.begin(), now.end(),
+                        std::inserter(shared, shared.end()));
+  const bool all_shared = shared.size() == std::min(before.size(), now.size());
+  return all_shared || shared.size() >= kFewestRuns ? shared : std::set<RoundKey>{};
 }
 
-// Differences of rounds that both sides have; fewer than decide count only where these are all of
-// the smaller side.
-std::vector<double> paired(const Samples& baseline, const Samples& current,
-                           const QuantityInfo& info) {
-  const auto before = by_round(baseline, info), now = by_round(current, info);
+template <typename Key>
+std::vector<double> values_in(const std::map<Key, double>& means) {
+  std::vector<double> values;
+  for (const auto& [key, mean] : means) values.push_back(mean);
+  return values;
+}
+
+// What a side's mean is taken over, scaled: its runs, its sessions, or the rounds that both have.
+std::vector<double> units_of(const Samples& samples, const QuantityInfo& info, Evidence evidence) {
+  switch (evidence) {
+    case Evidence::paired:
+      return values_in(means_by<RoundKey>(samples, info, round_of));
+    case Evidence::sessions:
+      return values_in(
+          means_by<std::string>(samples, info, [](const Sample& s) { return s.session; }));
+    case Evidence::runs:
+    case Evidence::apart:
+    case Evidence::none:
+      break;
+  }
+  return scaled_values(samples, info);
+}
+
+std::size_t sessions_of(const Samples& samples) {
+  std::set<std::string> sessions;
+  for (const Sample& sample : samples) sessions.insert(sample.session);
+  return sessions.size();
+}
+
+Samples samples_in(const Samples& samples, const std::set<RoundKey>& rounds) {
+  Samples kept;
+  std::copy_if(samples.begin(), samples.end(), std::back_inserter(kept),
+               [&](const Sample& s) { return is_in_round(s) && rounds.contains(round_of(s)); });
+  return kept;
+}
+
+Evidence evidence_of(const Samples& baseline, const QuantityInfo& info, bool is_paired) {
+  if (is_paired) return Evidence::paired;
+  if (!info.is_of_machine) return Evidence::runs;
+  return sessions_of(baseline) >= kFewestSessions ? Evidence::sessions : Evidence::apart;
+}
+
+Difference difference_of(const std::vector<double>& before, const std::vector<double>& now,
+                         Evidence evidence) {
+  if (evidence == Evidence::sessions) return pooled_difference(now, before);
+  if (evidence != Evidence::paired) return independent_difference(now, before);
   std::vector<double> differences;
-  for (const auto& [round, value] : now) {
-    if (const auto it = before.find(round); it != before.end()) {
-      differences.push_back(value - it->second);
-    }
-  }
-  const bool all_shared = differences.size() == std::min(before.size(), now.size());
-  return all_shared || differences.size() >= kFewestRuns ? differences : std::vector<double>{};
-}
-
-Difference weigh(const Samples& baseline, const Samples& current, const QuantityInfo& info,
-                 Evidence& evidence) {
-  if (const auto differences = paired(baseline, current, info); !differences.empty()) {
-    evidence = Evidence::paired;
-    return paired_difference(differences);
-  }
-  const auto by_runs = [&] {
-    return independent_difference(scaled_values(current, info), scaled_values(baseline, info));
-  };
-  if (!info.is_of_machine) {
-    evidence = Evidence::runs;
-    return by_runs();
-  }
-  const auto before = session_means(baseline, info), now = session_means(current, info);
-  if (before.size() >= kFewestSessions) {
-    evidence = Evidence::sessions;
-    Difference difference = pooled_difference(now, before);
-    difference.count = std::min(baseline.size(), current.size());
-    return difference;
-  }
-  evidence = Evidence::apart;
-  return by_runs();
-}
-
-// How many rounds would tell a change of the threshold from none at this noise; 0: more than 100.
-int rounds_needed(const Difference& difference, double threshold, const QuantityInfo& info) {
-  constexpr int kMost = 100;
-  const double wanted = info.is_factor ? std::log1p(threshold) : threshold;
-  const double spread =
-      difference.standard_error * std::sqrt(static_cast<double>(difference.count));
-  for (int rounds = static_cast<int>(kFewestRuns); rounds <= kMost; ++rounds) {
-    if (t_quantile(rounds - 1) * spread / std::sqrt(rounds) < wanted) return rounds;
-  }
-  return 0;
+  for (std::size_t i = 0; i < now.size(); ++i) differences.push_back(now[i] - before[i]);
+  return paired_difference(differences);
 }
 
 struct Weighed {
   Check check;
   Difference difference;
+  double units = 0;  // rounds, sessions or runs of a side, where both had equally many
 };
 
 Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, const Samples& baseline,
                       const Samples& current, double threshold) {
+  const std::set<RoundKey> rounds = shared_rounds(baseline, current);
+  const Samples before = rounds.empty() ? baseline : samples_in(baseline, rounds);
+  const Samples now = rounds.empty() ? current : samples_in(current, rounds);
   Weighed result;
   Check& check = result.check;
   check.subject = subject;
   check.quantity = info.quantity;
   check.threshold = threshold;
-  check.baseline_runs = baseline.size();
-  check.current_runs = current.size();
-  check.baseline_sessions = session_means(baseline, info).size();
-  check.baseline = mean_of(baseline, info);
-  check.current = mean_of(current, info);
-  result.difference = weigh(baseline, current, info, check.evidence);
+  check.evidence = evidence_of(before, info, !rounds.empty());
+  check.baseline_runs = before.size();
+  check.current_runs = now.size();
+  check.baseline_sessions = sessions_of(before);
+  check.current_sessions = sessions_of(now);
+  const auto units_before = units_of(before, info, check.evidence);
+  const auto units_now = units_of(now, info, check.evidence);
+  check.baseline = mean_of(units_before, info);
+  check.current = mean_of(units_now, info);
+  result.difference = difference_of(units_before, units_now, check.evidence);
+  if (check.evidence == Evidence::sessions) {
+    result.difference.count = std::min(before.size(), now.size());
+  }
+  result.units = 2 / (1 / static_cast<double>(units_before.size()) +
+                      1 / static_cast<double>(units_now.size()));
   return result;
+}
+
+// How many rounds, sessions or runs of each side would tell a change of the threshold from none at
+// this noise; 0: more than 100.
+int units_needed(const Weighed& weighed, const QuantityInfo& info) {
+  constexpr int kMost = 100;
+  const double threshold = weighed.check.threshold;
+  const double wanted = info.is_factor ? std::log1p(threshold) : threshold;
+  const double spread = weighed.difference.standard_error * std::sqrt(weighed.units);
+  for (int units = static_cast<int>(kFewestRuns); units <= kMost; ++units) {
+    if (t_quantile(units - 1) * spread / std::sqrt(units) < wanted) return units;
+  }
+  return 0;
+}
+
+// "; about 12 rounds would tell". No number of runs tells what sessions differ in.
+std::string what_would_tell(const Weighed& weighed, const QuantityInfo& info) {
+  const int units = units_needed(weighed, info);
+  if (weighed.check.evidence == Evidence::sessions) {
+    return units == 0 ? "; fresh runs of both sides (--rerun) leave out how sessions differ"
+                      : fmt::format(
+                            "; about {} sessions of each side would tell, or fresh runs of "
+                            "both (--rerun)",
+                            units);
+  }
+  if (units == 0) return "";
+  return fmt::format("; about {} {} would tell", units,
+                     weighed.check.evidence == Evidence::paired ? "rounds" : "runs of each side");
 }
 
 // What the check says of its difference.
@@ -156,14 +208,14 @@ void fill_in(Weighed& weighed) {
   if (const auto interval = weighed.difference.interval()) {
     check.interval = Interval{as_change(interval->low, info), as_change(interval->high, info)};
   }
-  if (weighed.difference.count >= kFewestRuns) check.p = weighed.difference.p_value();
+  const bool counts = weighed.difference.count >= kFewestRuns;
+  if (counts && std::abs(*check.change) > kRounded) check.p = weighed.difference.p_value();
 }
 
 void decide(Weighed& weighed) {
   Check& check = weighed.check;
   const QuantityInfo& info = info_of(check.quantity);
-  const Difference& difference = weighed.difference;
-  if (difference.count < kFewestRuns) {
+  if (weighed.difference.count < kFewestRuns) {
     check.reason = fmt::format("{} and {} runs: at least {} of each decide", check.baseline_runs,
                                check.current_runs, kFewestRuns);
     return;
@@ -176,14 +228,13 @@ void decide(Weighed& weighed) {
     return;
   }
   const std::string change = change_text(*check.change, info);
-  if (*check.change >= check.threshold) {
+  if (*check.change > check.threshold - kRounded) {
     const bool significant = check.adjusted_p < kSignificance;
     check.verdict = significant ? Verdict::regression : Verdict::undecided;
     check.reason = fmt::format("{} by {}, {} ({})", worse_word(info), change,
                                significant ? "beyond the noise" : "within the noise",
                                p_phrase(check.adjusted_p));
-    const int rounds = significant ? 0 : rounds_needed(difference, check.threshold, info);
-    if (rounds > 0) check.reason += fmt::format("; about {} rounds would tell", rounds);
+    if (!significant) check.reason += what_would_tell(weighed, info);
     return;
   }
   const double bound = check.interval->high;
@@ -192,9 +243,8 @@ void decide(Weighed& weighed) {
     return;
   }
   check.reason = fmt::format("too noisy: {} by up to {} cannot be excluded", worse_word(info),
-                             change_text(bound, info));
-  const int rounds = rounds_needed(difference, check.threshold, info);
-  if (rounds > 0) check.reason += fmt::format("; about {} rounds would tell", rounds);
+                             change_text(bound, info)) +
+                 what_would_tell(weighed, info);
 }
 
 // A point whose runs no longer end well is worse than a slow one.
@@ -205,9 +255,17 @@ std::optional<Check> check_of_absence(const Subject& baseline, const Subject* cu
   check.subject = baseline.name;
   check.threshold = threshold;
   check.baseline_runs = baseline.runs;
-  if (current && current->not_ended >= kFewestRuns && baseline.runs >= kFewestRuns) {
+  if (current && current->left_out > 0) {
+    check.reason = fmt::format(
+        "no run of it on the current side counts: {} left out (resumed, throttled, "
+        "traced or skipped)",
+        current->left_out);
+    if (current->lost > 0) {
+      check.reason += fmt::format(", {} did not end well: {}", current->lost, current->why);
+    }
+  } else if (current && current->lost >= kFewestRuns && baseline.runs >= kFewestRuns) {
     check.verdict = Verdict::regression;
-    check.reason = fmt::format("none of {} runs ended well: {}", current->not_ended, current->why);
+    check.reason = fmt::format("none of {} runs ended well: {}", current->lost, current->why);
   } else if (current && current->not_ended > 0) {
     check.reason = fmt::format("no run ended well, {} tried: {}", current->not_ended, current->why);
   } else {
@@ -299,6 +357,8 @@ class Judge {
     }
     judgement.notes = matches.notes;
     judgement.notes.insert(judgement.notes.end(), notes_.begin(), notes_.end());
+    add_note(judgement, rated_, "time is seconds a sample, since not all runs have fit seconds");
+    add_note(judgement, aside_, "only runs of rounds that both sides have are compared");
     for (const Side* side : {&baseline_, &current_}) {
       if (side->builds.size() > 1) {
         judgement.notes.push_back(
@@ -311,6 +371,16 @@ class Judge {
   }
 
  private:
+  // "mnist-cnn gpus=2 and 13 more points: ..."
+  static void add_note(Judgement& judgement, const std::vector<std::string>& subjects,
+                       const char* what) {
+    if (subjects.empty()) return;
+    const std::size_t more = subjects.size() - 1;
+    const std::string others =
+        more > 0 ? fmt::format(" and {} more point{}", more, more == 1 ? "" : "s") : "";
+    judgement.notes.push_back(fmt::format("{}{}: {}", subjects.front(), others, what));
+  }
+
   bool is_wanted(const std::string& subject, Quantity quantity) const {
     return (options_.quantities.empty() || options_.quantities.contains(quantity)) &&
            (options_.only.empty() || options_.only.contains({subject, quantity}));
@@ -333,15 +403,14 @@ class Judge {
     }
   }
 
-  // A quantity that is gone cannot have got worse, as far as anybody knows.
-  void push_gone(const Subject& before, const QuantityInfo& info, std::size_t runs) {
-    if (runs < kFewestRuns || info.is_of_machine) return;
+  void push_undecided(const Subject& before, const QuantityInfo& info, std::size_t runs,
+                      const char* reason) {
     Check check;
     check.subject = before.name;
     check.quantity = info.quantity;
     check.threshold = options_.thresholds.at(info.quantity);
     check.baseline_runs = runs;
-    check.reason = "the current side's records do not have it";
+    check.reason = reason;
     weighed_.push_back({std::move(check), {}});
   }
 
@@ -351,7 +420,11 @@ class Judge {
       if (is_any_wanted(before.name)) weighed_.push_back({std::move(*check), {}});
       return;
     }
-    if (!now || before.runs == 0) return;
+    if (!now) return;
+    if (before.runs == 0) {
+      notes_.push_back(before.name + " is not judged: no run of the baseline counts");
+      return;
+    }
     note_unlike(before, *now);
     if (auto check = check_of_failures(before, *now, baseline_.subjects.size(), threshold)) {
       if (is_any_wanted(before.name)) weighed_.push_back({std::move(*check), {}});
@@ -361,18 +434,42 @@ class Judge {
       if (is_any_wanted(before.name)) weighed_.push_back({std::move(*check), {}});
       return;
     }
+    const bool rated = before.is_rated || now->is_rated;
     for (const QuantityInfo& info : quantities()) {
-      const auto baseline = before.samples.find(info.quantity);
-      const auto current = now->samples.find(info.quantity);
-      if (baseline == before.samples.end()) continue;
-      if (!is_wanted(before.name, info.quantity)) continue;
-      if (current == now->samples.end()) {
-        push_gone(before, info, baseline->second.size());
-        continue;
-      }
-      weighed_.push_back(weigh_samples(before.name, info, baseline->second, current->second,
-                                       options_.thresholds.at(info.quantity)));
+      if (is_wanted(before.name, info.quantity)) weigh_quantity(before, *now, info, rated);
     }
+  }
+
+  // `rated`: times as seconds a sample.
+  static const Samples& samples_of(const Subject& subject, Quantity quantity, bool rated) {
+    static const Samples none;
+    if (rated && quantity == Quantity::time) return subject.rated;
+    const auto it = subject.samples.find(quantity);
+    return it == subject.samples.end() ? none : it->second;
+  }
+
+  void weigh_quantity(const Subject& before, const Subject& now, const QuantityInfo& info,
+                      bool rated) {
+    const Samples& baseline = samples_of(before, info.quantity, rated);
+    const Samples& current = samples_of(now, info.quantity, rated);
+    if (rated && info.quantity == Quantity::time && (baseline.empty() || current.empty())) {
+      push_undecided(before, info, before.runs,
+                     "not all runs of both sides have fit seconds, nor all a rate");
+      return;
+    }
+    if (baseline.empty()) return;
+    if (current.empty()) {
+      // A quantity that is gone cannot have got worse, as far as anybody knows.
+      if (baseline.size() < kFewestRuns || info.is_of_machine) return;
+      push_undecided(before, info, baseline.size(), "the current side's records do not have it");
+      return;
+    }
+    weighed_.push_back(
+        weigh_samples(before.name, info, baseline, current, options_.thresholds.at(info.quantity)));
+    if (rated && info.quantity == Quantity::time) rated_.push_back(before.name);
+    const Check& check = weighed_.back().check;
+    const bool all = check.baseline_runs == baseline.size() && check.current_runs == current.size();
+    if (!all && (aside_.empty() || aside_.back() != before.name)) aside_.push_back(before.name);
   }
 
   // Pairs of one session tell the noise of their point alone by few runs, and together they tell
@@ -399,9 +496,10 @@ class Judge {
   }
 
   [[noreturn]] void throw_nothing_common(const Matches& matches) const {
+    const std::vector<std::string>& reasons = matches.notes.empty() ? notes_ : matches.notes;
     throw Error(ErrorKind::input,
                 "no point of the baseline can be compared with the current side" +
-                    (matches.notes.empty() ? "" : ": " + matches.notes.front()),
+                    (reasons.empty() ? "" : ": " + reasons.front()),
                 "", "compare runs of the same points");
   }
 
@@ -410,6 +508,7 @@ class Judge {
   const GateOptions& options_;
   std::vector<Weighed> weighed_;
   std::vector<std::string> notes_;
+  std::vector<std::string> rated_, aside_;  // subjects
 };
 
 }  // namespace

@@ -50,12 +50,15 @@ struct Check {
   Evidence evidence = Evidence::none;
   std::string reason;  // why not simply passed; of a pass: empty
 
-  std::optional<double> baseline, current;  // geometric or arithmetic means over runs
+  // Geometric or arithmetic means over what the change is of: rounds, sessions or runs. Runs of
+  // rounds that only one side has are in neither, nor in the numbers of runs and sessions.
+  std::optional<double> baseline, current;
   // Positive is worse: a share of the baseline for factors, else a difference.
   std::optional<double> change;
   std::optional<Interval> interval;  // of the change, 95 %
   double threshold = 0, p = 1, adjusted_p = 1;
-  std::size_t baseline_runs = 0, current_runs = 0, baseline_sessions = 0;
+  std::size_t baseline_runs = 0, current_runs = 0;
+  std::size_t baseline_sessions = 0, current_sessions = 0;
 
   // After fresh runs: what the first ones said.
   bool is_fresh = false;

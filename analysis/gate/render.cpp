@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "analysis/aligned.h"
 #include "analysis/escape.h"
@@ -120,11 +121,34 @@ std::string counted(const Judgement& judgement) {
                      counts[Verdict::regression] == 1 ? "" : "s");
 }
 
+std::string unit_text(Evidence evidence) {
+  return evidence == Evidence::paired     ? "rounds that both sides have"
+         : evidence == Evidence::sessions ? "means of sessions"
+                                          : "runs";
+}
+
+// What the intervals and p are, of the evidence that there is.
+std::string statistics_note(const Judgement& judgement) {
+  std::map<std::string, std::set<std::string>> quantities;  // by the units of their intervals
+  for (const Check& check : judgement.checks) {
+    if (!check.interval) continue;
+    quantities[unit_text(check.evidence)].insert(std::string(info_of(check.quantity).heading));
+  }
+  std::vector<std::string> units;
+  for (const auto& [unit, of] : quantities) {
+    units.push_back(quantities.size() == 1
+                        ? unit
+                        : fmt::format("{} ({})", unit, join({of.begin(), of.end()}, ", ")));
+  }
+  const std::string p = fmt::format("p: two-sided, Holm-adjusted over all checks{}",
+                                    judgement.is_confirmed ? ", of fresh runs over those" : "");
+  if (units.empty()) return p;
+  return fmt::format("interval: 95 % t interval of the change of the mean, over {}; {}",
+                     join(units, " and "), p);
+}
+
 std::vector<std::string> legend(const Judgement& judgement) {
-  std::vector<std::string> notes = {
-      "interval: 95 % t interval of the change of the mean, over pairs of runs of one round or "
-      "over "
-      "sessions; p: two-sided, Holm-adjusted over all checks"};
+  std::vector<std::string> notes = {statistics_note(judgement)};
   std::map<std::string, std::string> thresholds;
   std::size_t hidden = 0;
   for (const Check& check : judgement.checks) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
@@ -252,15 +253,31 @@ TEST(Gate, APointThatNoLongerRuns) {
   const Side baseline = side_with("baseline", Quantity::time, {10, 10, 10}, "s");
   Side current = side_with("current", Quantity::time, {}, "s");
   current.subjects[0].runs = 0;
-  current.subjects[0].not_ended = 3;
+  current.subjects[0].not_ended = current.subjects[0].lost = 3;
   current.subjects[0].why = "rank 1 was killed";
   const Judgement failing = judge(baseline, current, {});
   EXPECT_EQ(failing.verdict(), Verdict::regression);
   EXPECT_NE(failing.checks[0].reason.find("rank 1 was killed"), std::string::npos);
-  current.subjects[0].not_ended = 1;
+  current.subjects[0].lost = 1;  // one run in three attempts
+  EXPECT_EQ(judge(baseline, current, {}).verdict(), Verdict::undecided);
+  current.subjects[0].lost = 0;  // preempted
   EXPECT_EQ(judge(baseline, current, {}).verdict(), Verdict::undecided);
   current.subjects[0].not_ended = 0;
   EXPECT_EQ(judge(baseline, current, {}).verdict(), Verdict::undecided);
+}
+
+// They ended, so nothing says that the point no longer runs.
+TEST(Gate, RunsThatAreLeftOutAreNoFailures) {
+  const Side baseline = side_with("baseline", Quantity::time, {10, 10, 10}, "s");
+  Side current = side_with("current", Quantity::time, {}, "s");
+  current.subjects[0].left_out = 5;
+  current.subjects[0].not_ended = current.subjects[0].lost = 3;
+  current.subjects[0].why = "signal 15";
+  const Judgement judgement = judge(baseline, current, {});
+  EXPECT_EQ(judgement.verdict(), Verdict::undecided);
+  EXPECT_EQ(judgement.checks.at(0).reason,
+            "no run of it on the current side counts: 5 left out (resumed, throttled, traced or "
+            "skipped), 3 did not end well: signal 15");
 }
 
 // Whatever is looked at: runs that do not end well have no loss to compare.
@@ -268,7 +285,7 @@ TEST(Gate, APointThatNoLongerRunsIsToldOfAnyQuantity) {
   const Side baseline = side_with("baseline", Quantity::loss, {0.1, 0.1, 0.1}, "s");
   Side current = side_with("current", Quantity::loss, {}, "s");
   current.subjects[0].runs = 0;
-  current.subjects[0].not_ended = 3;
+  current.subjects[0].not_ended = current.subjects[0].lost = 3;
   GateOptions options;
   options.quantities = {Quantity::loss};
   EXPECT_EQ(judge(baseline, current, options).verdict(), Verdict::regression);
@@ -314,6 +331,99 @@ TEST(Gate, LostRunsLeaveTheOtherPairs) {
   const Judgement judgement = judge(baseline, current, {});
   EXPECT_EQ(judgement.checks.at(0).evidence, Evidence::paired);
   EXPECT_EQ(judgement.verdict(), Verdict::regression);
+}
+
+bool has_note(const Judgement& judgement, const std::string& note) {
+  return std::find(judgement.notes.begin(), judgement.notes.end(), note) != judgement.notes.end();
+}
+
+void add_session(Side& side, const std::string& session, const std::vector<double>& seconds) {
+  Subject& subject = side.subjects.at(0);
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    subject.samples[Quantity::time].push_back({seconds[i], session, static_cast<int>(i) + 1});
+  }
+  subject.runs += seconds.size();
+}
+
+// Nights of 5 s beside the session that both sides share: no mean of 5.2 s under a change of 0 %.
+TEST(Gate, ValuesAreOfTheRunsThatTheChangeIsOf) {
+  Side baseline = side_with("baseline", Quantity::time, {6, 6.06, 5.94}, "ab");
+  const Side current = side_with("current", Quantity::time, {6, 6.06, 5.94}, "ab");
+  EXPECT_TRUE(judge(baseline, current, {}).notes.empty());
+  for (const char* night : {"n1", "n2", "n3", "n4"}) add_session(baseline, night, {5, 5, 5});
+  const Judgement judgement = judge(baseline, current, {});
+  const Check& check = judgement.checks.at(0);
+  EXPECT_EQ(check.evidence, Evidence::paired);
+  EXPECT_DOUBLE_EQ(*check.baseline, *check.current);
+  EXPECT_NEAR(*check.change, 0, 1e-12);
+  EXPECT_EQ(check.baseline_runs, 3U);
+  EXPECT_EQ(check.baseline_sessions, 1U);
+  EXPECT_TRUE(has_note(judgement, "gpus=2: only runs of rounds that both sides have are compared"));
+}
+
+// However many runs each of them has.
+TEST(Gate, MeansOfSessionsAreShownWhereSessionsAreCompared) {
+  Side baseline = side_with("baseline", Quantity::time, {4, 4, 4, 4, 4, 4, 4}, "n1");
+  add_session(baseline, "n2", {5});
+  add_session(baseline, "n3", {6.25});
+  const Check check =
+      judge(baseline, side_with("current", Quantity::time, {5, 5, 5}, "today"), {}).checks.at(0);
+  EXPECT_EQ(check.evidence, Evidence::sessions);
+  EXPECT_NEAR(*check.baseline, 5, 1e-12);
+  EXPECT_NEAR(*check.current / *check.baseline - 1, *check.change, 1e-12);
+}
+
+// More runs of one session say nothing about the others.
+TEST(Gate, SessionsTellWhatRunsCannot) {
+  Side baseline = side_with("baseline", Quantity::time, {4.9, 4.9, 4.9}, "n1");
+  add_session(baseline, "n2", {5, 5, 5});
+  add_session(baseline, "n3", {5.1, 5.1, 5.1});
+  for (const std::size_t runs : {5, 99}) {
+    const Side current =
+        side_with("current", Quantity::time, std::vector<double>(runs, 5.15), "today");
+    const std::string reason = judge(baseline, current, {}).checks.at(0).reason;
+    EXPECT_TRUE(
+        reason.ends_with("; about 8 sessions of each side would tell, or fresh runs of "
+                         "both (--rerun)"))
+        << reason;
+  }
+}
+
+TEST(Gate, SecondsAreNotComparedWithSecondsASample) {
+  Side timed = side_with("baseline", Quantity::time, {5, 5.01, 4.99}, "a");
+  Side rated = side_with("current", Quantity::time, {5e-5, 5.01e-5, 4.99e-5}, "a");
+  rated.subjects[0].is_rated = true;
+  rated.subjects[0].rated = rated.subjects[0].samples[Quantity::time];
+  const auto check = [&] { return judge(timed, rated, {}).checks.at(0); };
+  EXPECT_EQ(check().verdict, Verdict::undecided);
+  EXPECT_EQ(check().reason, "not all runs of both sides have fit seconds, nor all a rate");
+  EXPECT_FALSE(check().change);
+  timed.subjects[0].rated = {{4e-5, "a", 1}, {4.01e-5, "a", 2}, {3.99e-5, "a", 3}};
+  EXPECT_EQ(check().verdict, Verdict::regression);
+  EXPECT_NEAR(*check().change, 0.25, 1e-3);
+  EXPECT_TRUE(has_note(judge(timed, rated, {}),
+                       "gpus=2: time is seconds a sample, since not all runs have fit seconds"));
+}
+
+TEST(Gate, RoundingMakesNoVerdict) {
+  const double before = 0.9753, now = 0.9703;
+  ASSERT_LT(before - now, 0.005) << "a change of the threshold, but for rounding";
+  EXPECT_EQ(only_check(Quantity::accuracy, {before, before, before}, {now, now, now}).verdict,
+            Verdict::regression);
+  // 7.3 s on average, summed in another order.
+  const Check alike =
+      only_check(Quantity::time, {7.3, 7.3, 7.3}, {7.3, 7.3 * (1 + 1e-15), 7.3 * (1 + 1e-15)});
+  EXPECT_EQ(alike.p, 1);
+}
+
+TEST(Gate, APointWithoutABaselineIsSaid) {
+  Side baseline = side_with("baseline", Quantity::time, {10, 10, 10}, "s"), current = baseline;
+  baseline.subjects.push_back(baseline.subjects[0]);
+  current.subjects.push_back(current.subjects[0]);
+  for (Side* side : {&baseline, &current}) side->subjects[1].name = "gpus=4";
+  baseline.subjects[1].runs = 0;
+  EXPECT_TRUE(has_note(judge(baseline, current, {}),
+                       "gpus=4 is not judged: no run of the baseline counts"));
 }
 
 TEST(Gate, UnlikeWorkIsNotCompared) {

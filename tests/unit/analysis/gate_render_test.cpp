@@ -61,6 +61,20 @@ TEST(GateRender, TextSaysTheVerdictWhyAndHow) {
   EXPECT_FALSE(has(text, "\033"));
 }
 
+TEST(GateRender, IntervalsAreOfTheEvidenceThatThereIs) {
+  Judgement judgement = mixed();
+  EXPECT_TRUE(has(gate_text(judgement, {}, {}), "over rounds that both sides have; p: two-sided"));
+  for (std::size_t i : {1, 2}) judgement.checks[i].evidence = Evidence::runs;
+  judgement.checks[0].evidence = Evidence::sessions;
+  EXPECT_TRUE(has(gate_text(judgement, {}, {}),
+                  "over means of sessions (time) and runs (test accuracy, training loss); p"));
+  for (Check& check : judgement.checks) check.interval.reset();
+  EXPECT_FALSE(has(gate_text(judgement, {}, {}), "interval: "));
+  EXPECT_TRUE(has(gate_text(judgement, {}, {}), "- p: two-sided, Holm-adjusted over all checks\n"));
+  judgement.is_confirmed = true;
+  EXPECT_TRUE(has(gate_text(judgement, {}, {}), "over all checks, of fresh runs over those\n"));
+}
+
 TEST(GateRender, FreshRunsAreSaid) {
   Judgement judgement = mixed();
   judgement.is_confirmed = true;
