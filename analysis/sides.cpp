@@ -37,14 +37,6 @@ Side measured_side(const ReportSide& side, const Side& other = {}) {
   return side_of(side.name, content, other);
 }
 
-std::size_t sessions_of(const Subject& subject) {
-  std::set<std::string> sessions;
-  const auto samples = subject.samples.find(Quantity::time);
-  if (samples == subject.samples.end()) return 0;
-  for (const Sample& sample : samples->second) sessions.insert(sample.session);
-  return sessions.size();
-}
-
 std::vector<Machine> kinds_in(const ReportSide& side) {
   std::vector<Machine> machines;
   for (const Study& study : side.studies) {
@@ -67,7 +59,7 @@ std::string machines_text(const std::vector<Machine>& machines) {
 std::string cover_of(Evidence evidence) {
   switch (evidence) {
     case Evidence::paired:
-      return "interval from rounds: both ran in the same rounds of one session";
+      return "interval from rounds: of runs that both made in the same round of a session";
     case Evidence::sessions:
       return "interval from sessions: it covers how sessions differ";
     case Evidence::runs:
@@ -90,8 +82,8 @@ class SideTable {
         now_(measured_side(second, before_)) {}
 
   std::optional<Table> make() {
-    find_pairs();
-    if (pairs_.empty()) return std::nullopt;
+    find_points();
+    if (points_.empty()) return std::nullopt;
     GateOptions options;
     options.quantities = {Quantity::time};
     const Judgement judgement = judge(before_, now_, options);
@@ -103,10 +95,10 @@ class SideTable {
         continue;
       }
       add(check);
-      evidence.insert(check.evidence);
+      if (check.interval) evidence.insert(check.evidence);
     }
     if (table_.rows.empty()) return std::nullopt;
-    sum_up();
+    sum_up(evidence.contains(Evidence::apart));
     std::vector<std::string> notes = {
         "ratio: the time of the second over that of the first, of fit seconds or of seconds a "
         "sample; above 1 the second is slower"};
@@ -117,13 +109,13 @@ class SideTable {
   }
 
  private:
-  void find_pairs() {
+  void find_points() {
     if (before_.subjects.empty() || now_.subjects.empty()) return;
     const Matches matches = match_subjects(before_, now_);
     for (std::size_t i = 0; i < matches.of_baseline.size(); ++i) {
       if (!matches.of_baseline[i]) continue;
       const Subject &before = before_.subjects[i], &now = now_.subjects[*matches.of_baseline[i]];
-      if (before.runs > 0 && now.runs > 0) pairs_[before.name] = {&before, &now};
+      if (before.runs > 0 && now.runs > 0) points_[before.name] = &before;
     }
   }
 
@@ -166,19 +158,17 @@ class SideTable {
                    std::min(check.baseline_runs, check.current_runs)};
     if (ratio.interval) {
       ratio.interval = Interval{1 + ratio.interval->low, 1 + ratio.interval->high};
-      const bool differs = ratio.interval->low > 1 || ratio.interval->high < 1;
-      if (differs) ++(ratio.value > 1 ? slower_ : faster_);
     }
-    const auto [before, now] = pairs_.at(check.subject);
-    const auto gpus = before->parameters.real("gpus");
+    if (check.adjusted_p < kSignificance) ++(*check.change > 0 ? slower_ : faster_);
+    const auto gpus = points_.at(check.subject)->parameters.real("gpus");
     const auto count = [](std::size_t number) {
       return Cell{std::to_string(number), static_cast<double>(number), {}};
     };
     table_.rows.push_back(
         {Cell{check.subject, {}, {}}, gpus ? Cell{fmt::format("{}", *gpus), gpus, {}} : Cell{},
-         count(sessions_of(*before)), count(check.baseline_runs),
+         count(check.baseline_sessions), count(check.baseline_runs),
          measured_cell(Estimate{*check.baseline, {}, check.baseline_runs}),
-         count(sessions_of(*now)), count(check.current_runs),
+         count(check.current_sessions), count(check.current_runs),
          measured_cell(Estimate{*check.current, {}, check.current_runs}), estimate_cell(ratio, 3),
          Cell{!ratio.interval                        ? ""
               : check.evidence == Evidence::paired   ? "rounds"
@@ -192,21 +182,24 @@ class SideTable {
     if (ratio.interval) ++with_interval_;
   }
 
-  void sum_up() {
+  // `apart`: of some points the first study has too few sessions to tell how these differ.
+  void sum_up(bool apart) {
     const std::size_t rows = table_.rows.size();
     if (with_interval_ == 0) {
       table_.findings.push_back("no ratio has an interval: run repeats on both sides");
       return;
     }
     table_.findings.push_back(
-        fmt::format("of {} point{}, the second is slower beyond the interval in {}, faster in {}",
-                    rows, rows == 1 ? "" : "s", slower_, faster_));
+        fmt::format("of {} point{}, the second is slower beyond the noise in {}, faster in {} "
+                    "(p < {}, Holm-adjusted over all points{})",
+                    rows, rows == 1 ? "" : "s", slower_, faster_, kSignificance,
+                    apart ? "; how sessions differ is not in it" : ""));
   }
 
   const ReportSide& first_;
   const ReportSide& second_;
   const Side before_, now_;
-  std::map<std::string, std::pair<const Subject*, const Subject*>> pairs_;  // by the first's name
+  std::map<std::string, const Subject*> points_;  // of the first, that both have run; by name
   Table table_;
   std::size_t slower_ = 0, faster_ = 0, with_interval_ = 0;
 };

@@ -81,7 +81,10 @@ TEST_F(Sides, TwoStudiesAreComparedAndNotPooled) {
     EXPECT_EQ(row["second_sessions"], 1);
   }
   EXPECT_TRUE(says(all[0], "not how sessions do")) << all[0];
-  EXPECT_TRUE(says(all[0], "of 2 points, the second is slower beyond the interval in 0"));
+  EXPECT_TRUE(
+      says(all[0],
+           "of 2 points, the second is slower beyond the noise in 0, faster in 0 (p < 0.05, "
+           "Holm-adjusted over all points; how sessions differ is not in it)"));
   for (const std::size_t side : {1, 2}) {
     EXPECT_EQ(all[side]["rows"][0]["runs"], 3) << "six would be pooled";
     EXPECT_NEAR(all[side]["rows"][1]["speed_up"].get<double>(), 1.8, 0.01);
@@ -98,7 +101,51 @@ TEST_F(Sides, SessionsAreTheUnitWhereThereAreThree) {
   EXPECT_EQ(all[0]["rows"][0]["interval_from"], "sessions");
   EXPECT_EQ(all[0]["rows"][0]["first_sessions"], 3);
   EXPECT_TRUE(says(all[0], "it covers how sessions differ"));
-  EXPECT_TRUE(says(all[0], "slower beyond the interval in 2")) << all[0];
+  EXPECT_TRUE(says(all[0],
+                   "slower beyond the noise in 2, faster in 0 (p < 0.05, Holm-adjusted over "
+                   "all points)"))
+      << all[0];
+}
+
+// Of many points some lie beyond their own interval by chance.
+TEST_F(Sides, PointsThatDifferAreCountedByTheAdjustedP) {
+  const auto written = [&](const std::string& name, bool second) {
+    const Store store(folder_ / name);
+    for (int cpus = 1; cpus <= 8; ++cpus) {
+      for (int repeat = 1; repeat <= 5; ++repeat) {
+        const double noise = 1 + 0.01 * ((repeat * 7 + (second ? cpus : 0)) % 5);
+        const double factor = second && cpus == 1 ? 1.023 : 1;
+        Json json = testing::sample_record({.gpus = 1,
+                                            .cpus_per_replica = cpus,
+                                            .repeat = repeat,
+                                            .round = repeat,
+                                            .fit_seconds = 10 * noise * factor,
+                                            .session = name});
+        store.write(json["point"].get<std::string>(), repeat, json, "");
+      }
+    }
+    return folder_ / name;
+  };
+  const Json table = tables({written("monday", false), written("tuesday", true)})[0];
+  ASSERT_EQ(table["rows"].size(), 8U);
+  EXPECT_GT(table["rows"][0]["ratio_low"].get<double>(), 1);
+  EXPECT_TRUE(says(table, "of 8 points, the second is slower beyond the noise in 0, faster in 0"))
+      << table;
+}
+
+// Both studies call their repeats 1, 2, 3.
+TEST_F(Sides, FailuresOfAnotherStudyAreTold) {
+  const fs::path good = study("good", {"m"}, 1);
+  const Store bad(folder_ / "bad");
+  for (Json json : drifting_study()) {
+    json["session"] = "t";
+    json["status"] = "failed";
+    json["reason"] = "rank 1 was killed";
+    bad.write(json["point"].get<std::string>(), json["repeat"].get<int>(), json, "");
+  }
+  const std::string printed = text({good, folder_ / "bad"}, {});
+  EXPECT_NE(printed.find("6 runs that ended as failed: rank 1 was killed"), std::string::npos)
+      << printed;
 }
 
 TEST_F(Sides, UnlikeMachinesAreSaidFirst) {
