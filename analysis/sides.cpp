@@ -84,9 +84,7 @@ class SideTable {
   std::optional<Table> make() {
     find_points();
     if (points_.empty()) return std::nullopt;
-    GateOptions options;
-    options.quantities = {Quantity::time};
-    const Judgement judgement = judge(before_, now_, options);
+    const Judgement judgement = judged();
     describe();
     std::set<Evidence> evidence;
     for (const Check& check : judgement.checks) {
@@ -97,8 +95,8 @@ class SideTable {
       add(check);
       if (check.interval) evidence.insert(check.evidence);
     }
-    if (table_.rows.empty()) return std::nullopt;
     sum_up(evidence.contains(Evidence::apart));
+    add_others();
     std::vector<std::string> notes = {
         "ratio: the time of the second over that of the first, of fit seconds or of seconds a "
         "sample; above 1 the second is slower"};
@@ -115,8 +113,17 @@ class SideTable {
     for (std::size_t i = 0; i < matches.of_baseline.size(); ++i) {
       if (!matches.of_baseline[i]) continue;
       const Subject &before = before_.subjects[i], &now = now_.subjects[*matches.of_baseline[i]];
-      if (before.runs > 0 && now.runs > 0) points_[before.name] = &before;
+      points_[before.name] = {&before, &now};
     }
+  }
+
+  // The gate takes it for an error that no point of the first has a run that counts.
+  Judgement judged() const {
+    GateOptions options;
+    options.quantities = {Quantity::time};
+    const bool any = std::any_of(points_.begin(), points_.end(),
+                                 [](const auto& point) { return point.second.first->runs > 0; });
+    return any ? judge(before_, now_, options) : Judgement{};
   }
 
   void describe() {
@@ -160,13 +167,9 @@ class SideTable {
       ratio.interval = Interval{1 + ratio.interval->low, 1 + ratio.interval->high};
     }
     if (check.adjusted_p < kSignificance) ++(*check.change > 0 ? slower_ : faster_);
-    const auto gpus = points_.at(check.subject)->parameters.real("gpus");
-    const auto count = [](std::size_t number) {
-      return Cell{std::to_string(number), static_cast<double>(number), {}};
-    };
-    table_.rows.push_back(
-        {Cell{check.subject, {}, {}}, gpus ? Cell{fmt::format("{}", *gpus), gpus, {}} : Cell{},
-         count(check.baseline_sessions), count(check.baseline_runs),
+    add_row(
+        check.subject, false,
+        {count(check.baseline_sessions), count(check.baseline_runs),
          measured_cell(Estimate{*check.baseline, {}, check.baseline_runs}),
          count(check.current_sessions), count(check.current_runs),
          measured_cell(Estimate{*check.current, {}, check.current_runs}), estimate_cell(ratio, 3),
@@ -176,15 +179,42 @@ class SideTable {
                                                      : "runs",
               {},
               {}}});
-    table_.is_gap.push_back(false);
-    table_.row_names.push_back(check.subject);
-    table_.commands.emplace_back();
     if (ratio.interval) ++with_interval_;
+  }
+
+  static Cell count(std::size_t number) {
+    return {std::to_string(number), static_cast<double>(number), {}};
+  }
+
+  // `cells`: those after the point and its GPUs.
+  void add_row(const std::string& point, bool is_gap, const std::vector<Cell>& cells) {
+    const auto gpus = points_.at(point).first->parameters.real("gpus");
+    std::vector<Cell> row = {{point, {}, {}},
+                             gpus ? Cell{fmt::format("{}", *gpus), gpus, {}} : Cell{}};
+    row.insert(row.end(), cells.begin(), cells.end());
+    table_.rows.push_back(std::move(row));
+    table_.is_gap.push_back(is_gap);
+    table_.row_names.push_back(point);
+    table_.commands.emplace_back();
+  }
+
+  // Points that both have and of which no ratio can be given.
+  void add_others() {
+    const std::set<std::string> compared(table_.row_names.begin(), table_.row_names.end());
+    for (const auto& [name, sides] : points_) {
+      if (compared.contains(name)) continue;
+      const auto& [before, now] = sides;
+      add_row(name, true, {{}, count(before->runs), {}, {}, count(now->runs), {}, {}, {}});
+    }
   }
 
   // `apart`: of some points the first study has too few sessions to tell how these differ.
   void sum_up(bool apart) {
     const std::size_t rows = table_.rows.size();
+    if (rows == 0) {
+      table_.findings.push_back("no point has runs on both sides that can be compared");
+      return;
+    }
     if (with_interval_ == 0) {
       table_.findings.push_back("no ratio has an interval: run repeats on both sides");
       return;
@@ -199,7 +229,7 @@ class SideTable {
   const ReportSide& first_;
   const ReportSide& second_;
   const Side before_, now_;
-  std::map<std::string, const Subject*> points_;  // of the first, that both have run; by name
+  std::map<std::string, std::pair<const Subject*, const Subject*>> points_;  // by the first's name
   Table table_;
   std::size_t slower_ = 0, faster_ = 0, with_interval_ = 0;
 };

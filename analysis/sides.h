@@ -20,7 +20,8 @@ struct ReportSide {
 };
 
 // A row a point that both have: the time of `second` over that of `first`, with its interval and
-// what this covers. Nothing where they have no measured point in common.
+// what this covers; a gap where no runs of one side count. Nothing where they have no measured
+// point in common.
 std::optional<Table> compare_sides(const ReportSide& first, const ReportSide& second);
 
 struct Sides {

@@ -133,6 +133,29 @@ TEST_F(Sides, PointsThatDifferAreCountedByTheAdjustedP) {
       << table;
 }
 
+// A side of which no run counts is no reason to average it with the other.
+TEST_F(Sides, APointWithoutRunsThatCountIsAGap) {
+  for (const bool first : {true, false}) {
+    const auto written = [&](const std::string& name, bool reached) {
+      const Store store(folder_ / (name + (first ? "1" : "2")));
+      for (Json json : drifting_study()) {
+        json["session"] = name;
+        json["quality"]["until"] = {{"goal", "test_accuracy=0.98"}, {"reached", reached}};
+        store.write(json["point"].get<std::string>(), json["repeat"].get<int>(), json, "");
+      }
+      return store.folder();
+    };
+    const Json all = tables({written("monday", !first), written("tuesday", first)});
+    ASSERT_EQ(all.size(), 3U) << "a comparison, and a table of each";
+    ASSERT_EQ(all[0]["rows"].size(), 2U);
+    EXPECT_TRUE(all[0]["rows"][0]["ratio"].is_null());
+    EXPECT_EQ(all[0]["rows"][0]["first_runs"], first ? 0 : 3);
+    EXPECT_EQ(all[0]["rows"][0]["second_runs"], first ? 3 : 0);
+    EXPECT_TRUE(says(all[0], "no point has runs on both sides that can be compared"));
+    EXPECT_EQ(all[1]["rows"][0]["runs"], 3);
+  }
+}
+
 // Both studies call their repeats 1, 2, 3.
 TEST_F(Sides, FailuresOfAnotherStudyAreTold) {
   const fs::path good = study("good", {"m"}, 1);
