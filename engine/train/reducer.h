@@ -68,8 +68,8 @@ class Reducer {
   void note_spans(std::size_t keep);
 
   std::deque<TimeSpan> spans_;  // of a lane that keeps time: not yet added up
-  double started_ = 0;           // written and read on the communication lane only
-  double busy_seconds_ = 0;      // the same; read after the lane is drained
+  double started_ = 0;          // written and read on the communication lane only
+  double busy_seconds_ = 0;     // the same; read after the lane is drained
   TraceRing* trace_ = nullptr;
   std::uint64_t sequence_ = 0;  // as started_
   LaneTimeline timeline_;

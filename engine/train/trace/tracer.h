@@ -28,7 +28,7 @@ struct TraceOutcome {
   std::vector<Overlap> overlap;  // of each rank
   double clock_uncertainty = 0;  // seconds, of the worst rank
   double overhead_seconds = 0;   // of noting, on rank 0: spans times the cost of one, measured
-  double span_seconds = 0;      // that cost
+  double span_seconds = 0;       // that cost
   bool operations = false;       // whether the device notes them
   Overlap all() const;           // summed over ranks
 };

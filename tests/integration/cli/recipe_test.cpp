@@ -72,8 +72,9 @@ TEST_F(CliRecipe, GlobalBatchesAndWhatTheyAreMadeOf) {
   const std::string bad = "train mnist-mlp --steps 3 --gpus 2 --backend mirrored ";
   expect_refused(bad + "--global-batch 100 --batch-per-replica 64", 64,
                  {"global_batch 100 is not gpus 2 x batch_per_replica 64"});
-  expect_refused(bad + "--global-batch 96 --batch-per-replica 16 --accumulate 2", 64,
-                 {"global_batch 96 is not gpus 2 x batch_per_replica 16 x gradient_accumulation_steps 2"});
+  expect_refused(
+      bad + "--global-batch 96 --batch-per-replica 16 --accumulate 2", 64,
+      {"global_batch 96 is not gpus 2 x batch_per_replica 16 x gradient_accumulation_steps 2"});
   expect_refused(bad + "--batch-per-replica 1048576 --accumulate 1000000", 64, {"2^30"});
   expect_refused(bad + "--accumulate 0", 64, {"gradient_accumulation_steps", "at least 1"});
   std::string two_tasks = two;
