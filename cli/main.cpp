@@ -4,6 +4,7 @@
 #include <exception>
 #include <sstream>
 
+#include "analysis/aligned.h"
 #include "cli/complaint.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
@@ -96,16 +97,25 @@ void check_text(const std::vector<std::string>& command) {
   }
 }
 
-// CLI11 writes a switch as "--x{true},--no-x{false}".
+// CLI11 writes a switch as "--x{true},--no-x{false}", and lines of any length.
 class HelpFormatter : public CLI::Formatter {
  public:
-  HelpFormatter() { column_width(34); }
+  HelpFormatter() { column_width(kNames); }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string text = paceline::wrapped(option->get_description(), kColumns - kNames, "", 0);
+    while (text.ends_with('\n')) text.pop_back();
+    return text;
+  }
 
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
     const std::string name = CLI::Formatter::make_option_name(option, is_positional);
     const auto on = name.find("{true},--no-");
     return on == std::string::npos ? name : "--[no-]" + name.substr(2, on - 2);
   }
+
+ private:
+  static constexpr std::size_t kNames = 34, kColumns = 100;
 };
 
 int run(int argc, char** argv) {

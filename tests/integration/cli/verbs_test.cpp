@@ -123,6 +123,8 @@ TEST_F(CliVerbs, HelpSaysTypesAndDefaultsInGroups) {
         "[default: 8]", "--[no-]overlap", "--weights FILE", "{adam,sgd,momentum,adagrad}"}) {
     EXPECT_TRUE(contains(help, part)) << part << " is not in\n" << help;
   }
+  const std::string options = help.substr(0, help.find("Examples:"));
+  for (const std::string& line : split(options, '\n')) EXPECT_LE(columns_of(line), 100U) << line;
 }
 
 TEST_F(CliVerbs, NearestNamesAreSuggested) {
