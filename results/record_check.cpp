@@ -260,6 +260,16 @@ class Check {
       fail(key, fmt::format("must be positive, not {}", value->dump()));
   }
 
+  // What is so small that a rate of it is no number any more.
+  void check_quantity(const std::string& key) const {
+    constexpr double kLeast = 1e-290;
+    check_positive(key);
+    const Json* value = find(key);
+    if (value && value->get<double>() < kLeast) {
+      fail(key, fmt::format("cannot be {}", value->dump()));
+    }
+  }
+
   void check_share(const std::string& key) const {
     const Json* value = find(key);
     if (!value) return;
@@ -298,7 +308,7 @@ class Check {
   void check_results() const {
     for (const char* key : {"/timing/fit_seconds", "/throughput/samples_per_second",
                             "/throughput/samples", "/throughput/steps"}) {
-      if (text("status") == "completed") check_positive(key);
+      if (text("status") == "completed") check_quantity(key);
     }
     check_machine_load();
     check_share("/utilization");

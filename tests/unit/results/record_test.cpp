@@ -92,6 +92,7 @@ TEST(Record, NamesFileAndKeyOfBadValues) {
   const Bad cases[] = {
       {"/timing/fit_seconds", -3.0, "cannot be negative: -3.0"},
       {"/timing/fit_seconds", 0, "must be positive"},
+      {"/timing/fit_seconds", 1e-320, "cannot be "},  // the rate of which is infinite
       {"/timing/fit_seconds", nullptr, "is missing"},
       {"/timing/fit_seconds", "10", "should be a number"},
       {"/timing/fit_seconds", nan, "not a finite number"},
