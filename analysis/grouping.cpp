@@ -179,6 +179,29 @@ void settle(Groups& groups) {
   }
 }
 
+bool is_one_size(const std::vector<Run>& runs) {
+  return std::all_of(runs.begin(), runs.end(),
+                     [&](const Run& run) { return run.gpus == runs.front().gpus; });
+}
+
+// Systems of one size each show only together what their sizes hold fixed; if that is nothing, each
+// size is a table.
+void judge_together(Groups& groups) {
+  Groups judged;
+  for (auto& [key, runs] : groups) {
+    StudyKey now = key;
+    const bool apart = key.scaling == Scaling::one_size && !is_one_size(runs);
+    const auto type = apart ? scaling_if_any(pointers_to(runs)) : key.scaling;
+    if (type) now.scaling = *type;
+    if (compares_rates(now.scaling)) now.only_rates = false;
+    for (Run& run : runs) {
+      if (!type) now.work = {{"gpus", static_cast<double>(run.gpus)}};
+      judged[now].push_back(std::move(run));
+    }
+  }
+  groups = std::move(judged);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> named_values(std::string_view point) {
@@ -235,6 +258,7 @@ Groups grouped(std::vector<Run> runs) {
       }
     }
   }
+  judge_together(groups);
   settle(groups);
   return groups;
 }

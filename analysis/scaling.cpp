@@ -84,10 +84,28 @@ struct Judged {
 constexpr char kNoBatch[] = "neither the batch per replica nor the global batch is the same";
 constexpr char kNoTotal[] = "neither the total of samples nor steps and batch are the same";
 
+// Of runs that give times and rates but no total. Pages round both.
+Scaling of_fixed_batch(const Runs& runs) {
+  if (!known(runs, &Run::samples_per_second) || !known(runs, &Run::fit_seconds)) {
+    return Scaling::weak;
+  }
+  constexpr double kRounded = 0.05;
+  const auto total = [](const Run& run) { return *run.samples_per_second * *run.fit_seconds; };
+  const auto stays = [&](auto quantity) {
+    const double first = quantity(*runs[0]);
+    return std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
+      return std::abs(quantity(*run) / first - 1) <= kRounded;
+    });
+  };
+  if (stays(total)) return Scaling::fixed_epochs;
+  return stays([&](const Run& run) { return total(run) / run.gpus; }) ? Scaling::weak
+                                                                      : Scaling::unknown;
+}
+
 Judged of_unknown_total(const Runs& runs) {
   if (!known(runs, &Run::batch_per_replica)) return Scaling::unknown;
   const Run* odd = odd_one(runs, &Run::batch_per_replica);
-  if (!odd) return Scaling::weak;
+  if (!odd) return of_fixed_batch(runs);
   if (fixed(runs, &Run::global_batch)) return Scaling::strong;
   return {runs[0], odd, kNoBatch};
 }
@@ -156,7 +174,7 @@ std::string_view explanation_of(Scaling scaling) {
     case Scaling::one_size:
       return "every run has the same number of replicas: there is no scaling to see";
     case Scaling::unknown:
-      return "the batch is not stated, so it cannot be derived";
+      return "what the runs hold fixed is not stated, so it cannot be derived";
   }
   return "";
 }

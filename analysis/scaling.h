@@ -15,7 +15,7 @@ enum class Scaling {
   to_goal,       // the goal and batch per replica fixed; how many samples that takes is a result
   weak,          // steps and batch per replica fixed
   one_size,      // every run has the same number of replicas
-  unknown,       // the batch is not known (published pages)
+  unknown,       // the batch or what a run trains is not known (published pages)
 };
 
 std::string_view name_of(Scaling scaling);
@@ -26,7 +26,8 @@ bool compares_rates(Scaling scaling);
 
 // Total samples count as fixed within one global batch an epoch, which is what dropping or
 // rounding the last batch changes. Runs without a total (published rates) are judged by their
-// batch alone. Throws usage naming two records where nothing is held fixed.
+// batch, and by time times rate where they have both. Throws usage naming two records where nothing
+// is held fixed.
 Scaling scaling_of(const std::vector<const Run*>& runs);
 
 // The same; none where it would throw.

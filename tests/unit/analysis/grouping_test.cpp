@@ -290,5 +290,16 @@ TEST(Grouping, AllThatIsLeftOutIsListed) {
   EXPECT_NE(notes_of(study).find("2 more records were ignored"), std::string::npos);
 }
 
+// One replica on one machine and two on another are no study of one size.
+TEST(Grouping, MachinesOfOneSizeEachAreJudgedTogether) {
+  Json one = record_of({1, 64}, ""), two = record_of({2, 64}, "");
+  one["provenance"]["cpu_model"] = "A";
+  two["provenance"]["cpu_model"] = "B";
+  EXPECT_EQ(tables_of({one, two}), "fixed-epochs: 1 2");
+  two = record_of({2, 64, 5}, "");
+  two["provenance"]["cpu_model"] = "B";
+  EXPECT_EQ(tables_of({one, two}), "gpus 1 one size: 1; gpus 2 one size: 2");
+}
+
 }  // namespace
 }  // namespace paceline

@@ -89,5 +89,25 @@ TEST(Scaling, MixturesAreRefusedByRecord) {
   EXPECT_NE(refusal({{1, {}, {}, 64}, {2, {}, {}, 60}}).find("record 1"), std::string::npos);
 }
 
+// Pages that give times and rates say what their runs hold fixed, within what they round.
+TEST(Scaling, PublishedTimesAndRatesSayTheirTotal) {
+  const auto of = [](const std::vector<std::pair<double, double>>& rates_and_times) {
+    std::vector<paceline::Run> runs(rates_and_times.size());
+    std::vector<const paceline::Run*> pointers;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      runs[i].gpus = 1 << i;
+      runs[i].batch_per_replica = 64;
+      runs[i].global_batch = 64.0 * runs[i].gpus;
+      runs[i].samples_per_second = rates_and_times[i].first;
+      runs[i].fit_seconds = rates_and_times[i].second;
+      pointers.push_back(&runs[i]);
+    }
+    return scaling_of(pointers);
+  };
+  EXPECT_EQ(of({{12000, 10}, {24100, 5}, {47000, 2.5}}), Scaling::fixed_epochs);
+  EXPECT_EQ(of({{12000, 10}, {23500, 10.2}, {47000, 10.1}}), Scaling::weak);
+  EXPECT_EQ(of({{12000, 10}, {24000, 7}}), Scaling::unknown);
+}
+
 }  // namespace
 }  // namespace paceline
