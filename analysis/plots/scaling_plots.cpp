@@ -61,15 +61,6 @@ std::vector<Tic> tics(const std::vector<PlotSeries>& series, int most, bool loga
   return result;
 }
 
-bool has_bars(const std::vector<PlotSeries>& all) {
-  for (const PlotSeries& series : all) {
-    for (const PlotPoint& point : series.points) {
-      if (point.interval) return true;
-    }
-  }
-  return false;
-}
-
 std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
   std::vector<Ladder> ladders = make_ladders(source.study, source.comparison, source.facts, true);
   if (ladders.size() > kMostReadableSeries) {

@@ -13,7 +13,7 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kMostSeries = 8, kFewestPoints = 3;
-constexpr double kMostOnALinearAxis = 8;  // the largest value over the smallest
+constexpr double kMostTimesOnALinearAxis = 8;  // the largest value over the smallest
 
 using AxisValue = std::pair<double, std::string>;  // by size; words by their place
 
@@ -80,13 +80,6 @@ std::vector<PlotSeries> series_over(const PlotSource& source, const std::string&
   return series;
 }
 
-bool has_bars(const std::vector<PlotSeries>& all) {
-  return std::any_of(all.begin(), all.end(), [](const PlotSeries& series) {
-    return std::any_of(series.points.begin(), series.points.end(),
-                       [](const PlotPoint& point) { return point.interval.has_value(); });
-  });
-}
-
 }  // namespace
 
 std::vector<Plot> settings_plots(const PlotSource& source) {
@@ -100,7 +93,7 @@ std::vector<Plot> settings_plots(const PlotSource& source) {
     const std::size_t left_out = lines.series.size() - std::min(kMostSeries, lines.series.size());
     lines.series.resize(lines.series.size() - left_out);
     const double least = values.front().first, most = values.back().first;
-    lines.log_x = !are_places(values) && least > 0 && most > kMostOnALinearAxis * least;
+    lines.log_x = !are_places(values) && least > 0 && most > kMostTimesOnALinearAxis * least;
     for (const auto& [at, text] : values) lines.x_tics.push_back({at, text});
     const bool bars = has_bars(lines.series);
     lines.aside = bars && lines.series.size() > 1;

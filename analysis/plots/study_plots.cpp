@@ -1,8 +1,16 @@
 #include "analysis/plots/study_plots.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace paceline {
+
+bool has_bars(const std::vector<PlotSeries>& all) {
+  return std::any_of(all.begin(), all.end(), [](const PlotSeries& series) {
+    return std::any_of(series.points.begin(), series.points.end(),
+                       [](const PlotPoint& point) { return point.interval.has_value(); });
+  });
+}
 
 std::vector<Plot> study_plots(const PlotSource& source) {
   std::vector<Plot> all;

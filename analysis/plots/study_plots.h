@@ -17,6 +17,8 @@ struct PlotSource {
   std::string title;  // of the table
 };
 
+bool has_bars(const std::vector<PlotSeries>& all);  // some point has an interval
+
 // All that the study fills, in the order of a report.
 std::vector<Plot> study_plots(const PlotSource& source);
 
