@@ -19,6 +19,4 @@ struct Counterfactual {
 // overlap=false, update=false. Empty for a row in which something is switched off itself.
 std::vector<Counterfactual> counterfactuals(const Study& study, const Row& row, bool rates);
 
-bool is_switched_off(const Run& run);
-
 }  // namespace paceline
