@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "analysis/contrast.h"
 #include "analysis/labels.h"
 #include "analysis/point_names.h"
 #include "analysis/row_facts.h"
+#include "analysis/switches.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -46,28 +47,66 @@ double cpus_of(const Run& run) {
   return static_cast<double>(*run.cpus_per_task) * run.ntasks.value_or(1);
 }
 
-// Rows that can be compared: measured ones, or where there are none those of one kind and system.
-std::vector<std::size_t> candidates_of(const Study& study) {
-  std::vector<std::size_t> measured, all;
-  for (std::size_t i = 0; i < study.rows.size(); ++i) {
-    if (!reached_goal(study.rows[i])) continue;
-    all.push_back(i);
-    if (study.rows[i].first().kind == "measured") measured.push_back(i);
+// The rows that can be compared, and why the others cannot.
+class Candidates {
+ public:
+  explicit Candidates(const Study& study) : study_(study) {
+    for (std::size_t i = 0; i < study.rows.size(); ++i) rows.push_back(i);
+    keep("whose runs did not all reach their goal",
+         [&](std::size_t i) { return reached_goal(study.rows[i]); });
+    check_goal();
+    keep_if_any("that were not measured",
+                [&](std::size_t i) { return study.rows[i].first().kind == "measured"; });
+    const std::vector<bool> spared = spared_work(study);
+    keep_if_any("that are spared work (backend null, synthetic input, no update)",
+                [&](std::size_t i) { return !spared[i]; });
+    keep_if_any("of only disturbed runs", [&](std::size_t i) { return !study.rows[i].tainted; });
+    check_system();
   }
-  if (all.empty()) {
-    throw Error(ErrorKind::input, "no run reached its goal", study.rows.front().first().where,
-                "train longer, or for less");
+
+  std::vector<std::size_t> rows;
+  std::vector<std::pair<std::size_t, std::string>> left_aside;  // row and why
+
+ private:
+  template <typename Which>
+  void keep(const char* why, Which which) {
+    for (const std::size_t i : rows) {
+      if (!which(i)) left_aside.emplace_back(i, why);
+    }
+    std::erase_if(rows, [&](std::size_t i) { return !which(i); });
   }
-  const std::vector<std::size_t>& chosen = measured.empty() ? all : measured;
-  const Run& first = study.rows[chosen.front()].first();
-  for (const std::size_t i : chosen) {
-    const Run& run = study.rows[i].first();
-    if (run.system == first.system && run.kind == first.kind) continue;
-    throw Error(ErrorKind::usage, "the best of unlike systems is no answer",
-                first.where + " and " + run.where, "choose one with --only system=...");
+
+  template <typename Which>
+  void keep_if_any(const char* why, Which which) {
+    if (std::any_of(rows.begin(), rows.end(), which)) keep(why, which);
   }
-  return chosen;
-}
+
+  void check_goal() const {
+    if (!rows.empty()) return;
+    std::size_t runs = 0, reached = 0;
+    for (const Row& row : study_.rows) {
+      runs += row.runs.size();
+      reached += static_cast<std::size_t>(std::count_if(
+          row.runs.begin(), row.runs.end(), [](const Run& run) { return run.goal_reached; }));
+    }
+    throw Error(
+        ErrorKind::input,
+        fmt::format("no point reached its goal in all of its runs ({} of {} did)", reached, runs),
+        study_.rows.front().first().where, "train longer, or for less");
+  }
+
+  void check_system() const {
+    const Run& first = study_.rows[rows.front()].first();
+    for (const std::size_t i : rows) {
+      const Run& run = study_.rows[i].first();
+      if (run.system == first.system && run.kind == first.kind) continue;
+      throw Error(ErrorKind::usage, "the best of unlike systems is no answer",
+                  first.where + " and " + run.where, "choose one with --only system=...");
+    }
+  }
+
+  const Study& study_;
+};
 
 std::string percent_over(const NearPoint& point) {
   const auto over = [](double ratio) { return 100 * (ratio - 1); };
@@ -87,9 +126,10 @@ std::string cost_text(const Study& study, const Best& best, const NearPoint& poi
 }
 
 std::string line_of(const Study& study, const Best& best, const NearPoint& point) {
-  const std::size_t runs = study.rows[point.row].runs.size();
-  return fmt::format("  {}: {}, {} over the best, {} run{}, {}\n", point.name,
-                     cost_text(study, best, point), percent_over(point), runs, runs == 1 ? "" : "s",
+  const Row& row = study.rows[point.row];
+  return fmt::format("  {}: {}, {} over the best, {}, {}\n", point.name,
+                     cost_text(study, best, point), percent_over(point),
+                     counted(units_in(row), row.pooled ? "session" : "run"),
                      name_of(point.nearness));
 }
 
@@ -128,21 +168,25 @@ Json json_of(const Study& study, const NearPoint& point) {
 
 // Which points cannot be told from the fastest.
 void find_alike(const Study& study, Best& best) {
-  const RowValues fastest = log_costs(study.rows[best.best.row], best.rates);
+  const Row& best_row = study.rows[best.best.row];
+  const RowValues fastest = log_costs(best_row, best.rates);
   std::vector<const NearPoint*> others;
   std::vector<double> p;
-  best.judged = true;
   for (const NearPoint& point : best.points) {
     if (point.row == best.best.row) continue;
-    const Difference slower =
-        contrast({fastest, log_costs(study.rows[point.row], best.rates)},
-                 [](const RowMeans& means) { return means[1][0] - means[0][0]; });
-    best.judged = best.judged && is_judged(slower);
-    if (!is_judged(slower)) continue;
+    const Row& row = study.rows[point.row];
+    if (const Doubt doubt = doubt_of(best_row, row)) {
+      best.unjudged.push_back(point.name);
+      best.doubt.add(row);
+      best.doubt.add(best_row);
+      continue;
+    }
     others.push_back(&point);
-    p.push_back(slower.p_value());
+    p.push_back(contrast({fastest, log_costs(row, best.rates)}, [](const RowMeans& means) {
+                  return means[1][0] - means[0][0];
+                }).p_value());
   }
-  p = holm_adjusted(p);
+  p = holm_adjusted(p, others.size() * (others.size() + 1) / 2);
   for (std::size_t i = 0; i < others.size(); ++i) {
     if (p[i] >= 1 - kConfidence) best.alike.push_back(*others[i]);
   }
@@ -162,6 +206,28 @@ std::string costs_text(const Study& study, const Best& best) {
   return fmt::format("{:.4g} to {:.4g} {}", low, high, best.rates ? "samples/s" : "s");
 }
 
+// "; not judged, as rows of fewer than 3 runs cannot tell: ring, 2 replicas"
+std::string unjudged_text(const Best& best) {
+  constexpr std::size_t kMostNames = 5;
+  if (best.unjudged.empty()) return "";
+  const std::size_t shown = std::min(kMostNames, best.unjudged.size());
+  const auto end = best.unjudged.begin() + static_cast<std::ptrdiff_t>(shown);
+  std::string text = "; not judged, as rows of " + best.doubt.text() +
+                     " cannot tell: " + join({best.unjudged.begin(), end}, "; ");
+  if (shown < best.unjudged.size()) {
+    text += fmt::format("; {} more", best.unjudged.size() - shown);
+  }
+  return text;
+}
+
+std::string left_aside_text(const Best& best) {
+  std::map<std::string, std::size_t> reasons;
+  for (const LeftAside& each : best.left_aside) ++reasons[each.why];
+  std::vector<std::string> texts;
+  for (const auto& [why, points] : reasons) texts.push_back(counted(points, "point") + " " + why);
+  return texts.empty() ? "" : "; left aside: " + join(texts, ", ");
+}
+
 bool has_smaller(const Best& best) {
   return best.points.front().row != best.best.row;
 }
@@ -169,42 +235,49 @@ bool has_smaller(const Best& best) {
 }  // namespace
 
 std::string fastest_sentence(const Study& study, const Best& best) {
+  const std::string aside = left_aside_text(best);
   const std::string fastest = best.best.name + ": " + cost_text(study, best, best.best);
   const std::size_t others = best.points.size() - 1;
-  if (others == 0) return "the only point: " + fastest;
+  if (others == 0) {
+    return (best.left_aside.empty() ? "the only point: " : "the only point to judge: ") + fastest +
+           aside;
+  }
   if (!best.alike.empty() && best.alike.size() == others) {
     return fmt::format(
-        "the {} points cannot be told apart at 95 %, tested together ({}); fastest by its mean: {}",
-        others + 1, costs_text(study, best), fastest);
+               "the {} points cannot be told apart at 95 %, tested together ({}); fastest by its "
+               "mean: {}",
+               others + 1, costs_text(study, best), fastest) +
+           aside;
   }
+  const std::string unjudged = unjudged_text(best);
   if (!best.alike.empty()) {
     std::vector<std::string> names;
     for (const NearPoint& point : best.alike) names.push_back(point.name);
     return fmt::format(
-        "fastest by its mean: {}; cannot be told apart from it at 95 %, tested together ({}): {}",
-        fastest, costs_text(study, best), join(names, "; "));
+               "fastest by its mean: {}; cannot be told apart from it at 95 %, tested together "
+               "({}): {}",
+               fastest, costs_text(study, best), join(names, "; ")) +
+           unjudged + aside;
   }
-  if (!best.judged) {
-    return fmt::format(
-        "fastest by its mean: {} (points of fewer than {} runs cannot be told apart)", fastest,
-        kFewestRuns);
-  }
-  return "fastest: " + fastest;
+  return (unjudged.empty() ? "fastest: " : "fastest by its mean: ") + fastest + unjudged + aside;
 }
 
 Best find_best(const Study& study, double within) {
   Best best;
   best.within = within;
   best.rates = compare(study, Base::best).rates;
-  const std::vector<std::size_t> rows = candidates_of(study);
-  const auto key = [&](std::size_t i) {
-    return std::tuple(study.rows[i].tainted, mean_cost(study.rows[i], best.rates).value);
-  };
+  const Candidates candidates(study);
+  const std::vector<std::size_t>& rows = candidates.rows;
+  const auto cost = [&](std::size_t i) { return mean_cost(study.rows[i], best.rates).value; };
   const std::size_t fastest = *std::min_element(
-      rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+      rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return cost(a) < cost(b); });
   std::vector<const Row*> pointers;
   for (const std::size_t i : rows) pointers.push_back(&study.rows[i]);
+  for (const auto& [row, why] : candidates.left_aside) pointers.push_back(&study.rows[row]);
   const std::vector<std::string> names = point_names(study, pointers);
+  for (std::size_t k = 0; k < candidates.left_aside.size(); ++k) {
+    best.left_aside.push_back({names[rows.size() + k], candidates.left_aside[k].second});
+  }
   for (std::size_t k = 0; k < rows.size(); ++k) {
     NearPoint point;
     point.row = rows[k];
@@ -240,6 +313,24 @@ Best find_best(const Study& study, double within) {
   return best;
 }
 
+std::vector<std::string> fastest_sentences(const Study& study) {
+  std::map<std::string, Study> systems;
+  for (const Row& row : study.rows) {
+    Study& part = systems[row.first().system];
+    part.scaling = study.scaling;
+    part.axes = study.axes;
+    part.replicas_are_cores = study.replicas_are_cores;
+    part.rows.push_back(row);
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [system, part] : systems) {
+    if (part.rows.size() < 2) continue;
+    sentences.push_back((systems.size() > 1 ? system + ": " : "") + join(study.axes, ", ") + ": " +
+                        fastest_sentence(part, find_best(part, 0)));
+  }
+  return sentences;
+}
+
 std::string best_text(const Study& study, const Best& best) {
   std::string text =
       fmt::format("{}: the smallest point within {:g} % of the best {}\n\n", study_title(study),
@@ -269,8 +360,8 @@ std::string best_text(const Study& study, const Best& best) {
   }
   if (!near.empty()) text += "smaller points that may be within:\n" + near;
   if (far > 0) {
-    text += fmt::format("{} smaller point{} of fewer than 3 runs, by their means beyond\n", far,
-                        far == 1 ? "" : "s");
+    text += fmt::format("{} of {}, by their means beyond\n", counted(far, "smaller point"),
+                        best.doubt.text());
   }
   return text + "run more repeats of these and of the best to decide\n";
 }
@@ -286,15 +377,21 @@ Json best_json(const Study& study, const Best& best) {
     for (const NearPoint& point : points) json.push_back(json_of(study, point));
     return json;
   };
+  Json left_aside = Json::array();
+  for (const LeftAside& each : best.left_aside) {
+    left_aside.push_back({{"name", each.name}, {"why", each.why}});
+  }
   return {{"schema", 1},
           {"within", best.within},
           {"compared", best.rates ? "samples_per_second" : "fit_seconds"},
-          {"decided", best.undecided.empty()},
+          {"decided", best.undecided.empty() && best.unjudged.empty()},
           {"best", json_of(study, best.best)},
           {"alike", names_of(best.alike)},
           {"smallest", json_of(study, best.smallest)},
           {"smallest_by_mean", json_of(study, best.by_mean)},
           {"undecided", list(best.undecided)},
+          {"unjudged", best.unjudged},
+          {"left_aside", std::move(left_aside)},
           {"points", list(best.points)}};
 }
 

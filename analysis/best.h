@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/comparison.h"
+#include "analysis/contrast.h"
 #include "engine/core/json.h"
 
 namespace paceline {
@@ -23,6 +24,12 @@ struct NearPoint {
   Nearness nearness = Nearness::undecided;
 };
 
+// A row that is not compared.
+struct LeftAside {
+  std::string name;
+  std::string why;  // "of only disturbed runs": what such points are
+};
+
 struct Best {
   double within = 0;                 // 0.05
   bool rates = false;                // times per sample are compared
@@ -31,25 +38,31 @@ struct Best {
   std::vector<NearPoint> points;     // all, by replicas, CPUs and time
   std::vector<NearPoint> undecided;  // smaller than the smallest, and maybe within
   std::vector<NearPoint> alike;  // of three runs or more, and not slower than the best by a test
-  bool judged = false;           // all points have three runs or more
+  std::vector<std::string> unjudged;  // of fewer than three runs, or of disturbed ones
+  Doubt doubt;                        // why: theirs and the best's
+  std::vector<LeftAside> left_aside;
 };
 
-// Fewer replicas are smaller, then fewer CPUs, then less time. Rows of measured runs only, where
-// there are any. Which points are slower than the best is tested at 95 % for all of them together
-// (Holm). The best was chosen for its time, which makes it look a little better than it is,
-// and the others a little worse.
+// Fewer replicas are smaller, then fewer CPUs, then less time. Rows of measured runs only, of runs
+// that do all the work, and of undisturbed ones, as far as there are any; the others are left
+// aside. Which points are slower than the best is tested at 95 % for all of them together (Holm).
+// The best was chosen for its time: any two points might have been compared, so the tests count as
+// those of all pairs.
 Best find_best(const Study& study, double within);
 
 // "fastest: bucket_mb 4: 2.2 s", or which points cannot be told from it.
 std::string fastest_sentence(const Study& study, const Best& best);
 
+// The same of each system that has several rows: "A CPU: bucket_mb: fastest: ..."
+std::vector<std::string> fastest_sentences(const Study& study);
+
 // An answer in a sentence or two, and the points nearby.
 std::string best_text(const Study& study, const Best& best);
 // {"schema": 1, "within", "compared", "decided", "best", "alike": [names], "smallest",
 // "smallest_by_mean", "undecided": [..],
-// "points": [{"name", "nodes", "ntasks", "cpus_per_task", "gpus", "cpus", "backend", "runs",
-// "fit_seconds", "samples_per_second", "over_best", "over_best_low", "over_best_high", "interval",
-// "verdict"}]}
+// "unjudged": [names], "left_aside": [{"name", "why"}], "points": [{"name", "nodes", "ntasks",
+// "cpus_per_task", "gpus", "cpus", "backend", "runs", "fit_seconds", "samples_per_second",
+// "over_best", "over_best_low", "over_best_high", "interval", "verdict"}]}
 Json best_json(const Study& study, const Best& best);
 
 }  // namespace paceline

@@ -8,6 +8,8 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/contrast.h"
+#include "analysis/switches.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -22,53 +24,6 @@ double cost(const Run& run, bool rates) {
 
 std::vector<double> costs(const Row& row, bool rates) {
   return units_of(row, [&](const Run& run) { return std::optional(cost(run, rates)); });
-}
-
-// Mean log cost a round of a session; runs that belong to no round are not in it.
-std::map<std::pair<std::string, int>, double> by_round(const Row& row, bool rates) {
-  std::map<std::pair<std::string, int>, std::pair<double, int>> sums;
-  for (const Run& run : row.runs) {
-    if (run.session.empty() || run.round < 1) continue;
-    auto& [sum, count] = sums[{run.session, run.round}];
-    sum += std::log(cost(run, rates));
-    ++count;
-  }
-  std::map<std::pair<std::string, int>, double> means;
-  for (const auto& [round, sum] : sums) means[round] = sum.first / sum.second;
-  return means;
-}
-
-// Mean log cost a session.
-std::map<std::string, double> by_session(const Row& row, bool rates) {
-  std::map<std::string, std::pair<double, int>> sums;
-  for (const Run& run : row.runs) {
-    auto& [sum, count] = sums[run.session];
-    sum += std::log(cost(run, rates));
-    ++count;
-  }
-  std::map<std::string, double> means;
-  for (const auto& [session, sum] : sums) means[session] = sum.first / sum.second;
-  return means;
-}
-
-// Of rows of which one at least has several sessions.
-Ratio pooled_ratio(const Row& base, const Row& row, bool rates) {
-  const auto base_sessions = by_session(base, rates), row_sessions = by_session(row, rates);
-  std::vector<double> log_ratios;
-  for (const auto& [session, value] : row_sessions) {
-    if (const auto it = base_sessions.find(session); it != base_sessions.end()) {
-      log_ratios.push_back(it->second - value);
-    }
-  }
-  const bool all_shared =
-      log_ratios.size() == base_sessions.size() && log_ratios.size() == row_sessions.size();
-  return all_shared ? paired_ratio(log_ratios)
-                    : independent_ratio(costs(base, rates), costs(row, rates));
-}
-
-bool all_in_rounds(const Row& row) {
-  return std::all_of(row.runs.begin(), row.runs.end(),
-                     [](const Run& run) { return !run.session.empty() && run.round > 0; });
 }
 
 // The name of the CPUs by which rows are matched.
@@ -101,7 +56,7 @@ bool has_setting(const Run& run, const Base& base) {
 
 class Comparer {
  public:
-  Comparer(const Study& study, const Base& base) : study_(study) {
+  Comparer(const Study& study, const Base& base) : study_(study), spared_(spared_work(study)) {
     result_.base = base;
     result_.rates = needs_rates();
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
@@ -153,10 +108,13 @@ class Comparer {
 
   const Run& run_of_row(std::size_t i) const { return study_.rows[i].first(); }
 
-  // Clean rows come before tainted ones, then the faster.
+  // Rows that do all the work come before those that are spared some, clean ones before tainted
+  // ones, then the faster.
   bool better(std::size_t a, std::size_t b) const {
-    return std::tuple(study_.rows[a].tainted, values_[a]) <
-           std::tuple(study_.rows[b].tainted, values_[b]);
+    const auto key = [&](std::size_t i) {
+      return std::tuple(spared_[i], study_.rows[i].tainted, values_[i]);
+    };
+    return key(a) < key(b);
   }
 
   bool same_system(const Run& a, const Run& b) const {
@@ -166,7 +124,7 @@ class Comparer {
   void mark_best() {
     std::map<std::tuple<std::string, std::string, int>, std::size_t> best;
     for (std::size_t i = 0; i < study_.rows.size(); ++i) {
-      if (!reached_goal(study_.rows[i])) continue;
+      if (!reached_goal(study_.rows[i]) || spared_[i]) continue;
       const Run& run = run_of_row(i);
       const auto [it, first] = best.emplace(std::tuple(run.kind, run.system, run.gpus), i);
       if (!first && better(i, it->second)) it->second = i;
@@ -240,23 +198,77 @@ class Comparer {
     return std::nullopt;
   }
 
+  // "bucket_mb 8": what rows are matched by, beside their system.
+  std::vector<std::pair<std::string, std::string>> matched_by(const Run& run) const {
+    std::vector<std::pair<std::string, std::string>> by;
+    if (const auto cpus = matched_cpus(run)) {
+      by.emplace_back(run.replicas_are_cores ? "CPUs per replica" : "cpus-per-task",
+                      fmt::format("{:g}", *cpus));
+    }
+    for (const std::string& axis : study_.axes) by.emplace_back(axis, setting_of(run, axis));
+    by.emplace_back("backend", run.backend);
+    return by;
+  }
+
+  // " with bucket_mb 8": what no run of one replica has that the row has; of one thing if that
+  // says it all.
+  std::string lacking(const Run& run) const {
+    std::vector<std::string> all;
+    for (const auto& [name, value] : matched_by(run)) {
+      const std::string text = value.empty() ? "no " + name : name + " " + value;
+      bool same = false, differs = false;
+      for (const std::size_t k : singles_) {
+        if (!same_system(run_of_row(k), run)) continue;
+        for (const auto& [other, its] : matched_by(run_of_row(k))) {
+          if (other != name) continue;
+          (its == value || (name == "backend" && its == "self") ? same : differs) = true;
+        }
+      }
+      if (!same) return " with " + text;
+      if (differs) all.push_back(text);
+    }
+    return all.empty() ? " that matches" : " with " + join(all, " and ");
+  }
+
+  // "its base did not reach its goal in 1 of 5 runs"; empty: it has none that failed so.
+  std::string unreached_base(const Run& run) const {
+    for (std::size_t k = 0; k < study_.rows.size(); ++k) {
+      const Row& row = study_.rows[k];
+      const Run& base = run_of_row(k);
+      if (reached_goal(row)) continue;
+      const bool is_base = result_.base.kind == Base::setting
+                               ? has_setting(base, result_.base) && same_otherwise(base, run)
+                           : result_.base.kind == Base::best
+                               ? base.gpus == 1 && same_system(base, run)
+                               : base.gpus == 1 && matches(base, run, run.backend);
+      if (!is_base) continue;
+      const auto missed = std::count_if(row.runs.begin(), row.runs.end(),
+                                        [](const Run& each) { return !each.goal_reached; });
+      return fmt::format("the base did not reach its goal in {} of {} run{}", missed,
+                         row.runs.size(), row.runs.size() == 1 ? "" : "s");
+    }
+    return "";
+  }
+
+  std::string why_missing(std::size_t i) const {
+    const Run& run = run_of_row(i);
+    if (const std::string failed = unreached_base(run); !failed.empty()) return failed;
+    const std::string shown =
+        study_.chosen.empty() ? "" : " among those shown (" + study_.chosen + ")";
+    if (result_.base.kind == Base::setting) {
+      return fmt::format("no run{} has {} and is the same otherwise", shown, result_.base.text());
+    }
+    if (!best_base(i)) return "there is no run of one replica" + shown;
+    return "there is no run of one replica" + lacking(run) + shown +
+           "; --base best compares with the fastest";
+  }
+
   void missing(std::size_t i) {
     const Run& run = run_of_row(i);
-    std::string note = "there is no run of one replica";
-    if (result_.base.kind == Base::setting) {
-      note = fmt::format("no run has {} and is the same otherwise", result_.base.text());
-    } else if (best_base(i)) {
-      const auto cpus = matched_cpus(run);
-      note +=
-          cpus ? fmt::format(" with {} {:g}",
-                             run.replicas_are_cores ? "CPUs per replica" : "cpus-per-task", *cpus)
-               : " that matches";
-      note += "; --base best compares with the fastest";
-    }
     std::string row = run.system;
     if (!run.backend.empty()) row += (row.empty() ? "" : ", ") + run.backend;
     if (row.empty()) row = "this study";
-    auto& sizes = missing_[{note, row}];
+    auto& sizes = missing_[{why_missing(i), row}];
     const std::string size = std::to_string(run.gpus);
     if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
   }
@@ -283,6 +295,7 @@ class Comparer {
   }
 
   const Study& study_;
+  std::vector<bool> spared_;  // work, a row each
   Comparison result_;
   std::vector<double> values_;        // mean cost of each row
   std::vector<std::size_t> singles_;  // rows of one replica
@@ -321,21 +334,12 @@ Estimate mean_cost(const Row& row, bool rates) {
 }
 
 Ratio ratio_of(const Row& base, const Row& row, bool rates) {
-  const auto base_rounds = by_round(base, rates), row_rounds = by_round(row, rates);
   std::vector<double> log_ratios;
-  for (const auto& [round, value] : row_rounds) {
-    if (const auto it = base_rounds.find(round); it != base_rounds.end()) {
-      log_ratios.push_back(it->second - value);
-    }
+  for (const RowMeans& means : paired_means({log_costs(base, rates), log_costs(row, rates)})) {
+    log_ratios.push_back(means[0][0] - means[1][0]);
   }
-  const std::size_t pairs = log_ratios.size();
-  const bool all_shared = all_in_rounds(base) && all_in_rounds(row) &&
-                          pairs == std::min(base_rounds.size(), row_rounds.size());
-  // Two pairs out of more rounds would say less than all runs do.
-  const bool enough = pairs >= 3 || (pairs == 2 && base_rounds.size() == row_rounds.size());
-  Ratio ratio = base.pooled || row.pooled ? pooled_ratio(base, row, rates)
-                : all_shared && enough    ? paired_ratio(log_ratios)
-                                       : independent_ratio(costs(base, rates), costs(row, rates));
+  Ratio ratio = log_ratios.empty() ? independent_ratio(costs(base, rates), costs(row, rates))
+                                   : paired_ratio(log_ratios);
   if (base.tainted || row.tainted) {
     ratio.estimate.interval.reset();
     ratio.kind = RatioKind::single;
@@ -344,7 +348,15 @@ Ratio ratio_of(const Row& base, const Row& row, bool rates) {
 }
 
 double karp_flatt(double speed_up, double replicas) {
-  return (1 / speed_up - 1 / replicas) / (1 - 1 / replicas);
+  const double share = (1 / speed_up - 1 / replicas) / (1 - 1 / replicas);
+  return std::abs(share) < kRounding ? 0 : share;
+}
+
+int fraction_digits(double fraction) {
+  constexpr double kSmall = 1e-3;
+  const double size = std::abs(fraction);
+  return size >= kSmall || size < kRounding ? 3
+                                            : 2 - static_cast<int>(std::floor(std::log10(size)));
 }
 
 std::string Base::text() const {

@@ -62,12 +62,16 @@ Estimate mean_cost(const Row& row, bool rates);
 std::vector<double> units_of(const Row& row,
                              const std::function<std::optional<double>(const Run&)>& value);
 
-// The mean cost of `base` over that of `row`: paired if every round of the smaller one is shared
-// and there are three, or two that are all of both, Welch's otherwise. Where sessions are pooled,
-// of their means: paired by sessions that both have. Without an interval where a row is tainted.
+// The mean cost of `base` over that of `row`: paired if both have the same rounds, or where
+// sessions are pooled the same sessions (paired_means() of contrast.h), Welch's otherwise. Without
+// an interval where a row is tainted.
 Ratio ratio_of(const Row& base, const Row& row, bool rates);
 
 double karp_flatt(double speed_up, double replicas);
+
+// How many decimals show a fraction: three, or of small ones three digits, as of 4096 replicas
+// 0.0001 is much.
+int fraction_digits(double fraction);
 
 Comparison compare(const Study& study, const Base& base);
 

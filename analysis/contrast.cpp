@@ -1,5 +1,7 @@
 #include "analysis/contrast.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,8 +9,6 @@
 namespace paceline {
 
 namespace {
-
-constexpr double kRounding = 1e-9;  // runs may be alike to the last digit
 
 using Values = std::vector<double>;
 using Round = std::pair<std::string, int>;
@@ -28,37 +28,14 @@ Values mean_of(const std::vector<Values>& values) {
   return mean_without(values, values.size());
 }
 
-// Means a round; empty where a run belongs to none.
-std::map<Round, Values> means_by_round(const RowValues& row) {
-  std::map<Round, std::vector<Values>> runs;
+// Quantities of the runs of a round, each; empty where a run belongs to none.
+std::map<Round, std::vector<Values>> by_round(const RowValues& row) {
+  std::map<Round, std::vector<Values>> rounds;
   for (std::size_t i = 0; i < row.values.size(); ++i) {
-    if (row.rounds[i].first.empty() || row.rounds[i].second < 1) return {};
-    runs[row.rounds[i]].push_back(row.values[i]);
+    if (row.units[i].first.empty() || row.units[i].second < 1) return {};
+    rounds[row.units[i]].push_back(row.values[i]);
   }
-  std::map<Round, Values> means;
-  for (const auto& [round, values] : runs) means[round] = mean_of(values);
-  return means;
-}
-
-// The means of each shared round, or nothing where pairs would leave runs out or are too few.
-std::vector<RowMeans> shared_rounds(const std::vector<RowValues>& rows) {
-  std::vector<std::map<Round, Values>> all;
-  std::size_t fewest = rows.front().values.size();
-  for (const RowValues& row : rows) {
-    all.push_back(means_by_round(row));
-    fewest = std::min(fewest, all.back().size());
-  }
-  std::vector<RowMeans> shared;
-  for (const auto& [round, values] : all.front()) {
-    RowMeans means;
-    for (const auto& rounds : all) {
-      const auto it = rounds.find(round);
-      if (it != rounds.end()) means.push_back(it->second);
-    }
-    if (means.size() == rows.size()) shared.push_back(std::move(means));
-  }
-  if (shared.size() < kFewestRuns || shared.size() < fewest) return {};
-  return shared;
+  return rounds;
 }
 
 Difference independent(const std::vector<RowValues>& rows, const OfMeans& what) {
@@ -97,9 +74,18 @@ RowValues values_of(const Row& row,
                     const std::function<std::vector<double>(const Run&)>& quantities) {
   RowValues result;
   result.tainted = row.tainted;
+  std::map<std::string, std::vector<Values>> sessions;
   for (const Run& run : row.runs) {
-    result.values.push_back(quantities(run));
-    result.rounds.emplace_back(run.session, run.round);
+    if (row.pooled) {
+      sessions[run.session].push_back(quantities(run));
+    } else {
+      result.values.push_back(quantities(run));
+      result.units.emplace_back(run.session, run.round);
+    }
+  }
+  for (const auto& [session, values] : sessions) {
+    result.values.push_back(mean_of(values));
+    result.units.emplace_back(session, 1);
   }
   return result;
 }
@@ -110,13 +96,35 @@ RowValues log_costs(const Row& row, bool rates) {
   });
 }
 
+std::vector<RowMeans> paired_means(const std::vector<RowValues>& rows) {
+  std::vector<std::map<Round, std::vector<Values>>> all;
+  for (const RowValues& row : rows) all.push_back(by_round(row));
+  const auto& first = all.front();
+  std::vector<RowMeans> pairs;
+  for (const auto& [round, values] : first) {
+    RowMeans& means = pairs.emplace_back();
+    for (const auto& rounds : all) {
+      const auto it = rounds.find(round);
+      if (it == rounds.end() || rounds.size() != first.size()) return {};
+      // A round that has more runs would weigh more in the mean over runs.
+      if (it->second.size() != rounds.begin()->second.size()) return {};
+      means.push_back(mean_of(it->second));
+    }
+  }
+  const bool are_all = std::all_of(rows.begin(), rows.end(), [&](const RowValues& row) {
+    return row.values.size() == pairs.size();
+  });
+  const bool enough = pairs.size() >= kFewestRuns || (pairs.size() == 2 && are_all);
+  return enough ? pairs : std::vector<RowMeans>();
+}
+
 Difference contrast(const std::vector<RowValues>& rows, const OfMeans& what) {
   const bool tainted =
       std::any_of(rows.begin(), rows.end(), [](const RowValues& row) { return row.tainted; });
-  const std::vector<RowMeans> rounds = tainted ? std::vector<RowMeans>() : shared_rounds(rows);
-  if (!rounds.empty()) {
+  const std::vector<RowMeans> pairs = tainted ? std::vector<RowMeans>() : paired_means(rows);
+  if (!pairs.empty()) {
     std::vector<double> each;
-    for (const RowMeans& means : rounds) each.push_back(what(means));
+    for (const RowMeans& means : pairs) each.push_back(what(means));
     return paired_difference(each);
   }
   Difference result = independent(rows, what);
@@ -129,11 +137,31 @@ bool is_judged(const Difference& difference) {
 }
 
 bool is_above(const Difference& difference, double limit) {
-  return is_judged(difference) && difference.interval()->low > limit + kRounding;
+  return is_judged(difference) && lies_above(*difference.interval(), limit);
 }
 
 bool is_below(const Difference& difference, double limit) {
-  return is_judged(difference) && difference.interval()->high < limit - kRounding;
+  return is_judged(difference) && lies_below(*difference.interval(), limit);
+}
+
+void Doubt::add(const Row& row) {
+  few = few || units_in(row) < kFewestRuns;
+  disturbed = disturbed || row.tainted;
+  pooled = pooled || row.pooled;
+}
+
+std::string Doubt::text() const {
+  const std::string fewer =
+      fmt::format("fewer than {} {}", kFewestRuns, pooled ? "sessions" : "runs");
+  if (!disturbed) return fewer;
+  return few ? fewer + " or only disturbed runs" : "only disturbed runs";
+}
+
+Doubt doubt_of(const Row& base, const Row& row) {
+  Doubt doubt;
+  doubt.add(base);
+  doubt.add(row);
+  return doubt;
 }
 
 }  // namespace paceline

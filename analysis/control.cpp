@@ -16,8 +16,7 @@ double percent(double ratio) {
 
 bool ControlCheck::differs() const {
   const auto& interval = ratio.estimate.interval;
-  return interval && ratio.estimate.count >= kFewestRuns &&
-         (interval->low > 1 || interval->high < 1);
+  return interval && !doubt && (lies_above(*interval, 1) || lies_below(*interval, 1));
 }
 
 std::vector<ControlCheck> controls_of(const Study& study, const Comparison& comparison) {
@@ -30,7 +29,9 @@ std::vector<ControlCheck> controls_of(const Study& study, const Comparison& comp
     if (names.empty()) names = point_names(study, rows);
     Row again;
     again.runs = study.rows[i].controls;
-    controls.push_back({names[i], ratio_of(again, study.rows[i], comparison.rates)});
+    again.pooled = study.rows[i].pooled;
+    controls.push_back({names[i], ratio_of(again, study.rows[i], comparison.rates), units_in(again),
+                        units_in(study.rows[i]), doubt_of(again, study.rows[i])});
   }
   return controls;
 }
@@ -43,10 +44,13 @@ std::string control_line(const ControlCheck& control) {
     text += fmt::format(" [{:+.1f}, {:+.1f}]", percent(estimate.interval->low),
                         percent(estimate.interval->high));
   }
-  text += fmt::format(" ({} runs each)", estimate.count);
-  if (estimate.count < kFewestRuns || !estimate.interval) {
-    return text + ": too few runs to judge by";
-  }
+  const char* units = control.doubt.pooled ? "sessions" : "runs";
+  text += control.of_control == control.of_point
+              ? fmt::format(" ({} {} each)", control.of_point, units)
+              : fmt::format(" ({} {}, and {} of the control)", control.of_point, units,
+                            control.of_control);
+  if (control.doubt.disturbed) return text + ": the point has only disturbed runs to judge by";
+  if (control.doubt) return text + fmt::format(": too few {} to judge by", units);
   return text + (control.differs()
                      ? ", although nothing is unlike: find out why before you trust the rest"
                      : ": smaller differences mean nothing here");

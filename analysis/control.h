@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/comparison.h"
+#include "analysis/contrast.h"
 #include "analysis/study.h"
 
 namespace paceline {
@@ -13,6 +14,8 @@ namespace paceline {
 struct ControlCheck {
   std::string point;  // what it is called among the rows
   Ratio ratio;        // mean cost of the control over that of the point: 1 if all is well
+  std::size_t of_control = 0, of_point = 0;  // runs, or where these are pooled sessions
+  Doubt doubt;
 
   // Whether the control is slower or faster beyond the noise of the runs: never from fewer than
   // kFewestRuns.

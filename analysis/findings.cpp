@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "analysis/best.h"
-#include "analysis/contrast.h"
 #include "analysis/control.h"
 #include "analysis/point_names.h"
+#include "analysis/switches.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -30,6 +30,11 @@ std::string range_text(const Range& range, int digits, double scale = 1) {
   const std::string low = fmt::format("{:.{}f}", range.low * scale, digits);
   const std::string high = fmt::format("{:.{}f}", range.high * scale, digits);
   return low == high ? low : low + " to " + high;
+}
+
+// Of Karp-Flatt fractions.
+std::string fractions_text(const Range& range) {
+  return range_text(range, fraction_digits(std::max(std::abs(range.low), std::abs(range.high))));
 }
 
 template <typename Value>
@@ -73,9 +78,9 @@ std::vector<Alike> grouped_by_kind(const std::vector<Trend>& trends) {
   for (const Trend& trend : trends) {
     const auto like = [&](const Alike& group) {
       const Trend& other = *group.front();
-      return other.kind == trend.kind && other.judged == trend.judged &&
-             other.sizes.front().gpus == trend.sizes.front().gpus &&
-             other.sizes.back().gpus == trend.sizes.back().gpus;
+      return other.kind == trend.kind && other.doubt == trend.doubt &&
+             std::ranges::equal(other.sizes, trend.sizes, {}, &SizeOfTrend::gpus,
+                                &SizeOfTrend::gpus);
     };
     const auto it = std::find_if(groups.begin(), groups.end(), like);
     (it == groups.end() ? groups.emplace_back() : *it).push_back(&trend);
@@ -119,12 +124,12 @@ class TrendSentence {
   std::string text() const {
     switch (trends_.front()->kind) {
       case TrendKind::slower_than_one:
-        return "several replicas are slower than one: no law of scaling applies";
+        return "several replicas are slower than one: no law of scaling applies" + as_far_as_told();
       case TrendKind::no_loss:
         return no_loss();
       case TrendKind::above_ideal:
-        return "N replicas are more than N times as fast as one: is the base slow, or does the "
-               "share of each fit into its cache?";
+        return "N replicas are more than N times as fast as one" + as_far_as_told() +
+               ": is the base slow, or does the share of each fit into its cache?";
       case TrendKind::one_size:
         return "";
       case TrendKind::steady:
@@ -132,13 +137,15 @@ class TrendSentence {
       case TrendKind::grows:
       case TrendKind::falls:
         return changes();
+      case TrendKind::uneven:
+        return uneven();
       case TrendKind::unclear:
         return unclear();
       case TrendKind::unjudged:
         return fmt::format(
-            "{} goes from {} on {} to {} on {} replicas: rows of fewer than {} runs cannot tell "
-            "whether that is more than noise",
-            what_, at(false), size(false), at(true), size(true), kFewestRuns);
+            "{} goes from {} on {} to {} on {} replicas: rows of {} cannot tell whether that is "
+            "more than noise",
+            what_, at(false), size(false), at(true), size(true), trends_.front()->doubt.text());
     }
     return "";
   }
@@ -153,7 +160,7 @@ class TrendSentence {
 
   // "0.181", of rates, which have no Karp-Flatt fraction by name, "18 %".
   std::string shown(const Range& range) const {
-    return compares_rates(scaling_) ? percent(range) : range_text(range, 3);
+    return compares_rates(scaling_) ? percent(range) : fractions_text(range);
   }
   std::string at(bool last) const { return shown(range_at(trends_, last, fraction_of)); }
   static std::string percent(const Range& range) {
@@ -161,8 +168,14 @@ class TrendSentence {
     return range_text(range, most < 0.02 ? 2 : most < 0.1 ? 1 : 0, 100) + " %";
   }
 
+  // What the numbers alone look like is said as such.
+  std::string as_far_as_told() const {
+    const Doubt& doubt = trends_.front()->doubt;
+    return doubt ? ", as far as rows of " + doubt.text() + " can tell" : "";
+  }
+
   std::string no_loss() const {
-    if (!trends_.front()->judged) {
+    if (trends_.front()->doubt) {
       const Range off = range_of(trends_, [](const SizeOfTrend& s) { return 1 - s.efficiency; });
       return fmt::format("the speed-ups lie within {:.1f} % of the ideal ones",
                          100 * std::max(std::abs(off.low), std::abs(off.high)));
@@ -186,10 +199,9 @@ class TrendSentence {
             : fmt::format("each added replica adds {} of the base's time per step to it",
                           percent(range));
     if (!compares_rates(scaling_)) {
-      text += fmt::format(" (Karp-Flatt fraction steady, {})", range_text(range, 3));
+      text += fmt::format(" (Karp-Flatt fraction steady, {})", fractions_text(range));
     }
-    if (!trends_.front()->judged) text += ", as far as fewer than 3 runs a row can tell";
-    return text;
+    return text + as_far_as_told();
   }
 
   std::string changes() const {
@@ -217,20 +229,36 @@ class TrendSentence {
                       is_strong() ? ", at small batches" : "");
   }
 
+  std::string uneven() const {
+    std::vector<std::string> sizes, values;
+    for (std::size_t i = 0; i < trends_.front()->sizes.size(); ++i) {
+      Range here;
+      for (const Trend* trend : trends_) here.add(trend->sizes[i].fraction);
+      sizes.push_back(std::to_string(trends_.front()->sizes[i].gpus));
+      values.push_back(shown(here));
+    }
+    return fmt::format(
+        "{} changes with the replicas, but not in one direction that can be told from noise: {} on "
+        "{} replicas",
+        what_, join(values, " / "), join(sizes, ", "));
+  }
+
   std::string unclear() const {
     Range change;
     for (const Trend* trend : trends_) {
       change.add(trend->change->low);
       change.add(trend->change->high);
     }
+    const int digits = fraction_digits(std::max(std::abs(change.low), std::abs(change.high)));
+    const auto signed_text = [&](double value) {
+      return compares_rates(scaling_) ? fmt::format("{:+.1f} %", 100 * value)
+                                      : fmt::format("{:+.{}f}", value, digits);
+    };
     return fmt::format(
         "whether {} changes with the replicas cannot be told from noise: {} on {}, {} on {}, a "
         "change of {} to {}",
-        what_, at(false), size(false), at(true), size(true),
-        compares_rates(scaling_) ? fmt::format("{:+.1f} %", 100 * change.low)
-                                 : fmt::format("{:+.3f}", change.low),
-        compares_rates(scaling_) ? fmt::format("{:+.1f} %", 100 * change.high)
-                                 : fmt::format("{:+.3f}", change.high));
+        what_, at(false), size(false), at(true), size(true), signed_text(change.low),
+        signed_text(change.high));
   }
 
   Scaling scaling_;
@@ -254,6 +282,8 @@ FindingKind finding_kind(TrendKind kind) {
       return FindingKind::grows;
     case TrendKind::falls:
       return FindingKind::falls;
+    case TrendKind::uneven:
+      return FindingKind::uneven;
     case TrendKind::unclear:
       return FindingKind::unclear;
     case TrendKind::unjudged:
@@ -270,19 +300,26 @@ std::string cpus_of_group(const Alike& trends) {
   return cpus.empty() ? "" : " (" + join(cpus, "; ") + ")";
 }
 
+// What a run is compared by, as the table has it.
+double shown_cost(const Run& run, bool rates) {
+  return rates ? *run.samples_per_second : *run.fit_seconds;
+}
+
 constexpr double kWideSpread = 1.25;
 constexpr std::size_t kMostTimes = 6;
 
-// A study that varies settings and no sizes asks for the fastest.
+// A study that varies settings and no sizes asks for the fastest, on each machine by itself.
 std::vector<Finding> settings_finding(const Study& study) {
-  const bool comparable = study.scaling == Scaling::one_size && study.rows.size() > 1 &&
-                          !study.axes.empty() &&
+  const bool comparable = study.scaling == Scaling::one_size && !study.axes.empty() &&
                           std::all_of(study.rows.begin(), study.rows.end(), [](const Row& row) {
                             return row.first().kind == "measured" && reached_goal(row);
                           });
   if (!comparable) return {};
-  return {{FindingKind::settings,
-           join(study.axes, ", ") + ": " + fastest_sentence(study, find_best(study, 0))}};
+  std::vector<Finding> found;
+  for (const std::string& sentence : fastest_sentences(study)) {
+    found.push_back({FindingKind::settings, sentence});
+  }
+  return found;
 }
 
 // A table of times shows neither rates nor efficiency, and a single run no spread.
@@ -292,7 +329,9 @@ std::string left_out_line(const std::vector<RowFacts>& facts) {
   for (const RowFacts& row : facts) {
     if (row.run().kind != "published" || !row.fit_seconds) return "";
     single = single && row.row->runs.size() == 1;
-    if (row.samples_per_second) rates.add(row.samples_per_second->value);
+    if (row.samples_per_second && !row.run().rate_is_given) {
+      rates.add(row.samples_per_second->value);
+    }
     if (row.speed_up && row.speed_up->efficiency && row.run().gpus > 1) {
       efficiencies.add(*row.speed_up->efficiency);
     }
@@ -329,6 +368,8 @@ std::string_view name_of(FindingKind kind) {
       return "grows";
     case FindingKind::falls:
       return "falls";
+    case FindingKind::uneven:
+      return "uneven";
     case FindingKind::unclear:
       return "unclear";
     case FindingKind::unjudged:
@@ -358,9 +399,9 @@ std::vector<Finding> unlike_runs(const Study& study, const Comparison& compariso
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const Row& row = *facts[i].row;
     if (row.tainted || row.runs.size() < 2) continue;
-    Range costs;
-    for (const auto& value : log_costs(row, comparison.rates).values) costs.add(value[0]);
-    const double spread = std::exp(costs.width());
+    Range shown;
+    for (const Run& run : row.runs) shown.add(shown_cost(run, comparison.rates));
+    const double spread = shown.high / shown.low;
     if (spread <= kWideSpread) continue;
     ++rows;
     if (spread > widest) worst = i;
@@ -369,7 +410,7 @@ std::vector<Finding> unlike_runs(const Study& study, const Comparison& compariso
   if (rows == 0) return {};
   std::vector<double> values;
   for (const Run& run : facts[worst].row->runs) {
-    values.push_back(comparison.rates ? *run.samples_per_second : *run.fit_seconds);
+    values.push_back(shown_cost(run, comparison.rates));
   }
   std::sort(values.begin(), values.end());
   std::string times;
@@ -403,7 +444,7 @@ Finding ladder_finding(const Ladder& ladder, const Comparison& comparison) {
     efficiencies.push_back(range_text(range_over(*rung, efficiency), 0, 100));
     const auto fraction = [](const RowFacts& row) { return row.speed_up->karp_flatt.value_or(0); };
     if (rung->rows.front()->speed_up->karp_flatt) {
-      fractions.push_back(range_text(range_over(*rung, fraction), 3));
+      fractions.push_back(fractions_text(range_over(*rung, fraction)));
     }
   }
   std::string line = ladder.name.empty() ? "" : ladder.name + ": ";
@@ -434,24 +475,30 @@ std::vector<Finding> causes_finding(const Study& study, const Comparison& compar
                    [](const Finding& each) { return each.kind == FindingKind::steady; })) {
     return {};
   }
-  if (study.scaling == Scaling::strong) {
-    return {{FindingKind::causes_alike,
-             "in strong scaling serial work and an all-reduce whose cost levels off, as a ring's "
-             "does, both look like that, and these numbers cannot tell them apart: runs with "
-             "backend null would"}};
-  }
-  const bool times = !comparison.rates;
-  const std::string causes =
+  const bool strong = study.scaling == Scaling::strong, times = !comparison.rates;
+  std::string causes =
       "work that is done for one sample after another (input), and communication that grows with "
       "every replica";
+  if (strong) {
+    causes =
+        "in strong scaling serial work and an all-reduce whose cost levels off, as a ring's does, "
+        "both look like that";
+  } else if (times) {
+    causes = "as the number of steps falls with the replicas, a fixed time per run, " + causes +
+             " all look like that";
+  } else {
+    causes += " both look like that";
+  }
+  // Where such runs are in the table, their own sentence says what becomes of their loss.
+  std::vector<std::string> advice;
+  const bool has_null = std::any_of(study.rows.begin(), study.rows.end(), [](const Row& row) {
+    return row.first().gpus > 1 && is_without_communication(row.first());
+  });
+  if (!has_null) advice.emplace_back("with backend null");
+  if (!strong && times) advice.emplace_back("of one number of steps at every size");
   return {{FindingKind::causes_alike,
-           fmt::format("{}, and these numbers cannot tell them apart: runs with backend null {}"
-                       "would",
-                       times ? "as the number of steps falls with the replicas, a fixed time per "
-                               "run, " +
-                                   causes + " all look like that"
-                             : causes + " both look like that",
-                       times ? "or of one number of steps at every size " : "")}};
+           causes + ", and these numbers cannot tell them apart" +
+               (advice.empty() ? "" : ": runs " + join(advice, " or ") + " would")}};
 }
 
 std::vector<Finding> findings(const Study& study, const Comparison& comparison,

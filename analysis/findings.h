@@ -19,6 +19,7 @@ enum class FindingKind {
   steady,
   grows,
   falls,
+  uneven,
   unclear,
   unjudged,
   causes_alike,    // which causes a steady fraction may have, that times cannot tell apart

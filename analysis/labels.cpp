@@ -177,31 +177,36 @@ std::string session_note(const Study& study) {
     most = std::max(most, sessions_of(row));
     pooled = pooled || row.pooled;
   }
-  if (most < 2) return "";
-  if (!pooled) {
+  if (pooled) {
     return fmt::format(
-        "rows have runs of up to {} sessions, and intervals take these for one; --pool takes the "
-        "sessions as the unit",
+        "sessions are pooled (--pool), up to {} a row, so what runs of one session share is in the "
+        "intervals",
         most);
   }
+  if (most < 2) return "";
   return fmt::format(
-      "sessions are pooled (--pool), up to {} a row: intervals are of the means of sessions, which "
-      "are nested",
+      "rows have runs of up to {} sessions, and intervals take these for one; --pool takes the "
+      "sessions as the unit",
       most);
 }
 
 // Of what the warnings leave to be said.
 std::string quiet_note(const Study& study) {
   const Quiet quiet = quiet_of(study);
-  const std::size_t still = quiet.measured - quiet.busy - quiet.not_recorded;
+  const std::size_t recorded = quiet.measured - quiet.not_recorded, still = recorded - quiet.busy;
   if (quiet.measured == 0) return "";
-  if (quiet.not_recorded == quiet.measured) return "whether the machine was quiet is not recorded";
-  std::string note = still == quiet.measured
-                         ? "the machine was quiet in all runs"
-                         : fmt::format("the machine was quiet in {} of {} run{}", still,
-                                       quiet.measured, quiet.measured == 1 ? "" : "s");
-  if (quiet.not_recorded > 0) note += fmt::format(", of {} not recorded", quiet.not_recorded);
-  return note + ": others had less than 5 % of the time of its CPUs";
+  if (recorded == 0) return "whether the machine was quiet is not recorded";
+  std::string note;
+  if (still > 0) {
+    note = "the machine was quiet (others had less than 5 % of the time of its CPUs) in " +
+           (still == quiet.measured
+                ? "all runs"
+                : fmt::format("{} of {} run{}", still, recorded, recorded == 1 ? "" : "s"));
+  }
+  if (quiet.not_recorded == 0) return note;
+  return note + (note.empty() ? "" : "; ") +
+         fmt::format("of {} run{} it is not recorded whether the machine was quiet",
+                     quiet.not_recorded, quiet.not_recorded == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -266,7 +271,8 @@ std::vector<std::string> row_notes(const Study& study) {
   }
   if (tainted)
     notes.push_back(
-        "rows of only resumed, throttled, oversubscribed or traced runs have no interval");
+        "rows of only disturbed (resumed, throttled, oversubscribed or traced) runs have no "
+        "interval");
   return notes;
 }
 

@@ -15,26 +15,33 @@ namespace {
 constexpr double kUnlikeChoices = 0.02;  // of a row's fit seconds
 
 std::string interval_note(const std::vector<RowFacts>& facts, const std::string& kinds) {
+  const bool pooled = facts.front().row->pooled;
+  const char* unit = pooled ? "session" : "run";
   std::size_t single = 0;
-  for (const RowFacts& row : facts) single += row.row->runs.size() < 2 ? 1 : 0;
+  for (const RowFacts& row : facts) single += units_in(*row.row) < 2 ? 1 : 0;
   if (single == facts.size()) {
     return facts.front().run().kind == "published"
                ? "the pages give no spread: no interval can be given"
-               : "one run a row: no interval can be given; run at least 3 repeats";
+               : fmt::format("one {} a row: no interval can be given; run at least 3 {}", unit,
+                             pooled ? "sessions" : "repeats");
   }
-  std::string note =
-      "± is half of the 95 % t interval (on logarithms) of the geometric mean over runs; "
-      "[low, high] where it is lopsided. Speed-up: ";
+  std::string note = fmt::format(
+      "± is half of the 95 % t interval (on logarithms) of the geometric mean over {}; "
+      "[low, high] where it is lopsided. Speed-up: ",
+      pooled ? "the means of sessions" : "runs");
   if (kinds == "paired") {
-    note += "paired interval, from runs of the same round";
+    note += pooled ? "paired interval, by session" : "paired interval, from runs of the same round";
   } else if (kinds == "welch") {
-    note += "Welch's interval, as not all runs share rounds";
+    note += fmt::format("Welch's interval, as not all rows have the same {}s",
+                        pooled ? "session" : "round");
   } else if (kinds == "mixed") {
-    note += "paired interval where runs share rounds, Welch's elsewhere (column interval)";
+    note += fmt::format(
+        "paired interval where rows have the same {}s, Welch's elsewhere (column interval)",
+        pooled ? "session" : "round");
   } else {
     note += "no interval";
   }
-  if (single > 0) note += ". Rows of one run have no interval";
+  if (single > 0) note += fmt::format(". Rows of one {} have no interval", unit);
   return note;
 }
 
@@ -185,8 +192,14 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
   std::vector<std::string> notes;
   notes.push_back(interval_note(facts, interval_kinds));
   add_clock_notes(notes, facts);
-  add_distinct(notes, "fit seconds end with the first evaluation of ", facts,
-               [](const Run& run) { return run.goal; });
+  const bool all_reached = std::all_of(facts.begin(), facts.end(),
+                                       [](const RowFacts& row) { return reached_goal(*row.row); });
+  add_distinct(
+      notes,
+      all_reached
+          ? "fit seconds end with the first evaluation of "
+          : "fit seconds end with the last epoch, or before it with the first evaluation of ",
+      facts, [](const Run& run) { return run.goal; });
   notes.push_back(fmt::format("speed-up: ratio of {}; {}",
                               comparison.rates ? "samples/s" : "fit seconds",
                               base_note(comparison, facts)));

@@ -7,20 +7,18 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/contrast.h"
 #include "analysis/ladder.h"
+#include "analysis/point_names.h"
 #include "engine/core/text.h"
 
 namespace paceline {
 
 namespace {
 
-constexpr std::size_t kLeastForNormality = 5, kLeastRuns = 3;
+constexpr std::size_t kLeastForNormality = 5;
 constexpr double kUnlikeMeans = 0.01, kUnlikeLengths = 1.1, kLongTail = 1.25, kAboveIdeal = 1.02;
 constexpr double kNotNormal = 0.01, kFarApart = 2;
-
-std::string counted(std::size_t number, const char* noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-}
 
 template <typename Condition>
 std::size_t rows_where(const std::vector<RowFacts>& facts, Condition condition) {
@@ -76,8 +74,9 @@ class Checker {
   // A study of one size, which compares settings, wants no speed-up.
   void check_base() {
     if (study_.scaling == Scaling::one_size) return;
-    const std::size_t without =
-        rows_where(facts_, [](const RowFacts& row) { return row.run().gpus > 1 && !row.speed_up; });
+    const std::size_t without = rows_where(facts_, [](const RowFacts& row) {
+      return row.run().gpus > 1 && !row.speed_up && reached_goal(*row.row);
+    });
     if (without == 0) return;
     add(1, counted(without, "row") + " of several replicas without a base to compare with",
         fix_of_base(comparison_.base));
@@ -128,12 +127,14 @@ class Checker {
 
   void check_spread() {
     const std::size_t single =
-        rows_where(facts_, [](const RowFacts& row) { return row.row->runs.size() < 2; });
+        rows_where(facts_, [](const RowFacts& row) { return units_in(*row.row) < 2; });
     if (single > 0) {
       add(5,
-          fmt::format("{} of {} have one run, so no interval", single,
-                      counted(facts_.size(), "row")),
-          is_published() ? "publish the spread beside the mean" : "run 3 repeats or more");
+          fmt::format("{} of {} have one {}, so no interval", single, counted(facts_.size(), "row"),
+                      unit()),
+          is_published() ? "publish the spread beside the mean"
+          : is_pooled()  ? "run 3 sessions or more"
+                         : "run 3 repeats or more");
     }
     const std::size_t tainted =
         rows_where(facts_, [](const RowFacts& row) { return row.row->tainted; });
@@ -148,7 +149,8 @@ class Checker {
     std::vector<double> p;
     for (const RowFacts& row : facts_) {
       std::vector<double> logs;
-      for (const double time : fit_times(*row.row)) logs.push_back(std::log(time));
+      const auto times = units_of(*row.row, [](const Run& run) { return run.fit_seconds; });
+      for (const double time : times) logs.push_back(std::log(time));
       if (logs.size() > 1 && logs.size() < kLeastForNormality) ++few;
       if (logs.size() >= kLeastForNormality) p.push_back(normality(logs));
     }
@@ -157,10 +159,11 @@ class Checker {
         std::count_if(p.begin(), p.end(), [](double each) { return each < kNotNormal; }));
     if (few > 0) {
       add(6,
-          fmt::format("{} with fewer than {} runs, too few to check what intervals assume (normal "
+          fmt::format("{} with fewer than {} {}s, too few to check what intervals assume (normal "
                       "logarithms)",
-                      counted(few, "row"), kLeastForNormality),
-          fmt::format("use --repeats {}", kLeastForNormality));
+                      counted(few, "row"), kLeastForNormality, unit()),
+          is_pooled() ? fmt::format("run {} sessions", kLeastForNormality)
+                      : fmt::format("use --repeats {}", kLeastForNormality));
     }
     if (unlike > 0) {
       add(6,
@@ -171,16 +174,23 @@ class Checker {
   }
 
   void check_comparisons() {
-    const std::size_t few = rows_where(facts_, [](const RowFacts& row) {
-      return row.speed_up && row.run().gpus > 1 &&
-             (!row.speed_up->ratio.estimate.interval ||
-              row.speed_up->ratio.estimate.count < kLeastRuns);
-    });
-    if (few == 0) return;
+    Doubt doubt;
+    std::size_t doubted = 0;
+    for (std::size_t i = 0; i < facts_.size(); ++i) {
+      if (!facts_[i].speed_up || facts_[i].speed_up->base == i) continue;
+      const Row &base = study_.rows[facts_[i].speed_up->base], &row = *facts_[i].row;
+      if (!doubt_of(base, row)) continue;
+      doubt.add(base);
+      doubt.add(row);
+      ++doubted;
+    }
+    if (doubted == 0) return;
     add(7,
-        fmt::format("{} of fewer than {} runs: no test can tell noise from effect",
-                    counted(few, "speed-up"), kLeastRuns),
-        fmt::format("run {} repeats or more of the row and of its base", kLeastRuns));
+        fmt::format("{} of {}: no test can tell noise from effect", counted(doubted, "speed-up"),
+                    doubt.text()),
+        doubt.few ? fmt::format("run {} {} or more of the row and of its base", kFewestRuns,
+                                doubt.pooled ? "sessions" : "repeats")
+                  : "run the row and its base again undisturbed");
   }
 
   void check_tails() {
@@ -261,12 +271,14 @@ class Checker {
     const std::size_t above = rows_where(facts_, [](const RowFacts& row) {
       if (!row.speed_up || row.run().gpus < 2) return false;
       const Estimate& estimate = row.speed_up->ratio.estimate;
-      return estimate.interval ? estimate.interval->low > row.run().gpus
+      return estimate.interval ? lies_above(*estimate.interval, row.run().gpus)
                                : estimate.value > kAboveIdeal * row.run().gpus;
     });
     if (above > 0) {
       add(11, counted(above, "row") + " above the ideal line",
-          "look whether the base is slow, or compare with --base best");
+          comparison_.base == Base::matched
+              ? "look whether the base is slow, or compare with --base best"
+              : "look whether the base is slow");
     }
     const std::size_t unknown = rows_where(facts_, [](const RowFacts& row) {
       return std::any_of(row.row->runs.begin(), row.row->runs.end(),
@@ -290,6 +302,8 @@ class Checker {
         "run sizes between, or read only the points");
   }
 
+  bool is_pooled() const { return facts_.front().row->pooled; }
+  const char* unit() const { return is_pooled() ? "session" : "run"; }
   bool is_published() const { return facts_.front().run().kind == "published"; }
 
   const Study& study_;

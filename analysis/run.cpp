@@ -148,6 +148,7 @@ Run run_of(const Record& record) {
   run.warmup_steps = record.number("/timing/warmup_steps_excluded");
   run.rate_warmup_steps = record.number("/throughput/warmup_steps_excluded");
   run.samples_per_second = record.number("/throughput/samples_per_second");
+  run.rate_is_given = run.samples_per_second.has_value();
   run.samples = record.number("/throughput/samples");
   run.steps = record.number("/throughput/steps");
   run.global_batch = record.number("/plan/global_batch");

@@ -39,6 +39,7 @@ struct Run {
   std::optional<double> fit_seconds, first_epoch_seconds, step_seconds;  // step: median, all ranks
   std::optional<double> compile_seconds;  // of fit_seconds: the choice of algorithms
   std::optional<double> samples_per_second, samples, steps;
+  bool rate_is_given = false;  // by the record; else it is that of samples and fit_seconds
   std::optional<double> warmup_steps, rate_warmup_steps;  // left out of step_seconds, of the rate
   std::optional<double> batch_per_replica, global_batch;
   std::optional<double> utilization, test_accuracy, test_top5;  // 0 to 1

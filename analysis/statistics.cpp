@@ -52,6 +52,14 @@ Estimate factor_of(const Difference& logs) {
 
 }  // namespace
 
+bool lies_above(const Interval& interval, double limit) {
+  return interval.low > limit + kRounding * std::max(1.0, std::abs(limit));
+}
+
+bool lies_below(const Interval& interval, double limit) {
+  return interval.high < limit - kRounding * std::max(1.0, std::abs(limit));
+}
+
 double t_quantile(double degrees_of_freedom, double confidence) {
   const boost::math::students_t_distribution<double> distribution(degrees_of_freedom);
   return boost::math::quantile(boost::math::complement(distribution, (1 - confidence) / 2));
@@ -64,8 +72,8 @@ std::optional<Interval> Difference::interval(double confidence) const {
 }
 
 double Difference::p_value() const {
-  if (degrees_of_freedom <= 0) return 1;
-  if (standard_error == 0) return mean == 0 ? 1 : 0;
+  if (degrees_of_freedom <= 0 || std::abs(mean) < kRounding) return 1;
+  if (standard_error == 0) return 0;
   const boost::math::students_t_distribution<double> distribution(degrees_of_freedom);
   return 2 *
          boost::math::cdf(boost::math::complement(distribution, std::abs(mean / standard_error)));
@@ -123,7 +131,7 @@ Difference pooled_difference(std::span<const double> left, std::span<const doubl
   return result;
 }
 
-std::vector<double> holm_adjusted(std::span<const double> p_values) {
+std::vector<double> holm_adjusted(std::span<const double> p_values, std::size_t tests) {
   std::vector<std::size_t> order(p_values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -131,7 +139,7 @@ std::vector<double> holm_adjusted(std::span<const double> p_values) {
   std::vector<double> adjusted(p_values.size());
   double largest = 0;
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
-    const auto left = static_cast<double>(order.size() - rank);
+    const auto left = static_cast<double>(std::max(order.size(), tests) - rank);
     largest = std::max(largest, std::min(1.0, left * p_values[order[rank]]));
     adjusted[order[rank]] = largest;
   }

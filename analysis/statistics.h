@@ -17,9 +17,16 @@ constexpr double kConfidence = 0.95;
 // Fewer runs than this never decide anything.
 constexpr std::size_t kFewestRuns = 3;
 
+// Runs may be alike to the last digit: what is less than this apart is the same.
+constexpr double kRounding = 1e-9;
+
 struct Interval {
   double low = 0, high = 0;
 };
+
+// The whole of it, and by more than rounding.
+bool lies_above(const Interval& interval, double limit);
+bool lies_below(const Interval& interval, double limit);
 
 struct Estimate {
   double value = 0;
@@ -45,7 +52,8 @@ struct Difference {
   std::size_t count = 0;          // values of the smaller side
 
   std::optional<Interval> interval(double confidence = kConfidence) const;
-  // Two-sided, of Student's t for no difference; 1 where nothing is known of the error.
+  // Two-sided, of Student's t for no difference; 1 where nothing is known of the error, and where
+  // there is none but rounding.
   double p_value() const;
 };
 
@@ -81,7 +89,8 @@ Difference pooled_difference(std::span<const double> left, std::span<const doubl
 
 // Of many tests, each p so that rejecting those below a level keeps the chance of any false
 // rejection below that level, however the tests depend on each other: Holm, "A simple sequentially
-// rejective multiple test procedure", Scand. J. Statist. 6, 1979. In the order given.
-std::vector<double> holm_adjusted(std::span<const double> p_values);
+// rejective multiple test procedure", Scand. J. Statist. 6, 1979. In the order given. Of more
+// `tests` than are given, the others count as ones that tell nothing.
+std::vector<double> holm_adjusted(std::span<const double> p_values, std::size_t tests = 0);
 
 }  // namespace paceline

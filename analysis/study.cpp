@@ -362,6 +362,10 @@ std::size_t sessions_of(const Row& row) {
   return sessions.size();
 }
 
+std::size_t units_in(const Row& row) {
+  return row.pooled ? sessions_of(row) : row.runs.size();
+}
+
 bool has_runs_of(const Study& study, const std::string& name) {
   return std::any_of(study.rows.begin(), study.rows.end(), [&](const Row& row) {
     return std::any_of(row.runs.begin(), row.runs.end(),
@@ -399,7 +403,7 @@ std::vector<Study> make_studies(const StoreContent& content,
     study.chosen = text_of(selections);
     study.replicas_are_cores = members.front().replicas_are_cores;
     study.rows = make_rows(std::move(members));
-    for (Row& row : study.rows) row.pooled = pool && sessions_of(row) > 1;
+    for (Row& row : study.rows) row.pooled = pool;
     study.goal = goal_of(study.rows);
     add_controls(study.rows, controls);
     const std::vector<Run> like =

@@ -16,7 +16,7 @@ struct Row {
   std::vector<Run> runs;  // what is averaged; never empty
   bool tainted =
       false;  // there are only resumed, throttled, oversubscribed or traced runs: no interval
-  bool pooled = false;        // of several sessions: their means, not runs, make its intervals
+  bool pooled = false;        // the means of its sessions, not runs, make its intervals
   std::size_t left_out = 0;   // such runs beside clean ones
   std::vector<Run> controls;  // the same point, run beside these to be compared with them
   std::string gap;            // why there are no results: "failed", "not run"; empty: there are
@@ -58,6 +58,9 @@ std::vector<Study> make_studies(const StoreContent& content,
 
 // How many sessions made the runs of a row; runs that tell none are of one.
 std::size_t sessions_of(const Row& row);
+
+// Of what its intervals are made: runs, or where these are pooled sessions.
+std::size_t units_in(const Row& row);
 
 // Whether there is a completed run of this study's in its rows.
 bool has_runs_of(const Study& study, const std::string& name);

@@ -75,7 +75,8 @@ Cell interval_kind_cell(const RowFacts& facts) {
 }
 
 Cell karp_flatt_cell(const RowFacts& facts) {
-  return facts.speed_up ? number(facts.speed_up->karp_flatt, 3) : Cell{};
+  if (!facts.speed_up || !facts.speed_up->karp_flatt) return {};
+  return number(facts.speed_up->karp_flatt, fraction_digits(*facts.speed_up->karp_flatt));
 }
 
 Cell cpus_per_replica_cell(const RowFacts& facts) {

@@ -28,7 +28,9 @@ std::string cpus_of_series(const Run& run) {
 class Series {
  public:
   Series(const Study& study, const Comparison& comparison, std::size_t base)
-      : rates_(comparison.rates), base_(log_costs(study.rows[base], comparison.rates)) {}
+      : rates_(comparison.rates),
+        base_row_(study.rows[base]),
+        base_(log_costs(base_row_, comparison.rates)) {}
 
   // Of several rows of one size, as on one node and on two, the fastest.
   void add(const RowFacts& facts) {
@@ -40,15 +42,15 @@ class Series {
   Trend trend() const {
     Trend trend;
     trend.cpus = cpus_of_series(rows_.begin()->second->run());
-    trend.judged = true;
+    trend.doubt.add(base_row_);
     for (const auto& [gpus, facts] : rows_) {
       const double speed_up = facts->speed_up->ratio.estimate.value;
       const Difference loss = loss_of(*facts);
-      trend.judged = trend.judged && is_judged(loss);
+      trend.doubt.add(*facts->row);
       trend.sizes.push_back({gpus, (gpus / speed_up - 1) / (gpus - 1), gpus / speed_up - 1,
                              speed_up / gpus, loss.interval()});
     }
-    trend.kind = trend.judged ? judged_kind(trend) : kind_of_values(trend);
+    trend.kind = trend.doubt ? kind_of_values(trend) : judged_kind(trend);
     return trend;
   }
 
@@ -109,7 +111,19 @@ class Series {
     };
     if (all(alike)) return TrendKind::steady;
     if (is_above(whole, 0)) return TrendKind::grows;
-    return is_below(whole, 0) ? TrendKind::falls : TrendKind::unclear;
+    if (is_below(whole, 0)) return TrendKind::falls;
+    return changes_between() ? TrendKind::uneven : TrendKind::unclear;
+  }
+
+  // Whether a size between the smallest and the largest differs from the smallest, all tested
+  // together.
+  bool changes_between() const {
+    std::vector<double> p;
+    for (auto it = std::next(rows_.begin()); it != std::prev(rows_.end()); ++it) {
+      p.push_back(change(*rows_.begin()->second, *it->second).p_value());
+    }
+    p = holm_adjusted(p);
+    return std::any_of(p.begin(), p.end(), [](double each) { return each < 1 - kConfidence; });
   }
 
   // What the numbers alone look like.
@@ -131,6 +145,7 @@ class Series {
   }
 
   bool rates_;
+  const Row& base_row_;
   RowValues base_;
   std::map<int, const RowFacts*> rows_;
 };

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/contrast.h"
 #include "analysis/ladder.h"
 
 namespace paceline {
@@ -25,6 +26,7 @@ enum class TrendKind {
   steady,           // e changes by less than a tolerance
   grows,            // e of the largest size is larger than of the smallest
   falls,
+  uneven,    // e of a size between differs from the smallest's, and the largest's does not
   unclear,   // the noise hides whether e changes
   unjudged,  // e goes somewhere, and too few runs tell how large the noise is
 };
@@ -40,7 +42,7 @@ struct SizeOfTrend {
 // Rows of one base, one a size of several replicas.
 struct Trend {
   TrendKind kind = TrendKind::one_size;
-  bool judged = false;             // by three runs or more of every row
+  Doubt doubt;                     // none: three undisturbed runs or more of every row
   std::string cpus;                // "1 CPU per replica"; empty where unknown
   std::vector<SizeOfTrend> sizes;  // ascending; not empty
   std::optional<Interval> change;  // of e, from the smallest size to the largest

@@ -22,9 +22,8 @@ std::size_t epochs_of(const Row& row) {
 PlotSeries series_of(const Row& row, const std::string& name) {
   PlotSeries series{name, {}};
   for (std::size_t epoch = 0; epoch < epochs_of(row); ++epoch) {
-    std::vector<double> seconds;
-    for (const Run& run : row.runs) seconds.push_back(run.epoch_seconds[epoch]);
-    const Estimate mean = geometric_mean(seconds);
+    const Estimate mean = geometric_mean(
+        units_of(row, [&](const Run& run) { return std::optional(run.epoch_seconds[epoch]); }));
     series.points.push_back(
         {static_cast<double>(epoch + 1), mean.value, row.tainted ? std::nullopt : mean.interval});
   }

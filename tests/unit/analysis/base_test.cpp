@@ -143,5 +143,45 @@ TEST(SettingAsBase, APlotShowsTheTimeOverTheValues) {
   EXPECT_TRUE(settings_plots({two.study, two.comparison, two.facts, ""}).empty());
 }
 
+std::string notes_of(const std::vector<Json>& records, const std::vector<Selection>& only = {}) {
+  const Study study = make_studies(content_of(records), only).at(0);
+  std::string text;
+  for (const std::string& note : compare(study, Base::matched).notes) text += note + '\n';
+  return text;
+}
+
+TEST(MissingBase, WhatNoRunOfOneReplicaHasIsNamed) {
+  Json base = sample_record(), like = sample_record({.gpus = 2, .fit_seconds = 5});
+  base["parameters"]["bucket_mb"] = like["parameters"]["bucket_mb"] = 8;
+  Json other = like;
+  other["parameters"]["bucket_mb"] = 1;
+  EXPECT_EQ(notes_of({base, like, other}),
+            "no speed-up for 2 replicas (mpi): there is no run of one replica with bucket_mb 1; "
+            "--base best compares with the fastest\n");
+  EXPECT_NE(notes_of({base, like}, {{"gpus", "2"}})
+                .find("there is no run of one replica among those shown (gpus=2)"),
+            std::string::npos);
+}
+
+TEST(MissingBase, ABaseThatMissedItsGoalIsNotCalledMissing) {
+  std::vector<Json> records;
+  for (int round = 1; round <= 5; ++round) {
+    for (const int gpus : {1, 2}) {
+      Json json = sample_record(
+          {.gpus = gpus, .repeat = round, .round = round, .fit_seconds = 10.0 / gpus});
+      json["quality"]["until"] = {{"goal", "test_accuracy>=0.98"},
+                                  {"reached", gpus == 2 || round < 5}};
+      records.push_back(json);
+    }
+  }
+  EXPECT_EQ(notes_of(records),
+            "no speed-up for 2 replicas (mpi): the base did not reach its goal in 1 of 5 runs\n");
+  const Made made(records, Base::matched);
+  const auto& notes = made.table.notes;
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.starts_with("fit seconds end with the last epoch, or before it");
+  }));
+}
+
 }  // namespace
 }  // namespace paceline

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "analysis/findings.h"
 #include "analysis/rules.h"
@@ -194,6 +196,174 @@ TEST(Best, ARunThatMissedItsGoalIsNoAnswer) {
   EXPECT_EQ(found(records, 0.05).best.best.name, "2 replicas");
   for (Json& json : records) json["quality"]["until"]["reached"] = false;
   EXPECT_THROW(found(records, 0.05), Error);
+}
+
+std::string sentence_of(const std::vector<Json>& records) {
+  const auto [study, best] = found(records, 0.05);
+  return fastest_sentence(study, best);
+}
+
+TEST(Best, DisturbedPointsAreLeftAside) {
+  std::vector<Json> records;
+  add(records, 1, 1, 100, kQuiet);
+  add(records, 2, 1, 60, kQuiet);
+  add(records, 4, 1, 30, kQuiet);
+  for (Json& json : records) json["flags"]["throttled"] = json["layout"]["gpus"] == 4;
+  const auto [study, best] = found(records, 0.05);
+  EXPECT_EQ(best.best.name, "2 replicas");
+  EXPECT_EQ(best.points.size(), 2U);
+  ASSERT_EQ(best.left_aside.size(), 1U);
+  EXPECT_EQ(best.left_aside[0].name, "4 replicas");
+  EXPECT_TRUE(fastest_sentence(study, best).ends_with("left aside: 1 point of only disturbed runs"))
+      << fastest_sentence(study, best);
+  EXPECT_EQ(best_json(study, best)["left_aside"][0]["name"], "4 replicas");
+
+  for (Json& json : records) json["flags"]["throttled"] = json["layout"]["gpus"] != 1;
+  EXPECT_NE(sentence_of(records).find("the only point to judge: 1 replica"), std::string::npos);
+  for (Json& json : records) json["flags"]["throttled"] = true;
+  const std::string all = sentence_of(records);
+  EXPECT_EQ(all.find("fewer"), std::string::npos) << all;
+  EXPECT_NE(all.find("fastest by its mean: 4 replicas"), std::string::npos) << all;
+  EXPECT_NE(all.find("not judged, as rows of only disturbed runs cannot tell"), std::string::npos)
+      << all;
+}
+
+// Replicas that do not communicate train nothing together.
+TEST(Best, RunsThatAreSparedWorkAreNoAnswer) {
+  std::vector<Json> records;
+  add(records, 1, 1, 100, kQuiet);
+  add(records, 2, 1, 60, kQuiet);
+  std::vector<Json> apart = records;
+  for (Json& json : apart) {
+    json["parameters"]["backend"] = "null";
+    json["timing"]["fit_seconds"] = json["timing"]["fit_seconds"].get<double>() * 0.8;
+  }
+  std::vector<Json> both = records;
+  both.insert(both.end(), apart.begin(), apart.end());
+  const auto [study, best] = found(both, 0.05);
+  EXPECT_EQ(study.rows[best.best.row].first().backend, "mpi");
+  EXPECT_EQ(best.left_aside.size(), 2U);
+  const Comparison comparison = compare(study, Base::best);
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    EXPECT_EQ(study.rows[comparison.speed_ups[i]->base].first().backend, "mpi");
+    EXPECT_FALSE(study.rows[i].first().backend == "null" && comparison.best_of_size[i]);
+  }
+  EXPECT_EQ(found(apart, 0.05).best.best.name, "2 replicas") << "where all are, none is spared";
+}
+
+TEST(Best, PointsOfFewRunsAreNamed) {
+  std::vector<Json> records;
+  add(records, 1, 1, 100, kQuiet);
+  add(records, 2, 1, 50, kQuiet);
+  add(records, 4, 1, 50.05, kQuieter);
+  add(records, 8, 1, 50.5, {1});
+  const auto [study, best] = found(records, 0.05);
+  EXPECT_NE(fastest_sentence(study, best)
+                .find("not judged, as rows of fewer than 3 runs cannot tell: 8 replicas"),
+            std::string::npos)
+      << fastest_sentence(study, best);
+  const Json json = best_json(study, best);
+  EXPECT_EQ(json["decided"], false);
+  EXPECT_EQ(json["unjudged"], Json::array({"8 replicas"}));
+}
+
+TEST(Best, TimesThatAreAlikeToTheLastDigitAreAlike) {
+  std::vector<Json> records;
+  add(records, 1, 1, 7.3, {1, 1, 1});
+  add(records, 2, 1, 7.3, {1, 1, 1, 1, 1, 1, 1});
+  EXPECT_NE(sentence_of(records).find("the 2 points cannot be told apart"), std::string::npos)
+      << sentence_of(records);
+}
+
+TEST(Best, WhereSomeRunsReachedTheGoalItIsSaid) {
+  std::vector<Json> records;
+  add(records, 1, 1, 100, kQuiet);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    records[i]["quality"]["until"] = {{"goal", "test_accuracy>=0.98"}, {"reached", i > 0}};
+  }
+  try {
+    found(records, 0.05);
+    ADD_FAILURE() << "has an answer";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("in all of its runs (3 of 4 did)"), std::string::npos)
+        << error.what();
+  }
+}
+
+// Points by their rounds: `shift` of a session or a point, and noise.
+std::vector<Json> alike_points(std::mt19937_64& random, int points, int count, int rounds,
+                               double shift) {
+  std::normal_distribution<double> normal;
+  std::vector<Json> records;
+  for (int session = 0; session < count; ++session) {
+    for (int bucket = 1; bucket <= points; ++bucket) {
+      const double off = shift * normal(random);
+      for (int round = 1; round <= rounds; ++round) {
+        Json run = sample_record({.repeat = round,
+                                  .round = round,
+                                  .fit_seconds = 10 * std::exp(off + 0.01 * normal(random)),
+                                  .session = "s" + std::to_string(session)});
+        run["parameters"]["bucket_mb"] = bucket;
+        records.push_back(run);
+      }
+    }
+  }
+  return records;
+}
+
+// The reference is the fastest of the sample, so tests of it are those of all pairs.
+TEST(Best, EqualPointsAreSeldomToldApart) {
+  std::mt19937_64 random(8);
+  constexpr int kStudies = 200, kPoints = 10;
+  int wrong = 0;
+  for (int study = 0; study < kStudies; ++study) {
+    const Best best = found(alike_points(random, kPoints, 1, 5, 0), 0.05).best;
+    wrong += best.alike.size() + 1 < kPoints ? 1 : 0;
+  }
+  EXPECT_LE(wrong, 0.05 * kStudies + 2 * std::sqrt(0.05 * kStudies));
+}
+
+TEST(Best, PooledSessionsAreTheUnit) {
+  std::mt19937_64 random(9);
+  constexpr int kStudies = 100;
+  int wrong = 0;
+  for (int i = 0; i < kStudies; ++i) {
+    const auto records = alike_points(random, 2, 3, 5, 0.03);
+    const Study study = make_studies(content_of(records), {}, {}, true).at(0);
+    wrong += find_best(study, 0.05).alike.empty() ? 1 : 0;
+  }
+  EXPECT_LE(wrong, 0.05 * kStudies + 3 * std::sqrt(0.05 * kStudies));
+}
+
+TEST(Best, OfTwoMachinesEachHasItsFastest) {
+  std::vector<Json> records;
+  for (const char* machine : {"A", "B"}) {
+    for (const int bucket : {1, 8}) {
+      std::vector<Json> runs;
+      add(runs, 2, 1, bucket == 1 ? 5 : 4, kQuiet);
+      for (Json& run : runs) {
+        run["parameters"]["bucket_mb"] = bucket;
+        run["provenance"]["cpu_model"] = machine;
+        run["session"] = machine;
+        records.push_back(run);
+      }
+    }
+  }
+  const Study study = make_studies(content_of(records)).at(0);
+  const Comparison comparison = compare(study, Base::matched);
+  std::vector<RowFacts> facts;
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    facts.push_back(row_facts(study, comparison, i));
+  }
+  std::vector<std::string> said;
+  for (const Finding& finding : findings(study, comparison, facts)) {
+    if (finding.kind == FindingKind::settings) said.push_back(finding.text);
+  }
+  ASSERT_EQ(said.size(), 2U);
+  for (const std::string& text : said) {
+    EXPECT_NE(text.find("bucket_mb 8: 4"), std::string::npos) << text;
+  }
+  EXPECT_NE(said[0], said[1]) << "each names its machine";
 }
 
 }  // namespace

@@ -63,6 +63,23 @@ TEST(Control, TwoRunsNeverDecide) {
   EXPECT_NE(control_line(controls[0]).find("too few runs"), std::string::npos);
 }
 
+TEST(Control, DisturbedRunsAreNotCalledFew) {
+  std::vector<Json> records = controlled_study({1.01, 1.0, 1.02});
+  for (std::size_t i = 0; i < 6; ++i) records[i]["flags"]["throttled"] = true;
+  const auto controls = controls_of(records);
+  ASSERT_EQ(controls.size(), 1U);
+  const std::string line = control_line(controls[0]);
+  EXPECT_EQ(line.find("too few"), std::string::npos) << line;
+  EXPECT_NE(line.find("the point has only disturbed runs to judge by"), std::string::npos) << line;
+}
+
+TEST(Control, UnequalNumbersOfRunsAreBothSaid) {
+  const auto controls = controls_of(controlled_study({1.01, 1.0}));
+  ASSERT_EQ(controls.size(), 1U);
+  EXPECT_NE(control_line(controls[0]).find("(3 runs, and 2 of the control)"), std::string::npos)
+      << control_line(controls[0]);
+}
+
 TEST(Control, NeverEntersARow) {
   const Study with = study_of(controlled_study({9, 9, 9})), without = study_of(drifting_study());
   ASSERT_EQ(with.rows.size(), without.rows.size());

@@ -69,6 +69,10 @@ std::vector<Law> laws() {
            law.per_run = 0.05;
            law.communication = [](double n) { return 0.04 * (n - 1); };
          }),
+      of("one bad size",  // as where ranks do not fill their nodes
+         [](Law& law) {
+           law.communication = [](double n) { return (n == 4 ? 0.5 : 0.1) * (n - 1); };
+         }),
   };
 }
 
@@ -230,6 +234,13 @@ bool is_true(FindingKind kind, const Law& law, const Design& design) {
       return last > first;
     case FindingKind::falls:
       return last < first;
+    case FindingKind::uneven:
+      return all([&](int n) {
+        return n == design.sizes.front() || n == design.sizes.back() ||
+               std::abs(fraction_of(law, design.scaling, n) - first) > 0;
+      });
+    case FindingKind::unclear:  // without noise everything can be told from it
+      return design.noise > 0;
     case FindingKind::peak:
       return slows_down_again(law, design);
     case FindingKind::too_few_sizes:
@@ -316,8 +327,8 @@ TEST(Laws, WithoutNoiseNoSentenceIsFalse) {
     }
   }
   for (const char* kind :
-       {"slower_than_one", "no_loss", "above_ideal", "steady", "grows", "falls", "unjudged",
-        "causes_alike", "too_few_sizes", "speed_up_bound", "peak", "label"}) {
+       {"slower_than_one", "no_loss", "above_ideal", "steady", "grows", "falls", "uneven",
+        "unjudged", "causes_alike", "too_few_sizes", "speed_up_bound", "peak", "label"}) {
     EXPECT_GT(judged.said[kind], 0) << kind << " is said of no law: it is not tested";
   }
 }

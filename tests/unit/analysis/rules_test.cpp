@@ -39,9 +39,10 @@ std::vector<Json> good_study() {
 }
 
 std::vector<BrokenRule> broken_by(const std::vector<Json>& records,
-                                  const std::vector<Selection>& only = {}) {
-  const Study study = make_studies(content_of(records), only).at(0);
-  const Comparison comparison = compare(study, Base::matched);
+                                  const std::vector<Selection>& only = {},
+                                  const Base& base = Base::matched, bool pool = false) {
+  const Study study = make_studies(content_of(records), only, {}, pool).at(0);
+  const Comparison comparison = compare(study, base);
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     facts.push_back(row_facts(study, comparison, i));
@@ -125,6 +126,71 @@ TEST(Rules, EachIsBrokenByItsOwnFault) {
                   json["layout"]["ntasks"] = 8;
                 }
               }).contains(12));
+}
+
+std::string said_of(int rule, const std::vector<BrokenRule>& broken) {
+  std::string text;
+  for (const BrokenRule& each : broken) {
+    if (each.rule == rule) text += sentence_of(each) + "; ";
+  }
+  return text;
+}
+
+TEST(Rules, ARowThatIsItsOwnBaseIsNotCompared) {
+  std::vector<Json> records;
+  for (Json json : good_study()) {
+    if (json["layout"]["gpus"] != 2) continue;
+    for (const int bucket : {1, 8}) {
+      json["parameters"]["bucket_mb"] = bucket;
+      records.push_back(json);
+    }
+  }
+  EXPECT_EQ(said_of(7, broken_by(records, {}, Base("bucket_mb", "1"))), "");
+}
+
+TEST(Rules, DisturbedRunsAndSessionsAreNotCalledFewRuns) {
+  std::vector<Json> records = good_study();
+  for (Json& json : records) json["flags"]["throttled"] = json["layout"]["gpus"] == 2;
+  EXPECT_EQ(
+      said_of(7, broken_by(records)),
+      "rule 7: 1 speed-up of only disturbed runs: no test can tell noise from effect; run the "
+      "row and its base again undisturbed; ");
+  EXPECT_EQ(
+      said_of(7, broken_by(good_study(), {}, Base::matched, true)),
+      "rule 7: 1 speed-up of fewer than 3 sessions: no test can tell noise from effect; run 3 "
+      "sessions or more of the row and of its base; ");
+  EXPECT_EQ(said_of(5, broken_by(good_study(), {}, Base::matched, true)),
+            "rule 5: 2 of 2 rows have one session, so no interval; run 3 sessions or more; ");
+}
+
+TEST(Rules, RoundingLiesAboveNoIdealLine) {
+  std::vector<Json> records = good_study();
+  for (Json& json : records) {
+    json["timing"]["fit_seconds"] = 10.0 / json["layout"]["gpus"].get<int>();
+    if (json["layout"]["gpus"] == 2) json["session"] = "s2";
+  }
+  records.push_back(records[1]);
+  EXPECT_EQ(said_of(11, broken_by(records)), "");
+}
+
+TEST(Rules, NoBaseIsAdvisedThatIsInUse) {
+  std::vector<Json> records = good_study();
+  for (Json& json : records) {
+    if (json["layout"]["gpus"] == 2) json["timing"]["fit_seconds"] = 3.0;
+  }
+  EXPECT_NE(said_of(11, broken_by(records)).find("--base best"), std::string::npos);
+  const std::string best = said_of(11, broken_by(records, {}, Base::best));
+  EXPECT_NE(best.find("above the ideal line"), std::string::npos);
+  EXPECT_EQ(best.find("--base best"), std::string::npos) << best;
+}
+
+TEST(Rules, ARowThatDidNotReachItsGoalMissesNoBase) {
+  std::vector<Json> records = good_study();
+  for (Json& json : records) {
+    json["quality"]["until"] = {{"goal", "test_accuracy>=0.98"},
+                                {"reached", json["layout"]["gpus"] == 1}};
+  }
+  EXPECT_EQ(said_of(1, broken_by(records)), "");
 }
 
 TEST(Rules, APublishedPageIsHeldToThemToo) {

@@ -231,7 +231,9 @@ TEST(Comparison, MatchedWantsTheSameBackendAndCpus) {
   EXPECT_DOUBLE_EQ(comparison.speed_ups[3]->ratio.estimate.value, 2);
   EXPECT_FALSE(comparison.speed_ups[4]);
   ASSERT_EQ(comparison.notes.size(), 2U);
-  EXPECT_NE(comparison.notes[1].find("CPUs per replica 4"), std::string::npos)
+  EXPECT_NE(comparison.notes[0].find("CPUs per replica 4"), std::string::npos)
+      << comparison.notes[0];
+  EXPECT_NE(comparison.notes[1].find("with backend mirrored;"), std::string::npos)
       << comparison.notes[1];
 
   records.push_back(sample_record({.fit_seconds = 24, .backend = "self"}));
