@@ -31,37 +31,53 @@ std::optional<double> number_after(std::string_view line, std::string_view key) 
   return error == std::errc() && value >= 0 ? std::optional(value) : std::nullopt;
 }
 
-// The least wait of each step, and of how many ranks.
-class LeastWaits {
+// Each rank's seconds, and the least wait of each step.
+class Steps {
  public:
+  Steps(int ranks, std::size_t warmup) : warmup_(warmup) {
+    sums_.ranks.resize(static_cast<std::size_t>(ranks));
+  }
+
   // False: this is no sample.
   bool add(std::string_view line) {
-    const auto step = number_after(line, "\"step\":");
+    const auto rank = number_after(line, "\"rank\":"), step = number_after(line, "\"step\":");
     const auto wait = number_after(line, "\"communication\":");
-    if (!step || !wait || *step >= static_cast<double>(kMostSteps)) return false;
+    if (!rank || !step || !wait || *step >= static_cast<double>(kMostSteps) ||
+        *rank >= static_cast<double>(sums_.ranks.size())) {
+      return false;
+    }
     const auto index = static_cast<std::size_t>(*step);
     if (index >= steps_.size()) steps_.resize(index + 1);
     Step& here = steps_[index];
     here.least = here.ranks == 0 ? *wait : std::min(here.least, *wait);
     ++here.ranks;
+    if (index < warmup_) return true;
+    const auto seconds = [&](const char* key) { return number_after(line, key).value_or(0); };
+    RankSeconds& sum = sums_.ranks[static_cast<std::size_t>(*rank)];
+    sum.input += seconds("\"input\":");
+    sum.compute += seconds("\"forward\":") + seconds("\"backward\":") + seconds("\"update\":");
+    sum.communication += *wait;
+    sum.other += seconds("\"other\":");
     return true;
   }
 
-  std::optional<double> sum(int ranks) const {
-    double seconds = 0;
-    for (const Step& step : steps_) {
-      if (step.ranks != ranks) return std::nullopt;
-      seconds += step.least;
+  std::optional<StepSums> sums() const {
+    StepSums result = sums_;
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (steps_[i].ranks != sums_.ranks.size()) return std::nullopt;
+      if (i >= warmup_) result.waited_by_all += steps_[i].least;
     }
-    return steps_.empty() ? std::nullopt : std::optional(seconds);
+    return steps_.empty() ? std::nullopt : std::optional(result);
   }
 
  private:
   struct Step {
     double least = 0;
-    int ranks = 0;
+    std::size_t ranks = 0;
   };
+  std::size_t warmup_;
   std::vector<Step> steps_;
+  StepSums sums_;
 };
 
 // The file that the record names, if it is there as it was written.
@@ -82,12 +98,12 @@ std::optional<fs::path> samples_of(const Record& record) {
   return path;
 }
 
-bool add_all(LeastWaits& waits, const fs::path& file) {
+bool add_all(Steps& steps, const fs::path& file) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> samples(gzopen(file.c_str(), "rb"), gzclose);
   if (!samples) return false;
   std::array<char, 4096> line{};
   while (gzgets(samples.get(), line.data(), static_cast<int>(line.size())) != nullptr) {
-    if (!waits.add(line.data())) return false;
+    if (!steps.add(line.data())) return false;
   }
   int error = Z_OK;
   gzerror(samples.get(), &error);
@@ -96,12 +112,12 @@ bool add_all(LeastWaits& waits, const fs::path& file) {
 
 }  // namespace
 
-std::optional<double> waited_by_all(const Record& record) {
+std::optional<StepSums> summed_steps(const Record& record, std::size_t warmup) {
   try {
     const auto file = samples_of(record);
-    LeastWaits waits;
-    if (!file || !add_all(waits, *file)) return std::nullopt;
-    return waits.sum(record.layout().gpus);
+    Steps steps(record.layout().gpus, warmup);
+    if (!file || !add_all(steps, *file)) return std::nullopt;
+    return steps.sums();
   } catch (const Error&) {
     return std::nullopt;  // cannot be read: explained without it
   }

@@ -2,14 +2,24 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "results/record.h"
 
 namespace paceline {
 
-// Seconds of a run in which every rank waited for communication: the sum over steps of the least
-// wait of any rank in that step. None where the record has no samples beside it, or they are not
-// those that it names, cut short, or not of every rank in every step.
-std::optional<double> waited_by_all(const Record& record);
+struct RankSeconds {
+  double input = 0, compute = 0, communication = 0, other = 0;
+};
+
+struct StepSums {
+  std::vector<RankSeconds> ranks;
+  // In which every rank waited for communication: over steps, the least wait of any rank.
+  double waited_by_all = 0;
+};
+
+// Of the steps after the first `warmup`. None where the record has no samples beside it, or they
+// are not those that it names, cut short, or not of every rank in every step.
+std::optional<StepSums> summed_steps(const Record& record, std::size_t warmup = 0);
 
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/switches.h"
 #include "results/step_samples.h"
 
 namespace paceline {
@@ -11,7 +12,9 @@ namespace paceline {
 struct StepRecords::Phases {
   double input = 0, launch = 0, communication = 0, compute = 0, outside = 0;
   double of_all = 0, most_compute = 0;  // of_all: communication that every rank waits for
-  bool is_bound = false;                // of_all may be less
+  double samples = 0;
+  bool is_bound = false;    // of_all may be less
+  bool has_warmup = false;  // there are steps that the rates leave out
 
   void operator+=(const Phases& more) {
     input += more.input;
@@ -21,10 +24,12 @@ struct StepRecords::Phases {
     outside += more.outside;
     of_all += more.of_all;
     most_compute += more.most_compute;
+    samples += more.samples;
     is_bound = is_bound || more.is_bound;
+    has_warmup = has_warmup || more.has_warmup;
   }
 
-  Costs costs(double ranks, double samples) const {
+  Costs costs(double ranks) const {
     const double scale = ranks / samples;
     return {input * scale,   launch * scale, of_all * scale, (communication - of_all) * scale,
             compute * scale, outside * scale};
@@ -43,53 +48,89 @@ std::string word_of(const Json& object, const char* key) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
+// Of all steps.
+std::vector<RankSeconds> totals_of(const Record& record) {
+  std::vector<RankSeconds> ranks;
+  const auto phases = record.json().find("phases");
+  if (phases == record.json().end() || !phases->is_array()) return ranks;
+  for (const Json& rank : *phases) {
+    const double compute =
+        number_of(rank, "forward") + number_of(rank, "backward") + number_of(rank, "update");
+    ranks.push_back({number_of(rank, "input"), compute, number_of(rank, "communication"),
+                     number_of(rank, "other")});
+  }
+  return ranks;
+}
+
+// Mean over ranks.
+double seconds_in_steps(const Record& record) {
+  const Json& ranks = record.json()["phases"];
+  double seconds = 0;
+  for (const Json& rank : ranks) {
+    seconds += number_of(rank, "step") / static_cast<double>(ranks.size());
+  }
+  return seconds;
+}
+
+// Of the first steps, which the rate of a run leaves out.
+double warmup_of(const Run& run, bool rates) {
+  return rates && run.steps ? std::min(run.rate_warmup_steps.value_or(0), *run.steps) : 0;
+}
+
 }  // namespace
 
 StepRecords::StepRecords(const StoreContent& content) {
   for (const Record& record : content.records) records_.emplace(record.where(), &record);
 }
 
-const StepRecords::Phases* StepRecords::phases_of(const Run& run) const {
+const StepRecords::Phases* StepRecords::phases_of(const Run& run, bool rates) const {
   const auto [known, first] = phases_.try_emplace(run.where);
   if (!first) return known->second.get();
   const auto it = records_.find(run.where);
-  if (it == records_.end()) return nullptr;
-  const auto ranks = it->second->json().find("phases");
-  if (ranks == it->second->json().end() || !ranks->is_array() || ranks->empty()) return nullptr;
+  if (it == records_.end() || !run.samples) return nullptr;
+  std::vector<RankSeconds> ranks = totals_of(*it->second);
+  if (ranks.empty()) return nullptr;
   Phases phases;
-  double step = 0;
-  const auto count = static_cast<double>(ranks->size());
-  phases.of_all = number_of(ranks->front(), "communication");
-  for (const Json& rank : *ranks) {
-    const double compute =
-        number_of(rank, "forward") + number_of(rank, "backward") + number_of(rank, "update");
-    phases.input += number_of(rank, "input") / count;
-    phases.launch += number_of(rank, "other") / count;
-    phases.communication += number_of(rank, "communication") / count;
-    phases.compute += compute / count;
-    phases.of_all = std::min(phases.of_all, number_of(rank, "communication"));
-    phases.most_compute = std::max(phases.most_compute, compute);
-    step += number_of(rank, "step") / count;
+  phases.samples = *run.samples;
+  const double warmup = warmup_of(run, rates);
+  phases.has_warmup = warmup > 0;
+  std::optional<StepSums> steps;
+  if (run.gpus > 1 || phases.has_warmup) {
+    steps = summed_steps(*it->second, static_cast<std::size_t>(warmup));
+  }
+  if (steps && phases.has_warmup) {
+    ranks = steps->ranks;
+    phases.samples *= 1 - warmup / *run.steps;
+    phases.has_warmup = false;
+  }
+  const auto count = static_cast<double>(ranks.size());
+  phases.of_all = ranks.front().communication;
+  for (const RankSeconds& rank : ranks) {
+    phases.input += rank.input / count;
+    phases.launch += rank.other / count;
+    phases.communication += rank.communication / count;
+    phases.compute += rank.compute / count;
+    phases.of_all = std::min(phases.of_all, rank.communication);
+    phases.most_compute = std::max(phases.most_compute, rank.compute);
   }
   if (!(phases.compute > 0)) return nullptr;
-  if (run.fit_seconds) phases.outside = *run.fit_seconds - step;
+  // Ranks that train apart wait for none, late or not.
+  if (is_without_communication(run)) phases.most_compute = phases.compute;
+  if (run.fit_seconds && !rates) phases.outside = *run.fit_seconds - seconds_in_steps(*it->second);
   if (run.gpus > 1 && phases.of_all > 0) {
-    const auto least = waited_by_all(*it->second);
-    phases.is_bound = !least;
-    phases.of_all = std::min(phases.of_all, least.value_or(phases.of_all));
+    phases.is_bound = !steps;
+    if (steps) phases.of_all = std::min(phases.of_all, steps->waited_by_all);
   }
   known->second = std::make_shared<const Phases>(phases);
   return known->second.get();
 }
 
-std::optional<StepEfficiency> StepRecords::efficiency(const Row& row) const {
+std::optional<StepEfficiency> StepRecords::efficiency(const Row& row, bool rates) const {
   Phases sum;
-  double samples = 0;
   for (const Run& run : row.runs) {
-    const Phases* phases = phases_of(run);
-    if (phases == nullptr || !run.samples) return std::nullopt;
+    const Phases* phases = phases_of(run, rates);
+    if (phases == nullptr) return std::nullopt;
     sum += *phases;
-    samples += *run.samples;
   }
   StepEfficiency result;
   const double total = sum.input + sum.launch + sum.communication + sum.compute;
@@ -101,17 +142,14 @@ std::optional<StepEfficiency> StepRecords::efficiency(const Row& row) const {
   result.serialization = sum.most_compute / without_transfer;
   result.load_balance = sum.compute / sum.most_compute;
   result.is_bound = sum.is_bound;
-  result.costs = sum.costs(row.first().gpus, samples);
+  result.has_warmup = sum.has_warmup;
+  result.costs = sum.costs(row.first().gpus);
   return result;
 }
 
 std::vector<Costs> StepRecords::costs(const Row& row, bool rates) const {
   std::vector<Costs> all;
-  for (const Run& run : row.runs) {
-    Costs costs = phases_of(run)->costs(run.gpus, *run.samples);
-    if (rates) costs.outside = 0;
-    all.push_back(costs);
-  }
+  for (const Run& run : row.runs) all.push_back(phases_of(run, rates)->costs(run.gpus));
   return all;
 }
 

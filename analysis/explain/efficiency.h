@@ -17,7 +17,8 @@
 // c_min is the least wait of any rank in each step, summed over steps: ranks that are late in turn
 // make each other wait, and all of them wait long in total. Where the samples of the steps are not
 // beside the record, the least total of any rank is an upper bound of it, so transfer is one from
-// below and serialization one from above.
+// below and serialization one from above. Ranks that train apart (backend null) make no other wait:
+// their serialization and load balance are 1.
 #pragma once
 
 #include <map>
@@ -44,6 +45,8 @@ struct StepEfficiency {
   // Only totals of the ranks are known: transfer is at least, serialization at most what stands
   // here, and of `costs` communication at most, straggler at least.
   bool is_bound = false;
+  // Only totals of all steps are known, and the rates that are compared leave the first ones out.
+  bool has_warmup = false;
   Costs costs;
   double product() const { return input * launch * transfer * serialization * load_balance; }
 };
@@ -62,8 +65,8 @@ class StepRecords {
   explicit StepRecords(const StoreContent& content);
 
   // Over a row's runs, as ratios of sums; nothing where a record has no phases of its ranks, as
-  // published ones have not.
-  std::optional<StepEfficiency> efficiency(const Row& row) const;
+  // published ones have not. Where rates are compared, of the steps that these are of.
+  std::optional<StepEfficiency> efficiency(const Row& row, bool rates) const;
   // Of each run of a row that has an efficiency. Where rates are compared, what lies outside of
   // steps costs nothing.
   std::vector<Costs> costs(const Row& row, bool rates) const;
@@ -71,7 +74,7 @@ class StepRecords {
 
  private:
   struct Phases;
-  const Phases* phases_of(const Run& run) const;  // none: the record has none
+  const Phases* phases_of(const Run& run, bool rates) const;  // none: the record has none
 
   std::map<std::string, const Record*> records_;                         // in the content
   mutable std::map<std::string, std::shared_ptr<const Phases>> phases_;  // read when asked for

@@ -134,7 +134,7 @@ void label_alone(PointExplanation& point) {
   }
   point.because = "step time: " + join(texts, ", ");
   constexpr double kMuch = 0.1;
-  point.label = costs.compute < (1 - kMuch) * costs.in_steps() ? most.label : "compute";
+  point.label = most.value > kMuch - kRounding ? most.label : "compute";
 }
 
 // Where the efficiency of a point went that its base has.
@@ -142,7 +142,7 @@ class Losses {
  public:
   Losses(const Row& base, const std::vector<Costs>& base_costs, const Row& row,
          const std::vector<Costs>& costs, bool is_bound)
-      : rows_{part_values(base, base_costs), part_values(row, costs)} {
+      : rows_{part_values(base, base_costs), part_values(row, costs)}, doubt_(doubt_of(base, row)) {
     for (std::size_t i = 0; i < kParts.size(); ++i) {
       if (is_bound && kParts[i].cost == &Costs::straggler) continue;
       if (is_bound && kParts[i].cost == &Costs::communication) {
@@ -163,11 +163,10 @@ class Losses {
     }
     const std::string list = listed(point.losses);
     const std::string points = fmt::format("{:.1f}", all.mean * 100);
-    if (!is_judged(all)) {
+    if (doubt_) {
       point.because = fmt::format(
-          "{} points of efficiency are lost: {}; fewer than {} runs, so how "
-          "much of it is noise is not known",
-          points, list, kFewestRuns);
+          "{} points of efficiency are lost: {}; {}, so how much of it is noise is not known",
+          points, list, doubt_.text());
     } else {
       const std::string interval =
           fmt::format("[{:.1f}, {:.1f}]", all.interval()->low * 100, all.interval()->high * 100);
@@ -205,7 +204,7 @@ class Losses {
         std::max_element(point.losses.begin(), point.losses.end(),
                          [](const Loss& a, const Loss& b) { return a.value < b.value; });
     const auto most = static_cast<std::size_t>(largest - point.losses.begin());
-    if (!is_judged(all)) {
+    if (doubt_) {
       if (all.mean >= kWorthALabel) point.by_means = largest->label;
       return;
     }
@@ -227,10 +226,11 @@ class Losses {
                                 1 / (1 - to_samples.mean), point.because);
     if (to_samples.mean < kWorthALabel) return;
     if (is_above(to_samples, 0) && is_above(beyond, 0)) point.label = "samples";
-    if (!is_judged(to_samples) && beyond.mean > 0) point.by_means = "samples";
+    if (doubt_ && beyond.mean > 0) point.by_means = "samples";
   }
 
   std::vector<RowValues> rows_;
+  Doubt doubt_;
   std::vector<Parts> parts_;
   std::vector<std::string> labels_;
 };
@@ -280,13 +280,20 @@ class Explainer {
     point.facts = &facts;
     point.name = name_of_point(it_.study, facts.run());
     point.counterfactuals = counterfactuals(it_.study, *facts.row, it_.comparison.rates);
-    point.step = records_.efficiency(*facts.row);
+    point.step = records_.efficiency(*facts.row, it_.comparison.rates);
     if (!point.step) return point;
     const bool is_base = !facts.speed_up || &it_.study.rows[facts.speed_up->base] == facts.row;
     const auto base =
-        is_base ? std::nullopt : records_.efficiency(it_.study.rows[facts.speed_up->base]);
+        is_base ? std::nullopt
+                : records_.efficiency(it_.study.rows[facts.speed_up->base], it_.comparison.rates);
     if (!base) {
       label_alone(point);
+      return point;
+    }
+    if (point.step->has_warmup || base->has_warmup) {
+      point.because =
+          "which cost held it back is not known: the phases are of all steps, the rates leave the "
+          "first ones out, and the samples of the steps are not beside the records";
       return point;
     }
     point.computation_scaling = base->costs.compute / point.step->costs.compute;

@@ -22,7 +22,7 @@ constexpr double kWorthALabel = 0.03;
 struct Loss {
   std::string label;  // input, communication, straggler, launch, compute, outside of steps
   double value = 0;
-  std::optional<Interval> interval;  // none of fewer than three runs
+  std::optional<Interval> interval;  // none of fewer than three runs, or of disturbed ones
 };
 
 struct PointExplanation {

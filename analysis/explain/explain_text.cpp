@@ -123,15 +123,17 @@ std::vector<std::string> legend(const Explanation& explanation) {
   notes.insert(
       notes.begin(),
       {fmt::format("product: the factors multiplied, over those of the base{}; it should be the "
-                   "efficiency, and rest is by how much it is not: time outside of steps",
-                   explanation.study.goal.empty() ? "" : ", times samples to goal"),
+                   "efficiency, and rest is by how much it is not: {}",
+                   explanation.study.goal.empty() ? "" : ", times samples to goal",
+                   explanation.comparison.rates ? "time that no phase accounts for"
+                                                : "time outside of steps"),
        fmt::format("transfer: time in which all ranks wait for communication{}; serialization, "
                    "load balance: for ranks that are late; launch: between phases, on the host",
                    is_bound ? " (≥, ≤: only a bound, as the samples of the steps are not beside "
                               "the records)"
                             : ""),
        "a loss is labelled where it can be told from noise (95 %); \"?\" marks what only the means "
-       "of too few runs say",
+       "of too few or disturbed runs say",
        "fits: least squares of relative errors; [low, high] is the 95 % interval of the fit"});
   if (!explanation.study.goal.empty()) {
     notes[3] =

@@ -1,0 +1,119 @@
+// Which steps the costs are of, and what is said of steps alone.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/explain/explain.h"
+#include "tests/unit/analysis/gzipped.h"
+#include "tests/unit/analysis/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::content_of;
+using testing::gzipped;
+using testing::sample_record;
+
+constexpr int kSteps = 100, kWarmup = 10;
+constexpr double kStep = 0.1;
+
+// Weak scaling: the first steps of two replicas are slow, the others as fast as of one.
+double step_of(int gpus, int step) {
+  return gpus > 1 && step < kWarmup ? 5 * kStep : kStep;
+}
+
+Json weak_record(int gpus, int repeat) {
+  double seconds = 0;
+  for (int step = 0; step < kSteps; ++step) seconds += step_of(gpus, step);
+  Json record =
+      sample_record({.gpus = gpus, .repeat = repeat, .round = repeat, .fit_seconds = seconds});
+  record["parameters"].erase("epochs");
+  record["parameters"]["steps"] = kSteps;
+  record["throughput"] = {{"samples_per_second", 64 * gpus / kStep},
+                          {"warmup_steps_excluded", kWarmup},
+                          {"samples", 64 * kSteps * gpus},
+                          {"steps", kSteps}};
+  for (Json& rank : record["phases"]) {
+    rank = {{"input", 0},     {"forward", kSteps * kStep},
+            {"backward", 0},  {"communication", gpus > 1 ? seconds - kSteps * kStep : 0.0},
+            {"update", 0},    {"other", 0},
+            {"step", seconds}};
+  }
+  return record;
+}
+
+std::string samples_of(int gpus) {
+  std::string lines;
+  for (int step = 0; step < kSteps; ++step) {
+    for (int rank = 0; rank < gpus; ++rank) {
+      lines += fmt::format(
+          "{{\"rank\":{},\"step\":{},\"input\":0,\"forward\":{},\"communication\":{}}}\n", rank,
+          step, kStep, step_of(gpus, step) - kStep);
+    }
+  }
+  return gzipped(lines);
+}
+
+TEST(ExplainSteps, RatesAreHeldAgainstTheStepsThatTheyAreOf) {
+  const testing::TemporaryFolder folder;
+  const Store store(folder / "study");
+  for (int repeat = 1; repeat <= 3; ++repeat) {
+    for (const int gpus : {1, 2}) {
+      store.write("gpus=" + std::to_string(gpus), repeat, weak_record(gpus, repeat),
+                  samples_of(gpus));
+    }
+  }
+  const auto all = explain(load_store(folder / "study"), Base::matched);
+  const PointExplanation& point = all.at(0).points.at(1);
+  ASSERT_TRUE(point.lost);
+  EXPECT_NEAR(point.lost->value, 0, 1e-6);
+  EXPECT_EQ(point.label, "");
+  EXPECT_NEAR(*point.residual, 0, 1e-6);
+  const std::string text = explanation_text(all.at(0));
+  EXPECT_NE(text.find("time that no phase accounts for"), std::string::npos) << text;
+}
+
+// Without the samples only totals of all steps are known, and nothing is said to be lost.
+TEST(ExplainSteps, TotalsOfAllStepsExplainNoRateOfSome) {
+  std::vector<Json> records;
+  for (int repeat = 1; repeat <= 3; ++repeat) {
+    for (const int gpus : {1, 2}) records.push_back(weak_record(gpus, repeat));
+  }
+  const auto all = explain(content_of(records), Base::matched);
+  const PointExplanation& point = all.at(0).points.at(1);
+  EXPECT_FALSE(point.lost);
+  EXPECT_EQ(point.label, "");
+  EXPECT_NE(point.because.find("which cost held it back is not known"), std::string::npos)
+      << point.because;
+}
+
+// Ranks without communication end their steps when they like, so no one waits for the slowest.
+TEST(ExplainSteps, RanksThatTrainApartAreNotSerialized) {
+  Json record = sample_record({.gpus = 2, .backend = "null"});
+  record["phases"][0]["forward"] = 8.0;
+  record["phases"][1]["forward"] = 2.0;
+  for (Json& rank : record["phases"]) rank["communication"] = 0.0;
+  const auto all = explain(content_of({record}), Base::matched);
+  const PointExplanation& point = all.at(0).points.at(0);
+  ASSERT_TRUE(point.step);
+  EXPECT_NEAR(point.step->serialization, 1, 1e-9);
+  EXPECT_NEAR(point.step->load_balance, 1, 1e-9);
+}
+
+std::string label_of(double input, double launch, double compute) {
+  Json record = sample_record();
+  record["phases"][0] = {{"input", input},     {"forward", compute}, {"backward", 0},
+                         {"communication", 0}, {"update", 0},        {"other", launch},
+                         {"step", 100}};
+  return explain(content_of({record}), Base::matched).at(0).points.at(0).label;
+}
+
+TEST(ExplainSteps, ASmallPartIsNoLabel) {
+  EXPECT_EQ(label_of(6, 5, 89), "compute");
+  EXPECT_EQ(label_of(10, 0, 90), "input");
+  EXPECT_EQ(label_of(9, 30, 61), "launch");
+}
+
+}  // namespace
+}  // namespace paceline
