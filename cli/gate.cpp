@@ -135,6 +135,7 @@ void print_judgement(const Judgement& judgement, const GateArguments& arguments)
   const GateSides sides = sides_of(arguments);
   const TextStyle style = style_of_output();
   print_text(arguments.json ? gate_json(judgement, sides) : gate_text(judgement, sides, style));
+  if (!arguments.aa.empty() && !arguments.json) print_text(quietness_text(judgement));
   const char* actions = std::getenv("GITHUB_ACTIONS");
   if (arguments.github || (actions && std::string(actions) == "true")) {
     // Standard output is one JSON document, where that was asked for.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -343,6 +344,30 @@ std::string gate_annotations(const Judgement& judgement) {
         fmt::format("::notice title=paceline gate pass::{}\n", command_text(counted(judgement)));
   }
   return text;
+}
+
+std::string quietness_text(const Judgement& judgement) {
+  Judgement times;
+  double most = 0;
+  for (const Check& check : judgement.checks) {
+    if (check.quantity != Quantity::time) continue;
+    times.checks.push_back(check);
+    if (!check.interval) continue;
+    most = std::max({most, std::abs(check.interval->low), std::abs(check.interval->high)});
+  }
+  if (most == 0) return "";
+  const std::string reach = fmt::format("95 % intervals of the time of equal runs reach {}",
+                                        change_text(most, info_of(Quantity::time)));
+  switch (times.verdict()) {
+    case Verdict::pass:
+      return "quiet enough for these thresholds: " + reach + "\n";
+    case Verdict::undecided:
+      return "not quiet enough for these thresholds with so many rounds: " + reach + "\n";
+    case Verdict::regression:
+      break;
+  }
+  return "equal runs differ beyond the noise, so something else than the build does: " + reach +
+         "\n";
 }
 
 }  // namespace paceline

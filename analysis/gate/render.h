@@ -35,4 +35,8 @@ bool is_gate_junit(std::string_view text);
 // undecided check, ::notice for a pass.
 std::string gate_annotations(const Judgement& judgement);
 
+// Of a build against itself: whether this machine is quiet enough to tell changes of time by the
+// thresholds, in a line. Nothing where no check of time has an interval.
+std::string quietness_text(const Judgement& judgement);
+
 }  // namespace paceline

@@ -127,5 +127,27 @@ TEST(GateRender, AnnotationsAreOneLineEach) {
   EXPECT_TRUE(has(text, "2 and 2 runs%0Aof each")) << text;
 }
 
+TEST(GateRender, ABuildAgainstItselfSaysWhetherTheMachineIsQuiet) {
+  Judgement judgement;
+  EXPECT_EQ(quietness_text(judgement), "");
+  Check check = slow();
+  check.verdict = Verdict::pass;
+  check.interval = Interval{-0.012, 0.009};
+  judgement.checks = {check};
+  EXPECT_EQ(quietness_text(judgement),
+            "quiet enough for these thresholds: 95 % intervals of the time of equal runs reach "
+            "1.2 %\n");
+  Check other = check;
+  other.quantity = Quantity::loss;
+  other.verdict = Verdict::undecided;
+  judgement.checks.push_back(other);
+  EXPECT_TRUE(quietness_text(judgement).starts_with("quiet enough")) << "of time alone";
+  check.verdict = Verdict::undecided;
+  check.interval = Interval{-0.29, 0.2};
+  judgement.checks = {check};
+  EXPECT_NE(quietness_text(judgement).find("not quiet enough"), std::string::npos);
+  EXPECT_NE(quietness_text(judgement).find("reach 29.0 %"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace paceline
