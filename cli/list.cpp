@@ -102,13 +102,20 @@ std::string form_text(const Parameter& parameter) {
 }
 
 int print_parameters_markdown() {
+  std::vector<std::string> no_axes;
+  for (const Parameter& parameter : parameters()) {
+    if (!parameter.identity()) no_axes.push_back(fmt::format("`{}`", parameter.name));
+  }
   print(
       "# Options\n\n"
       "Every parameter of a run. It is an option of `paceline train` (`--batch-per-replica 64`, "
       "`--no-overlap`), an axis or a fixed value of a\n[spec](../sweeps/README.md) "
-      "(`\"batch_per_replica\": [32, 64]`), and a column of reports. *On resume* says what another "
+      "(`\"batch_per_replica\": [32, 64]`), and where rows differ in it a column of reports. *On "
+      "resume* says what another "
       "value means for a run\nthat starts from a checkpoint: it must match, is announced, or is "
-      "free. `paceline list parameters --markdown` writes this page.\n");
+      "free. No axes are {}:\nthey change nothing that is measured. `paceline list parameters "
+      "--markdown` writes this page.\n",
+      join(no_axes, ", "));
   for (const Group group : groups()) {
     print("\n## {}\n\n", title_of(group));
     print("| parameter | values | default | only for | on resume | |\n");

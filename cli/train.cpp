@@ -114,8 +114,7 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   place_status(options.run);
   const Environment environment = environment_of_process();
   const Place place = find_place(environment);
-  LaunchSpec launch = launch_spec_of(request.config.place);
-  launch.stops_between_steps = request.config.checkpoints.is_on();
+  LaunchSpec launch = launch_spec_of(request.config);
   launch.deadlines = request.deadlines;
   if (must_spawn(launch, place)) return start(request, launch);
   try {

@@ -16,17 +16,6 @@ namespace {
 constexpr std::size_t kTextBytes = 2048;  // of one GPU, gathered
 constexpr std::size_t kFullyDescribed = 8;
 
-template <typename T>
-void put(Json& json, const char* key, const std::optional<T>& value) {
-  json[key] = nullptr;
-  if (!value) return;
-  if constexpr (std::is_same_v<T, double>) {
-    json[key] = round_digits(*value);
-  } else {
-    json[key] = *value;
-  }
-}
-
 Json json_of(const GpuUtilization& gpu) {
   Json json = {{"name", gpu.name},
                {"pci", gpu.pci},
@@ -35,25 +24,25 @@ Json json_of(const GpuUtilization& gpu) {
                {"samples", gpu.samples},
                {"seconds", round_digits(gpu.seconds)},
                {"clock_limits", gpu.clock_limits}};
-  put(json, "utilization", gpu.utilization);
-  put(json, "memory_utilization", gpu.memory_utilization);
-  put(json, "sm_mhz", gpu.sm_mhz);
-  put(json, "least_sm_mhz", gpu.least_sm_mhz);
-  put(json, "most_sm_mhz", gpu.most_sm_mhz);
-  put(json, "memory_mhz", gpu.memory_mhz);
-  put(json, "watts", gpu.watts);
-  put(json, "watts_limit", gpu.watts_limit);
-  put(json, "joules", gpu.joules);
-  put(json, "celsius", gpu.celsius);
-  put(json, "memory_bytes", gpu.memory_bytes);
-  put(json, "memory_bytes_total", gpu.memory_bytes_total);
-  put(json, "uncorrected_errors", gpu.uncorrected_errors);
-  put(json, "power_capped_share", gpu.power_capped_share);
-  put(json, "ecc", gpu.ecc);
-  put(json, "mig", gpu.mig);
-  put(json, "mps", gpu.mps);
-  put(json, "compute_mode", gpu.compute_mode);
-  put(json, "throttled", gpu.throttled);
+  put_known(json, "utilization", gpu.utilization);
+  put_known(json, "memory_utilization", gpu.memory_utilization);
+  put_known(json, "sm_mhz", gpu.sm_mhz);
+  put_known(json, "least_sm_mhz", gpu.least_sm_mhz);
+  put_known(json, "most_sm_mhz", gpu.most_sm_mhz);
+  put_known(json, "memory_mhz", gpu.memory_mhz);
+  put_known(json, "watts", gpu.watts);
+  put_known(json, "watts_limit", gpu.watts_limit);
+  put_known(json, "joules", gpu.joules);
+  put_known(json, "celsius", gpu.celsius);
+  put_known(json, "memory_bytes", gpu.memory_bytes);
+  put_known(json, "memory_bytes_total", gpu.memory_bytes_total);
+  put_known(json, "uncorrected_errors", gpu.uncorrected_errors);
+  put_known(json, "power_capped_share", gpu.power_capped_share);
+  put_known(json, "ecc", gpu.ecc);
+  put_known(json, "mig", gpu.mig);
+  put_known(json, "mps", gpu.mps);
+  put_known(json, "compute_mode", gpu.compute_mode);
+  put_known(json, "throttled", gpu.throttled);
   return json;
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
+#include "engine/core/find_factory.h"
 #include "engine/device/table.h"
 #include "results/names.h"
 #include "run/resolve.h"
@@ -18,10 +19,8 @@ bool may_share_gpus(const std::string& backend) {
 }
 
 std::unique_ptr<GpuDriver> driver_of(const std::string& device) {
-  for (const auto& row : driver_table()) {
-    if (device == row.name) return row.make();
-  }
-  return nullptr;
+  const auto* row = find_factory(driver_table(), device);
+  return row != nullptr ? row->make() : nullptr;
 }
 
 std::string first_gpu_device() {

@@ -28,17 +28,6 @@ std::vector<int> all_cpus(const std::vector<CpuSet>& sets) {
 }
 
 template <typename T>
-void put_fact(Json& json, const char* key, const std::optional<T>& value) {
-  json[key] = nullptr;
-  if (!value) return;
-  if constexpr (std::is_same_v<T, double>) {
-    json[key] = round_digits(*value);
-  } else {
-    json[key] = *value;
-  }
-}
-
-template <typename T>
 std::optional<T> most(const std::vector<MachineLoad>& loads, std::optional<T> MachineLoad::*fact) {
   std::optional<T> result;
   for (const MachineLoad& load : loads) {
@@ -131,17 +120,17 @@ Json summary_of(std::vector<MachineLoad> processes) {
   Json json = {{"busy", !why.empty() || tells ? Json(!why.empty()) : Json(nullptr)},
                {"why", why},
                {"seconds", round_digits(seconds)}};
-  put_fact(json, "other_cpu_share", overall_share(processes));
-  put_fact(json, "worst_other_cpu_share", most(processes, &MachineLoad::other_share));
-  put_fact(json, "steal_share", most(processes, &MachineLoad::steal_share));
-  put_fact(json, "cpu_limited_share", most(processes, &MachineLoad::limited_share));
-  put_fact(json, "cpu_pressure_share", most(processes, &MachineLoad::pressure_share));
-  put_fact(json, "load_average", most(processes, &MachineLoad::load_average));
-  put_fact(json, "runnable_tasks_before", most(processes, &MachineLoad::runnable_before));
-  put_fact(json, "runnable_tasks_after", most(processes, &MachineLoad::runnable_after));
-  put_fact(json, "involuntary_switches", total(processes, &MachineLoad::involuntary_switches));
-  put_fact(json, "heat_slowdowns", total(processes, &MachineLoad::heat_slowdowns));
-  put_fact(json, "least_mhz", least_mhz(processes));
+  put_known(json, "other_cpu_share", overall_share(processes));
+  put_known(json, "worst_other_cpu_share", most(processes, &MachineLoad::other_share));
+  put_known(json, "steal_share", most(processes, &MachineLoad::steal_share));
+  put_known(json, "cpu_limited_share", most(processes, &MachineLoad::limited_share));
+  put_known(json, "cpu_pressure_share", most(processes, &MachineLoad::pressure_share));
+  put_known(json, "load_average", most(processes, &MachineLoad::load_average));
+  put_known(json, "runnable_tasks_before", most(processes, &MachineLoad::runnable_before));
+  put_known(json, "runnable_tasks_after", most(processes, &MachineLoad::runnable_after));
+  put_known(json, "involuntary_switches", total(processes, &MachineLoad::involuntary_switches));
+  put_known(json, "heat_slowdowns", total(processes, &MachineLoad::heat_slowdowns));
+  put_known(json, "least_mhz", least_mhz(processes));
   return json;
 }
 

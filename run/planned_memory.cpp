@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "engine/core/error.h"
+#include "engine/core/find_factory.h"
 #include "engine/device/table.h"
 #include "engine/plan/plan.h"
 #include "run/resolve.h"
@@ -17,9 +18,7 @@ std::unique_ptr<Device> make_device(const std::string& precision) {
   DeviceOptions options;
   options.precision = precision == "tf32" ? "fp32" : precision == "fp16" ? "bf16" : precision;
   const std::string name = precision == "fp64" ? "reference" : "cpu";
-  for (const auto& row : device_table()) {
-    if (name == row.name) return row.make(options);
-  }
+  if (const auto* row = find_factory(device_table(), name)) return row->make(options);
   throw Error(ErrorKind::usage, "device " + name + " is not built here", "",
               "give another --precision");
 }

@@ -13,6 +13,16 @@ double round_digits(double value) {
   return std::stod(fmt::format("{:.7g}", value));
 }
 
+void put_known(Json& json, const char* key, const std::optional<KnownValue>& value) {
+  json[key] = nullptr;
+  if (!value) return;
+  if (const double* real = std::get_if<double>(&*value)) {
+    json[key] = round_digits(*real);
+  } else {
+    std::visit([&](const auto& known) { json[key] = known; }, *value);
+  }
+}
+
 Json values_json(const Point& parameters) {
   Json json = Json::object();
   for (const auto& [name, value] : parameters.values()) {

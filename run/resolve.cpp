@@ -6,6 +6,7 @@
 
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
+#include "engine/core/find_factory.h"
 #include "engine/core/text.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
@@ -17,9 +18,7 @@
 namespace paceline {
 
 Workload make_workload(const std::string& name) {
-  for (const auto& row : workload_table()) {
-    if (name == row.name) return row.make();
-  }
+  if (const auto* row = find_factory(workload_table(), name)) return row->make();
   const Name known = find_name("workload", name);
   throw Error(ErrorKind::usage, fmt::format("workload {} is not built here", name), "",
               known.reason);

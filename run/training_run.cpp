@@ -10,6 +10,7 @@
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/find_factory.h"
 #include "engine/core/json_text.h"
 #include "engine/core/log.h"
 #include "engine/core/output.h"
@@ -37,14 +38,6 @@ namespace paceline {
 
 namespace {
 
-template <typename Function>
-Function factory_of(const std::vector<Factory<Function>>& table, const std::string& name) {
-  for (const auto& row : table) {
-    if (name == row.name) return row.make;
-  }
-  throw Error(ErrorKind::internal, name + " is in names.json but not in the factory table");
-}
-
 CpuSet part_of(const CpuSet& cpus, int from, int count) {
   const auto clamp = [&](int at) { return std::min<std::ptrdiff_t>(at, std::ssize(cpus)); };
   return {cpus.begin() + clamp(from), cpus.begin() + clamp(from + count)};
@@ -58,7 +51,7 @@ class ThisRun {
         started_(now_seconds()),
         workload_(make_workload(request.workload)),
         network_(network_of(workload_, request.parameters)),
-        launch_(launch_spec_of(request.config.place)),
+        launch_(launch_spec_of(request.config)),
         layout_(launch_.layout),
         threads_(request.config.threads),
         config_(request.config.train),
@@ -66,7 +59,6 @@ class ThisRun {
     facts_.started_at = utc_time_stamp();
     launch_.deadlines = request.deadlines;
     launch_.recorded = true;
-    launch_.stops_between_steps = request.config.checkpoints.is_on();
     if (place_.rank == 0 && environment_of_process().count(kStarterVariable) == 0) {
       launch_.last_words = [this](const Error& error) {
         leave_failed_record(request_, exit_code(error.kind()), error.what());
@@ -308,7 +300,10 @@ class ThisRun {
     options.comm_cpus = part_of(cpus, threads_.compute + threads_.input, threads_.comm);
     options.gpu = gpu;
     options.choices_file = choices_file(environment_of_process());
-    return factory_of(device_table(), request_.config.place.device)(options);
+    const auto* row = find_factory(device_table(), request_.config.place.device);
+    if (row != nullptr) return row->make(options);
+    throw Error(ErrorKind::internal,
+                request_.config.place.device + " is in names.json but not in the factory table");
   }
 
   void print_progress(const Progress& progress) const {
@@ -417,6 +412,12 @@ class ThisRun {
 
 LaunchSpec launch_spec_of(const PlaceConfig& place) {
   return {place.backend, place.device, place.layout, place.oversubscribe};
+}
+
+LaunchSpec launch_spec_of(const RunConfig& config) {
+  LaunchSpec launch = launch_spec_of(config.place);
+  launch.stops_between_steps = config.checkpoints.is_on();
+  return launch;
 }
 
 void check_new_trace(const std::filesystem::path& file) {

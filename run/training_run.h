@@ -31,6 +31,7 @@ void check_new_record(const std::filesystem::path& file);
 void check_new_trace(const std::filesystem::path& file);  // the same
 
 LaunchSpec launch_spec_of(const PlaceConfig& place);
+LaunchSpec launch_spec_of(const RunConfig& config);
 // Where the record goes, and what the sweep says of the run.
 struct RecordTarget {
   std::filesystem::path file;   // --record

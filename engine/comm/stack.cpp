@@ -9,6 +9,7 @@
 #include "engine/comm/hierarchical.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
+#include "engine/core/find_factory.h"
 
 namespace paceline {
 
@@ -16,9 +17,7 @@ namespace {
 
 template <typename Function>
 Function factory_of(const std::vector<Factory<Function>>& table, const std::string& name) {
-  for (const auto& row : table) {
-    if (name == row.name) return row.make;
-  }
+  if (const auto* row = find_factory(table, name)) return row->make;
   throw Error(ErrorKind::usage, fmt::format("\"{}\" is not built here", name), "",
               "see: paceline list backends");
 }
