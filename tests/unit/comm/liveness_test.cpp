@@ -92,7 +92,13 @@ class RankProcess {
     ASSERT_EQ(read(ready_[0], &ready, 1), 1);
   }
   void exit() { ASSERT_EQ(write(ports_[1], "x", 1), 1); }
-  void stop() { kill(pid_, SIGSTOP); }
+  // Returns once it has stopped: until then its threads may answer.
+  void stop() {
+    kill(pid_, SIGSTOP);
+    int status = 0;
+    ASSERT_EQ(waitpid(pid_, &status, WUNTRACED), pid_);
+    ASSERT_TRUE(WIFSTOPPED(status));
+  }
   void kill_it() { kill(pid_, SIGKILL); }
 
  private:
