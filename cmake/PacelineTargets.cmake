@@ -1,7 +1,11 @@
 # paceline_library(core SOURCES a.cpp b.cpp [LINKS fmt::fmt ...] [HIDDEN_LINKS ...])
 #   One static library a folder, target paceline_core, seen as "engine/core/..." from the root.
 #   HIDDEN_LINKS are not passed on to users.
-# paceline_test(unit.results.record SOURCES record_test.cpp LINKS results [LABELS unit])
+# paceline_test(unit.house SOURCES house_test.cpp LINKS results [LABELS unit] [TIMEOUT 120] [ENVIRONMENT A=b])
+#   A test that is a program of its own.
+# paceline_tests(unit.results NOUNS record store [SOURCES made.cpp] [LINKS results] [PROGRAM unit.results])
+#   One program of record_test.cpp, store_test.cpp and so on, and a test for each of these files
+#   (unit.results.record), which runs it with that noun: `test_unit_results record`.
 # paceline_register(backend mpi FACTORY make_mpi_backend LIBRARY comm_mpi
 #                   [ABOUT "..."] [TASKS replica|node] [MPIRUN] [INSIDE] [GPUS] [PRECISIONS "fp32|bf16"])
 # paceline_register(driver cuda FACTORY make_cuda_driver LIBRARY device_cuda)
@@ -109,8 +113,9 @@ function(paceline_timeout seconds)
   set_tests_properties(${ARGN} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
-function(paceline_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;LABELS;ENVIRONMENT" ${ARGN})
+# The program test_unit_results; what it needs beside tests.
+function(paceline_test_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
   find_package(GTest REQUIRED)
   string(REPLACE "." "_" target test_${name})
   add_executable(${target} ${ARG_SOURCES})
@@ -123,10 +128,14 @@ function(paceline_test name)
       list(APPEND resolved ${link})
     endif()
   endforeach()
-  target_link_libraries(${target} PRIVATE ${resolved} GTest::gtest_main)
+  target_link_libraries(${target} PRIVATE ${resolved})
   target_compile_definitions(${target} PRIVATE
     PACELINE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" PACELINE_BINARY="${PROJECT_BINARY_DIR}/bin/paceline")
-  add_test(NAME ${name} COMMAND ${target})
+endfunction()
+
+function(paceline_add_test name target)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "ARGUMENTS;LABELS;ENVIRONMENT" ${ARGN})
+  add_test(NAME ${name} COMMAND ${target} ${ARG_ARGUMENTS})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -143,6 +152,28 @@ function(paceline_test name)
     list(APPEND environment "PATH=path_list_prepend:${PACELINE_LAUNCHER_FOLDER}")
   endif()
   set_tests_properties(${name} PROPERTIES ENVIRONMENT_MODIFICATION "${environment}")
+endfunction()
+
+function(paceline_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;LABELS;ENVIRONMENT" ${ARGN})
+  paceline_test_program(${name} SOURCES ${ARG_SOURCES} LINKS ${ARG_LINKS} GTest::gtest_main)
+  string(REPLACE "." "_" target test_${name})
+  paceline_add_test(${name} ${target} TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_LABELS} ENVIRONMENT ${ARG_ENVIRONMENT})
+endfunction()
+
+function(paceline_tests name)
+  cmake_parse_arguments(ARG "" "PROGRAM;TIMEOUT" "NOUNS;SOURCES;LINKS;LABELS" ${ARGN})
+  if(NOT ARG_PROGRAM)
+    set(ARG_PROGRAM ${name})
+  endif()
+  find_package(fmt REQUIRED)
+  list(TRANSFORM ARG_NOUNS APPEND _test.cpp OUTPUT_VARIABLE files)
+  paceline_test_program(${ARG_PROGRAM} SOURCES ${files} ${ARG_SOURCES} LINKS ${ARG_LINKS} test_main)
+  string(REPLACE "." "_" target test_${ARG_PROGRAM})
+  paceline_together(${target})
+  foreach(noun IN LISTS ARG_NOUNS)
+    paceline_add_test(${name}.${noun} ${target} ARGUMENTS ${noun} TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_LABELS})
+  endforeach()
 endfunction()
 
 # paceline_same_test(conformance.stacks.failures OF conformance.stacks FILTER *Failures*)

@@ -12,13 +12,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Moment {
+struct RecordMoment {
   const char* kind;  // see kill_at.cpp
   int count;
   bool record_is_there;
 };
 
-class Record : public testing::TestWithParam<Moment> {};
+class Record : public testing::TestWithParam<RecordMoment> {};
 
 TEST_P(Record, IsWholeOrNotThere) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -50,14 +50,13 @@ TEST_P(Record, IsWholeOrNotThere) {
 
 // The samples' file comes first, then the record: each is written, synced, given its name, and the
 // folder is synced.
-INSTANTIATE_TEST_SUITE_P(KilledAt, Record,
-                         testing::Values(Moment{"write", 1, false}, Moment{"fsync", 1, false},
-                                         Moment{"linkat", 1, false}, Moment{"write", 2, false},
-                                         Moment{"fsync", 3, false}, Moment{"linkat", 2, false},
-                                         Moment{"fsync", 4, true}),
-                         [](const auto& info) {
-                           return info.param.kind + std::to_string(info.param.count);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    KilledAt, Record,
+    testing::Values(RecordMoment{"write", 1, false}, RecordMoment{"fsync", 1, false},
+                    RecordMoment{"linkat", 1, false}, RecordMoment{"write", 2, false},
+                    RecordMoment{"fsync", 3, false}, RecordMoment{"linkat", 2, false},
+                    RecordMoment{"fsync", 4, true}),
+    [](const auto& info) { return info.param.kind + std::to_string(info.param.count); });
 
 }  // namespace
 }  // namespace paceline::faults

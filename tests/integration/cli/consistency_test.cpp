@@ -10,7 +10,7 @@ using testing::contains;
 using testing::Ran;
 namespace fs = std::filesystem;
 
-const fs::path kMnist = PACELINE_SOURCE_DIR "/data/mnist";
+const fs::path kMnistFolder = PACELINE_SOURCE_DIR "/data/mnist";
 
 class Consistency : public testing::Cli {
  protected:
@@ -58,7 +58,7 @@ TEST_F(Consistency, ProgressMayDiffer) {
 
 TEST_F(Consistency, DataOfOtherContentIsRefused) {
   fs::create_directory(folder() / "other");
-  for (const auto& entry : fs::directory_iterator(kMnist)) {
+  for (const auto& entry : fs::directory_iterator(kMnistFolder)) {
     fs::create_symlink(entry.path(), folder() / "other" / entry.path().filename());
   }
   ASSERT_EQ(shell("cd other && gunzip -c t10k-labels-idx1-ubyte.gz > t10k-labels-idx1-ubyte && "
@@ -66,7 +66,8 @@ TEST_F(Consistency, DataOfOtherContentIsRefused) {
                   "printf '\\003' | dd of=t10k-labels-idx1-ubyte bs=1 seek=8 conv=notrunc")
                 .code,
             0);
-  expect_mismatch(gloo("--data '" + kMnist.string() + "'", "--data other"), {"data hash: rank 0 "});
+  expect_mismatch(gloo("--data '" + kMnistFolder.string() + "'", "--data other"),
+                  {"data hash: rank 0 "});
 }
 
 TEST_F(Consistency, RanksUnderMpirunByHand) {

@@ -12,14 +12,14 @@ using testing::Ran;
 namespace fs = std::filesystem;
 
 const std::string kMake = "data make cassava --images 12 --size-min 40 --size-max 60 --out ";
-const char* const kMnist[] = {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
-                              "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
+const char* const kMnistFiles[] = {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
+                                   "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
 
 class CliData : public testing::Cli {
  protected:
   std::map<std::string, HttpServer::File> mnist() const {
     std::map<std::string, HttpServer::File> files;
-    for (const char* name : kMnist) {
+    for (const char* name : kMnistFiles) {
       files[name] = {text_of(fs::path(PACELINE_SOURCE_DIR "/data/mnist") / name)};
     }
     return files;
@@ -166,14 +166,14 @@ TEST_F(CliData, ADryRunSaysWhatWouldCome) {
 TEST_F(CliData, MnistFromAMirrorThatBreaksOff) {
   if (!can_fetch()) GTEST_SKIP() << "this build cannot download";
   auto files = mnist();
-  files[kMnist[0]].cuts = {5'000'000};
+  files[kMnistFiles[0]].cuts = {5'000'000};
   HttpServer server(files);
   const Ran first = paceline(fetch_from(server) + " --retries 0");
   EXPECT_EQ(first.code, 65);
   EXPECT_TRUE(contains(first.err, "5000000 of 9912422 bytes")) << first.err;
   const Ran second = paceline(fetch_from(server));
   EXPECT_EQ(second.code, 0) << second.err;
-  EXPECT_EQ(server.requests().at(1), std::string(kMnist[0]) + " from 5000000");
+  EXPECT_EQ(server.requests().at(1), std::string(kMnistFiles[0]) + " from 5000000");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder() / "got"), {}), 4);
   EXPECT_EQ(paceline("data verify got").code, 0);
 }
@@ -181,12 +181,12 @@ TEST_F(CliData, MnistFromAMirrorThatBreaksOff) {
 TEST_F(CliData, AMirrorWithOtherBytes) {
   if (!can_fetch()) GTEST_SKIP() << "this build cannot download";
   auto files = mnist();
-  files[kMnist[0]].body[1000] ^= 1;
+  files[kMnistFiles[0]].body[1000] ^= 1;
   HttpServer server(files);
   const Ran ran = paceline(fetch_from(server));
   EXPECT_EQ(ran.code, 65);
-  EXPECT_TRUE(contains(ran.err, "sha256 differs") && contains(ran.err, kMnist[0])) << ran.err;
-  EXPECT_FALSE(fs::exists(folder() / "got" / kMnist[0]));
+  EXPECT_TRUE(contains(ran.err, "sha256 differs") && contains(ran.err, kMnistFiles[0])) << ran.err;
+  EXPECT_FALSE(fs::exists(folder() / "got" / kMnistFiles[0]));
 }
 
 TEST_F(CliData, AProxyOfTheEnvironmentIsUsed) {

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using testing::contains;
 using testing::Ran;
 
-constexpr char kSmall[] =
+constexpr char kThreeEpochs[] =
     "mnist-mlp --train-limit 640 --test-limit 100 --batch-per-replica 32 --epochs 3 --quiet";
 
 class Events : public testing::Cli {
@@ -43,7 +43,7 @@ class Events : public testing::Cli {
 };
 
 TEST_F(Events, HaveKerasNamesAndTheRecordsValues) {
-  const Ran ran = paceline(std::string("train ") + kSmall +
+  const Ran ran = paceline(std::string("train ") + kThreeEpochs +
                            " --evaluate epoch --gpus 2 --backend mirrored --cpus-per-task 2 "
                            "--log-every 5 --histogram-freq 2 --json --tensorboard");
   ASSERT_EQ(ran.code, 0) << ran.err;
@@ -77,7 +77,7 @@ TEST_F(Events, HaveKerasNamesAndTheRecordsValues) {
 
 TEST_F(Events, RunsDoNotShareAFolder) {
   const std::string line =
-      std::string("paceline train ") + kSmall + " --log-every 1000 --tensorboard=tb";
+      std::string("paceline train ") + kThreeEpochs + " --log-every 1000 --tensorboard=tb";
   const Ran ran = shell(line + " & " + line + "; wait");
   ASSERT_EQ(ran.code, 0) << ran.err;
   std::size_t runs = 0;
@@ -114,7 +114,7 @@ TEST_F(Events, AreReadByTensorBoard) {
   if (shell("python3 -c 'import tensorboard'").code != 0) {
     GTEST_SKIP() << "python3 has no tensorboard (pip install tensorboard)";
   }
-  ASSERT_EQ(paceline(std::string("train ") + kSmall +
+  ASSERT_EQ(paceline(std::string("train ") + kThreeEpochs +
                      " --evaluate epoch --log-every 5 --histogram-freq 1 --tensorboard")
                 .code,
             0);

@@ -14,8 +14,8 @@ using testing::Ran;
 namespace fs = std::filesystem;
 
 constexpr int kImages = 20;  // a class
-const std::string kTrain = "train mnist-mlp --data digits --batch-per-replica 16 ";
-const std::string kRun = kTrain + "--cpus-per-task 1 ";
+const std::string kDigits = "train mnist-mlp --data digits --batch-per-replica 16 ";
+const std::string kOneCpu = kDigits + "--cpus-per-task 1 ";
 
 class CliInput : public testing::Cli {
  protected:
@@ -30,7 +30,7 @@ class CliInput : public testing::Cli {
     const std::string number = std::to_string(100 + i);
     return folder() / "digits" / std::to_string(label) / (number + ".png");
   }
-  nlohmann::json record_of(const std::string& options) const { return record_of(kRun, options); }
+  nlohmann::json record_of(const std::string& options) const { return record_of(kOneCpu, options); }
   nlohmann::json record_of(const std::string& run, const std::string& options) const {
     const Ran ran = paceline(run + "--epochs 3 --json " + options);
     EXPECT_EQ(ran.code, 0) << options << "\n" << ran.err;
@@ -74,7 +74,7 @@ TEST_F(CliInput, RanksOfANodeDecodeEachImageOnce) {
     if (!find_name("backend", backend).built) continue;
     const std::string cpus = backend == "mirrored" ? "--cpus-per-task 2 " : "--cpus-per-task 1 ";
     const auto record =
-        record_of(kTrain + cpus,
+        record_of(kDigits + cpus,
                   "--gpus 2 --oversubscribe --cache-mb 8 --evaluate epoch --backend " + backend);
     ASSERT_FALSE(record.is_null());
     const auto& input = record.at("input");
@@ -92,7 +92,7 @@ TEST_F(CliInput, RanksOfANodeDecodeEachImageOnce) {
 TEST_F(CliInput, BadSamplesEndTheRunOrAreCounted) {
   write_file(file_of(3, 2), "version https://git-lfs.github.com/spec/v1\n");
   write_file(file_of(4, 5), make_png(28, 28, 1, 1).substr(0, 50));
-  expect_refused(kRun + "--epochs 1 --quiet", 65, {"image", ".png", "--on-bad-sample skip"});
+  expect_refused(kOneCpu + "--epochs 1 --quiet", 65, {"image", ".png", "--on-bad-sample skip"});
   const auto record = record_of("--on-bad-sample skip");
   ASSERT_FALSE(record.is_null());
   EXPECT_EQ(record.at("input").at("bad_samples"), 2);
@@ -143,18 +143,19 @@ TEST_F(CliInput, StagesOnceAndSaysHowLong) {
   EXPECT_EQ(second.at("input").at("staged_before"), true);
   EXPECT_EQ(second.at("provenance").at("data_hash"), first.at("provenance").at("data_hash"));
   if (!find_name("backend", "mpi").built) return;
-  const Ran two = paceline(kRun + "--epochs 1 --gpus 2 --backend mpi --oversubscribe --stage both");
+  const Ran two =
+      paceline(kOneCpu + "--epochs 1 --gpus 2 --backend mpi --oversubscribe --stage both");
   EXPECT_EQ(two.code, 0) << two.err;
 }
 
 TEST_F(CliInput, ContradictionsAreRefused) {
-  expect_refused(kRun + "--parallel-reads 2", 64, {"2 parallel reads", "--input-threads"});
-  expect_refused(kRun + "--cache off --cache-mb 5", 64, {"cache_mb is given and cache is off"});
-  expect_refused(kRun + "--cache off --cache-dir .", 64, {"cache is off", "--cache-dir"});
-  expect_refused(kRun + "--cache-mb 99999999", 64, {"lower --cache-mb"});
-  expect_refused(kRun + "--cache-dir no/such", 65, {"no/such", "--cache-dir"});
-  expect_refused(kRun + "--input synthetic --stage x", 64, {"synthetic input", "--stage"});
-  expect_refused(kRun + "--cache some", 64, {"cache cannot be \"some\"", "decoded"});
+  expect_refused(kOneCpu + "--parallel-reads 2", 64, {"2 parallel reads", "--input-threads"});
+  expect_refused(kOneCpu + "--cache off --cache-mb 5", 64, {"cache_mb is given and cache is off"});
+  expect_refused(kOneCpu + "--cache off --cache-dir .", 64, {"cache is off", "--cache-dir"});
+  expect_refused(kOneCpu + "--cache-mb 99999999", 64, {"lower --cache-mb"});
+  expect_refused(kOneCpu + "--cache-dir no/such", 65, {"no/such", "--cache-dir"});
+  expect_refused(kOneCpu + "--input synthetic --stage x", 64, {"synthetic input", "--stage"});
+  expect_refused(kOneCpu + "--cache some", 64, {"cache cannot be \"some\"", "decoded"});
   expect_refused("train mnist-mlp --steps 3 --cpus-per-task 1 --cache raw", 64,
                  {"lie in memory", "cache"});
 }

@@ -11,9 +11,9 @@ using testing::contains;
 using testing::Ran;
 using Json = nlohmann::json;
 
-const std::string kRun =
+const std::string kWithMnist =
     "train mnist-mlp --data '" PACELINE_SOURCE_DIR "/data/mnist' --cpus-per-task 1 ";
-const std::string kShort = kRun + "--steps 3 ";
+const std::string kThreeSteps = kWithMnist + "--steps 3 ";
 
 class CliRecipe : public testing::Cli {
  protected:
@@ -27,37 +27,44 @@ class CliRecipe : public testing::Cli {
 };
 
 TEST_F(CliRecipe, OptionsOfAnotherScheduleAreRefused) {
-  expect_refused(kShort + "--schedule linear", 64, {"schedule", "\"linear\"", "cosine"});
-  expect_refused(kShort + "--schedule step", 64, {"--decay-epochs", "30,60,80"});
-  expect_refused(kShort + "--schedule step --decay-epochs 60,30", 64, {"decay_epochs", "growing"});
-  expect_refused(kShort + "--decay-epochs 1", 64, {"is for schedule step", "--schedule step"});
-  expect_refused(kShort + "--schedule cosine --power 2", 64, {"power is for schedule polynomial"});
-  expect_refused(kShort + "--end-rate 0.1", 64, {"end_rate is for schedule cosine or polynomial"});
-  expect_refused(kShort + "--warmup-epochs -1", 64, {"warmup_epochs", "at least 0"});
-  expect_refused(kRun + "--epochs 2 --warmup-epochs 3", 64, {"warm-up of 3", "longer than", "2"});
+  expect_refused(kThreeSteps + "--schedule linear", 64, {"schedule", "\"linear\"", "cosine"});
+  expect_refused(kThreeSteps + "--schedule step", 64, {"--decay-epochs", "30,60,80"});
+  expect_refused(kThreeSteps + "--schedule step --decay-epochs 60,30", 64,
+                 {"decay_epochs", "growing"});
+  expect_refused(kThreeSteps + "--decay-epochs 1", 64, {"is for schedule step", "--schedule step"});
+  expect_refused(kThreeSteps + "--schedule cosine --power 2", 64,
+                 {"power is for schedule polynomial"});
+  expect_refused(kThreeSteps + "--end-rate 0.1", 64,
+                 {"end_rate is for schedule cosine or polynomial"});
+  expect_refused(kThreeSteps + "--warmup-epochs -1", 64, {"warmup_epochs", "at least 0"});
+  expect_refused(kWithMnist + "--epochs 2 --warmup-epochs 3", 64,
+                 {"warm-up of 3", "longer than", "2"});
 }
 
 TEST_F(CliRecipe, ContradictionsAreRefused) {
-  expect_refused(kShort + "--clip-norm 1 --clip-value 1", 64, {"clip_norm or by clip_value"});
-  expect_refused(kShort + "--weight-decay-form l2", 64, {"weight_decay_form", "--weight-decay"});
-  expect_refused(kShort + "--weight-decay -1", 64, {"weight_decay", "at least 0"});
-  expect_refused(kShort + "--label-smoothing 1.5", 64, {"label_smoothing", "at most 1"});
-  expect_refused(kShort + "--until 0.98", 64, {"until cannot be \"0.98\"", "test_accuracy=0.98"});
-  expect_refused(kShort + "--until test_accuracy=98", 64, {"a share of the samples"});
-  expect_refused(kShort + "--until test_accuracy=0.9 --evaluate end", 64,
+  expect_refused(kThreeSteps + "--clip-norm 1 --clip-value 1", 64, {"clip_norm or by clip_value"});
+  expect_refused(kThreeSteps + "--weight-decay-form l2", 64,
+                 {"weight_decay_form", "--weight-decay"});
+  expect_refused(kThreeSteps + "--weight-decay -1", 64, {"weight_decay", "at least 0"});
+  expect_refused(kThreeSteps + "--label-smoothing 1.5", 64, {"label_smoothing", "at most 1"});
+  expect_refused(kThreeSteps + "--until 0.98", 64,
+                 {"until cannot be \"0.98\"", "test_accuracy=0.98"});
+  expect_refused(kThreeSteps + "--until test_accuracy=98", 64, {"a share of the samples"});
+  expect_refused(kThreeSteps + "--until test_accuracy=0.9 --evaluate end", 64,
                  {"until is for evaluate epoch", "--evaluate epoch"});
-  expect_refused(kShort + "--evaluate-every 2 --evaluate none", 64, {"evaluate_every is for"});
+  expect_refused(kThreeSteps + "--evaluate-every 2 --evaluate none", 64, {"evaluate_every is for"});
 }
 
 TEST_F(CliRecipe, AugmentationIsNamedAndFitsTheImages) {
-  expect_refused(kShort + "--augment flip", 64, {"augment cannot be \"flip\"", "hflip", "cropN"});
-  expect_refused(kShort + "--augment hflip+hflip", 64, {"augment cannot be \"hflip+hflip\""});
-  expect_refused(kShort + "--augment hflip,vflip", 64, {"hflip,vflip", "with + between"});
-  expect_refused(kShort + "--augment crop0", 64, {"augment cannot be"});
-  expect_refused(kShort + "--augment crop28", 64, {"crop28", "28 x 28 black", "smaller"});
-  const Json plain = record_of(kShort);
+  expect_refused(kThreeSteps + "--augment flip", 64,
+                 {"augment cannot be \"flip\"", "hflip", "cropN"});
+  expect_refused(kThreeSteps + "--augment hflip+hflip", 64, {"augment cannot be \"hflip+hflip\""});
+  expect_refused(kThreeSteps + "--augment hflip,vflip", 64, {"hflip,vflip", "with + between"});
+  expect_refused(kThreeSteps + "--augment crop0", 64, {"augment cannot be"});
+  expect_refused(kThreeSteps + "--augment crop28", 64, {"crop28", "28 x 28 black", "smaller"});
+  const Json plain = record_of(kThreeSteps);
   EXPECT_FALSE(plain["parameters"].contains("augment"));
-  const Json augmented = record_of(kShort + "--augment crop2+hflip");
+  const Json augmented = record_of(kThreeSteps + "--augment crop2+hflip");
   EXPECT_EQ(augmented["parameters"]["augment"], "hflip+crop2");
   const auto loss = [](const Json& record) {
     return record.at("quality").at("epochs").at(0).at("train_loss").get<double>();
@@ -66,7 +73,7 @@ TEST_F(CliRecipe, AugmentationIsNamedAndFitsTheImages) {
 }
 
 TEST_F(CliRecipe, GlobalBatchesAndWhatTheyAreMadeOf) {
-  const std::string two = kShort +
+  const std::string two = kThreeSteps +
                           "--gpus 2 --backend mirrored --cpus-per-replica 1 "
                           "--oversubscribe --input synthetic ";
   const std::string bad = "train mnist-mlp --steps 3 --gpus 2 --backend mirrored ";
@@ -92,7 +99,7 @@ TEST_F(CliRecipe, GlobalBatchesAndWhatTheyAreMadeOf) {
 
 TEST_F(CliRecipe, AllOfItIsInTheRecord) {
   const Json record =
-      record_of(kShort +
+      record_of(kThreeSteps +
                 "--learning-rate-rule linear --warmup-epochs 0.5 --schedule polynomial --power 2 "
                 "--weight-decay 0.01 --clip-norm 1 --label-smoothing 0.1");
   const Json& parameters = record["parameters"];
@@ -109,7 +116,7 @@ TEST_F(CliRecipe, AllOfItIsInTheRecord) {
 }
 
 TEST_F(CliRecipe, AGoalEndsTheRunAndIsTimed) {
-  const std::string run = kRun + "--train-limit 2000 --test-limit 500 ";
+  const std::string run = kWithMnist + "--train-limit 2000 --test-limit 500 ";
   const Json reached = record_of(run + "--epochs 50 --until test_accuracy=0.5");
   const Json& until = reached["quality"]["until"];
   EXPECT_EQ(until["goal"], "test_accuracy>=0.5");
@@ -130,7 +137,8 @@ TEST_F(CliRecipe, AGoalEndsTheRunAndIsTimed) {
 
 TEST_F(CliRecipe, AnotherRecipeOnResumeIsSaid) {
   const std::string run =
-      kRun + "--train-limit 640 --test-limit 100 --epochs 4 --checkpoint-every 2steps --run-dir r ";
+      kWithMnist +
+      "--train-limit 640 --test-limit 100 --epochs 4 --checkpoint-every 2steps --run-dir r ";
   ASSERT_EQ(paceline(run + "--steps 4 --schedule cosine").code, 0);
   const Ran other = paceline(run + "--steps 6 --resume latest --clip-norm 1 --augment crop2");
   EXPECT_EQ(other.code, 0) << other.err;

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kTasks = 2;
-constexpr std::size_t kImages = 10, kImageBytes = 8 * 9 * 3;
+constexpr std::size_t kFewImages = 10, kImageBytes = 8 * 9 * 3;
 
 // Calls `between(n)` after this rank's n-th exchange with the others.
 class Watched final : public Communicator {
@@ -56,12 +56,12 @@ class Watched final : public Communicator {
 class CacheSharingTest : public testing::Test {
  protected:
   CacheSharingTest() {
-    for (std::size_t i = 0; i < kImages; ++i) {
+    for (std::size_t i = 0; i < kFewImages; ++i) {
       write_file(scratch_.path() / (i % 2 ? "cat" : "dog") / (std::to_string(i) + ".jpg"),
                  make_jpeg(20, 20, static_cast<int>(i)));
     }
     options_.cache = CacheKind::decoded;
-    options_.cache_bytes = kImages * kImageBytes;
+    options_.cache_bytes = kFewImages * kImageBytes;
     options_.tasks_of_node = kTasks;
   }
 

@@ -9,12 +9,12 @@ namespace {
 
 using TrainingRun = training::Run;
 
-const DatasetPair& data() {
+const DatasetPair& small_mnist() {
   static const DatasetPair pair = training::mnist(2000, 100);
   return pair;
 }
 
-TrainingRun run_of(int replicas, std::size_t check_every) {
+TrainingRun checked_run(int replicas, std::size_t check_every) {
   TrainingRun run;
   run.config.replicas = replicas;
   run.config.batch_per_replica = 16;
@@ -37,7 +37,7 @@ auto change_at(std::size_t step, int of_rank) {
 
 std::string refusal_of(const TrainingRun& run) {
   try {
-    training::train(run, data());
+    training::train(run, small_mnist());
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
     return error.what();
@@ -52,7 +52,7 @@ void expect_part(const std::string& text, const std::string& part) {
 
 // A Horovod script without its distributed optimizer: each rank trains on its part by itself.
 TEST(CheckEvery, FindsRanksThatDoNotReduce) {
-  TrainingRun run = run_of(2, 5);
+  TrainingRun run = checked_run(2, 5);
   run.backend = "null";
   const std::string line = refusal_of(run);
   expect_part(line, "different parameters after step 5");
@@ -61,7 +61,7 @@ TEST(CheckEvery, FindsRanksThatDoNotReduce) {
 }
 
 TEST(CheckEvery, NamesStepRankAndParameter) {
-  TrainingRun run = run_of(3, 5);
+  TrainingRun run = checked_run(3, 5);
   run.meddle = change_at(7, 1);
   const std::string line = refusal_of(run);
   expect_part(line, "different parameters after step 10 (they were equal after step 5)");
@@ -70,7 +70,7 @@ TEST(CheckEvery, NamesStepRankAndParameter) {
 }
 
 TEST(CheckEvery, EveryStepNamesTheVeryStep) {
-  TrainingRun run = run_of(2, 1);
+  TrainingRun run = checked_run(2, 1);
   run.meddle = change_at(7, 1);
   const std::string line = refusal_of(run);
   expect_part(line, "after step 7 (they were equal after step 6)");
@@ -78,21 +78,21 @@ TEST(CheckEvery, EveryStepNamesTheVeryStep) {
 }
 
 TEST(CheckEvery, WithoutItTheEndStillTells) {
-  TrainingRun run = run_of(3, 0);
+  TrainingRun run = checked_run(3, 0);
   run.meddle = change_at(20, 2);
   expect_part(refusal_of(run), "after step 20: rank 2 differs from ranks 0-1");
 }
 
 TEST(CheckEvery, ChangesNoBitAndIsTimedApart) {
-  const auto without = training::train(run_of(2, 0), data());
-  const auto with = training::train(run_of(2, 1), data());
+  const auto without = training::train(checked_run(2, 0), small_mnist());
+  const auto with = training::train(checked_run(2, 1), small_mnist());
   EXPECT_EQ(with.parameters, without.parameters);
   EXPECT_GT(with.outcome.consistency_seconds, 0);
   EXPECT_GT(with.outcome.fit_seconds, 0);
 }
 
 TEST(Plans, ThatDifferAreRefusedBeforeTheFirstStep) {
-  TrainingRun run = run_of(2, 0);
+  TrainingRun run = checked_run(2, 0);
   run.config_of_rank = [&run](int rank) {
     TrainConfig config = run.config;
     if (rank == 1) config.batch_per_replica = 8;

@@ -19,7 +19,7 @@ Network network() {
   return n;
 }
 
-const DatasetPair& data() {
+const DatasetPair& digits() {
   static const DatasetPair pair = mnist(200, 40);
   return pair;
 }
@@ -49,7 +49,7 @@ class Recipe : public ::testing::Test {
 
   // 20 steps in one go, and 9 and then 11: within an epoch.
   void expect_exact_resume(TrainingRun run) {
-    const Result whole = train(run, data());
+    const Result whole = train(run, digits());
     CheckpointSetup saving, going_on;
     saving.schedule = checkpoint_schedule_of("9 steps", "");
     saving.run = scratch_.path() / "run";
@@ -57,10 +57,10 @@ class Recipe : public ::testing::Test {
     going_on.resume = saving.run / "checkpoints" / "small-0001-step-00000009";
     run.checkpoints = &saving;
     run.config.step_limit = 9;
-    train(run, data());
+    train(run, digits());
     run.checkpoints = &going_on;
     run.config.step_limit = 20;
-    EXPECT_EQ(train(run, data()).parameters, whole.parameters);
+    EXPECT_EQ(train(run, digits()).parameters, whole.parameters);
     std::filesystem::remove_all(saving.run);
   }
 
@@ -75,10 +75,10 @@ ScheduleSpec warm_cosine() {
 TEST_F(Recipe, SchedulesDoNotDependOnTheWorld) {
   TrainingRun one = run_of(1, 32), four = run_of(4, 8);
   one.config.schedule = four.config.schedule = warm_cosine();
-  const Result a = train(one, data()), b = train(four, data());
+  const Result a = train(one, digits()), b = train(four, digits());
   expect_near(b, a, 1e-10);
   one.config.schedule = {};
-  EXPECT_NE(train(one, data()).parameters, a.parameters);
+  EXPECT_NE(train(one, digits()).parameters, a.parameters);
 }
 
 TEST_F(Recipe, SchedulesGoOnExactly) {
@@ -99,7 +99,7 @@ TEST_F(Recipe, AccumulatedBatchesAreOneLargeOne) {
     one.config.clip_norm = clip_norm;
     one.config.weight_decay = 0.01;
     one.config.bucket_mb = one.config.last_bucket_mb = 0.002;
-    const Result whole = train(one, data());
+    const Result whole = train(one, digits());
     EXPECT_EQ(whole.outcome.steps, 20U);
     EXPECT_EQ(whole.outcome.bucket_bytes.size(), 1U) << "nothing is summed";
     for (const auto& [replicas, batch, parts] :
@@ -111,7 +111,7 @@ TEST_F(Recipe, AccumulatedBatchesAreOneLargeOne) {
       other.config.replicas = replicas;
       other.config.batch_per_replica = batch;
       other.config.accumulate = parts;
-      const Result result = train(other, data());
+      const Result result = train(other, digits());
       EXPECT_EQ(result.outcome.steps, 20U);
       EXPECT_EQ(result.outcome.global_batch, 48U);
       EXPECT_EQ(result.outcome.samples, whole.outcome.samples);
@@ -129,13 +129,13 @@ TEST_F(Recipe, NoBitDependsOnThreadsBucketsOrOverlap) {
   run.config.accumulate = 2;
   run.config.clip_norm = 0.3;
   run.config.weight_decay = 0.1;
-  const Result plain = train(run, data());
+  const Result plain = train(run, digits());
   EXPECT_EQ(plain.parameters[0], plain.parameters[1]);
   run.comm_threads = run.input_threads = 1;
   run.config.bucket_mb = run.config.last_bucket_mb = 0.002;
-  EXPECT_EQ(train(run, data()).parameters, plain.parameters);
+  EXPECT_EQ(train(run, digits()).parameters, plain.parameters);
   run.config.accumulate = 1;
-  EXPECT_NE(train(run, data()).parameters, plain.parameters);
+  EXPECT_NE(train(run, digits()).parameters, plain.parameters);
 }
 
 TEST_F(Recipe, DecayClippingAndAccumulationGoOnExactly) {
@@ -153,9 +153,9 @@ TEST_F(Recipe, ClippingScalesTheReducedGradient) {
   run.config.optimizer = Optimizer::sgd;
   run.config.learning_rate = 1;
   run.config.step_limit = 1;
-  const Result free = train(run, data());
+  const Result free = train(run, digits());
   run.config.update = false;
-  const Result start = train(run, data());
+  const Result start = train(run, digits());
   run.config.update = true;
   double squares = 0;
   for (const auto& [name, values] : start.parameters[0]) {
@@ -165,7 +165,7 @@ TEST_F(Recipe, ClippingScalesTheReducedGradient) {
     }
   }
   run.config.clip_norm = std::sqrt(squares) / 10;
-  const Result clipped = train(run, data());
+  const Result clipped = train(run, digits());
   for (const auto& [name, values] : start.parameters[0]) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double g = values[i] - free.parameters[0].at(name)[i];
@@ -179,14 +179,14 @@ TEST_F(Recipe, OnlyKernelsDecay) {
   run.config.optimizer = Optimizer::sgd;
   run.config.learning_rate = 0.5;
   run.config.step_limit = 1;
-  const Result plain = train(run, data());
+  const Result plain = train(run, digits());
   run.config.update = false;
-  const Result start = train(run, data());
+  const Result start = train(run, digits());
   run.config.update = true;
   run.config.weight_decay = 0.2;
   for (const bool decoupled : {true, false}) {
     run.config.decoupled_decay = decoupled;
-    const Result decayed = train(run, data());
+    const Result decayed = train(run, digits());
     for (const auto& [name, values] : plain.parameters[0]) {
       const double share = name.ends_with("/kernel") ? 0.5 * 0.2 : 0;
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -202,7 +202,7 @@ TEST_F(Recipe, AGoalEndsTheTrainingOnAllRanks) {
   run.config.step_limit = 0;
   run.config.epochs = 12;
   run.config.evaluate = Evaluate::epoch;
-  const Result whole = train(run, data());
+  const Result whole = train(run, digits());
   ASSERT_EQ(whole.outcome.epochs.size(), 12U);
   EXPECT_FALSE(whole.outcome.goal_reached);
   double best = 0;
@@ -211,14 +211,14 @@ TEST_F(Recipe, AGoalEndsTheTrainingOnAllRanks) {
   const double wanted = best / 2;
   while (whole.outcome.epochs[first].test_accuracy < wanted) ++first;
   run.config.until = Goal{Goal::Measure::test_accuracy, wanted};
-  const Result ended = train(run, data());
+  const Result ended = train(run, digits());
   EXPECT_TRUE(ended.outcome.goal_reached);
   EXPECT_EQ(ended.outcome.epochs.size(), first + 1);
   EXPECT_EQ(ended.outcome.steps, whole.outcome.steps / 12 * (first + 1));
   EXPECT_EQ(ended.parameters[0], ended.parameters[2]);
 
   run.config.evaluate_every = 5;
-  const Result rarely = train(run, data());
+  const Result rarely = train(run, digits());
   EXPECT_EQ(rarely.outcome.epochs.size(), (first / 5 + 1) * 5);
   for (std::size_t i = 0; i < rarely.outcome.epochs.size(); ++i) {
     EXPECT_EQ(rarely.outcome.epochs[i].test_accuracy >= 0, (i + 1) % 5 == 0) << i;
@@ -226,7 +226,7 @@ TEST_F(Recipe, AGoalEndsTheTrainingOnAllRanks) {
   run.config.evaluate_every = 1;
   run.config.until = Goal{Goal::Measure::test_accuracy, 1};
   run.config.epochs = 2;
-  EXPECT_FALSE(train(run, data()).outcome.goal_reached);
+  EXPECT_FALSE(train(run, digits()).outcome.goal_reached);
 }
 
 // The last checkpoint of a run that reached its goal is its end, not a place to go on from.
@@ -241,28 +241,28 @@ TEST_F(Recipe, ARunThatReachedItsGoalIsDoneWhenResumed) {
   saving.run = scratch_.path() / "run";
   saving.workload = going_on.workload = "small";
   run.checkpoints = &saving;
-  EXPECT_EQ(train(run, data()).outcome.epochs.size(), 1U);
+  EXPECT_EQ(train(run, digits()).outcome.epochs.size(), 1U);
   going_on.resume = saving.run / "checkpoints" / "small-0001";
   run.checkpoints = &going_on;
-  EXPECT_EQ(train(run, data()).outcome.steps, 0U);
+  EXPECT_EQ(train(run, digits()).outcome.steps, 0U);
   run.config.until->value = 0.999;  // more is asked for
-  EXPECT_EQ(train(run, data()).outcome.epochs.size(), 3U);
+  EXPECT_EQ(train(run, digits()).outcome.epochs.size(), 3U);
 }
 
 TEST_F(Recipe, TopFiveIsCountedOverAllRanks) {
   TrainingRun run = run_of(1, 24, "cpu");
   run.config.evaluate = Evaluate::epoch;
-  const Result one = train(run, data());
+  const Result one = train(run, digits());
   for (const EpochQuality& epoch : one.outcome.epochs) {
     EXPECT_GE(epoch.test_top5, epoch.test_accuracy);
     EXPECT_GE(epoch.train_top5, epoch.train_accuracy);
     EXPECT_LE(epoch.test_top5, 1);
   }
   run.config.update = false;
-  const Result still = train(run, data());
+  const Result still = train(run, digits());
   run.config.replicas = 3;
   run.config.batch_per_replica = 8;
-  const Result three = train(run, data());
+  const Result three = train(run, digits());
   EXPECT_EQ(three.outcome.epochs[0].test_top5, still.outcome.epochs[0].test_top5);
   EXPECT_EQ(three.outcome.epochs[0].train_top5, still.outcome.epochs[0].train_top5);
   EXPECT_NE(still.outcome.epochs[0].test_top5, one.outcome.epochs.back().test_top5);
@@ -274,12 +274,12 @@ TEST_F(Recipe, TheRateOfAStepIsThatOfItsBegin) {
   run.config.optimizer = Optimizer::sgd;
   run.config.schedule.warmup_epochs = 2;
   run.config.step_limit = 1;
-  const Result still = train(run, data());
+  const Result still = train(run, digits());
   run.config.update = false;
-  EXPECT_EQ(train(run, data()).parameters, still.parameters);
+  EXPECT_EQ(train(run, digits()).parameters, still.parameters);
   run.config.update = true;
   run.config.step_limit = 2;
-  EXPECT_NE(train(run, data()).parameters, still.parameters);
+  EXPECT_NE(train(run, digits()).parameters, still.parameters);
 }
 
 }  // namespace

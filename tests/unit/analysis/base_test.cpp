@@ -35,13 +35,13 @@ std::vector<Json> tuned(const std::vector<int>& sizes, const char* parameter = "
   return records;
 }
 
-struct Made {
+struct MadeRow {
   Study study;
   Comparison comparison;
   std::vector<RowFacts> facts;
   Table table;
 
-  Made(const std::vector<Json>& records, const Base& base)
+  MadeRow(const std::vector<Json>& records, const Base& base)
       : study(make_studies(content_of(records)).at(0)), comparison(compare(study, base)) {
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
       facts.push_back(row_facts(study, comparison, i));
@@ -58,7 +58,7 @@ struct Made {
 };
 
 TEST(SettingAsBase, RatiosAreToTheRowOfThatValue) {
-  const Made made(tuned({2}), Base("bucket_mb", "16"));
+  const MadeRow made(tuned({2}), Base("bucket_mb", "16"));
   ASSERT_EQ(made.study.rows.size(), 3U);
   EXPECT_EQ(made.table.base, "bucket_mb=16");
   EXPECT_NEAR(*made.cell(1, "speed_up").value, 1.25, 1e-9);
@@ -73,7 +73,7 @@ TEST(SettingAsBase, RatiosAreToTheRowOfThatValue) {
 }
 
 TEST(SettingAsBase, EachSizeHasItsOwn) {
-  const Made made(tuned({1, 2}), Base("bucket_mb", "1"));
+  const MadeRow made(tuned({1, 2}), Base("bucket_mb", "1"));
   ASSERT_EQ(made.study.rows.size(), 6U);
   for (std::size_t i = 0; i < 6; ++i) {
     const paceline::Run& run = made.study.rows[i].first();
@@ -90,7 +90,7 @@ TEST(SettingAsBase, ANumberOfReplicasGivesEfficiencies) {
   for (const int gpus : {2, 4, 8}) {
     records.push_back(sample_record({.gpus = gpus, .fit_seconds = gpus == 8 ? 4.0 : 20.0 / gpus}));
   }
-  const Made made(records, Base("gpus", "2"));
+  const MadeRow made(records, Base("gpus", "2"));
   EXPECT_NEAR(*made.cell(1, "speed_up").value, 2, 1e-9);
   EXPECT_NEAR(*made.cell(1, "efficiency").value, 1, 1e-9);
   EXPECT_NEAR(*made.cell(2, "efficiency").value, 2.5 * 2 / 8, 1e-9);
@@ -127,7 +127,7 @@ TEST(SettingAsBase, AValueThatNoRowHasIsRefused) {
 }
 
 TEST(SettingAsBase, APlotShowsTheTimeOverTheValues) {
-  const Made made(tuned({1, 2}), Base::matched);
+  const MadeRow made(tuned({1, 2}), Base::matched);
   const auto plots = settings_plots({made.study, made.comparison, made.facts, "a title"});
   ASSERT_EQ(plots.size(), 1U);
   EXPECT_EQ(plots[0].name, "setting-bucket_mb");
@@ -139,11 +139,11 @@ TEST(SettingAsBase, APlotShowsTheTimeOverTheValues) {
   EXPECT_NEAR(*lines.series[0].points[1].y, 2 * made.facts[0].fit_seconds->value / 2.5, 1e-3);
   EXPECT_TRUE(lines.series[0].points[1].interval);
   EXPECT_TRUE(lines.log_x);
-  const Made two(std::vector<Json>(8, tuned({2})[0]), Base::matched);
+  const MadeRow two(std::vector<Json>(8, tuned({2})[0]), Base::matched);
   EXPECT_TRUE(settings_plots({two.study, two.comparison, two.facts, ""}).empty());
 }
 
-std::string notes_of(const std::vector<Json>& records, const std::vector<Selection>& only = {}) {
+std::string base_notes(const std::vector<Json>& records, const std::vector<Selection>& only = {}) {
   const Study study = make_studies(content_of(records), only).at(0);
   std::string text;
   for (const std::string& note : compare(study, Base::matched).notes) text += note + '\n';
@@ -155,10 +155,10 @@ TEST(MissingBase, WhatNoRunOfOneReplicaHasIsNamed) {
   base["parameters"]["bucket_mb"] = like["parameters"]["bucket_mb"] = 8;
   Json other = like;
   other["parameters"]["bucket_mb"] = 1;
-  EXPECT_EQ(notes_of({base, like, other}),
+  EXPECT_EQ(base_notes({base, like, other}),
             "no speed-up for 2 replicas (mpi): there is no run of one replica with bucket_mb 1; "
             "--base best compares with the fastest\n");
-  EXPECT_NE(notes_of({base, like}, {{"gpus", "2"}})
+  EXPECT_NE(base_notes({base, like}, {{"gpus", "2"}})
                 .find("there is no run of one replica among those shown (gpus=2)"),
             std::string::npos);
 }
@@ -174,9 +174,9 @@ TEST(MissingBase, ABaseThatMissedItsGoalIsNotCalledMissing) {
       records.push_back(json);
     }
   }
-  EXPECT_EQ(notes_of(records),
+  EXPECT_EQ(base_notes(records),
             "no speed-up for 2 replicas (mpi): the base did not reach its goal in 1 of 5 runs\n");
-  const Made made(records, Base::matched);
+  const MadeRow made(records, Base::matched);
   const auto& notes = made.table.notes;
   EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
     return note.starts_with("fit seconds end with the last epoch, or before it");

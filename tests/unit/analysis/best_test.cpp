@@ -42,7 +42,7 @@ Found found(const std::vector<Json>& records, double within) {
   return {std::move(study), std::move(best)};
 }
 
-const std::vector<double> kQuiet = {1.0, 1.004, 0.997, 1.002};
+const std::vector<double> kQuietRuns = {1.0, 1.004, 0.997, 1.002};
 const std::vector<double> kQuieter = {1.001, 1.003, 0.998, 1.001};
 
 TEST(Best, TheSmallestThatIsSurelyNear) {
@@ -50,7 +50,7 @@ TEST(Best, TheSmallestThatIsSurelyNear) {
   add(records, 1, 1, 100, kQuieter);
   add(records, 2, 1, 51.5, kQuieter);
   add(records, 2, 2, 51, kQuieter);
-  add(records, 4, 1, 50, kQuiet);
+  add(records, 4, 1, 50, kQuietRuns);
   const auto [study, best] = found(records, 0.05);
   EXPECT_EQ(best.best.name, "4 replicas, 1 CPU each");
   EXPECT_EQ(best.smallest.name, "2 replicas, 1 CPU each");
@@ -72,7 +72,7 @@ TEST(Best, TheSmallestThatIsSurelyNear) {
 TEST(Best, AnIntervalThatHoldsTheLimitDecidesNothing) {
   std::vector<Json> records;
   add(records, 1, 1, 52, {1.1, 0.9, 1.05, 0.95});
-  add(records, 2, 1, 50, kQuiet);
+  add(records, 2, 1, 50, kQuietRuns);
   const auto [study, best] = found(records, 0.05);
   EXPECT_EQ(best.smallest.row, best.best.row);
   ASSERT_EQ(best.undecided.size(), 1U);
@@ -108,7 +108,7 @@ TEST(Best, AReportOfSettingsSaysWhichIsTheFastest) {
   std::vector<Json> records;
   for (const int bucket : {1, 4, 8}) {
     std::vector<Json> runs;
-    add(runs, 2, 1, bucket == 4 ? 2.0 : 2.5, bucket == 1 ? kQuiet : kQuieter);
+    add(runs, 2, 1, bucket == 4 ? 2.0 : 2.5, bucket == 1 ? kQuietRuns : kQuieter);
     for (Json& run : runs) {
       run["parameters"]["bucket_mb"] = bucket;
       records.push_back(run);
@@ -133,7 +133,7 @@ TEST(Best, AReportOfSettingsSaysWhichIsTheFastest) {
 TEST(Best, TheFastestBeyondNoiseIsCalledSo) {
   std::vector<Json> records;
   add(records, 1, 1, 100, kQuieter);
-  add(records, 2, 1, 50, kQuiet);
+  add(records, 2, 1, 50, kQuietRuns);
   const auto [study, best] = found(records, 0.05);
   EXPECT_TRUE(best.alike.empty());
   const std::string text = best_text(study, best);
@@ -186,9 +186,9 @@ TEST(Best, RatesAreComparedWhereTheWorkGrows) {
 
 TEST(Best, ARunThatMissedItsGoalIsNoAnswer) {
   std::vector<Json> records;
-  add(records, 1, 1, 100, kQuiet);
-  add(records, 2, 1, 51, kQuiet);
-  add(records, 4, 1, 5, kQuiet);
+  add(records, 1, 1, 100, kQuietRuns);
+  add(records, 2, 1, 51, kQuietRuns);
+  add(records, 4, 1, 5, kQuietRuns);
   for (Json& json : records) {
     const bool reached = json["layout"]["gpus"] != 4;
     json["quality"]["until"] = {{"goal", "test_accuracy>=0.98"}, {"reached", reached}};
@@ -205,9 +205,9 @@ std::string sentence_of(const std::vector<Json>& records) {
 
 TEST(Best, DisturbedPointsAreLeftAside) {
   std::vector<Json> records;
-  add(records, 1, 1, 100, kQuiet);
-  add(records, 2, 1, 60, kQuiet);
-  add(records, 4, 1, 30, kQuiet);
+  add(records, 1, 1, 100, kQuietRuns);
+  add(records, 2, 1, 60, kQuietRuns);
+  add(records, 4, 1, 30, kQuietRuns);
   for (Json& json : records) json["flags"]["throttled"] = json["layout"]["gpus"] == 4;
   const auto [study, best] = found(records, 0.05);
   EXPECT_EQ(best.best.name, "2 replicas");
@@ -231,8 +231,8 @@ TEST(Best, DisturbedPointsAreLeftAside) {
 // Replicas that do not communicate train nothing together.
 TEST(Best, RunsThatAreSparedWorkAreNoAnswer) {
   std::vector<Json> records;
-  add(records, 1, 1, 100, kQuiet);
-  add(records, 2, 1, 60, kQuiet);
+  add(records, 1, 1, 100, kQuietRuns);
+  add(records, 2, 1, 60, kQuietRuns);
   std::vector<Json> apart = records;
   for (Json& json : apart) {
     json["parameters"]["backend"] = "null";
@@ -253,8 +253,8 @@ TEST(Best, RunsThatAreSparedWorkAreNoAnswer) {
 
 TEST(Best, PointsOfFewRunsAreNamed) {
   std::vector<Json> records;
-  add(records, 1, 1, 100, kQuiet);
-  add(records, 2, 1, 50, kQuiet);
+  add(records, 1, 1, 100, kQuietRuns);
+  add(records, 2, 1, 50, kQuietRuns);
   add(records, 4, 1, 50.05, kQuieter);
   add(records, 8, 1, 50.5, {1});
   const auto [study, best] = found(records, 0.05);
@@ -277,7 +277,7 @@ TEST(Best, TimesThatAreAlikeToTheLastDigitAreAlike) {
 
 TEST(Best, WhereSomeRunsReachedTheGoalItIsSaid) {
   std::vector<Json> records;
-  add(records, 1, 1, 100, kQuiet);
+  add(records, 1, 1, 100, kQuietRuns);
   for (std::size_t i = 0; i < records.size(); ++i) {
     records[i]["quality"]["until"] = {{"goal", "test_accuracy>=0.98"}, {"reached", i > 0}};
   }
@@ -340,7 +340,7 @@ TEST(Best, OfTwoMachinesEachHasItsFastest) {
   for (const char* machine : {"A", "B"}) {
     for (const int bucket : {1, 8}) {
       std::vector<Json> runs;
-      add(runs, 2, 1, bucket == 1 ? 5 : 4, kQuiet);
+      add(runs, 2, 1, bucket == 1 ? 5 : 4, kQuietRuns);
       for (Json& run : runs) {
         run["parameters"]["bucket_mb"] = bucket;
         run["provenance"]["cpu_model"] = machine;

@@ -18,7 +18,7 @@ using testing::content_of;
 using testing::gzipped;
 using testing::sample_record;
 
-bool has(const std::string& text, const std::string& part) {
+bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
@@ -28,13 +28,13 @@ std::string all_text(const StoreContent& content, Base base = Base::matched) {
   return text;
 }
 
-StoreContent reference(const std::string& name) {
-  return load_store(std::filesystem::path(PACELINE_SOURCE_DIR) / "results/reference" / name);
+StoreContent reference_side(const std::string& name) {
+  return load_store(std::filesystem::path(PACELINE_SOURCE_DIR) / "results/reference_side" / name);
 }
 
 // With fixed epochs a constant fraction is no proof of a fixed share: the steps fall as 1/N.
 TEST(Explain, CassavaBestHasCausesThatTimesCannotTellApart) {
-  const auto explanations = explain(reference("cassava-resnet50"), Base::best);
+  const auto explanations = explain(reference_side("cassava-resnet50"), Base::best);
   ASSERT_EQ(explanations.size(), 1U);
   ASSERT_EQ(explanations[0].ladders.size(), 1U);
   const LadderExplanation& ladder = explanations[0].ladders[0];
@@ -43,21 +43,21 @@ TEST(Explain, CassavaBestHasCausesThatTimesCannotTellApart) {
   EXPECT_LT(ladder.amdahl->interval->high, 0.2);
   EXPECT_LE(ladder.usl->coherence.interval->low, 0);
   const std::string text = explanation_text(explanations[0]);
-  EXPECT_TRUE(has(text, "each added replica adds 16 to 18 % of the base's time per step to it"))
+  EXPECT_TRUE(holds(text, "each added replica adds 16 to 18 % of the base's time per step to it"))
       << text;
-  EXPECT_TRUE(has(text, "(Karp-Flatt fraction steady, 0.165 to 0.181)")) << text;
-  EXPECT_TRUE(has(text, "these numbers cannot tell them apart: runs with backend null"));
-  EXPECT_FALSE(has(text, "fixed serial share"));
-  EXPECT_FALSE(has(text, "no cost that grows"));
-  EXPECT_TRUE(has(text, "the speed-up cannot exceed 5.82 [")) << text;
-  EXPECT_TRUE(has(text, "a bound of the fit, not of these runs")) << text;
-  EXPECT_TRUE(has(text, "the records have no phases of a step"));
+  EXPECT_TRUE(holds(text, "(Karp-Flatt fraction steady, 0.165 to 0.181)")) << text;
+  EXPECT_TRUE(holds(text, "these numbers cannot tell them apart: runs with backend null"));
+  EXPECT_FALSE(holds(text, "fixed serial share"));
+  EXPECT_FALSE(holds(text, "no cost that grows"));
+  EXPECT_TRUE(holds(text, "the speed-up cannot exceed 5.82 [")) << text;
+  EXPECT_TRUE(holds(text, "a bound of the fit, not of these runs")) << text;
+  EXPECT_TRUE(holds(text, "the records have no phases of a step"));
 }
 
 TEST(Explain, CassavaMatchedIsTheRangeOverCpus) {
-  const std::string text = all_text(reference("cassava-resnet50"));
-  EXPECT_TRUE(has(text, "each added replica adds 16 to 20 % of the base's")) << text;
-  EXPECT_TRUE(has(text, "Karp-Flatt 0.177 to 0.200 / 0.162 to 0.180 / 0.173 to 0.200")) << text;
+  const std::string text = all_text(reference_side("cassava-resnet50"));
+  EXPECT_TRUE(holds(text, "each added replica adds 16 to 20 % of the base's")) << text;
+  EXPECT_TRUE(holds(text, "Karp-Flatt 0.177 to 0.200 / 0.162 to 0.180 / 0.173 to 0.200")) << text;
 }
 
 // Of a 1000-sample run on two ranks and on one: seconds by phase and rank.
@@ -122,7 +122,7 @@ PointExplanation explained(const std::vector<Json>& bases, const std::vector<Jso
   return kept.at(0).points.at(1);
 }
 
-const std::vector<double> kQuiet = {1, 1.01, 0.99}, kQuieter = {1, 1.005, 1.002};
+const std::vector<double> kQuietSteps = {1, 1.01, 0.99}, kQuieterSteps = {1, 1.005, 1.002};
 
 // By hand: T 10, i 1, o 0.5, c 2 and 1.5 (least 1.5), u 6.5 and 7: means 1, 0.5, 1.75, 6.75.
 TEST(Explain, EfficienciesByHand) {
@@ -143,7 +143,7 @@ TEST(Explain, EfficienciesByHand) {
   EXPECT_NEAR(lost_to(point, "communication or straggler"), 3.5 / 20, 1e-12);
   EXPECT_TRUE(point.step->is_bound);
   EXPECT_EQ(point.label, "");  // of one run
-  EXPECT_TRUE(has(point.because, "fewer than 3 runs, so how much of it is noise is not known"))
+  EXPECT_TRUE(holds(point.because, "fewer than 3 runs, so how much of it is noise is not known"))
       << point.because;
 }
 
@@ -156,7 +156,8 @@ TEST(Explain, WhatIsOutsideOfStepsIsTheRest) {
 
 TEST(Explain, EachLossHasItsLabel) {
   const auto label = [](const std::vector<RankSeconds>& ranks, double outside = 0) {
-    return explained(repeated(kIdealBase, kQuiet), repeated(record_with(ranks, outside), kQuieter))
+    return explained(repeated(kIdealBase, kQuietSteps),
+                     repeated(record_with(ranks, outside), kQuieterSteps))
         .label;
   };
   EXPECT_EQ(label({{.input = 2, .compute = 5}, {.input = 2, .compute = 5}}), "input");
@@ -178,7 +179,7 @@ TEST(Explain, WhatIsNoiseHasNoLabel) {
   EXPECT_EQ(point.by_means, "");
   ASSERT_TRUE(point.lost->interval);
   EXPECT_LT(point.lost->interval->low, 0);
-  EXPECT_TRUE(has(point.because, "which cannot be told from noise")) << point.because;
+  EXPECT_TRUE(holds(point.because, "which cannot be told from noise")) << point.because;
 }
 
 TEST(Explain, WhatTooFewRunsSayIsMarked) {
@@ -195,7 +196,7 @@ TEST(Explain, PartsThatCannotBeToldApartAreBothNamed) {
   Json third = record_with({{.input = 2.1, .compute = 7.2}, {.input = 2.1, .compute = 7.2}});
   std::vector<Json> points = {first, second, third};
   for (std::size_t i = 0; i < points.size(); ++i) points[i]["repeat"] = points[i]["round"] = i + 1;
-  EXPECT_EQ(explained(repeated(kIdealBase, kQuiet), points).label, "input or compute");
+  EXPECT_EQ(explained(repeated(kIdealBase, kQuietSteps), points).label, "input or compute");
 }
 
 // Ranks that are late in turn: each waits 3 of 10 s in all, and only 1 s of these in every step.
@@ -231,7 +232,7 @@ TEST(Explain, LatenessInTurnIsNoCommunication) {
   const auto bounds = explanation();
   const PointExplanation& bound = bounds.at(0).points.at(1);
   EXPECT_TRUE(bound.step->is_bound);
-  EXPECT_TRUE(has(explanation_text(bounds.at(0)), "≥"));
+  EXPECT_TRUE(holds(explanation_text(bounds.at(0)), "≥"));
   EXPECT_NEAR(lost_to(bound, "communication or straggler"), 0.3, 1e-9);
 }
 
@@ -243,8 +244,8 @@ TEST(Explain, TheStragglerIsNamed) {
                        {"excess_seconds_per_step", 0.1},
                        {"share_of_step", 0.43}};
   const std::string because =
-      explained(repeated(kIdealBase, kQuiet), repeated(late, kQuieter)).because;
-  EXPECT_TRUE(has(because, "rank 0 on node7 is late by 43 % of a step, mostly in forward"))
+      explained(repeated(kIdealBase, kQuietSteps), repeated(late, kQuieterSteps)).because;
+  EXPECT_TRUE(holds(because, "rank 0 on node7 is late by 43 % of a step, mostly in forward"))
       << because;
 }
 
@@ -252,7 +253,7 @@ TEST(Explain, APointWithoutABaseIsLabelledByItsStep) {
   const auto explanations =
       explain(content_of({record_with({{.input = 4, .compute = 6}})}), Base::matched);
   EXPECT_EQ(explanations[0].points[0].label, "input");
-  EXPECT_TRUE(has(explanations[0].points[0].because, "step time: 60.0 % compute, 40.0 % input"));
+  EXPECT_TRUE(holds(explanations[0].points[0].because, "step time: 60.0 % compute, 40.0 % input"));
 }
 
 Json switched(const Json& like, const char* parameter, const Json& value, double fit_seconds) {
@@ -276,11 +277,11 @@ TEST(Explain, RunsWithoutACostSayWhatItIs) {
       content_of({one, two, switched(two, "backend", "null", 5), synthetic,
                   switched(two, "overlap", false, 7.5), switched(two, "update", false, 5.9)}));
   EXPECT_TRUE(
-      has(text, "without communication (backend null): 1.200 times as fast: it costs 16.7 %"))
+      holds(text, "without communication (backend null): 1.200 times as fast: it costs 16.7 %"))
       << text;
-  EXPECT_TRUE(has(text, "without input (input synthetic): 1.500 times as fast: it costs 33.3 %"));
-  EXPECT_TRUE(has(text, "(overlap false): 0.800 times as fast: it saves 20.0 % of the time"));
-  EXPECT_TRUE(has(text, "without the optimizer (update false): 1.017 times as fast"));
+  EXPECT_TRUE(holds(text, "without input (input synthetic): 1.500 times as fast: it costs 33.3 %"));
+  EXPECT_TRUE(holds(text, "(overlap false): 0.800 times as fast: it saves 20.0 % of the time"));
+  EXPECT_TRUE(holds(text, "without the optimizer (update false): 1.017 times as fast"));
 }
 
 std::vector<SpeedPoint> speeds(const std::function<double(double)>& law, double noise = 0) {
@@ -338,16 +339,16 @@ TEST(Explain, AGrowingCostIsSeen) {
         {.gpus = gpus, .fit_seconds = 10 * (1 + 0.02 * (n - 1) + 0.02 * n * (n - 1)) / n}));
   }
   const std::string text = all_text(content_of(records));
-  EXPECT_TRUE(has(text, "rows of fewer than 3 runs cannot tell whether that is more than noise"))
+  EXPECT_TRUE(holds(text, "rows of fewer than 3 runs cannot tell whether that is more than noise"))
       << text;
-  EXPECT_FALSE(has(text, "cannot exceed")) << text;
+  EXPECT_FALSE(holds(text, "cannot exceed")) << text;
   std::vector<Json> repeats;
   for (const Json& record : records) {
-    for (Json& run : repeated(record, kQuiet)) repeats.push_back(run);
+    for (Json& run : repeated(record, kQuietSteps)) repeats.push_back(run);
   }
   const std::string sure = all_text(content_of(repeats));
-  EXPECT_TRUE(has(sure, "more than in proportion to the replicas added")) << sure;
-  EXPECT_TRUE(has(sure, "by the fit of the USL the speed-up is highest at about 7 replicas"))
+  EXPECT_TRUE(holds(sure, "more than in proportion to the replicas added")) << sure;
+  EXPECT_TRUE(holds(sure, "by the fit of the USL the speed-up is highest at about 7 replicas"))
       << sure;
 }
 
@@ -357,9 +358,9 @@ TEST(Explain, SlowerThanOneReplicaFollowsNoLaw) {
     records.push_back(sample_record({.gpus = gpus, .fit_seconds = 10.0 * gpus}));
   }
   const std::string text = all_text(content_of(records));
-  EXPECT_TRUE(has(text, "slower than one: no law of scaling applies")) << text;
-  EXPECT_FALSE(has(text, "cannot exceed")) << text;
-  EXPECT_FALSE(has(text, "Amdahl")) << text;
+  EXPECT_TRUE(holds(text, "slower than one: no law of scaling applies")) << text;
+  EXPECT_FALSE(holds(text, "cannot exceed")) << text;
+  EXPECT_FALSE(holds(text, "Amdahl")) << text;
 }
 
 TEST(Explain, SmallSharesKeepTheirDigits) {
@@ -370,7 +371,7 @@ TEST(Explain, SmallSharesKeepTheirDigits) {
         sample_record({.gpus = gpus, .fit_seconds = 10 * (1 + 0.0002 * n * (n - 1)) / n}));
   }
   const std::string text = all_text(content_of(records));
-  EXPECT_TRUE(has(text, "coherence 0.0002 [")) << text;
+  EXPECT_TRUE(holds(text, "coherence 0.0002 [")) << text;
 }
 
 // Twice the samples in the time of the base: half the efficiency, of which the steps lost nothing.
@@ -392,10 +393,10 @@ TEST(Explain, MoreSamplesToTheGoalAreAFactorOfTheirOwn) {
   EXPECT_EQ(point.by_means, "samples");
   EXPECT_FALSE(explanations[0].ladders.at(0).amdahl || explanations[0].ladders.at(0).usl);
   const std::string text = explanation_text(explanations[0]);
-  EXPECT_TRUE(has(text, "the goal took 2.00 times the samples of the base")) << text;
-  EXPECT_TRUE(has(text, "samples to goal")) << text;
-  EXPECT_TRUE(has(text, "time-to-goal scaling, to test_accuracy>=0.98")) << text;
-  EXPECT_FALSE(has(all_text(content_of({kIdealBase})), "samples to goal"));
+  EXPECT_TRUE(holds(text, "the goal took 2.00 times the samples of the base")) << text;
+  EXPECT_TRUE(holds(text, "samples to goal")) << text;
+  EXPECT_TRUE(holds(text, "time-to-goal scaling, to test_accuracy>=0.98")) << text;
+  EXPECT_FALSE(holds(all_text(content_of({kIdealBase})), "samples to goal"));
 }
 
 std::vector<Json> with_speed_ups(const std::vector<std::pair<int, double>>& speed_ups) {
@@ -409,13 +410,13 @@ std::vector<Json> with_speed_ups(const std::vector<std::pair<int, double>>& spee
 // At many replicas a small fraction is much: 0.018 of 64 halves the efficiency.
 TEST(Explain, SmallFractionsOfManyReplicasAreATrend) {
   const std::string text = all_text(content_of(with_speed_ups({{16, 15}, {32, 25}, {64, 30}})));
-  EXPECT_TRUE(has(text, "the Karp-Flatt fraction goes from 0.004 on 16 to 0.018 on 64")) << text;
-  EXPECT_FALSE(has(text, "steady")) << text;
+  EXPECT_TRUE(holds(text, "the Karp-Flatt fraction goes from 0.004 on 16 to 0.018 on 64")) << text;
+  EXPECT_FALSE(holds(text, "steady")) << text;
 }
 
 TEST(Explain, FasterThanLinearIsNoZeroShare) {
   const std::string text = all_text(content_of(with_speed_ups({{2, 2.2}, {4, 5.5}})));
-  EXPECT_TRUE(has(text, "more than N times as fast as one")) << text;
+  EXPECT_TRUE(holds(text, "more than N times as fast as one")) << text;
 }
 
 // One CPU a replica is slower, and was not run on four replicas: that is no trend of replicas.
@@ -427,37 +428,37 @@ TEST(Explain, OtherCpusAreNoTrend) {
         sample_record({.gpus = gpus, .cpus_per_replica = cpus, .fit_seconds = seconds}));
   }
   const std::string text = all_text(content_of(records));
-  EXPECT_FALSE(has(text, "goes from")) << text;
-  EXPECT_TRUE(has(text, "(4 CPUs per replica): each added replica adds 10.0 %")) << text;
+  EXPECT_FALSE(holds(text, "goes from")) << text;
+  EXPECT_TRUE(holds(text, "(4 CPUs per replica): each added replica adds 10.0 %")) << text;
 }
 
 // Two sizes and one run each know no noise.
 TEST(Explain, TwoSizesDenyNoCost) {
   const std::string text = all_text(content_of(with_speed_ups({{64, 40}, {128, 38}})));
-  EXPECT_TRUE(has(text, "cannot tell whether that is more than noise")) << text;
-  EXPECT_FALSE(has(text, "cannot exceed")) << text;
+  EXPECT_TRUE(holds(text, "cannot tell whether that is more than noise")) << text;
+  EXPECT_FALSE(holds(text, "cannot exceed")) << text;
 }
 
 // Speed-ups that make the fractions 0.19, 0.25, 0.19: up and down is neither steady nor a trend.
 TEST(Explain, UpAndDownIsNoTrend) {
-  std::vector<Json> records = repeated(sample_record({.fit_seconds = 10}), kQuiet);
+  std::vector<Json> records = repeated(sample_record({.fit_seconds = 10}), kQuietSteps);
   for (const auto& [gpus, fraction] : {std::pair(2, 0.19), {4, 0.25}, {8, 0.19}}) {
     for (const Json& run : repeated(
              sample_record({.gpus = gpus, .fit_seconds = 10 * (fraction + (1 - fraction) / gpus)}),
-             kQuieter)) {
+             kQuieterSteps)) {
       records.push_back(run);
     }
   }
   const std::string text = all_text(content_of(records));
   EXPECT_TRUE(
-      has(text, "the Karp-Flatt fraction changes with the replicas, but not in one direction"))
+      holds(text, "the Karp-Flatt fraction changes with the replicas, but not in one direction"))
       << text;
 }
 
 // Far from the others, a run is named, first of all.
 TEST(Findings, RunsThatDifferWidelyAreNamedFirst) {
   std::vector<Json> records = repeated(sample_record({.fit_seconds = 2.45}), {1, 1.024, 2.078});
-  for (const Json& run : repeated(sample_record({.gpus = 2, .fit_seconds = 1.3}), kQuiet)) {
+  for (const Json& run : repeated(sample_record({.gpus = 2, .fit_seconds = 1.3}), kQuietSteps)) {
     records.push_back(run);
   }
   const auto explanations = explain(content_of(records), Base::matched);

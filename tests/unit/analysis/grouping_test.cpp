@@ -14,14 +14,14 @@ namespace {
 using testing::content_of;
 using testing::sample_record;
 
-struct Shape {
+struct RowShape {
   int gpus, batch;
   int epochs = 2;
 };
 
 constexpr double kSamples = 60000;  // an epoch
 
-Json record_of(const Shape& shape, const std::string& varied) {
+Json record_of(const RowShape& shape, const std::string& varied) {
   Json json = sample_record({.gpus = shape.gpus});
   json["parameters"]["batch_per_replica"] = shape.batch;
   json["parameters"]["epochs"] = shape.epochs;
@@ -34,9 +34,9 @@ Json record_of(const Shape& shape, const std::string& varied) {
   return json;
 }
 
-std::vector<Json> records_of(const std::vector<Shape>& shapes, const std::string& varied = "") {
+std::vector<Json> records_of(const std::vector<RowShape>& shapes, const std::string& varied = "") {
   std::vector<Json> records;
-  for (const Shape& shape : shapes) records.push_back(record_of(shape, varied));
+  for (const RowShape& shape : shapes) records.push_back(record_of(shape, varied));
   return records;
 }
 
@@ -94,7 +94,7 @@ TEST(Grouping, SoHasEachGoal) {
 
 // Where runs are missing, what is left may look like anything; the sweep says what it varied.
 TEST(Grouping, TheSweepSaysWhatSetsTablesApart) {
-  const std::vector<Shape> shapes = {{1, 64}, {2, 64}, {1, 512}};
+  const std::vector<RowShape> shapes = {{1, 64}, {2, 64}, {1, 512}};
   EXPECT_EQ(tables_of(records_of(shapes, "batch_per_replica")),
             "batch_per_replica 64 fixed-epochs: 1 2; batch_per_replica 512 one size: 1");
   EXPECT_THROW(tables_of(records_of(shapes)), Error);
@@ -127,7 +127,7 @@ TEST(Grouping, SoHaveWorkloadsPrecisionsAndTypes) {
   EXPECT_EQ(tables_of(records), "fixed-epochs: 1 2; fixed-epochs: 1 2; strong: 1 2");
 }
 
-Json published(const Shape& shape) {
+Json published(const RowShape& shape) {
   Json json = record_of(shape, "");
   json["kind"] = "published";
   json["provenance"]["stack"] = "Horovod";
@@ -205,7 +205,7 @@ std::string notes_of(const Study& study) {
 
 TEST(Grouping, FailedAndPlannedPointsStandInTheirTable) {
   auto records = records_of({{1, 64}, {2, 64}, {1, 128}, {2, 128}}, "batch_per_replica");
-  for (const Shape& shape : std::vector<Shape>{{4, 128}, {1, 512}}) {
+  for (const RowShape& shape : std::vector<RowShape>{{4, 128}, {1, 512}}) {
     Json failed = record_of(shape, "batch_per_replica");
     failed["status"] = "failed";
     failed["reason"] = "out of memory at " + std::to_string(shape.batch);
@@ -240,7 +240,7 @@ TEST(Grouping, FailedAndPlannedPointsStandInTheirTable) {
 // What a study planned, or failed at, is no gap of published pages or of another study.
 TEST(Grouping, GapsStandWhereTheirStudyHasRuns) {
   auto records = records_of({{1, 64}, {2, 64}});
-  for (const Shape& shape : std::vector<Shape>{{1, 64}, {2, 32}}) {
+  for (const RowShape& shape : std::vector<RowShape>{{1, 64}, {2, 32}}) {
     records.push_back(published(shape));  // strong: a table of its own
   }
   Json failed = record_of({4, 64}, "");

@@ -30,7 +30,7 @@ struct Law {
   std::function<double(double)> lateness = [](double) { return 0.0; };  // mean wait for late ranks
 };
 
-constexpr double kSteps = 100;
+constexpr double kLawSteps = 100;
 
 std::vector<Law> laws() {
   const auto of = [](const char* name, auto change) {
@@ -87,7 +87,7 @@ Parts parts_of(const Law& law, Scaling scaling, double n) {
   const bool strong = scaling == Scaling::strong, weak = scaling == Scaling::weak;
   const double share = strong ? 1 / n : 1;  // of the batch that one replica has
   Parts parts;
-  parts.steps = strong || weak ? kSteps : kSteps / n;
+  parts.steps = strong || weak ? kLawSteps : kLawSteps / n;
   parts.samples = 6400 * (weak ? n : 1);
   parts.compute = parts.steps * share * (n == 1 ? 1 + law.slow_base : 1 + law.slow_many);
   parts.launch = parts.steps * law.per_step;
@@ -96,7 +96,7 @@ Parts parts_of(const Law& law, Scaling scaling, double n) {
     parts.communication = parts.steps * law.communication(n);
     parts.lateness = parts.steps * law.lateness(n);
   }
-  parts.outside = kSteps * law.per_run;
+  parts.outside = kLawSteps * law.per_run;
   return parts;
 }
 
@@ -147,7 +147,7 @@ Json record_by(const Law& law, const Design& design, int gpus, int repeat, doubl
   }
   if (design.scaling == Scaling::weak) {
     record["parameters"].erase("epochs");
-    record["parameters"]["steps"] = static_cast<int>(kSteps);
+    record["parameters"]["steps"] = static_cast<int>(kLawSteps);
   }
   record["throughput"] = {{"samples_per_second", parts.samples / step},
                           {"warmup_steps_excluded", 0},

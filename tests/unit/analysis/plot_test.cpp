@@ -50,7 +50,7 @@ void make_program(const fs::path& file, const std::string& body) {
   fs::permissions(file, fs::perms::owner_all);
 }
 
-std::string refusal(const fs::path& file) {
+std::string plot_refusal(const fs::path& file) {
   try {
     draw_plot(sample_plot(), "svg", file);
   } catch (const Error& error) {
@@ -141,7 +141,7 @@ TEST(Plot, BarsAndHeatMapsAreDrawnToo) {
 TEST(Plot, AMissingGnuplotIsNamedByItsPackage) {
   const TemporaryFolder folder;
   const WithPath path(folder.path().string());
-  const std::string said = refusal(folder / "speedup.svg");
+  const std::string said = plot_refusal(folder / "speedup.svg");
   EXPECT_TRUE(said.starts_with("64 ")) << said;
   EXPECT_NE(said.find("gnuplot-nox"), std::string::npos) << said;
   EXPECT_TRUE(fs::is_empty(folder.path()));
@@ -151,7 +151,7 @@ TEST(Plot, AFailingGnuplotSaysWhy) {
   const TemporaryFolder folder, programs;
   make_program(programs / "gnuplot", "echo no such terminal >&2; exit 3");
   const WithPath path(programs.path().string() + ":/usr/bin:/bin");
-  const std::string said = refusal(folder / "speedup.svg");
+  const std::string said = plot_refusal(folder / "speedup.svg");
   EXPECT_TRUE(said.starts_with("70 ")) << said;
   EXPECT_NE(said.find("no such terminal"), std::string::npos) << said;
   EXPECT_TRUE(fs::is_empty(folder.path()));

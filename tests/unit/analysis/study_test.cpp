@@ -20,7 +20,8 @@ Study only_study(const std::vector<Json>& records, const std::vector<Selection>&
   return std::move(studies.at(0));
 }
 
-std::string refusal(const std::vector<Json>& records, const std::vector<Selection>& only = {}) {
+std::string study_refusal(const std::vector<Json>& records,
+                          const std::vector<Selection>& only = {}) {
   try {
     make_studies(content_of(records), only);
   } catch (const Error& error) {
@@ -136,18 +137,19 @@ TEST(Study, RefusesRunsThatHoldNothingFixed) {
   auto records = drifting_study();
   records[5]["throughput"]["samples"] = 640;
   records[5]["parameters"]["epochs"] = 1;
-  const std::string said = refusal(records);
+  const std::string said = study_refusal(records);
   EXPECT_NE(said.find("record 0 and record 5"), std::string::npos) << said;
 }
 
 TEST(Study, SelectionsNameWhatThereIs) {
   const auto records = drifting_study();
   EXPECT_EQ(only_study(records, {{"gpus", "2"}}).rows.size(), 1U);
-  EXPECT_NE(refusal(records, {{"gpu", "2"}}).find("did you mean \"gpus\""), std::string::npos);
-  EXPECT_NE(refusal(records, {{"backend", "nccl"}})
+  EXPECT_NE(study_refusal(records, {{"gpu", "2"}}).find("did you mean \"gpus\""),
+            std::string::npos);
+  EXPECT_NE(study_refusal(records, {{"backend", "nccl"}})
                 .find("--only: no record has backend \"nccl\"; known: mpi"),
             std::string::npos);
-  EXPECT_NE(refusal({}).find("no finished run found"), std::string::npos);
+  EXPECT_NE(study_refusal({}).find("no finished run found"), std::string::npos);
 }
 
 ExpectedRuns plan_of_epochs(std::int64_t epochs) {
@@ -314,9 +316,9 @@ TEST(Comparison, KarpFlattOfAmdahlIsTheSerialShare) {
 TEST(Study, AMixtureNamesAChoiceThatIsThere) {
   std::vector<Json> records = {sample_record(), sample_record({.gpus = 2}), sample_record()};
   records[2]["parameters"]["batch_per_replica"] = 128;
-  const std::string said = refusal(records);
+  const std::string said = study_refusal(records);
   EXPECT_NE(said.find("--only batch_per_replica=64"), std::string::npos) << said;
-  EXPECT_EQ(refusal(records, {{"batch_per_replica", "64"}}), "accepted");
+  EXPECT_EQ(study_refusal(records, {{"batch_per_replica", "64"}}), "accepted");
 }
 
 TEST(Study, AxesAreInTheOrderOfTheirNumbers) {

@@ -32,8 +32,8 @@ class Base final : public ThreadCommunicator {
   std::atomic<void*> reduced_at{nullptr};
 };
 
-struct World {
-  explicit World(int ranks) {
+struct StagedWorld {
+  explicit StagedWorld(int ranks) {
     Membership membership;
     membership.replicas_here = ranks;
     membership.deadlines = {20, 60};
@@ -50,14 +50,14 @@ DeviceCopies plain_copies() {
 }
 
 template <typename Body>
-void on_both(World& world, const Body& body) {
+void on_both(StagedWorld& world, const Body& body) {
   std::thread other([&] { body(world.base(1)); });
   body(world.base(0));
   other.join();
 }
 
 TEST(Staged, SumsInPiecesMoreThanItStagesAtOnce) {
-  World world(2);
+  StagedWorld world(2);
   on_both(world, [](Base& base) {
     StagedCommunicator all(base, plain_copies());
     ThreadLane lane;
@@ -70,7 +70,7 @@ TEST(Staged, SumsInPiecesMoreThanItStagesAtOnce) {
 }
 
 TEST(Staged, TheBackendsOwnMemoryIsWhereItStages) {
-  World world(2);
+  StagedWorld world(2);
   on_both(world, [](Base& base) {
     base.owns_memory = true;
     void* pinned = nullptr;
@@ -95,7 +95,7 @@ TEST(Staged, TheBackendsOwnMemoryIsWhereItStages) {
 }
 
 TEST(Staged, ACopyThatFailsIsThrownWhereTheLaneIsDrained) {
-  World world(2);
+  StagedWorld world(2);
   DeviceCopies copies = plain_copies();
   copies.to_host = [](void*, const void*, std::size_t) {
     throw Error(ErrorKind::internal, "the GPU fell off the bus");
@@ -110,7 +110,7 @@ TEST(Staged, ACopyThatFailsIsThrownWhereTheLaneIsDrained) {
 
 // The copy of a later piece does not wait for the sum of an earlier one.
 TEST(Staged, CopiesOverlapSums) {
-  World world(2);
+  StagedWorld world(2);
   on_both(world, [](Base& base) {
     std::atomic<std::size_t> copied{0};
     DeviceCopies copies = plain_copies();
@@ -137,7 +137,7 @@ TEST(Staged, CopiesOverlapSums) {
 }
 
 TEST(Staged, AloneNothingIsCopied) {
-  World world(1);
+  StagedWorld world(1);
   DeviceCopies copies;  // none could be called
   StagedCommunicator all(world.base(0), copies);
   EXPECT_EQ(all.allocate(100).bytes(), 0U);

@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kSamples = 12;
+constexpr std::size_t kStored = 12;
 constexpr ImageStore::Size kSize{20, 24, 3};
 constexpr std::size_t kValues = 20 * 24 * 3;
 
@@ -23,7 +23,7 @@ constexpr std::size_t kValues = 20 * 24 * 3;
 class CountedSource final : public SampleSource {
  public:
   CountedSource() {
-    for (std::size_t i = 0; i < kSamples; ++i) {
+    for (std::size_t i = 0; i < kStored; ++i) {
       images.push_back(make_jpeg(30, 33 + static_cast<int>(i), static_cast<int>(i)));
     }
   }
@@ -54,7 +54,7 @@ class StoreTest : public testing::Test {
  protected:
   void keep(ImageStore& store, const InputOptions& options) const {
     if (options.cache == CacheKind::off) return;
-    store.keep_in(std::make_shared<CacheArea>(CacheArea::Size{{kSamples}, options.cache_bytes},
+    store.keep_in(std::make_shared<CacheArea>(CacheArea::Size{{kStored}, options.cache_bytes},
                                               CacheArea::Reach::process, options.cache_folder),
                   0);
   }
@@ -80,7 +80,7 @@ class StoreTest : public testing::Test {
   template <typename T>
   void check_passes(ImageStore& store, int passes) {
     for (int pass = 0; pass < passes; ++pass) {
-      for (std::size_t i = 0; i < kSamples; ++i) check<T>(store, i, i);
+      for (std::size_t i = 0; i < kStored; ++i) check<T>(store, i, i);
     }
   }
 
@@ -117,14 +117,14 @@ TEST_F(StoreTest, ADecodedCacheDecodesOnceInBothTypes) {
   keep(bytes, bytes_options);
   check_passes<std::uint8_t>(bytes, 3);
   EXPECT_EQ(source_->reads, 12);
-  EXPECT_EQ(bytes.cached_bytes_in_memory(), kSamples * kValues);
+  EXPECT_EQ(bytes.cached_bytes_in_memory(), kStored * kValues);
   const InputOptions floats_options{
       .cache = CacheKind::decoded, .type = DType::f32, .cache_bytes = 1 << 20};
   ImageStore floats(source_, kSize, floats_options);
   keep(floats, floats_options);
   check_passes<float>(floats, 3);
   EXPECT_EQ(source_->reads, 24);
-  EXPECT_EQ(floats.cached_bytes_in_memory(), 4 * kSamples * kValues);
+  EXPECT_EQ(floats.cached_bytes_in_memory(), 4 * kStored * kValues);
 }
 
 TEST_F(StoreTest, WhatDoesNotFitIsDecodedAgainOrKeptInAFile) {
@@ -226,14 +226,14 @@ TEST_F(StoreTest, TheFeederStagesImagesOfEitherType) {
   set.width = kSize.width;
   set.channels = 3;
   set.classes = 3;
-  set.samples = kSamples;
+  set.samples = kStored;
   for (const DType type : {DType::u8, DType::f32}) {
     set.image_type = type;
     const InputOptions options{.cache = CacheKind::decoded, .type = type, .cache_bytes = 1 << 20};
     set.store = std::make_shared<ImageStore>(source_, kSize, options);
     keep(*set.store, options);
     for (const int threads : {0, 2}) {
-      const StreamSpec spec{.seed = 3, .samples = kSamples, .global_batch = 4};
+      const StreamSpec spec{.seed = 3, .samples = kStored, .global_batch = 4};
       Feeder::Setup setup;
       setup.batch = 4;
       setup.steps = 6;

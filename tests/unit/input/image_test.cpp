@@ -26,7 +26,7 @@ double mean_difference(const Image& image, const std::vector<std::uint8_t>& pixe
   return sum / static_cast<double>(pixels.size());
 }
 
-void refuse(const std::string& bytes, const std::vector<std::string>& parts) {
+void refuse_image(const std::string& bytes, const std::vector<std::string>& parts) {
   std::vector<std::string> all = parts;
   all.push_back("here");
   expect_error(ErrorKind::input, all, [&] { decoded(bytes); });
@@ -94,23 +94,25 @@ TEST(Image, OneDecoderForImagesOfAllSizesAndForGoodOnesAfterBadOnes) {
 
 TEST(Image, TruncatedAnywhere) {
   const std::string png = make_png(20, 20, 3, 1);
-  for (std::size_t size = 8; size < png.size(); size += 7) refuse(png.substr(0, size), {"image"});
+  for (std::size_t size = 8; size < png.size(); size += 7)
+    refuse_image(png.substr(0, size), {"image"});
   for (const bool progressive : {false, true}) {
     const std::string jpeg = make_jpeg(60, 60, 1, {.progressive = progressive});
     // The last two bytes are the end marker alone.
     for (std::size_t size = 2; size < jpeg.size() - 2; size += 13) {
-      refuse(jpeg.substr(0, size), {"image"});
+      refuse_image(jpeg.substr(0, size), {"image"});
     }
-    refuse(jpeg.substr(0, jpeg.size() * 3 / 4), {"cut short"});
+    refuse_image(jpeg.substr(0, jpeg.size() * 3 / 4), {"cut short"});
   }
 }
 
 TEST(Image, WhatIsNoImageIsNamed) {
-  refuse("", {"is empty"});
-  refuse("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", {"git-lfs pointer"});
-  refuse("<html>404</html>", {"web page"});
-  refuse("GIF89a..", {"neither JPEG nor PNG", "47 49 46"});
-  refuse("\xff\xd8", {"image"});
+  refuse_image("", {"is empty"});
+  refuse_image("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+               {"git-lfs pointer"});
+  refuse_image("<html>404</html>", {"web page"});
+  refuse_image("GIF89a..", {"neither JPEG nor PNG", "47 49 46"});
+  refuse_image("\xff\xd8", {"image"});
 }
 
 // Byte 4 of a frame header is the bits a colour.
@@ -120,14 +122,14 @@ TEST(Image, JpegOf12Bits) {
   ASSERT_NE(frame, std::string::npos);
   jpeg[frame + 4] = 12;
   jpeg[frame + 1] = '\xc1';  // extended sequential, the kind that may have 12
-  refuse(jpeg, {"12 bits a colour"});
+  refuse_image(jpeg, {"12 bits a colour"});
 }
 
 TEST(Image, MorePixelsThanAnyImage) {
   std::string jpeg = make_jpeg(16, 16, 1);
   const std::size_t frame = jpeg.find("\xff\xc0");
   for (const std::size_t i : {5, 7}) jpeg[frame + i] = '\xf0';  // 61456 x 61456
-  refuse(jpeg, {"pixels are more than"});
+  refuse_image(jpeg, {"pixels are more than"});
 }
 
 class RealImages : public testing::Test {
@@ -160,7 +162,7 @@ TEST_F(RealImages, OddOnesDecode) {
 }
 
 TEST_F(RealImages, ATruncatedOneIsRefused) {
-  refuse(bytes("truncated_jpeg.jpg"), {"cut short"});
+  refuse_image(bytes("truncated_jpeg.jpg"), {"cut short"});
 }
 
 // libjpeg-turbo decodes arithmetic coding only where it was built to.

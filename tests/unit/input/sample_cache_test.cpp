@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string kept(const SampleCache& cache, std::size_t i) {
+std::string kept_text(const SampleCache& cache, std::size_t i) {
   std::string data(cache.size(i), '\0');
   if (!data.empty()) cache.get(i, data.data());
   return data;
@@ -31,13 +31,13 @@ SampleCache cache_of(std::size_t samples, std::size_t bytes, const fs::path& fol
 TEST(SampleCache, KeepsUpToItsBudget) {
   SampleCache cache = cache_of(4, 25);
   for (const std::size_t i : {2, 0, 1}) put(cache, i, std::string(10, static_cast<char>('a' + i)));
-  EXPECT_EQ(kept(cache, 2), "cccccccccc");
+  EXPECT_EQ(kept_text(cache, 2), "cccccccccc");
   EXPECT_EQ(cache.label(2), 2);
-  EXPECT_EQ(kept(cache, 0), "aaaaaaaaaa");
+  EXPECT_EQ(kept_text(cache, 0), "aaaaaaaaaa");
   EXPECT_EQ(cache.size(1), 0U);
   EXPECT_EQ(cache.memory_bytes(), 20U);
   put(cache, 2, "other");
-  EXPECT_EQ(kept(cache, 2), "cccccccccc");
+  EXPECT_EQ(kept_text(cache, 2), "cccccccccc");
 }
 
 TEST(SampleCache, TheRestGoesToAFile) {
@@ -45,7 +45,7 @@ TEST(SampleCache, TheRestGoesToAFile) {
   SampleCache cache = cache_of(4, 15, scratch.path());
   for (std::size_t i = 0; i < 4; ++i) put(cache, i, std::string(10, static_cast<char>('a' + i)));
   for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(kept(cache, i), std::string(10, static_cast<char>('a' + i)));
+    EXPECT_EQ(kept_text(cache, i), std::string(10, static_cast<char>('a' + i)));
     EXPECT_EQ(cache.label(i), static_cast<std::int32_t>(i));
   }
   EXPECT_EQ(cache.memory_bytes(), 10U);
@@ -60,8 +60,8 @@ TEST(SampleCache, TwoSetsShareABudgetAndCountApart) {
   put(first, 1, "ten bytes.");
   put(second, 0, "ten others");
   put(second, 2, "ten bytes.");
-  EXPECT_EQ(kept(first, 1), "ten bytes.");
-  EXPECT_EQ(kept(second, 0), "ten others");
+  EXPECT_EQ(kept_text(first, 1), "ten bytes.");
+  EXPECT_EQ(kept_text(second, 0), "ten others");
   EXPECT_EQ(second.size(2), 0U);
   EXPECT_EQ(first.size(0), 0U);
   EXPECT_EQ(first.memory_bytes(), 10U);
@@ -75,7 +75,7 @@ TEST(SampleCache, ThreadsThatPutTheSame) {
     for (std::size_t i = 0; i < kSamples; ++i) {
       const std::string data(1 + i % 100, static_cast<char>(i));
       put(cache, i, data);
-      const std::string found = kept(cache, i);
+      const std::string found = kept_text(cache, i);
       EXPECT_TRUE(found.empty() || found == data);
     }
   };

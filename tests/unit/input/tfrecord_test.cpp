@@ -29,7 +29,7 @@ TfRecordFile file_of(const std::string& bytes) {
   return TfRecordFile(RandomFile("pets-00000-of-00001", bytes));
 }
 
-void refuse(const std::string& bytes, const std::vector<std::string>& parts) {
+void refuse_records(const std::string& bytes, const std::vector<std::string>& parts) {
   std::vector<std::string> all = parts;
   all.push_back("pets-00000-of-00001");
   expect_error(ErrorKind::input, all, [&] { file_of(bytes); });
@@ -70,7 +70,7 @@ TEST(TfRecord, GzippedAsAWhole) {
 // 64 kB that would be 64 MB: nothing is inflated behind a header that is damaged.
 TEST(TfRecord, AGzipBombIsNotInflated) {
   const std::string bomb = gzip(std::string(std::size_t{64} << 20, '\0'));
-  refuse(bomb, {"is no TFRecord file"});
+  refuse_records(bomb, {"is no TFRecord file"});
   const TfRecordFile file(RandomFile("pets", gzip(records()) + bomb),
                           TfRecordFile::OnDamage::keep_what_precedes);
   EXPECT_EQ(file.records(), kData.size());
@@ -92,10 +92,11 @@ TEST(TfRecord, AnEmptyFileHoldsNoRecords) {
 TEST(TfRecord, ADamagedLengthIsFoundAtOnce) {
   std::string bytes = records();
   bytes[offset_of(2)] ^= 1;
-  refuse(bytes, {"CRC of a record's length", "record 2 at byte " + std::to_string(offset_of(2))});
+  refuse_records(bytes,
+                 {"CRC of a record's length", "record 2 at byte " + std::to_string(offset_of(2))});
   bytes = records();
   bytes[5] ^= 1;
-  refuse(bytes, {"no TFRecord file", "record 0 at byte 0"});
+  refuse_records(bytes, {"no TFRecord file", "record 0 at byte 0"});
 }
 
 TEST(TfRecord, WhatPrecedesADamagedHeaderMayBeKept) {
@@ -142,15 +143,15 @@ TEST(TfRecord, CutShortAnywhere) {
   const std::size_t first = make_record(kData[0]).size();
   for (std::size_t size = 1; size < whole.size(); ++size) {
     if (size == first) continue;
-    refuse(whole.substr(0, size), {"cut short", size < first ? "record 0" : "record 1"});
+    refuse_records(whole.substr(0, size), {"cut short", size < first ? "record 0" : "record 1"});
   }
 }
 
 TEST(TfRecord, SaysWhatAFileIsInstead) {
-  refuse("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 5\n",
-         {"git-lfs pointer"});
-  refuse("<!DOCTYPE html><html></html>", {"web page"});
-  refuse(gzip(records()).substr(0, 20), {"cut short"});
+  refuse_records("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 5\n",
+                 {"git-lfs pointer"});
+  refuse_records("<!DOCTYPE html><html></html>", {"web page"});
+  refuse_records(gzip(records()).substr(0, 20), {"cut short"});
   expect_error(ErrorKind::input, {"no-such-file"}, [] { TfRecordFile("no-such-file"); });
   expect_error(ErrorKind::input, {"no ordinary file"}, [] { TfRecordFile("/"); });
 }
@@ -161,7 +162,7 @@ TEST(TfRecord, AnAbsurdLength) {
   const std::uint64_t length = std::uint64_t{1} << 60;
   std::string header(reinterpret_cast<const char*>(&length), 8);
   std::string crc = make_record(header).substr(12 + 8, 4);  // that of the header's 8 bytes
-  refuse(header + crc + record, {"declares a record of"});
+  refuse_records(header + crc + record, {"declares a record of"});
 }
 
 TEST(TfRecord, TheHashIsOfTheContent) {

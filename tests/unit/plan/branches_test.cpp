@@ -39,12 +39,6 @@ Network stem() {
   return n;
 }
 
-std::vector<std::string> texts(const Plan& plan) {
-  std::vector<std::string> texts;
-  for (const Operation& op : plan.operations) texts.push_back(op.text());
-  return texts;
-}
-
 const Operation& named(const Plan& plan, const std::string& name) {
   const auto it = std::find_if(plan.operations.begin(), plan.operations.end(),
                                [&](const Operation& op) { return op.name == name; });

@@ -18,12 +18,6 @@ Network cnn() {
   return network;
 }
 
-std::vector<std::string> texts(const Plan& plan) {
-  std::vector<std::string> texts;
-  for (const Operation& op : plan.operations) texts.push_back(op.text());
-  return texts;
-}
-
 TEST(Plan, ShapesFollowTheLayers) {
   Network network("n", {13, 11, 2}, 5);
   network.conv(4, 3, 2, 1).conv(6, 3).max_pool(2).flatten().dense(5);

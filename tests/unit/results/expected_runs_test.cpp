@@ -21,7 +21,7 @@ Point point(int gpus, const std::string& backend) {
   return point;
 }
 
-std::string refusal(const std::filesystem::path& folder, const std::string& text) {
+std::string wanted_refusal(const std::filesystem::path& folder, const std::string& text) {
   std::ofstream(folder / kWantedFile) << text;
   try {
     read_wanted(folder);
@@ -45,7 +45,7 @@ TEST(Wanted, IsReadAsWritten) {
 
 TEST(Wanted, NamesFileAndKeyOfWhatIsWrong) {
   const TemporaryFolder folder;
-  const auto said = [&](const std::string& text) { return refusal(folder.path(), text); };
+  const auto said = [&](const std::string& text) { return wanted_refusal(folder.path(), text); };
   EXPECT_NE(said("{\"schema\": 1, ").find("plan.json:1:"), std::string::npos);
   EXPECT_NE(said("{\"schema\": 2, \"points\": []}").find("plan.json, key /schema"),
             std::string::npos);

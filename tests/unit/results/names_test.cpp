@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-std::string refusal(const std::string& backend) {
+std::string backend_refusal(const std::string& backend) {
   try {
     find_name("backend", backend, "spec.json:3");
   } catch (const Error& error) {
@@ -39,14 +39,14 @@ TEST(Names, AStackFollowsFromItsParts) {
 }
 
 TEST(Names, TheNearestPartIsSuggested) {
-  EXPECT_TRUE(contains(refusal("mirored/mpi"), "\"mirrored\"?"));
-  EXPECT_TRUE(contains(refusal("mpi+bf61"), "spec.json:3: unknown wrapper \"bf61\""));
-  EXPECT_TRUE(contains(refusal("gloo+bf16+bf16"), "twice"));
+  EXPECT_TRUE(contains(backend_refusal("mirored/mpi"), "\"mirrored\"?"));
+  EXPECT_TRUE(contains(backend_refusal("mpi+bf61"), "spec.json:3: unknown wrapper \"bf61\""));
+  EXPECT_TRUE(contains(backend_refusal("gloo+bf16+bf16"), "twice"));
 }
 
 TEST(Names, WhatCannotBeStackedIsRefused) {
   for (const char* stack : {"mpi/mirrored", "self/mpi", "null/gloo", "mirrored/mirrored"}) {
-    EXPECT_TRUE(contains(refusal(stack), "cannot be stacked")) << stack;
+    EXPECT_TRUE(contains(backend_refusal(stack), "cannot be stacked")) << stack;
   }
 }
 

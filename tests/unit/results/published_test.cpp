@@ -27,7 +27,7 @@ std::vector<Record> read(const std::string& description, const std::string& rows
   return read_published(folder.path());
 }
 
-std::string refusal(const std::string& description, const std::string& rows) {
+std::string table_refusal(const std::string& description, const std::string& rows) {
   try {
     read(description, rows);
   } catch (const Error& error) {
@@ -71,17 +71,20 @@ TEST(Published, NamesFileAndLineOfWhatIsWrong) {
     EXPECT_NE(said.find(wanted), std::string::npos) << said;
     EXPECT_NE(said.find(place), std::string::npos) << said;
   };
-  expect(refusal(kDescription, header + "1,5\n2,x\n"), "\"x\" is not a number", "table.csv:3");
-  expect(refusal(kDescription, header + "1\n"), "1 cells under 2 headings", "table.csv:2");
-  expect(refusal(kDescription, header + "0,5\n"), "at least 1", "table.csv:2");
-  expect(refusal(kDescription, header + "2,\n"), "is missing", "table.csv:2");
-  expect(refusal(kDescription, header), "has no rows", "table.csv");
-  expect(refusal(kDescription, "gpu,minutes\n1,2\n"), "did you mean \"gpus\"", "table.json:3");
-  expect(refusal("{\"columns\": {}}", header + "1,2\n"), "no object \"record\"", "table.json");
-  expect(
-      refusal("{\"record\": {}, \"columns\": {\"gpus\": {}, \"minutes\": {}}}", header + "1,2\n"),
-      "not described well", "table.json:1");
-  expect(refusal("[1", header + "1,2\n"), "not JSON", "table.json");
+  expect(table_refusal(kDescription, header + "1,5\n2,x\n"), "\"x\" is not a number",
+         "table.csv:3");
+  expect(table_refusal(kDescription, header + "1\n"), "1 cells under 2 headings", "table.csv:2");
+  expect(table_refusal(kDescription, header + "0,5\n"), "at least 1", "table.csv:2");
+  expect(table_refusal(kDescription, header + "2,\n"), "is missing", "table.csv:2");
+  expect(table_refusal(kDescription, header), "has no rows", "table.csv");
+  expect(table_refusal(kDescription, "gpu,minutes\n1,2\n"), "did you mean \"gpus\"",
+         "table.json:3");
+  expect(table_refusal("{\"columns\": {}}", header + "1,2\n"), "no object \"record\"",
+         "table.json");
+  expect(table_refusal("{\"record\": {}, \"columns\": {\"gpus\": {}, \"minutes\": {}}}",
+                       header + "1,2\n"),
+         "not described well", "table.json:1");
+  expect(table_refusal("[1", header + "1,2\n"), "not JSON", "table.json");
 }
 
 TEST(Csv, ReadsQuotesAndLineEnds) {

@@ -14,7 +14,7 @@ TEST(Program, FoundInPathOnly) {
   EXPECT_TRUE(find_program("sh", environment_of_process()));
   EXPECT_FALSE(find_program("no-such-program", environment_of_process()));
   EXPECT_FALSE(find_program("sh", {}));
-  EXPECT_EQ(this_program().filename(), "test_unit_start_program");
+  EXPECT_EQ(this_program().filename(), "test_unit_start");
 }
 
 TEST(Program, OutputOfOneThatWillNotEndIsEmpty) {

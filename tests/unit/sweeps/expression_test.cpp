@@ -26,7 +26,7 @@ Value value_of(const std::string& text) {
   return Expression(text, "s.json:3").evaluate(lookup);
 }
 
-std::string error_in(const std::string& text) {
+std::string expression_error(const std::string& text) {
   return error_of([&] { value_of(text); });
 }
 
@@ -82,53 +82,55 @@ TEST(Expression, LazyWhereTheAnswerIsKnown) {
 }
 
 TEST(ExpressionErrors, Values) {
-  expect_parts(error_in("gpus / (cores - 8)"), {"division by zero", "s.json:3", "column 6"});
-  expect_parts(error_in("gpus % 0"), {"division by zero", "column 6"});
-  expect_parts(error_in("1.5 / 0"), {"division by zero"});
-  expect_parts(error_in("1 / 0.0"), {"division by zero"});
-  expect_parts(error_in("9223372036854775807 + 1"), {"too large", "column 21"});
-  expect_parts(error_in("4000000000 * 4000000000"), {"too large"});
-  expect_parts(error_in("-9223372036854775807 - 2"), {"too large"});
-  expect_parts(error_in("-(-9223372036854775807 - 1)"), {"too large"});
-  expect_parts(error_in("(-9223372036854775807 - 1) / -1"), {"too large"});
-  expect_parts(error_in("(-9223372036854775807 - 1) % -1"), {"too large"});
-  expect_parts(error_in("1e308 * 10"), {"too large"});
-  expect_parts(error_in("gpus + backend"), {"\"mpi\" is not a number", "s.json:3"});
-  expect_parts(error_in("backend < 'z'"), {"is not a number"});
-  expect_parts(error_in("backend == 4"), {"cannot be compared"});
-  expect_parts(error_in("overlap == 1"), {"cannot be compared"});
-  expect_parts(error_in("gpus && true"), {"\"4\" is neither true nor false", "column 1"});
-  expect_parts(error_in("backend ? 1 : 2"), {"neither true nor false"});
-  expect_parts(error_in("!gpus"), {"neither true nor false"});
-  expect_parts(error_in("nodes > 1"), {"\"nodes\" has no value in this sweep", "column 1"});
+  expect_parts(expression_error("gpus / (cores - 8)"),
+               {"division by zero", "s.json:3", "column 6"});
+  expect_parts(expression_error("gpus % 0"), {"division by zero", "column 6"});
+  expect_parts(expression_error("1.5 / 0"), {"division by zero"});
+  expect_parts(expression_error("1 / 0.0"), {"division by zero"});
+  expect_parts(expression_error("9223372036854775807 + 1"), {"too large", "column 21"});
+  expect_parts(expression_error("4000000000 * 4000000000"), {"too large"});
+  expect_parts(expression_error("-9223372036854775807 - 2"), {"too large"});
+  expect_parts(expression_error("-(-9223372036854775807 - 1)"), {"too large"});
+  expect_parts(expression_error("(-9223372036854775807 - 1) / -1"), {"too large"});
+  expect_parts(expression_error("(-9223372036854775807 - 1) % -1"), {"too large"});
+  expect_parts(expression_error("1e308 * 10"), {"too large"});
+  expect_parts(expression_error("gpus + backend"), {"\"mpi\" is not a number", "s.json:3"});
+  expect_parts(expression_error("backend < 'z'"), {"is not a number"});
+  expect_parts(expression_error("backend == 4"), {"cannot be compared"});
+  expect_parts(expression_error("overlap == 1"), {"cannot be compared"});
+  expect_parts(expression_error("gpus && true"), {"\"4\" is neither true nor false", "column 1"});
+  expect_parts(expression_error("backend ? 1 : 2"), {"neither true nor false"});
+  expect_parts(expression_error("!gpus"), {"neither true nor false"});
+  expect_parts(expression_error("nodes > 1"), {"\"nodes\" has no value in this sweep", "column 1"});
   expect_parts(error_of([] { Expression("gpus + 1", "s.json:3").holds(lookup); }),
                {"\"5\" is neither true nor false", "s.json:3"});
 }
 
 TEST(ExpressionErrors, NamesAndSyntax) {
-  expect_parts(error_in("gpu > 1"), {"unknown name \"gpu\"", "did you mean \"gpus\"?", "column 1"});
-  expect_parts(error_in("gpus > core"), {"unknown name \"core\"", "\"cores\"", "column 8"});
-  expect_parts(error_in("pow(2, 3)"), {"unknown function pow", "min, max"});
+  expect_parts(expression_error("gpu > 1"),
+               {"unknown name \"gpu\"", "did you mean \"gpus\"?", "column 1"});
+  expect_parts(expression_error("gpus > core"), {"unknown name \"core\"", "\"cores\"", "column 8"});
+  expect_parts(expression_error("pow(2, 3)"), {"unknown function pow", "min, max"});
   for (const char* text : {"",      "   ",     "gpus >",       "gpus > 1 2", "(gpus",     "gpus)",
                            "1 ? 2", "1 ? : 2", "'open",        "gpus = 1",   "1 < 2 < 3", "a.b",
                            "1 & 2", "min(1)",  "min(1, 2, 3)", "min 1",      "1.2.3",     "12abc",
                            "1e999", "\"mpi\"", "gpus; exit",   "$(id)",      "\xff",      "0x10"}) {
     SCOPED_TRACE(text);
-    expect_parts(error_in(text), {"s.json:3", "column"});
+    expect_parts(expression_error(text), {"s.json:3", "column"});
   }
 }
 
 TEST(ExpressionErrors, BoundsOnLengthAndDepth) {
-  expect_parts(error_in("1" + std::string(2000, ' ')), {"2001", "too long", "s.json:3"});
+  expect_parts(expression_error("1" + std::string(2000, ' ')), {"2001", "too long", "s.json:3"});
   EXPECT_EQ(value_of("1" + std::string(1999, ' ')), whole(1));
   EXPECT_EQ(value_of(std::string(25, '(') + "1" + std::string(25, ')')), whole(1));
-  expect_parts(error_in(std::string(900, '(') + "1" + std::string(900, ')')),
+  expect_parts(expression_error(std::string(900, '(') + "1" + std::string(900, ')')),
                {"nested too deeply"});
-  expect_parts(error_in(std::string(1900, '!') + "true"), {"nested too deeply"});
-  expect_parts(error_in(std::string(1900, '-') + "1"), {"nested too deeply"});
+  expect_parts(expression_error(std::string(1900, '!') + "true"), {"nested too deeply"});
+  expect_parts(expression_error(std::string(1900, '-') + "1"), {"nested too deeply"});
   std::string choices;
   for (int i = 0; i < 150; ++i) choices += "true ? 1 : ";
-  expect_parts(error_in(choices + "1"), {"nested too deeply"});
+  expect_parts(expression_error(choices + "1"), {"nested too deeply"});
   std::string sum = "0";
   for (int i = 0; i < 900; ++i) sum += "+1";
   EXPECT_EQ(value_of(sum), whole(900));

@@ -10,19 +10,19 @@
 namespace paceline {
 namespace {
 
-constexpr double kRate = 0.05, kDecay = 0.1;
-constexpr long kSteps = 12;
+constexpr double kShapedRate = 0.05, kDecay = 0.1;
+constexpr long kShapedSteps = 12;
 
-double gradient_at(long step) {
+double shaped_gradient(long step) {
   return std::sin(1.3 * static_cast<double>(step)) + 0.2;
 }
 
 template <typename Change>
 double ours(Optimizer optimizer, Change change) {
   double w = 0.5, a = initial_state(optimizer), b = 0;
-  for (long step = 1; step <= kSteps; ++step) {
-    const double g = gradient_at(step);
-    UpdateRule rule = update_rule(optimizer, kRate, 0.8, step);
+  for (long step = 1; step <= kShapedSteps; ++step) {
+    const double g = shaped_gradient(step);
+    UpdateRule rule = update_rule(optimizer, kShapedRate, 0.8, step);
     change(rule);
     apply_update(rule, &w, &g, &a, &b, 1);
   }
@@ -34,41 +34,42 @@ double ours(Optimizer optimizer, Change change) {
 // below these gradients.
 TEST(WeightDecay, DecoupledIsThatOfAdamW) {
   double w = 0.5, m = 0, v = 0;
-  for (long step = 1; step <= kSteps; ++step) {
-    const double g = gradient_at(step), t = static_cast<double>(step);
-    w *= 1 - kRate * kDecay;
+  for (long step = 1; step <= kShapedSteps; ++step) {
+    const double g = shaped_gradient(step), t = static_cast<double>(step);
+    w *= 1 - kShapedRate * kDecay;
     m = 0.9 * m + 0.1 * g;
     v = 0.999 * v + 0.001 * g * g;
     const double corrected = m / (1 - std::pow(0.9, t));
-    w -= kRate * corrected / (std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-7);
+    w -= kShapedRate * corrected / (std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-7);
   }
-  EXPECT_NEAR(ours(Optimizer::adam, [](UpdateRule& rule) { rule.decay = kRate * kDecay; }), w,
+  EXPECT_NEAR(ours(Optimizer::adam, [](UpdateRule& rule) { rule.decay = kShapedRate * kDecay; }), w,
               2e-6);
 }
 
 // torch.optim.SGD(lr=0.05, momentum=0.8, weight_decay=0.1): g + wd w goes into the velocity.
 TEST(WeightDecay, L2IsThatOfPyTorchsSgd) {
   double w = 0.5, buffer = 0;
-  for (long step = 1; step <= kSteps; ++step) {
-    buffer = 0.8 * buffer + (gradient_at(step) + kDecay * w);
-    w -= kRate * buffer;
+  for (long step = 1; step <= kShapedSteps; ++step) {
+    buffer = 0.8 * buffer + (shaped_gradient(step) + kDecay * w);
+    w -= kShapedRate * buffer;
   }
   EXPECT_NEAR(ours(Optimizer::momentum, [](UpdateRule& rule) { rule.l2 = kDecay; }), w, 1e-14);
 }
 
 TEST(WeightDecay, OfPlainSgdIsBothAtOnce) {
   double w = 0.5;
-  for (long step = 1; step <= kSteps; ++step) w -= kRate * (gradient_at(step) + kDecay * w);
+  for (long step = 1; step <= kShapedSteps; ++step)
+    w -= kShapedRate * (shaped_gradient(step) + kDecay * w);
   EXPECT_NEAR(ours(Optimizer::sgd, [](UpdateRule& rule) { rule.l2 = kDecay; }), w, 1e-14);
-  EXPECT_NEAR(ours(Optimizer::sgd, [](UpdateRule& rule) { rule.decay = kRate * kDecay; }), w,
+  EXPECT_NEAR(ours(Optimizer::sgd, [](UpdateRule& rule) { rule.decay = kShapedRate * kDecay; }), w,
               1e-14);
 }
 
 TEST(Clipping, ByValueAndByFactor) {
   double w = 0.5, scaled = 0.5;
-  for (long step = 1; step <= kSteps; ++step) {
-    w -= kRate * std::min(std::max(gradient_at(step), -0.3), 0.3);
-    scaled -= kRate * 0.25 * gradient_at(step);
+  for (long step = 1; step <= kShapedSteps; ++step) {
+    w -= kShapedRate * std::min(std::max(shaped_gradient(step), -0.3), 0.3);
+    scaled -= kShapedRate * 0.25 * shaped_gradient(step);
   }
   EXPECT_NEAR(ours(Optimizer::sgd, [](UpdateRule& rule) { rule.clip_value = 0.3; }), w, 1e-15);
   EXPECT_NEAR(ours(Optimizer::sgd, [](UpdateRule& rule) { rule.gradient_factor = 0.25; }), scaled,

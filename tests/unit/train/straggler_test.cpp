@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kSteps = 200;
+constexpr std::size_t kStraggled = 200;
 
 // 10 ms of work a step and rank, give or take a fifth, and `more` beyond that; the others wait in
 // communication.
@@ -45,7 +45,7 @@ void add(StepTimes& times, Phase phase, float seconds) {
 }
 
 TEST(Straggler, IsNamedWithItsPhase) {
-  const auto found = find_straggler(run(4, kSteps,
+  const auto found = find_straggler(run(4, kStraggled,
                                         [](std::size_t rank, std::size_t, StepTimes& times) {
                                           if (rank == 2) add(times, Phase::input, 0.002F);
                                         }),
@@ -58,7 +58,7 @@ TEST(Straggler, IsNamedWithItsPhase) {
 }
 
 TEST(Straggler, OfTwoRanksIsTheSlower) {
-  const auto found = find_straggler(run(2, kSteps,
+  const auto found = find_straggler(run(2, kStraggled,
                                         [](std::size_t rank, std::size_t, StepTimes& times) {
                                           if (rank == 1) add(times, Phase::backward, 0.001F);
                                         }),
@@ -69,8 +69,8 @@ TEST(Straggler, OfTwoRanksIsTheSlower) {
 }
 
 TEST(Straggler, RanksThatAreAlikeHaveNone) {
-  EXPECT_FALSE(find_straggler(run(8, kSteps), 0));
-  EXPECT_FALSE(find_straggler(run(2, kSteps), 0));
+  EXPECT_FALSE(find_straggler(run(8, kStraggled), 0));
+  EXPECT_FALSE(find_straggler(run(2, kStraggled), 0));
 }
 
 TEST(Straggler, WaitingForOthersIsNoWork) {
@@ -78,21 +78,21 @@ TEST(Straggler, WaitingForOthersIsNoWork) {
     if (rank == 1) add(times, Phase::communication, 0.01F);
     if (rank == 1) add(times, Phase::other, 0.01F);
   };
-  EXPECT_FALSE(find_straggler(run(4, kSteps, slow_network), 0));
+  EXPECT_FALSE(find_straggler(run(4, kStraggled, slow_network), 0));
 }
 
 TEST(Straggler, OnePauseIsNone) {
   const auto pause = [](std::size_t rank, std::size_t step, StepTimes& times) {
     if (rank == 3 && step == 100) add(times, Phase::forward, 2.0F);
   };
-  EXPECT_FALSE(find_straggler(run(4, kSteps, pause), 0));
+  EXPECT_FALSE(find_straggler(run(4, kStraggled, pause), 0));
 }
 
 TEST(Straggler, LittleIsNone) {
   const auto little = [](std::size_t rank, std::size_t, StepTimes& times) {
     if (rank == 0) add(times, Phase::update, 0.0001F);
   };
-  EXPECT_FALSE(find_straggler(run(4, kSteps, little), 0));
+  EXPECT_FALSE(find_straggler(run(4, kStraggled, little), 0));
 }
 
 TEST(Straggler, WarmUpAndShortRunsSayNothing) {
@@ -102,7 +102,7 @@ TEST(Straggler, WarmUpAndShortRunsSayNothing) {
   EXPECT_FALSE(find_straggler(run(2, kStragglerLeastSteps - 1, slow), 0));
   EXPECT_FALSE(find_straggler(run(2, kStragglerLeastSteps + 9, slow), 10));
   EXPECT_TRUE(find_straggler(run(2, kStragglerLeastSteps, slow), 0));
-  EXPECT_FALSE(find_straggler(run(1, kSteps, slow), 0));
+  EXPECT_FALSE(find_straggler(run(1, kStraggled, slow), 0));
   EXPECT_FALSE(find_straggler({}, 0));
 }
 
