@@ -29,7 +29,7 @@ std::string all_text(const StoreContent& content, Base base = Base::matched) {
 }
 
 StoreContent reference_side(const std::string& name) {
-  return load_store(std::filesystem::path(PACELINE_SOURCE_DIR) / "results/reference_side" / name);
+  return load_store(std::filesystem::path(PACELINE_SOURCE_DIR) / "results/reference" / name);
 }
 
 // With fixed epochs a constant fraction is no proof of a fixed share: the steps fall as 1/N.
