@@ -1,38 +1,15 @@
 #include "analysis/origin.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
 #include "engine/core/text.h"
 
 namespace paceline {
 
 namespace {
 
-std::string text_at(const Json& json, const char* pointer) {
-  const Json::json_pointer path(pointer);
-  return json.contains(path) && json.at(path).is_string() ? json.at(path).get<std::string>() : "";
-}
-
-// Each once, in the order of ranks.
-std::string names_of_hosts(const Json& record) {
-  const Json::json_pointer path("/provenance/hosts");
-  if (!record.contains(path) || !record.at(path).is_array()) return "";
-  std::vector<std::string> names;
-  for (const Json& host : record.at(path)) {
-    if (!host.is_string()) continue;
-    if (std::find(names.begin(), names.end(), host.get<std::string>()) == names.end()) {
-      names.push_back(host.get<std::string>());
-    }
-  }
-  return join(names, ", ");
-}
-
-std::string gpu_of(const Json& record) {
-  const Json::json_pointer first("/gpus/0");
-  if (!record.contains(first) || !record.at(first).is_object()) return "";
-  const std::string driver = text_at(record, "/gpus/0/driver");
-  return text_at(record, "/gpus/0/name") + (driver.empty() ? "" : ", driver " + driver);
+std::string gpu_of(const RunRecord& record) {
+  if (record.gpus.empty()) return "";
+  const GpuFacts& first = record.gpus.front();
+  return first.name + (first.driver.empty() ? "" : ", driver " + first.driver);
 }
 
 std::string pair_of(const std::string& a, const std::string& b) {
@@ -48,27 +25,24 @@ const std::vector<std::string>& origin_names() {
   return names;
 }
 
-std::vector<std::pair<std::string, std::string>> origin_of(const Record& record) {
-  const Json& json = record.json();
-  const auto at = [&](const char* pointer) { return text_at(json, pointer); };
-  const std::string data_hash = at("/provenance/data_hash");
+std::vector<std::pair<std::string, std::string>> origin_of(const RunRecord& record) {
+  const Provenance& made = record.provenance;
+  const Allocation given = made.allocation.value_or(Allocation{});
   const std::pair<const char*, std::string> all[] = {
-      {"source", at("/provenance/source")},
-      {"system", pair_of(at("/provenance/stack"), at("/provenance/hardware"))},
-      {"machine", at("/provenance/cpu_model")},
-      {"GPU", gpu_of(json)},
-      {"hosts", names_of_hosts(json)},
-      {"cluster",
-       pair_of(at("/provenance/allocation/cluster"), at("/provenance/allocation/partition"))},
-      {"modules", at("/provenance/allocation/modules")},
+      {"source", made.source},
+      {"system", pair_of(made.stack, made.hardware)},
+      {"machine", made.cpu_model},
+      {"GPU", gpu_of(record)},
+      {"hosts", join(each_once(made.hosts), ", ")},
+      {"cluster", pair_of(given.cluster, given.partition)},
+      {"modules", given.modules},
       {"build", record.build()},
-      {"compiler",
-       pair_of(at("/provenance/compiler"), std::string(trim(at("/provenance/compiler_flags"))))},
-      {"library", at("/provenance/libraries")},
-      {"backend", at("/provenance/backend_asked")},
-      {"transport", at("/provenance/backend_used")},
-      {"data", pair_of(at("/provenance/data_set"), data_hash.empty() ? "" : "hash " + data_hash)},
-      {"weights", at("/provenance/weights_hash")}};
+      {"compiler", pair_of(made.compiler, std::string(trim(made.compiler_flags)))},
+      {"library", made.libraries},
+      {"backend", made.backend_asked},
+      {"transport", made.backend_used},
+      {"data", pair_of(made.data_set, made.data_hash.empty() ? "" : "hash " + made.data_hash)},
+      {"weights", made.weights_hash}};
   std::vector<std::pair<std::string, std::string>> found;
   for (const auto& [name, text] : all) {
     if (!text.empty()) found.emplace_back(name, text);

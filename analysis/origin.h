@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "results/record.h"
+#include "results/run_record.h"
 
 namespace paceline {
 
@@ -13,6 +13,6 @@ namespace paceline {
 const std::vector<std::string>& origin_names();
 
 // (name, text) of what the record states.
-std::vector<std::pair<std::string, std::string>> origin_of(const Record& record);
+std::vector<std::pair<std::string, std::string>> origin_of(const RunRecord& record);
 
 }  // namespace paceline

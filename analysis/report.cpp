@@ -46,9 +46,9 @@ Result result_of(const Study& study, const Base& asked) {
 
 bool is_selected(const Record& record, const std::vector<Selection>& only) {
   return std::all_of(only.begin(), only.end(), [&](const Selection& selection) {
-    if (selection.key == "kind") return record.kind() == selection.value;
-    if (selection.key == "study") return record.study() == selection.value;
-    return record.parameters().text(selection.key) == selection.value;
+    if (selection.key == "kind") return record->kind == selection.value;
+    if (selection.key == "study") return record->study == selection.value;
+    return record->parameters.text(selection.key) == selection.value;
   });
 }
 
@@ -56,7 +56,7 @@ bool is_selected(const Record& record, const std::vector<Selection>& only) {
 std::vector<Record> take_collectives(StoreContent& content, const std::vector<Selection>& only) {
   const auto first =
       std::stable_partition(content.records.begin(), content.records.end(),
-                            [](const Record& record) { return record.kind() != "collective"; });
+                            [](const Record& record) { return record->kind != "collective"; });
   std::vector<Record> collectives(first, content.records.end());
   content.records.erase(first, content.records.end());
   if (collectives.empty()) return {};

@@ -2,76 +2,48 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 namespace paceline {
 
 namespace {
 
-std::string text_of(const Record& record, const char* pointer) {
-  const Json::json_pointer path(pointer);
-  if (!record.json().contains(path) || !record.json().at(path).is_string()) return "";
-  return record.json().at(path).get<std::string>();
-}
-
-std::optional<int> integer_of(const Record& record, const char* pointer) {
-  const auto number = record.number(pointer);
-  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
-}
-
-std::optional<bool> boolean_of(const Record& record, const char* pointer) {
-  const Json::json_pointer path(pointer);
-  if (!record.json().contains(path) || !record.json().at(path).is_boolean()) return std::nullopt;
-  return record.json().at(path).get<bool>();
-}
-
-std::optional<double> median_step(const Json& record) {
-  const Json::json_pointer path("/timing/step_seconds");
-  if (!record.contains(path) || !record.at(path).is_array()) return std::nullopt;
+std::optional<double> median_step(const Timing& timing) {
   std::optional<double> slowest;
-  for (const Json& rank : record.at(path)) {
-    if (!rank.is_object() || !rank.contains("p50") || !rank["p50"].is_number()) continue;
-    slowest = std::max(slowest.value_or(0), rank["p50"].get<double>());
+  for (const StepQuantiles& rank : timing.step_seconds) {
+    if (rank.p50) slowest = std::max(slowest.value_or(0), *rank.p50);
   }
   return slowest;
 }
 
-std::vector<double> epochs_of(const Json& record) {
-  const Json::json_pointer path("/timing/epoch_seconds");
-  std::vector<double> seconds;
-  if (!record.contains(path) || !record.at(path).is_array()) return seconds;
-  for (const Json& epoch : record.at(path)) {
-    if (!epoch.is_number() || !(epoch.get<double>() > 0)) return {};
-    seconds.push_back(epoch.get<double>());
-  }
-  return seconds;
+// None where one of them is none.
+std::vector<double> epochs_of(const Timing& timing) {
+  const auto positive = [](double seconds) { return seconds > 0; };
+  const std::vector<double>& all = timing.epoch_seconds;
+  return std::all_of(all.begin(), all.end(), positive) ? all : std::vector<double>{};
 }
 
-void add_phases(Run& run, const Json& record) {
-  const auto phases = record.find("phases");
-  if (phases == record.end() || !phases->is_array()) return;
-  const auto number = [](const Json& rank, const char* key) {
-    const auto it = rank.find(key);
-    return it != rank.end() && it->is_number() ? it->get<double>() : 0.0;
-  };
-  for (const Json& rank : *phases) {
-    run.phase_input += number(rank, "input");
-    run.phase_forward += number(rank, "forward");
-    run.phase_backward += number(rank, "backward");
-    run.phase_communication += number(rank, "communication");
-    run.phase_update += number(rank, "update");
-    run.phase_other += number(rank, "other");
-    run.phase_step += number(rank, "step");
+void add_phases(Run& run, const std::vector<PhaseSeconds>& ranks) {
+  for (const PhaseSeconds& rank : ranks) {
+    run.phase_input += rank.input;
+    run.phase_forward += rank.forward;
+    run.phase_backward += rank.backward;
+    run.phase_communication += rank.communication;
+    run.phase_update += rank.update;
+    run.phase_other += rank.other;
+    run.phase_step += rank.step;
     ++run.phase_ranks;
   }
 }
 
-void add_goal(Run& run, const Record& record) {
-  run.goal = text_of(record, "/quality/until/goal");
-  if (run.goal.empty()) return;
-  const Json& until = record.json()["quality"]["until"];
-  run.goal_reached = until.contains("reached") && until["reached"] == Json(true);
-  if (run.goal_reached) run.epochs_to_goal = record.number("/quality/until/epochs");
+void add_goal(Run& run, const std::optional<GoalFacts>& until) {
+  if (!until || until->goal.empty()) return;
+  run.goal = until->goal;
+  run.goal_reached = until->reached.value_or(false);
+  if (run.goal_reached) run.epochs_to_goal = until->epochs;
+}
+
+std::optional<double> real(const std::optional<std::int64_t>& count) {
+  return count ? std::optional(static_cast<double>(*count)) : std::nullopt;
 }
 
 // Of batch per replica, global batch and rate, what follows from the others.
@@ -88,10 +60,8 @@ void fill_in(Run& run) {
   }
 }
 
-std::string system_of(const Record& record) {
-  const std::string stack = text_of(record, "/provenance/stack");
-  const std::string hardware = text_of(record, "/provenance/hardware");
-  return stack + (stack.empty() || hardware.empty() ? "" : ", ") + hardware;
+std::string system_of(const Provenance& made) {
+  return made.stack + (made.stack.empty() || made.hardware.empty() ? "" : ", ") + made.hardware;
 }
 
 }  // namespace
@@ -102,64 +72,67 @@ std::optional<double> Run::cpus_per_replica() const {
 }
 
 Run run_of(const Record& record) {
+  const Provenance& made = record->provenance;
+  const Timing& timing = record->timing;
+  const Throughput& rate = record->throughput;
   Run run;
   run.where = record.where();
-  run.kind = record.kind();
-  run.study = record.study();
-  run.point = record.point();
-  run.status = record.status();
-  run.reason = record.reason();
-  run.session = record.session();
-  run.build = record.build();
-  run.workload = record.workload();
-  run.parameters = record.parameters();
-  run.precision = text_of(record, "/parameters/precision");
+  run.kind = record->kind;
+  run.study = record->study;
+  run.point = record->point;
+  run.status = record->status;
+  run.reason = record->reason;
+  run.session = record->session;
+  run.build = record->build();
+  run.workload = record->workload;
+  run.parameters = record->parameters;
+  run.precision = run.parameters.text("precision").value_or("");
   run.backend = run.parameters.text("backend").value_or("");
-  run.system = system_of(record);
+  run.system = system_of(made);
   run.machine = machine_of(record);
-  run.cpu_model = text_of(record, "/provenance/cpu_model");
-  run.source = text_of(record, "/provenance/source");
-  run.time_is = text_of(record, "/provenance/time_is");
-  run.rate_is = text_of(record, "/provenance/rate_is");
-  run.origin = origin_of(record);
-  run.has_probe = record.number("/probe/flops_per_second").has_value();
-  run.command = text_of(record, "/provenance/command");
-  run.started_at = text_of(record, "/provenance/started_at");
-  run.repeat = record.repeat();
-  run.attempt = record.attempt();
-  run.round = record.round();
-  run.resumed = record.flag("resumed");
-  run.oversubscribed = record.flag("oversubscribed");
-  run.throttled = record.flag("throttled");
-  run.busy = boolean_of(record, "/provenance/machine_load/busy");
-  run.busy_why = text_of(record, "/provenance/machine_load/why");
-  run.traced = record.flag("traced");
-  run.synthetic = record.flag("synthetic");
-  run.control = record.is_control();
-  run.gpus = record.layout().gpus;
-  run.nodes = integer_of(record, "/layout/nodes");
-  run.ntasks = integer_of(record, "/layout/ntasks");
-  run.cpus_per_task = integer_of(record, "/layout/cpus_per_task");
-  run.replicas_are_cores = record.layout().replicas_are_cores;
-  run.fit_seconds = record.number("/timing/fit_seconds");
-  run.first_epoch_seconds = record.number("/timing/first_epoch_seconds");
-  run.step_seconds = median_step(record.json());
-  run.compile_seconds = record.number("/timing/compile_seconds");
-  run.warmup_steps = record.number("/timing/warmup_steps_excluded");
-  run.rate_warmup_steps = record.number("/throughput/warmup_steps_excluded");
-  run.samples_per_second = record.number("/throughput/samples_per_second");
+  run.cpu_model = made.cpu_model;
+  run.source = made.source;
+  run.time_is = made.time_is;
+  run.rate_is = made.rate_is;
+  run.origin = origin_of(*record);
+  run.has_probe = record->probe.flops_per_second.has_value();
+  run.command = made.command;
+  run.started_at = made.started_at;
+  run.repeat = record->repeat;
+  run.attempt = record->attempt;
+  run.round = record->round;
+  run.resumed = record->flags.resumed;
+  run.oversubscribed = record->flags.oversubscribed;
+  run.throttled = record->flags.throttled;
+  run.busy = made.machine_load.busy;
+  run.busy_why = made.machine_load.why;
+  run.traced = record->flags.traced;
+  run.synthetic = record->flags.synthetic;
+  run.control = record->control;
+  run.gpus = record->layout.gpus;
+  run.nodes = record->layout.nodes;
+  run.ntasks = record->layout.ntasks;
+  run.cpus_per_task = record->layout.cpus_per_task;
+  run.replicas_are_cores = record->task_layout().replicas_are_cores;
+  run.fit_seconds = timing.fit_seconds;
+  run.first_epoch_seconds = timing.first_epoch_seconds;
+  run.step_seconds = median_step(timing);
+  run.compile_seconds = timing.compile_seconds;
+  run.warmup_steps = real(timing.warmup_steps_excluded);
+  run.rate_warmup_steps = real(rate.warmup_steps_excluded);
+  run.samples_per_second = rate.samples_per_second;
   run.rate_is_given = run.samples_per_second.has_value();
-  run.samples = record.number("/throughput/samples");
-  run.steps = record.number("/throughput/steps");
-  run.global_batch = record.number("/plan/global_batch");
-  if (!run.global_batch) run.global_batch = record.number("/parameters/global_batch");
-  run.batch_per_replica = record.number("/parameters/batch_per_replica");
-  run.utilization = record.number("/utilization");
-  run.test_accuracy = record.number("/quality/test_accuracy");
-  run.test_top5 = record.number("/quality/test_top5");
-  add_goal(run, record);
-  run.epoch_seconds = epochs_of(record.json());
-  add_phases(run, record.json());
+  run.samples = rate.samples;
+  run.steps = rate.steps;
+  run.global_batch = record->plan.global_batch;
+  if (!run.global_batch) run.global_batch = run.parameters.real("global_batch");
+  run.batch_per_replica = run.parameters.real("batch_per_replica");
+  run.utilization = record->utilization;
+  run.test_accuracy = record->quality.test_accuracy;
+  run.test_top5 = record->quality.test_top5;
+  add_goal(run, record->quality.until);
+  run.epoch_seconds = epochs_of(timing);
+  add_phases(run, record->phases);
   fill_in(run);
   return run;
 }

@@ -30,7 +30,7 @@ Side measured_side(const ReportSide& side, const Side& other = {}) {
   }
   StoreContent content;
   for (const Record& record : side.content.records) {
-    if (record.kind() == "measured" && shown.contains(record.where())) {
+    if (record->kind == "measured" && shown.contains(record.where())) {
       content.records.push_back(record);
     }
   }
@@ -237,7 +237,7 @@ class SideTable {
 bool is_measured(const ReportSide& side) {
   const auto& records = side.content.records;
   return std::any_of(records.begin(), records.end(), [](const Record& record) {
-    return record.kind() == "measured" && record.completed();
+    return record->kind == "measured" && record->completed();
   });
 }
 
@@ -269,7 +269,7 @@ std::optional<ReportSide> side_at(const std::string& name, const std::vector<fs:
   side.plans = plans_of(places, side.content);
   if (hidden) side.content = anonymous(std::move(side.content));
   const std::size_t collectives = std::erase_if(
-      side.content.records, [](const Record& record) { return record.kind() == "collective"; });
+      side.content.records, [](const Record& record) { return record->kind == "collective"; });
   found.has_collectives = found.has_collectives || collectives > 0;
   try {
     side.studies = make_studies(side.content, only, side.plans);

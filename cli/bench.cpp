@@ -269,7 +269,7 @@ class Bench {
   }
 
   int finish() {
-    const Json json = bench_record(facts_, sizes_, rows_);
+    const Json json = to_json(bench_record(facts_, sizes_, rows_));
     if (!arguments_.record.empty()) {
       write_record_file(arguments_.record, json, "");
       log::info("record: {}", arguments_.record);

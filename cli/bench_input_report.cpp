@@ -115,7 +115,9 @@ Json input_bench_json(const BenchedSet& set, const InputBenchOptions& options,
                {"epochs", epochs},
                {"bad_samples", bench.bad_samples.size()},
                {"bad_places", set.bad_places}};
-  add_lost_records(json, set.lost);
+  const LostSummary lost = summary_of(set.lost);
+  json["lost_records"] = lost.records;
+  json["lost_places"] = lost.places;
   if (set.resident_share) json["resident_share"] = rounded(*set.resident_share);
   return json;
 }

@@ -36,7 +36,7 @@ int collect(const std::string& folder) {
   const std::size_t lost = record_lost_runs(study, now.runs);
   const auto& records = now.store.records;
   const bool some = std::any_of(records.begin(), records.end(),
-                                [](const Record& record) { return record.completed(); });
+                                [](const Record& record) { return record->completed(); });
   if (some) report(study);
   for (const std::string& line : reference_lines(study)) print("{}\n", line);
   print("{}\n", phases_text(now.runs));

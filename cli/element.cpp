@@ -108,8 +108,8 @@ bool is_done(const LineOfRun& run) {
   if (!fs::exists(folder, ignored)) return false;
   const StoreContent content = load_store(folder);
   return std::any_of(content.records.begin(), content.records.end(), [&](const Record& record) {
-    return record.completed() && record.repeat() == run.what.repeat &&
-           record.session() == run.what.session;
+    return record->completed() && record->repeat == run.what.repeat &&
+           record->session == run.what.session;
   });
 }
 

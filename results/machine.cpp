@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "engine/core/text.h"
 
@@ -16,24 +15,13 @@ namespace {
 // Kernels and firmware take unlike parts of equal memory for themselves.
 constexpr double kSameMemory = 1.25;
 
-std::string string_in(const Json& json, const char* pointer) {
-  const Json::json_pointer path(pointer);
-  return json.contains(path) && json.at(path).is_string()
-             ? std::string(trim(json.at(path).get_ref<const std::string&>()))
-             : "";
-}
-
 // Each kind once.
-std::string gpus_of(const Json& record) {
-  const auto gpus = record.find("gpus");
-  if (gpus == record.end() || !gpus->is_array()) return "";
+std::string gpus_of(const RunRecord& record) {
   std::vector<std::string> names;
-  for (const Json& gpu : *gpus) {
-    if (!gpu.is_object() || !gpu.contains("name") || !gpu["name"].is_string()) continue;
-    const auto& name = gpu["name"].get_ref<const std::string&>();
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  for (const GpuFacts& gpu : record.gpus) {
+    if (!gpu.name.empty()) names.push_back(gpu.name);
   }
-  return join(names, " and ");
+  return join(each_once(names), " and ");
 }
 
 bool is_or_may_be(const std::string& a, const std::string& b) {
@@ -58,12 +46,10 @@ std::string Machine::text() const {
 
 Machine machine_of(const Record& record) {
   Machine machine;
-  machine.cpu_model = string_in(record.json(), "/provenance/cpu_model");
-  machine.gpu = gpus_of(record.json());
-  const auto whole = record.number("/provenance/machine/cpus");
-  if (whole && *whole >= 1 && *whole < 1e6) machine.cpus = static_cast<int>(*whole);
-  machine.memory_bytes =
-      std::max(0.0, record.number("/provenance/machine/memory_bytes").value_or(0));
+  machine.cpu_model = trim(record->provenance.cpu_model);
+  machine.gpu = gpus_of(*record);
+  machine.cpus = record->provenance.machine.cpus.value_or(0);
+  machine.memory_bytes = static_cast<double>(record->provenance.machine.memory_bytes.value_or(0));
   return machine;
 }
 

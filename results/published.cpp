@@ -118,7 +118,7 @@ std::vector<Record> read_published(const std::filesystem::path& folder) {
     for (std::size_t k = 0; k < columns.size(); ++k) {
       put(record, columns[k], rows[i].cells[k], where);
     }
-    record["point"] = Record(record, where).parameters().text();
+    record["point"] = Record(record, where)->parameters.text();
     records.emplace_back(std::move(record), where);
   }
   return records;

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
@@ -82,17 +81,11 @@ class Steps {
 
 // The file that the record names, if it is there as it was written.
 std::optional<fs::path> samples_of(const Record& record) {
-  const auto samples = record.json().find("samples");
-  if (samples == record.json().end() || !samples->is_object()) return std::nullopt;
-  const auto file = samples->find("file"), hash = samples->find("xxh3");
-  if (file == samples->end() || !file->is_string() || hash == samples->end() ||
-      !hash->is_string()) {
-    return std::nullopt;
-  }
-  const fs::path name = file->get<std::string>();
-  const fs::path path = fs::path(record.where()).parent_path() / name.filename();
+  const std::optional<SamplesFile>& samples = record->samples;
+  if (!samples || samples->file.empty() || samples->xxh3.empty()) return std::nullopt;
+  const fs::path path = fs::path(record.where()).parent_path() / fs::path(samples->file).filename();
   std::error_code error;
-  if (!fs::is_regular_file(path, error) || hash_of_file(path) != hash->get<std::string>()) {
+  if (!fs::is_regular_file(path, error) || hash_of_file(path) != samples->xxh3) {
     return std::nullopt;
   }
   return path;
@@ -115,7 +108,7 @@ bool add_all(Steps& steps, const fs::path& file) {
 std::optional<StepSums> summed_steps(const Record& record, std::size_t warmup) {
   try {
     const auto file = samples_of(record);
-    Steps steps(record.layout().gpus, warmup);
+    Steps steps(record->task_layout().gpus, warmup);
     if (!file || !add_all(steps, *file)) return std::nullopt;
     return steps.sums();
   } catch (const Error&) {

@@ -116,7 +116,7 @@ class Loader {
     try {
       Record record = read_record(file);
       check_name(record, file);
-      if (record.kind() == "measured") check_first(record);
+      if (record->kind == "measured") check_first(record);
       content_.records.push_back(std::move(record));
     } catch (const Error& error) {
       content_.rejected.push_back({file, error.what()});
@@ -144,24 +144,24 @@ class Loader {
 
   static void check_name(const Record& record, const fs::path& file) {
     const auto name = record_name(file);
-    if (!name || *name == std::pair(record.repeat(), record.attempt())) return;
+    if (!name || *name == std::pair(record->repeat, record->attempt)) return;
     throw Error(ErrorKind::input,
-                fmt::format("says it is repeat {}, attempt {}, unlike its name", record.repeat(),
-                            record.attempt()),
+                fmt::format("says it is repeat {}, attempt {}, unlike its name", record->repeat,
+                            record->attempt),
                 file.string() + ", keys /repeat and /attempt", "was it copied? remove it");
   }
 
   // The same run twice would count as two. The two sides of a gate are alike in all but their
   // times.
   void check_first(const Record& record) {
-    if (record.session().empty()) return;
-    const auto key = std::tuple(record.session(), record.study(), record.point(), record.repeat(),
-                                record.attempt(), record.number("/timing/fit_seconds"));
+    if (record->session.empty()) return;
+    const auto key = std::tuple(record->session, record->study, record->point, record->repeat,
+                                record->attempt, record->timing.fit_seconds);
     const auto [it, first] = seen_.emplace(key, record.where());
     if (first) return;
     throw Error(ErrorKind::input,
                 fmt::format("is the same run as {} (session {}, point {})", it->second,
-                            record.session(), record.point()),
+                            record->session, record->point),
                 record.where() + ", keys /session, /point, /repeat and /attempt",
                 "remove the copy");
   }

@@ -2,70 +2,64 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "run/record_parts.h"
 
 namespace paceline {
 
 namespace {
 
-Json row_json(const BenchSize& size, const BenchRow& row, const BenchFacts& facts) {
-  const auto bytes = static_cast<double>(row.count * size_of(facts.type));
+CollectiveRow row_of(const BenchSize& size, const BenchRow& row, const BenchFacts& facts) {
+  const std::size_t bytes = row.count * size_of(facts.type);
   const double ranks = facts.layout.gpus;
-  const double algbw = bytes / row.all_reduce.median;
-  Json json = {{"bytes", row.count * size_of(facts.type)},
-               {"count", row.count},
-               {"samples", row.samples},
-               {"calls_a_sample", row.calls},
-               {"seconds", round_digits(row.all_reduce.median)},
-               {"seconds_min", round_digits(row.all_reduce.least)},
-               {"seconds_p95", round_digits(row.all_reduce.p95)},
-               {"algbw_bytes_per_second", round_digits(algbw)},
-               {"busbw_bytes_per_second", round_digits(algbw * 2 * (ranks - 1) / ranks)},
-               {"wrong", row.wrong}};
-  if (!size.label.empty()) json["label"] = size.label;
-  if (row.copy) json["memcpy_seconds"] = round_digits(row.copy->median);
-  if (row.library) json["library_seconds"] = round_digits(row.library->median);
-  if (!row.first_wrong.empty()) json["first_wrong"] = row.first_wrong;
-  return json;
+  const double algbw = static_cast<double>(bytes) / row.all_reduce.median;
+  CollectiveRow result;
+  result.bytes = bytes;
+  result.count = row.count;
+  result.samples = row.samples;
+  result.calls_a_sample = row.calls;
+  result.seconds = row.all_reduce.median;
+  result.seconds_min = row.all_reduce.least;
+  result.seconds_p95 = row.all_reduce.p95;
+  result.algbw_bytes_per_second = algbw;
+  result.busbw_bytes_per_second = algbw * 2 * (ranks - 1) / ranks;
+  result.wrong = row.wrong;
+  result.label = size.label;
+  if (row.copy) result.memcpy_seconds = row.copy->median;
+  if (row.library) result.library_seconds = row.library->median;
+  result.first_wrong = row.first_wrong;
+  return result;
 }
 
 }  // namespace
 
-Json bench_record(const BenchFacts& facts, const std::vector<BenchSize>& sizes,
-                  const std::vector<BenchRow>& rows) {
-  Json list = Json::array();
-  for (std::size_t i = 0; i < rows.size(); ++i) list.push_back(row_json(sizes[i], rows[i], facts));
-  Json provenance = build_json(facts.command);
-  provenance["hosts"] = facts.hosts;
-  provenance["cpu_model"] = facts.cpu_model;
-  provenance["affinity"] = facts.affinity;
-  provenance["backend_asked"] = facts.parameters.text("backend").value_or("");
-  provenance["backend_used"] = facts.backend_used;
-  provenance["started_at"] = facts.started_at;
-  return {{"schema", 1},
-          {"kind", "collective"},
-          {"study", "bench"},
-          {"point", ""},
-          {"repeat", 1},
-          {"attempt", 1},
-          {"status", "completed"},
-          {"reason", ""},
-          {"parameters", values_json(facts.parameters)},
-          {"layout", layout_json(facts.layout, {})},
-          {"provenance", provenance},
-          {"collective",
-           {{"operation", "all_reduce"},
-            {"dtype", name_of(facts.type)},
-            {"library", facts.library},
-            {"rounds", facts.rounds},
-            {"note", fmt::format("in place; medians of samples taken in {} interleaved rounds, the "
-                                 "slowest rank's time each",
-                                 facts.rounds)},
-            {"rows", list}}},
-          {"flags",
-           {{"resumed", false}, {"oversubscribed", facts.oversubscribed}, {"synthetic", true}}}};
+RunRecord bench_record(const BenchFacts& facts, const std::vector<BenchSize>& sizes,
+                       const std::vector<BenchRow>& rows) {
+  RunRecord record;
+  record.kind = "collective";
+  record.study = "bench";
+  record.parameters = facts.parameters;
+  record.layout = layout_facts(facts.layout, {});
+  record.provenance = build_facts(facts.command);
+  record.provenance.hosts = facts.hosts;
+  record.provenance.cpu_model = facts.cpu_model;
+  record.provenance.affinity = facts.affinity;
+  record.provenance.backend_asked = facts.parameters.text("backend").value_or("");
+  record.provenance.backend_used = facts.backend_used;
+  record.provenance.started_at = facts.started_at;
+  record.flags.oversubscribed = facts.oversubscribed;
+  record.flags.synthetic = true;
+  CollectiveFacts& block = record.collective.emplace();
+  block.operation = "all_reduce";
+  block.dtype = name_of(facts.type);
+  block.library = facts.library;
+  block.rounds = facts.rounds;
+  block.note = fmt::format(
+      "in place; medians of samples taken in {} interleaved rounds, the slowest rank's time each",
+      facts.rounds);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    block.rows.push_back(row_of(sizes[i], rows[i], facts));
+  }
+  return record;
 }
 
 }  // namespace paceline

@@ -5,9 +5,7 @@
 #include <vector>
 
 #include "engine/comm/allreduce_bench.h"
-#include "engine/core/json.h"
-#include "results/layout.h"
-#include "results/parameters.h"
+#include "results/run_record.h"
 
 namespace paceline {
 
@@ -27,7 +25,7 @@ struct BenchFacts {
   bool oversubscribed = false;
 };
 
-Json bench_record(const BenchFacts& facts, const std::vector<BenchSize>& sizes,
-                  const std::vector<BenchRow>& rows);
+RunRecord bench_record(const BenchFacts& facts, const std::vector<BenchSize>& sizes,
+                       const std::vector<BenchRow>& rows);
 
 }  // namespace paceline

@@ -14,10 +14,10 @@ namespace paceline {
 
 namespace {
 
-Json record_of_failure(const RunRequest& request, const std::string& line) {
-  Json record = record_beginning(request, "failed", line);
-  record["layout"] = layout_json(request.config.place.layout, request.config.threads);
-  record["provenance"] = build_json(request.command);
+RunRecord record_of_failure(const RunRequest& request, const std::string& line) {
+  RunRecord record = record_beginning(request, "failed", line);
+  record.layout = layout_facts(request.config.place.layout, request.config.threads);
+  record.provenance = build_facts(request.command);
   return record;
 }
 
@@ -41,7 +41,7 @@ void leave_failed_record(const RunRequest& request, int code, const std::string&
   try {
     const auto folder = record.has_parent_path() ? record.parent_path() : ".";
     if (std::filesystem::exists(record) || !std::filesystem::is_directory(folder)) return;
-    write_record_file(failed_record_name(record), record_of_failure(request, line), "");
+    write_record_file(failed_record_name(record), to_json(record_of_failure(request, line)), "");
   } catch (const std::exception& error) {
     log::warning("the failure left no record: {}", error.what());
   }

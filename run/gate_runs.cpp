@@ -60,7 +60,7 @@ std::size_t failures(const InterleavedRecords& result) {
   std::size_t count = 0;
   for (const StoreContent& side : result.sides) {
     count += static_cast<std::size_t>(std::count_if(
-        side.records.begin(), side.records.end(), [](const Record& r) { return !r.completed(); }));
+        side.records.begin(), side.records.end(), [](const Record& r) { return !r->completed(); }));
   }
   return count;
 }

@@ -7,7 +7,6 @@
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"
 #include "engine/core/log.h"
-#include "run/record_parts.h"
 
 namespace paceline {
 
@@ -16,55 +15,59 @@ namespace {
 constexpr std::size_t kTextBytes = 2048;  // of one GPU, gathered
 constexpr std::size_t kFullyDescribed = 8;
 
-Json json_of(const GpuUtilization& gpu) {
-  Json json = {{"name", gpu.name},
-               {"pci", gpu.pci},
-               {"uuid", gpu.uuid},
-               {"driver", gpu.driver},
-               {"samples", gpu.samples},
-               {"seconds", round_digits(gpu.seconds)},
-               {"clock_limits", gpu.clock_limits}};
-  put_known(json, "utilization", gpu.utilization);
-  put_known(json, "memory_utilization", gpu.memory_utilization);
-  put_known(json, "sm_mhz", gpu.sm_mhz);
-  put_known(json, "least_sm_mhz", gpu.least_sm_mhz);
-  put_known(json, "most_sm_mhz", gpu.most_sm_mhz);
-  put_known(json, "memory_mhz", gpu.memory_mhz);
-  put_known(json, "watts", gpu.watts);
-  put_known(json, "watts_limit", gpu.watts_limit);
-  put_known(json, "joules", gpu.joules);
-  put_known(json, "celsius", gpu.celsius);
-  put_known(json, "memory_bytes", gpu.memory_bytes);
-  put_known(json, "memory_bytes_total", gpu.memory_bytes_total);
-  put_known(json, "uncorrected_errors", gpu.uncorrected_errors);
-  put_known(json, "power_capped_share", gpu.power_capped_share);
-  put_known(json, "ecc", gpu.ecc);
-  put_known(json, "mig", gpu.mig);
-  put_known(json, "mps", gpu.mps);
-  put_known(json, "compute_mode", gpu.compute_mode);
-  put_known(json, "throttled", gpu.throttled);
-  return json;
+GpuFacts facts_of(const GpuUtilization& gpu) {
+  GpuFacts facts;
+  facts.name = gpu.name;
+  facts.pci = gpu.pci;
+  facts.uuid = gpu.uuid;
+  facts.driver = gpu.driver;
+  facts.samples = gpu.samples;
+  facts.seconds = gpu.seconds;
+  facts.clock_limits = gpu.clock_limits;
+  facts.utilization = gpu.utilization;
+  facts.memory_utilization = gpu.memory_utilization;
+  facts.sm_mhz = gpu.sm_mhz;
+  facts.least_sm_mhz = gpu.least_sm_mhz;
+  facts.most_sm_mhz = gpu.most_sm_mhz;
+  facts.memory_mhz = gpu.memory_mhz;
+  facts.watts = gpu.watts;
+  facts.watts_limit = gpu.watts_limit;
+  facts.joules = gpu.joules;
+  facts.celsius = gpu.celsius;
+  facts.memory_bytes = gpu.memory_bytes;
+  facts.memory_bytes_total = gpu.memory_bytes_total;
+  facts.uncorrected_errors = gpu.uncorrected_errors;
+  facts.power_capped_share = gpu.power_capped_share;
+  facts.ecc = gpu.ecc;
+  facts.mig = gpu.mig;
+  facts.mps = gpu.mps;
+  facts.compute_mode = gpu.compute_mode.value_or("");
+  facts.throttled = gpu.throttled;
+  return facts;
 }
 
 // A record stays small: of many GPUs but the first only what differs from card to card.
-Json brief(const Json& gpu) {
-  Json json;
-  for (const char* key : {"pci", "utilization", "sm_mhz", "watts", "celsius", "throttled"}) {
-    if (gpu.contains(key)) json[key] = gpu[key];
-  }
-  return json;
+GpuFacts brief(const GpuFacts& gpu) {
+  GpuFacts facts;
+  facts.pci = gpu.pci;
+  facts.utilization = gpu.utilization;
+  facts.sm_mhz = gpu.sm_mhz;
+  facts.watts = gpu.watts;
+  facts.celsius = gpu.celsius;
+  facts.throttled = gpu.throttled;
+  return facts;
 }
 
-// The mean over GPUs that know theirs, as published tables give it.
-Json mean_utilization(const Json& gpus) {
+// As published tables give it.
+std::optional<double> mean_utilization(const std::vector<GpuFacts>& gpus) {
   double sum = 0;
   int known = 0;
-  for (const Json& gpu : gpus) {
-    if (!gpu.contains("utilization") || !gpu["utilization"].is_number()) continue;
-    sum += gpu["utilization"].get<double>();
+  for (const GpuFacts& gpu : gpus) {
+    if (!gpu.utilization) continue;
+    sum += *gpu.utilization;
     ++known;
   }
-  return known ? Json(round_digits(sum / known)) : Json(nullptr);
+  return known > 0 ? std::optional(sum / known) : std::nullopt;
 }
 
 }  // namespace
@@ -80,14 +83,14 @@ GpuReport::GpuReport(const ChosenGpus& gpus) : replicas_(gpus.cards().size()) {
   }
 }
 
-Json GpuReport::collect(World& world) {
-  Json report = {{"gpus", Json::array()}, {"utilization", nullptr}, {"throttled", false}};
-  if (replicas_ == 0) return report;
+GpuUse GpuReport::collect(World& world) {
+  GpuUse use;
+  if (replicas_ == 0) return use;
   std::vector<GpuUtilization> mine(replicas_);
   if (watch_) mine = watch_->stop();
   std::string all;
   on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
-    std::string text = json_text(json_of(mine[i]));
+    std::string text = json_text(to_json(facts_of(mine[i])));
     if (text.size() > kTextBytes) text = "{}";
     text.resize(kTextBytes, ' ');
     std::string gathered(kTextBytes * static_cast<std::size_t>(communicator.size()), ' ');
@@ -95,18 +98,15 @@ Json GpuReport::collect(World& world) {
     if (i == 0) all = std::move(gathered);
   });
   for (std::size_t at = 0; at < all.size(); at += kTextBytes) {
-    report["gpus"].push_back(Json::parse(all.substr(at, kTextBytes)));
+    use.each.push_back(gpu_facts_of(Json::parse(all.substr(at, kTextBytes)), "another rank"));
   }
-  report["utilization"] = mean_utilization(report["gpus"]);
-  report["throttled"] = std::any_of(
-      report["gpus"].begin(), report["gpus"].end(),
-      [](const Json& gpu) { return gpu.contains("throttled") && gpu["throttled"] == Json(true); });
-  if (report["gpus"].size() > kFullyDescribed) {
-    for (std::size_t i = 1; i < report["gpus"].size(); ++i) {
-      report["gpus"][i] = brief(report["gpus"][i]);
-    }
+  use.utilization = mean_utilization(use.each);
+  use.throttled = std::any_of(use.each.begin(), use.each.end(),
+                              [](const GpuFacts& gpu) { return gpu.throttled.value_or(false); });
+  if (use.each.size() > kFullyDescribed) {
+    std::transform(use.each.begin() + 1, use.each.end(), use.each.begin() + 1, brief);
   }
-  return report;
+  return use;
 }
 
 }  // namespace paceline

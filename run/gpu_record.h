@@ -4,10 +4,17 @@
 #include <memory>
 #include <vector>
 
-#include "engine/core/json.h"
+#include "results/run_record.h"
 #include "run/world.h"
 
 namespace paceline {
+
+// How all replicas used theirs, in rank order.
+struct GpuUse {
+  std::vector<GpuFacts> each;
+  std::optional<double> utilization;  // the mean over GPUs that know theirs
+  bool throttled = false;             // some GPU, by heat or failing power
+};
 
 // Watches this process's GPUs from when it is made; does nothing where there are none. A driver
 // that cannot be asked costs a warning, not the run.
@@ -15,9 +22,8 @@ class GpuReport {
  public:
   explicit GpuReport(const ChosenGpus& gpus);
 
-  // Of all replicas, in rank order, on every rank: {"gpus": [...], "utilization": 0..1 or null,
-  // "throttled": true or false}. Collective.
-  Json collect(World& world);
+  // The same on every rank. Collective.
+  GpuUse collect(World& world);
 
  private:
   std::size_t replicas_;

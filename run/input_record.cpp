@@ -1,9 +1,6 @@
 #include "run/input_record.h"
 
-#include <nlohmann/json.hpp>
-
 #include "run/lost_records.h"
-#include "run/record_parts.h"
 
 namespace paceline {
 
@@ -15,50 +12,52 @@ const char* name_of(CacheKind kind) {
   return kind == CacheKind::off ? "off" : kind == CacheKind::raw ? "raw" : "decoded";
 }
 
-// Seconds are of threads, summed over ranks.
-Json counts_json(const InputCounts& counts) {
-  return {{"fetched", counts.fetched},
-          {"from_cache", counts.from_cache},
-          {"decoded", counts.decoded},
-          {"read_bytes", counts.read_bytes},
-          {"decoded_bytes", counts.decoded_bytes},
-          {"read_seconds", round_digits(counts.read_seconds)},
-          {"decode_seconds", round_digits(counts.decode_seconds)},
-          {"resize_seconds", round_digits(counts.resize_seconds)}};
+InputCountFacts counts_of(const InputCounts& counts) {
+  InputCountFacts facts;
+  facts.fetched = counts.fetched;
+  facts.from_cache = counts.from_cache;
+  facts.decoded = counts.decoded;
+  facts.read_bytes = counts.read_bytes;
+  facts.decoded_bytes = counts.decoded_bytes;
+  facts.read_seconds = counts.read_seconds;
+  facts.decode_seconds = counts.decode_seconds;
+  facts.resize_seconds = counts.resize_seconds;
+  return facts;
 }
 
-void add_decoding(Json& json, const RunFacts& facts, const InputOutcome& input) {
-  json["cache"] = name_of(facts.input.cache);
-  json["pixels"] = facts.input.type == DType::f32 ? "fp32" : "uint8";
-  json["cache_shared"] = facts.input.cache == CacheKind::off ? 0 : facts.cache.ranks;
-  json["cache_budget_bytes"] = facts.cache.bytes;  // of the ranks that share it
-  json["cached_bytes"] = input.cached_in_memory;
-  json["cached_in_file_bytes"] = input.cached_in_file;
-  json.update(counts_json(input.counts));
-  json["first_epoch"] = counts_json(input.first_epoch);
-  json["evaluation"] = counts_json(input.evaluation);
-  json["bad_samples"] = input.bad_samples;
-  json["bad_places"] = input.bad_places;
-  add_lost_records(json, facts.lost);
+void add_decoding(InputFacts& input, const RunFacts& facts, const InputOutcome& outcome) {
+  input.cache = name_of(facts.input.cache);
+  input.pixels = facts.input.type == DType::f32 ? "fp32" : "uint8";
+  input.cache_shared = facts.input.cache == CacheKind::off ? 0 : facts.cache.ranks;
+  input.cache_budget_bytes = facts.cache.bytes;  // of the ranks that share it
+  input.cached_bytes = outcome.cached_in_memory;
+  input.cached_in_file_bytes = outcome.cached_in_file;
+  input.counts = counts_of(outcome.counts);
+  input.first_epoch = counts_of(outcome.first_epoch);
+  input.evaluation = counts_of(outcome.evaluation);
+  input.bad_samples = outcome.bad_samples;
+  input.bad_places = outcome.bad_places;
+  const LostSummary lost = summary_of(facts.lost);
+  input.lost_records = lost.records;
+  input.lost_places = lost.places;
 }
 
 }  // namespace
 
-Json input_json(const RunFacts& facts, const TrainingOutcome& outcome) {
-  Json ready = Json::array();
-  for (const RankTimes& rank : outcome.ranks) ready.push_back(round_digits(rank.input_ready));
-  Json json = {{"ready_batches", ready}, {"cold", nullptr}};
+InputFacts input_of(const RunFacts& facts, const TrainingOutcome& outcome) {
+  InputFacts input;
+  for (const RankTimes& rank : outcome.ranks) input.ready_batches.push_back(rank.input_ready);
   if (facts.resident_share) {
-    json["cold"] = *facts.resident_share < kColdBelow;
-    json["resident_share"] = round_digits(*facts.resident_share);
+    input.cold = *facts.resident_share < kColdBelow;
+    input.resident_share = facts.resident_share;
   }
   if (facts.staged_bytes > 0) {
-    json["stage_seconds"] = round_digits(facts.stage_seconds);
-    json["staged_bytes"] = facts.staged_bytes;
-    json["staged_before"] = facts.staged_before;
+    input.stage_seconds = facts.stage_seconds;
+    input.staged_bytes = facts.staged_bytes;
+    input.staged_before = facts.staged_before;
   }
-  if (facts.decodes) add_decoding(json, facts, outcome.input);
-  return json;
+  if (facts.decodes) add_decoding(input, facts, outcome.input);
+  return input;
 }
 
 }  // namespace paceline

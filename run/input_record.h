@@ -5,6 +5,6 @@
 
 namespace paceline {
 
-Json input_json(const RunFacts& facts, const TrainingOutcome& outcome);
+InputFacts input_of(const RunFacts& facts, const TrainingOutcome& outcome);
 
 }  // namespace paceline

@@ -6,14 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 #include <type_traits>
 
 #include "engine/core/log.h"
 #include "engine/meter/busy_tasks.h"
-#include "run/record_parts.h"
 
 namespace paceline {
 
@@ -85,7 +83,7 @@ void warn_of_busy_cpus(const std::vector<RankCard>& cards, int ranks_here) {
 
 LoadReport::LoadReport(const std::vector<CpuSet>& cpus) : meter_(all_cpus(cpus)) {}
 
-Json LoadReport::collect(World& world, bool ranks_share_cpus) const {
+LoadFacts LoadReport::collect(World& world, bool ranks_share_cpus) const {
   MachineLoad mine = meter_.read();
   if (ranks_share_cpus) mine.other_share.reset();
   auto& communicators = world.communicators();
@@ -102,36 +100,35 @@ Json LoadReport::collect(World& world, bool ranks_share_cpus) const {
   return summary_of(std::move(all));
 }
 
-Json summary_of(std::vector<MachineLoad> processes) {
+LoadFacts summary_of(std::vector<MachineLoad> processes) {
+  LoadFacts facts;
   std::erase_if(processes, [](const MachineLoad& load) { return !(load.cpu_seconds > 0); });
-  if (processes.empty()) return nullptr;
+  if (processes.empty()) return facts;
   std::stable_sort(processes.begin(), processes.end(),
                    [](const MachineLoad& a, const MachineLoad& b) {
                      return a.other_share.value_or(0) > b.other_share.value_or(0);
                    });
-  std::string why;
-  double seconds = 0;
   bool tells = true;
+  double seconds = 0;
   for (const MachineLoad& load : processes) {
-    if (why.empty()) why = busy_because(load);
+    if (facts.why.empty()) facts.why = busy_because(load);
     seconds = std::max(seconds, load.seconds);
     tells = tells && tells_busy(load);
   }
-  Json json = {{"busy", !why.empty() || tells ? Json(!why.empty()) : Json(nullptr)},
-               {"why", why},
-               {"seconds", round_digits(seconds)}};
-  put_known(json, "other_cpu_share", overall_share(processes));
-  put_known(json, "worst_other_cpu_share", most(processes, &MachineLoad::other_share));
-  put_known(json, "steal_share", most(processes, &MachineLoad::steal_share));
-  put_known(json, "cpu_limited_share", most(processes, &MachineLoad::limited_share));
-  put_known(json, "cpu_pressure_share", most(processes, &MachineLoad::pressure_share));
-  put_known(json, "load_average", most(processes, &MachineLoad::load_average));
-  put_known(json, "runnable_tasks_before", most(processes, &MachineLoad::runnable_before));
-  put_known(json, "runnable_tasks_after", most(processes, &MachineLoad::runnable_after));
-  put_known(json, "involuntary_switches", total(processes, &MachineLoad::involuntary_switches));
-  put_known(json, "heat_slowdowns", total(processes, &MachineLoad::heat_slowdowns));
-  put_known(json, "least_mhz", least_mhz(processes));
-  return json;
+  if (!facts.why.empty() || tells) facts.busy = !facts.why.empty();
+  facts.seconds = seconds;
+  facts.other_cpu_share = overall_share(processes);
+  facts.worst_other_cpu_share = most(processes, &MachineLoad::other_share);
+  facts.steal_share = most(processes, &MachineLoad::steal_share);
+  facts.cpu_limited_share = most(processes, &MachineLoad::limited_share);
+  facts.cpu_pressure_share = most(processes, &MachineLoad::pressure_share);
+  facts.load_average = most(processes, &MachineLoad::load_average);
+  facts.runnable_tasks_before = most(processes, &MachineLoad::runnable_before);
+  facts.runnable_tasks_after = most(processes, &MachineLoad::runnable_after);
+  facts.involuntary_switches = total(processes, &MachineLoad::involuntary_switches);
+  facts.heat_slowdowns = total(processes, &MachineLoad::heat_slowdowns);
+  facts.least_mhz = least_mhz(processes);
+  return facts;
 }
 
 }  // namespace paceline

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "engine/core/json.h"
 #include "engine/meter/machine_load.h"
+#include "results/run_record.h"
 #include "run/preflight.h"
 #include "run/world.h"
 
@@ -19,15 +19,15 @@ class LoadReport {
  public:
   explicit LoadReport(const std::vector<CpuSet>& cpus);
 
-  // Of all ranks together, on every rank, as results/README.md has it; null where no kernel tells.
-  // Where ranks share CPUs, what of these went to others is not known. Collective.
-  Json collect(World& world, bool ranks_share_cpus) const;
+  // Of all ranks together, on every rank; nothing is known where no kernel tells. Where ranks share
+  // CPUs, what of these went to others is not known. Collective.
+  LoadFacts collect(World& world, bool ranks_share_cpus) const;
 
  private:
   LoadMeter meter_;
 };
 
 // One a process: sums, and of shares the worst, as the others of a step wait for the slowest.
-Json summary_of(std::vector<MachineLoad> processes);
+LoadFacts summary_of(std::vector<MachineLoad> processes);
 
 }  // namespace paceline

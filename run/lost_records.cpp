@@ -1,19 +1,15 @@
 #include "run/lost_records.h"
 
-#include <nlohmann/json.hpp>
-
 namespace paceline {
 
-void add_lost_records(Json& json, const std::vector<LostRecords>& lost) {
+LostSummary summary_of(const std::vector<LostRecords>& lost) {
   constexpr std::size_t kMostPlaces = 5;
-  std::size_t records = 0;
-  Json places = Json::array();
+  LostSummary summary;
   for (const LostRecords& one : lost) {
-    records += one.count.value_or(0);
-    if (places.size() < kMostPlaces) places.push_back(one.text());
+    summary.records += static_cast<std::int64_t>(one.count.value_or(0));
+    if (summary.places.size() < kMostPlaces) summary.places.push_back(one.text());
   }
-  json["lost_records"] = records;
-  json["lost_places"] = places;
+  return summary;
 }
 
 }  // namespace paceline

@@ -1,14 +1,19 @@
-// What JSON says of records that a damaged data set has lost.
+// What is said of records that a damaged data set has lost.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
-#include "engine/core/json.h"
 #include "engine/input/source.h"
 
 namespace paceline {
 
-// Adds lost_records, of those whose number is known, and the first few lost_places.
-void add_lost_records(Json& json, const std::vector<LostRecords>& lost);
+struct LostSummary {
+  std::int64_t records = 0;         // of those whose number is known
+  std::vector<std::string> places;  // the first few
+};
+
+LostSummary summary_of(const std::vector<LostRecords>& lost);
 
 }  // namespace paceline

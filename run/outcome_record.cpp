@@ -4,14 +4,13 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <array>
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/train/goal.h"
 #include "engine/train/throughput.h"
-#include "results/record.h"
 #include "run/input_record.h"
 #include "run/record_parts.h"
 
@@ -19,36 +18,34 @@ namespace paceline {
 
 namespace {
 
-Json parameters_json(const RunRequest& request) {
-  Json parameters = values_json(request.parameters);
-  parameters["workload"] = request.workload;
-  return parameters;
-}
-
-Json provenance_json(const RunRequest& request, const RunFacts& facts,
-                     const TrainingOutcome& outcome) {
-  Json provenance = build_json(request.command);
-  provenance.update(
-      {{"libraries", outcome.device_description},
-       {"hosts", facts.hosts},
-       {"cpu_model", facts.cpu_model},
-       {"machine", {{"cpus", facts.machine_cpus}, {"memory_bytes", facts.memory_bytes}}},
-       {"affinity", facts.affinity},
-       {"data_set", facts.data_set},
-       {"data_hash", facts.data_hash},
-       {"weights_hash", facts.weights_hash},
-       {"backend_asked", request.config.place.backend},
-       {"backend_used", facts.backend_used},
-       {"implementations", outcome.implementations},
-       {"started_at", facts.started_at}});
-  Json& load = provenance["machine_load"] = Json::parse(facts.machine_load);
-  if (load.is_object() && load["involuntary_switches"].is_number() && outcome.steps > 0) {
-    load["involuntary_switches_per_step"] = round_digits(
-        load["involuntary_switches"].get<double>() / static_cast<double>(outcome.steps));
+Provenance provenance_of(const RunRequest& request, const RunFacts& facts,
+                         const TrainingOutcome& outcome) {
+  Provenance made = build_facts(request.command);
+  made.libraries = outcome.device_description;
+  made.hosts = facts.hosts;
+  made.cpu_model = facts.cpu_model;
+  if (facts.machine_cpus > 0) made.machine.cpus = facts.machine_cpus;
+  if (facts.memory_bytes > 0) made.machine.memory_bytes = facts.memory_bytes;
+  made.affinity = facts.affinity;
+  made.data_set = facts.data_set;
+  made.data_hash = facts.data_hash;
+  made.weights_hash = facts.weights_hash;
+  made.backend_asked = request.config.place.backend;
+  made.backend_used = facts.backend_used;
+  made.implementations = outcome.implementations;
+  made.started_at = facts.started_at;
+  made.machine_load = facts.machine_load;
+  if (made.machine_load.involuntary_switches && outcome.steps > 0) {
+    made.machine_load.involuntary_switches_per_step =
+        static_cast<double>(*made.machine_load.involuntary_switches) /
+        static_cast<double>(outcome.steps);
   }
-  if (environment_of_process().count("PACELINE_FELL_BACK") > 0) provenance["fell_back"] = true;
-  if (facts.other_jobs >= 0) provenance["allocation"]["other_jobs"] = facts.other_jobs;
-  return provenance;
+  if (environment_of_process().count("PACELINE_FELL_BACK") > 0) made.fell_back = true;
+  if (facts.other_jobs >= 0) {
+    if (!made.allocation) made.allocation.emplace();
+    made.allocation->other_jobs = facts.other_jobs;
+  }
+  return made;
 }
 
 // Linear interpolation between order statistics.
@@ -60,193 +57,187 @@ double quantile(const std::vector<float>& sorted, double share) {
   return static_cast<double>(sorted[low]) * (1 - rest) + static_cast<double>(sorted[high]) * rest;
 }
 
-Json step_quantiles(const RankTimes& rank, std::size_t warmup) {
+StepQuantiles step_quantiles(const RankTimes& rank, std::size_t warmup) {
   std::vector<float> totals;
   for (std::size_t i = warmup; i < rank.steps.size(); ++i) totals.push_back(rank.steps[i].total);
   std::sort(totals.begin(), totals.end());
-  Json row;
-  for (const auto& [key, share] :
-       {std::pair{"p05", 0.05}, {"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"max", 1.0}}) {
-    row[key] = round_digits(quantile(totals, share));
-  }
-  return row;
+  return {quantile(totals, 0.05), quantile(totals, 0.5), quantile(totals, 0.95),
+          quantile(totals, 0.99), quantile(totals, 1)};
 }
 
-Json phases_json(const RankTimes& rank) {
+PhaseSeconds phases_of(const RankTimes& rank) {
   std::array<double, kPhases> sums{};
-  double step = 0;
+  PhaseSeconds row;
   for (const StepTimes& times : rank.steps) {
     for (std::size_t p = 0; p < kPhases; ++p) sums[p] += static_cast<double>(times.seconds[p]);
-    step += static_cast<double>(times.total);
+    row.step += static_cast<double>(times.total);
   }
-  Json row;
-  for (std::size_t p = 0; p < kPhases; ++p) row[kPhaseNames[p]] = round_digits(sums[p]);
-  row["step"] = round_digits(step);
-  const double exposed = sums[static_cast<std::size_t>(Phase::communication)];
-  row["communication_hidden"] = round_digits(std::max(0.0, rank.communication_busy - exposed));
+  const auto of = [&](Phase phase) { return sums[static_cast<std::size_t>(phase)]; };
+  row.input = of(Phase::input);
+  row.forward = of(Phase::forward);
+  row.backward = of(Phase::backward);
+  row.communication = of(Phase::communication);
+  row.update = of(Phase::update);
+  row.other = of(Phase::other);
+  row.communication_hidden = std::max(0.0, rank.communication_busy - row.communication);
   return row;
 }
 
-Json timing_json(const TrainingOutcome& outcome) {
+Timing timing_of(const TrainingOutcome& outcome) {
   const std::size_t warmup = warmup_of(outcome);
-  Json epochs = Json::array(), quantiles = Json::array();
-  for (const double seconds : outcome.epoch_seconds) epochs.push_back(round_digits(seconds));
-  for (const RankTimes& rank : outcome.ranks) quantiles.push_back(step_quantiles(rank, warmup));
-  return {{"fit_seconds", round_digits(outcome.fit_seconds)},
-          {"first_epoch_seconds", round_digits(outcome.epoch_seconds.front())},
-          {"epoch_seconds", epochs},
-          {"evaluation_seconds", round_digits(outcome.evaluation_seconds)},
-          {"checkpoint_seconds", round_digits(outcome.checkpoints.blocked_seconds)},
-          {"events_seconds", round_digits(outcome.events_seconds)},
-          {"consistency_seconds", round_digits(outcome.consistency_seconds)},
-          {"setup_seconds", round_digits(outcome.setup_seconds)},
-          {"compile_seconds", round_digits(outcome.compile_seconds)},
-          {"warmup_steps_excluded", warmup},
-          {"step_seconds", quantiles}};
+  Timing timing;
+  timing.fit_seconds = outcome.fit_seconds;
+  timing.first_epoch_seconds = outcome.epoch_seconds.front();
+  timing.epoch_seconds = outcome.epoch_seconds;
+  timing.evaluation_seconds = outcome.evaluation_seconds;
+  timing.checkpoint_seconds = outcome.checkpoints.blocked_seconds;
+  timing.events_seconds = outcome.events_seconds;
+  timing.consistency_seconds = outcome.consistency_seconds;
+  timing.setup_seconds = outcome.setup_seconds;
+  timing.compile_seconds = outcome.compile_seconds;
+  timing.warmup_steps_excluded = warmup;
+  for (const RankTimes& rank : outcome.ranks) {
+    timing.step_seconds.push_back(step_quantiles(rank, warmup));
+  }
+  return timing;
 }
 
-Json straggler_json(const RunFacts& facts, const TrainingOutcome& outcome) {
-  if (!outcome.straggler) return nullptr;
-  const Straggler& straggler = *outcome.straggler;
+Throughput throughput_of(const TrainingOutcome& outcome) {
+  Throughput rate;
+  rate.samples_per_second = samples_per_second(outcome);
+  rate.warmup_steps_excluded = warmup_of(outcome);
+  rate.samples = static_cast<double>(outcome.samples);
+  rate.steps = static_cast<double>(outcome.steps);
+  return rate;
+}
+
+StragglerFacts straggler_of(const RunFacts& facts, const Straggler& straggler) {
   const auto rank = static_cast<std::size_t>(straggler.rank);
-  return {{"rank", straggler.rank},
-          {"host", rank < facts.hosts.size() ? facts.hosts[rank] : ""},
-          {"phase", kPhaseNames[static_cast<std::size_t>(straggler.phase)]},
-          {"excess_seconds_per_step", round_digits(straggler.excess_seconds_per_step)},
-          {"share_of_step", round_digits(straggler.share_of_step)}};
+  return {straggler.rank, rank < facts.hosts.size() ? facts.hosts[rank] : "",
+          kPhaseNames[static_cast<std::size_t>(straggler.phase)], straggler.excess_seconds_per_step,
+          straggler.share_of_step};
 }
 
-// Null where the run had no goal.
-Json goal_json(const RunRequest& request, const TrainingOutcome& outcome) {
+std::optional<GoalFacts> goal_of(const RunRequest& request, const TrainingOutcome& outcome) {
   const std::optional<Goal>& until = request.config.train.until;
-  if (!until) return nullptr;
-  const bool timed = outcome.goal_reached && !outcome.resumed;
-  const double all = outcome.fit_seconds + outcome.evaluation_seconds;
-  return {{"goal", until->text()},
-          {"reached", outcome.goal_reached},
-          {"epochs", outcome.epochs.size()},
-          {"steps", outcome.resumed_after + outcome.steps},
-          {"fit_seconds", timed ? Json(round_digits(outcome.fit_seconds)) : nullptr},
-          {"seconds_with_evaluation", timed ? Json(round_digits(all)) : nullptr}};
+  if (!until) return std::nullopt;
+  GoalFacts goal;
+  goal.goal = until->text();
+  goal.reached = outcome.goal_reached;
+  goal.epochs = static_cast<double>(outcome.epochs.size());
+  goal.steps = static_cast<double>(outcome.resumed_after + outcome.steps);
+  if (outcome.goal_reached && !outcome.resumed) {
+    goal.fit_seconds = outcome.fit_seconds;
+    goal.seconds_with_evaluation = outcome.fit_seconds + outcome.evaluation_seconds;
+  }
+  return goal;
 }
 
-Json quality_json(const RunRequest& request, const TrainingOutcome& outcome) {
-  Json epochs = Json::array();
+// Negative: not evaluated.
+std::optional<double> if_known(double value) {
+  return value < 0 ? std::nullopt : std::optional(value);
+}
+
+QualityFacts quality_of(const RunRequest& request, const TrainingOutcome& outcome) {
+  QualityFacts quality;
   for (const EpochQuality& epoch : outcome.epochs) {
-    Json row = {{"train_loss", round_digits(epoch.train_loss)},
-                {"train_accuracy", round_digits(epoch.train_accuracy)}};
-    if (epoch.test_accuracy >= 0) {
-      row["test_loss"] = round_digits(epoch.test_loss);
-      row["test_accuracy"] = round_digits(epoch.test_accuracy);
-    }
-    if (epoch.train_top5 >= 0) row["train_top5"] = round_digits(epoch.train_top5);
-    if (epoch.test_top5 >= 0) row["test_top5"] = round_digits(epoch.test_top5);
-    epochs.push_back(row);
+    const bool evaluated = epoch.test_accuracy >= 0;
+    quality.epochs.push_back({epoch.train_loss, epoch.train_accuracy,
+                              evaluated ? std::optional(epoch.test_loss) : std::nullopt,
+                              if_known(epoch.test_accuracy), if_known(epoch.train_top5),
+                              if_known(epoch.test_top5), std::nullopt});
   }
-  Json quality = {{"epochs", epochs}, {"parameter_checksum", to_hex(outcome.parameter_checksum)}};
-  if (outcome.epochs.back().test_accuracy >= 0) {
-    quality["test_accuracy"] = round_digits(outcome.epochs.back().test_accuracy);
-  }
-  if (outcome.epochs.back().test_top5 >= 0) {
-    quality["test_top5"] = round_digits(outcome.epochs.back().test_top5);
-  }
-  quality["until"] = goal_json(request, outcome);
+  quality.parameter_checksum = to_hex(outcome.parameter_checksum);
+  quality.test_accuracy = if_known(outcome.epochs.back().test_accuracy);
+  quality.test_top5 = if_known(outcome.epochs.back().test_top5);
+  quality.until = goal_of(request, outcome);
   return quality;
 }
 
-// Null where the run neither wrote checkpoints nor went on from one.
-Json checkpoints_json(const TrainingOutcome& outcome) {
+// Nothing where the run neither wrote checkpoints nor went on from one.
+std::optional<CheckpointFacts> checkpoints_of(const TrainingOutcome& outcome) {
   const CheckpointTimes& times = outcome.checkpoints;
-  if (times.written + times.failed == 0 && !outcome.resumed) return nullptr;
-  return {{"written", times.written},
-          {"failed", times.failed},
-          {"bytes", times.bytes},
-          {"blocked_seconds", round_digits(times.blocked_seconds)},
-          {"background_seconds", round_digits(times.background_seconds)},
-          {"step_slowdown", times.slowdown > 0 ? Json(round_digits(times.slowdown)) : nullptr},
-          {"resumed_after_steps", outcome.resumed_after}};
+  if (times.written + times.failed == 0 && !outcome.resumed) return std::nullopt;
+  CheckpointFacts facts;
+  facts.written = times.written;
+  facts.failed = times.failed;
+  facts.bytes = times.bytes;
+  facts.blocked_seconds = times.blocked_seconds;
+  facts.background_seconds = times.background_seconds;
+  if (times.slowdown > 0) facts.step_slowdown = times.slowdown;
+  facts.resumed_after_steps = outcome.resumed_after;
+  return facts;
 }
 
-// Null where the run was not traced.
-Json trace_json(const TrainingOutcome& outcome) {
-  if (!outcome.trace) return nullptr;
-  const TraceOutcome& trace = *outcome.trace;
+TraceFacts trace_of(const TraceOutcome& trace) {
   const Overlap all = trace.all();
-  return {{"spans", trace.spans},
-          {"dropped", trace.dropped},
-          {"communication_seconds", round_digits(all.communication)},
-          {"hidden_seconds", round_digits(all.hidden)},
-          {"overlap", round_digits(all.share())},
-          {"clock_uncertainty_seconds", round_digits(trace.clock_uncertainty)},
-          {"overhead_seconds", round_digits(trace.overhead_seconds)}};
+  TraceFacts facts;
+  facts.spans = trace.spans;
+  facts.dropped = trace.dropped;
+  facts.communication_seconds = all.communication;
+  facts.hidden_seconds = all.hidden;
+  facts.overlap = all.share();
+  facts.clock_uncertainty_seconds = trace.clock_uncertainty;
+  facts.overhead_seconds = trace.overhead_seconds;
+  return facts;
 }
 
-Json plan_json(const TrainingOutcome& outcome) {
-  return {{"parameter_count", outcome.parameter_count},
-          {"flops_per_sample", outcome.flops_per_sample},
-          {"buckets_bytes", outcome.bucket_bytes},
-          {"memory_bytes",
-           {{"activations", outcome.memory.activations},
-            {"parameters_gradients_state",
-             outcome.memory.parameters + outcome.memory.gradients + outcome.memory.moments},
-            {"statistics", outcome.memory.statistics},
-            {"scratch", outcome.memory.scratch},
-            {"total", outcome.memory.total()}}},
-          {"gradients_in_backend_memory", outcome.gradients_in_backend_memory},
-          {"overlapped", outcome.overlapped},
-          {"global_batch", outcome.global_batch},
-          {"learning_rate", outcome.learning_rate}};
+PlanFacts plan_of(const TrainingOutcome& outcome) {
+  PlanFacts plan;
+  plan.parameter_count = outcome.parameter_count;
+  plan.flops_per_sample = outcome.flops_per_sample;
+  plan.buckets_bytes.assign(outcome.bucket_bytes.begin(), outcome.bucket_bytes.end());
+  plan.memory_bytes.activations = outcome.memory.activations;
+  plan.memory_bytes.parameters_gradients_state =
+      outcome.memory.parameters + outcome.memory.gradients + outcome.memory.moments;
+  plan.memory_bytes.statistics = outcome.memory.statistics;
+  plan.memory_bytes.scratch = outcome.memory.scratch;
+  plan.memory_bytes.total = outcome.memory.total();
+  plan.gradients_in_backend_memory = outcome.gradients_in_backend_memory;
+  plan.overlapped = outcome.overlapped;
+  plan.global_batch = static_cast<double>(outcome.global_batch);
+  plan.learning_rate = outcome.learning_rate;
+  return plan;
 }
 
 }  // namespace
 
-Json record_beginning(const RunRequest& request, const std::string& status,
-                      const std::string& reason) {
+RunRecord record_beginning(const RunRequest& request, const std::string& status,
+                           const std::string& reason) {
   const RecordTarget& target = request.target;
-  return {{"schema", kRecordSchema},
-          {"kind", "measured"},
-          {"study", target.study},
-          {"point", target.point},
-          {"repeat", target.repeat},
-          {"attempt", 1},
-          {"session", target.session},
-          {"round", target.round},
-          {"status", status},
-          {"reason", reason},
-          {"parameters", parameters_json(request)},
-          {"identity", identity_hash(request.workload, request.parameters)}};
+  RunRecord record;
+  record.study = target.study;
+  record.point = target.point;
+  record.repeat = target.repeat;
+  record.session = target.session;
+  record.round = target.round;
+  record.status = status;
+  record.reason = reason;
+  record.workload = request.workload;
+  record.parameters = request.parameters;
+  record.identity = identity_hash(request.workload, request.parameters);
+  return record;
 }
 
-Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingOutcome& outcome) {
-  Json phases = Json::array();
-  for (const RankTimes& rank : outcome.ranks) phases.push_back(phases_json(rank));
-  Json record = record_beginning(request, "completed", "");
-  record.update({{"layout", layout_json(facts.layout, facts.threads)},
-                 {"provenance", provenance_json(request, facts, outcome)},
-                 {"timing", timing_json(outcome)},
-                 {"throughput",
-                  {{"samples_per_second", round_digits(samples_per_second(outcome))},
-                   {"warmup_steps_excluded", warmup_of(outcome)},
-                   {"samples", outcome.samples},
-                   {"steps", outcome.steps}}},
-                 {"phases", phases},
-                 {"straggler", straggler_json(facts, outcome)},
-                 {"input", input_json(facts, outcome)},
-                 {"checkpoints", checkpoints_json(outcome)},
-                 {"trace", trace_json(outcome)},
-                 {"plan", plan_json(outcome)},
-                 {"utilization", facts.utilization ? Json(*facts.utilization) : Json(nullptr)},
-                 {"gpus", Json::parse(facts.gpus)},
-                 {"probe",
-                  {{"flops_per_second", round_digits(outcome.probe_flops_per_second)},
-                   {"bytes_per_second", round_digits(outcome.probe_bytes_per_second)}}},
-                 {"quality", quality_json(request, outcome)},
-                 {"flags",
-                  {{"resumed", outcome.resumed},
-                   {"oversubscribed", facts.oversubscribed},
-                   {"throttled", facts.throttled},
-                   {"traced", outcome.trace.has_value()},
-                   {"synthetic", facts.synthetic}}}});
+RunRecord record_of(const RunRequest& request, const RunFacts& facts,
+                    const TrainingOutcome& outcome) {
+  RunRecord record = record_beginning(request, "completed", "");
+  record.layout = layout_facts(facts.layout, facts.threads);
+  record.provenance = provenance_of(request, facts, outcome);
+  record.timing = timing_of(outcome);
+  record.throughput = throughput_of(outcome);
+  for (const RankTimes& rank : outcome.ranks) record.phases.push_back(phases_of(rank));
+  if (outcome.straggler) record.straggler = straggler_of(facts, *outcome.straggler);
+  record.input = input_of(facts, outcome);
+  record.checkpoints = checkpoints_of(outcome);
+  if (outcome.trace) record.trace = trace_of(*outcome.trace);
+  record.plan = plan_of(outcome);
+  record.utilization = facts.gpus.utilization;
+  record.gpus = facts.gpus.each;
+  record.probe = {outcome.probe_flops_per_second, outcome.probe_bytes_per_second};
+  record.quality = quality_of(request, outcome);
+  record.flags = {outcome.resumed, facts.oversubscribed, facts.gpus.throttled,
+                  outcome.trace.has_value(), facts.synthetic};
   return record;
 }
 

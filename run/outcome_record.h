@@ -6,6 +6,8 @@
 
 #include "engine/train/cache_sharing.h"
 #include "engine/train/outcome.h"
+#include "results/run_record.h"
+#include "run/gpu_record.h"
 #include "run/training_run.h"
 
 namespace paceline {
@@ -23,10 +25,8 @@ struct RunFacts {
   std::string started_at;
   bool oversubscribed = false, synthetic = false;
   int other_jobs = -1;  // most on a node at the start, or here at the end; -1: unknown
-  std::string machine_load = "null";  // JSON: how busy others kept the run's CPUs
-  bool throttled = false;             // some GPU, by heat or failing power
-  std::string gpus = "[]";            // JSON: how each was used
-  std::optional<double> utilization;  // of GPUs, their mean
+  LoadFacts machine_load;
+  GpuUse gpus;
   InputOptions input;
   CacheSharing cache;
   std::vector<LostRecords> lost;         // of both splits
@@ -38,10 +38,11 @@ struct RunFacts {
 };
 
 // What every record of a run begins with: schema to identity.
-Json record_beginning(const RunRequest& request, const std::string& status,
-                      const std::string& reason);
+RunRecord record_beginning(const RunRequest& request, const std::string& status,
+                           const std::string& reason);
 
-Json record_of(const RunRequest& request, const RunFacts& facts, const TrainingOutcome& outcome);
+RunRecord record_of(const RunRequest& request, const RunFacts& facts,
+                    const TrainingOutcome& outcome);
 
 // Gzipped JSON lines: {"rank":0,"step":0,"input":..,...} in seconds.
 std::string compressed_samples(const TrainingOutcome& outcome);

@@ -179,23 +179,19 @@ class ThisRun {
     facts_.weights_hash = hash_of_file(config_.weights);
   }
 
-  void note_gpus(const Json& report) {
-    facts_.gpus = json_text(report["gpus"]);
-    facts_.throttled = report["throttled"].get<bool>();
-    if (report["utilization"].is_number()) {
-      facts_.utilization = report["utilization"].get<double>();
-    }
-    if (facts_.throttled) {
+  void note_gpus(GpuUse use) {
+    facts_.gpus = std::move(use);
+    if (facts_.gpus.throttled) {
       log::warning(
           "a GPU was slowed down by heat or failing power: this run is compared with none");
     }
   }
 
-  void note_load(const Json& load) {
-    facts_.machine_load = json_text(load);
-    if (place_.rank != 0 || !load.is_object() || load["busy"] != Json(true)) return;
+  void note_load(LoadFacts load) {
+    facts_.machine_load = std::move(load);
+    if (place_.rank != 0 || !facts_.machine_load.busy.value_or(false)) return;
     log::warning("the machine was busy: {}; the times of this run are not those of a quiet one",
-                 load["why"].get<std::string>());
+                 facts_.machine_load.why);
   }
 
   // All that ranks must have in common; the plan is compared by the trainers, who make it.
@@ -325,7 +321,7 @@ class ThisRun {
     facts_.layout = layout_;
     facts_.threads = threads_;
     facts_.other_jobs = std::max(facts_.other_jobs, count_other_jobs());
-    const Json record = record_of(request_, facts_, outcome);
+    const Json record = to_json(record_of(request_, facts_, outcome));
     const RecordTarget& target = request_.target;
     std::string written;
     if (!target.store.empty()) {

@@ -22,14 +22,10 @@ double median(std::vector<double> values) {
 }
 
 // Slurm's name of the node, which tells virtual ones apart that share a host.
-std::string node_of(const Record& record) {
-  for (const char* path : {"/provenance/allocation/node", "/provenance/hosts/0"}) {
-    const auto at = Json::json_pointer(path);
-    if (record.json().contains(at) && record.json().at(at).is_string()) {
-      return record.json().at(at).get<std::string>();
-    }
-  }
-  return "unknown";
+std::string node_of(const RunRecord& record) {
+  const Provenance& made = record.provenance;
+  if (made.allocation && !made.allocation->node.empty()) return made.allocation->node;
+  return made.hosts.empty() || made.hosts.front().empty() ? "unknown" : made.hosts.front();
 }
 
 }  // namespace
@@ -54,9 +50,9 @@ std::vector<std::string> reference_lines(const std::filesystem::path& study) {
   std::map<std::string, std::vector<double>> seconds;  // by node
   std::vector<double> all;
   for (const Record& record : load_store(folder).records) {
-    const auto fit = record.number("/timing/fit_seconds");
-    if (!record.completed() || !fit) continue;
-    seconds[node_of(record)].push_back(*fit);
+    const auto fit = record->timing.fit_seconds;
+    if (!record->completed() || !fit) continue;
+    seconds[node_of(*record)].push_back(*fit);
     all.push_back(*fit);
   }
   if (all.empty()) return {};

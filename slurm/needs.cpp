@@ -16,14 +16,6 @@ bool same_layout(const Layout& a, const Layout& b) {
          a.gpus == b.gpus && a.replicas_are_cores == b.replicas_are_cores;
 }
 
-double seconds_of(const Record& record) {
-  double seconds = 0;
-  for (const char* part : {"fit_seconds", "setup_seconds", "evaluation_seconds"}) {
-    seconds += record.number(std::string("/timing/") + part).value_or(0);
-  }
-  return seconds;
-}
-
 class Mean {
  public:
   void add(double value) {
@@ -43,7 +35,7 @@ Needs::Needs(const Site& site, const std::vector<PlannedPoint>& points, const St
              std::function<double(std::size_t)> planned_bytes)
     : site_(site), points_(points), planned_bytes_(std::move(planned_bytes)) {
   for (const Record& record : store.records) {
-    if (record.completed() && record.kind() == "measured") completed_.push_back(&record);
+    if (record->completed() && record->kind == "measured") completed_.push_back(&record);
   }
 }
 
@@ -55,9 +47,10 @@ void Needs::timed_out(std::size_t point, int minutes) {
 double Needs::slowest_seconds(const PlannedPoint& planned) const {
   double same_point = 0, same_shape = 0;
   for (const Record* record : completed_) {
-    const double seconds = seconds_of(*record);
-    if (record->point() == planned.point.text()) same_point = std::max(same_point, seconds);
-    if (same_layout(record->layout(), planned.layout)) same_shape = std::max(same_shape, seconds);
+    const double seconds = (*record)->timing.whole_seconds();
+    if ((*record)->point == planned.point.text()) same_point = std::max(same_point, seconds);
+    if (same_layout((*record)->task_layout(), planned.layout))
+      same_shape = std::max(same_shape, seconds);
   }
   return same_point > 0 ? same_point : same_shape;
 }
@@ -66,10 +59,8 @@ void Needs::expect_published(const std::vector<Record>& rows, const std::string&
                              std::function<std::optional<double>(std::size_t)> epochs) {
   epochs_ = std::move(epochs);
   for (const Record& row : rows) {
-    const Json::json_pointer pointer("/provenance/same_work_as");
-    const Json& json = row.json();
-    const bool same = json.contains(pointer) && json.at(pointer) == workload;
-    if (same && row.number("/timing/fit_seconds")) published_.push_back(&row);
+    const bool same = row->provenance.same_work_as == workload;
+    if (same && row->timing.fit_seconds) published_.push_back(&row);
   }
 }
 
@@ -79,10 +70,10 @@ double Needs::published_seconds(std::size_t point) const {
   if (!epochs || layout.replicas_are_cores) return 0;
   Mean same_cpus, same_size;
   for (const Record* row : published_) {
-    const Layout there = row->layout();
-    const auto its_epochs = row->parameters().real("epochs");
+    const Layout there = (*row)->task_layout();
+    const auto its_epochs = (*row)->parameters.real("epochs");
     if (there.gpus != layout.gpus || there.nodes != layout.nodes || !its_epochs) continue;
-    const double seconds = *row->number("/timing/fit_seconds") * *epochs / *its_epochs;
+    const double seconds = *(*row)->timing.fit_seconds * *epochs / *its_epochs;
     same_size.add(seconds);
     const bool same = there.ntasks * there.cpus_per_task == layout.ntasks * layout.cpus_per_task;
     if (same) same_cpus.add(seconds);
@@ -94,9 +85,9 @@ void Needs::expect(Need& need, std::size_t point) const {
   const PlannedPoint& planned = points_[point];
   Mean same_point, same_shape;
   for (const Record* record : completed_) {
-    const double seconds = seconds_of(*record);
-    if (record->point() == planned.point.text()) same_point.add(seconds);
-    if (same_layout(record->layout(), planned.layout)) same_shape.add(seconds);
+    const double seconds = (*record)->timing.whole_seconds();
+    if ((*record)->point == planned.point.text()) same_point.add(seconds);
+    if (same_layout((*record)->task_layout(), planned.layout)) same_shape.add(seconds);
   }
   const double recorded = same_point.value() > 0 ? same_point.value() : same_shape.value();
   const double limit = 60.0 * need.minutes;
@@ -112,8 +103,8 @@ double Needs::replica_bytes(std::size_t point) const {
   if (!planned.layout.replicas_are_cores) return site_.gb_per_replica * 1e9;
   double bytes = 0;
   for (const Record* record : completed_) {
-    if (record->point() != planned.point.text()) continue;
-    bytes = std::max(bytes, record->number("/plan/memory_bytes/total").value_or(0));
+    if ((*record)->point != planned.point.text()) continue;
+    bytes = std::max(bytes, static_cast<double>((*record)->plan.memory_bytes.total.value_or(0)));
   }
   if (bytes == 0 && planned_bytes_) bytes = planned_bytes_(point);
   return bytes > 0 ? bytes * kMemoryMargin : site_.gb_per_replica * 1e9;

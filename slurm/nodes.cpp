@@ -1,24 +1,12 @@
 #include "slurm/nodes.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "engine/core/text.h"
 
 namespace paceline {
 
 namespace {
-
-bool has_allocation(const Record& record) {
-  const Json::json_pointer job("/provenance/allocation/job");
-  return record.json().contains(job);
-}
-
-std::string given_by_slurm(const Record& record, const std::string& name) {
-  const Json::json_pointer path("/provenance/allocation/" + name);
-  if (!record.json().contains(path) || !record.json().at(path).is_string()) return "";
-  return record.json().at(path).get<std::string>();
-}
 
 // Machines of which no more is told than their CPU's name are only like others such.
 bool known_alike(const Machine& a, const Machine& b) {
@@ -32,7 +20,7 @@ Nodes::Nodes(const Journal& journal, const StoreContent& store, JobPlace place)
   for (const SentArray& array : journal.arrays()) sessions_.insert(array.session);
   std::vector<Machine> machines;
   for (const Record& record : store.records) {
-    if (record.completed() && made_there(record)) machines.push_back(machine_of(record));
+    if (record->completed() && made_there(record)) machines.push_back(machine_of(record));
   }
   seen_ = kinds_of_machines(std::move(machines));
 }
@@ -40,10 +28,11 @@ Nodes::Nodes(const Journal& journal, const StoreContent& store, JobPlace place)
 bool Nodes::made_there(const Record& record) const {
   const Machine machine = machine_of(record);
   if (place_.node && machine.is_known() && !alike(*place_.node, machine)) return false;
-  if (!has_allocation(record)) return sessions_.contains(record.session());
-  const std::string cluster = given_by_slurm(record, "cluster");
+  const std::optional<Allocation>& allocation = record->provenance.allocation;
+  if (!allocation || allocation->job.empty()) return sessions_.contains(record->session);
+  const std::string& cluster = allocation->cluster;
   if (!place_.cluster.empty() && !cluster.empty() && cluster != place_.cluster) return false;
-  const std::string partition = given_by_slurm(record, "partition");
+  const std::string& partition = allocation->partition;
   if (place_.partition.empty() || partition.empty()) return true;
   const std::vector<std::string> asked = split(place_.partition, ',');
   return std::find(asked.begin(), asked.end(), partition) != asked.end();

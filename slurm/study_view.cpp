@@ -16,15 +16,15 @@ Records index_of(const StoreContent& store) {
   Records records;
   for (const Record& record : store.records) {
     const std::filesystem::path file = record.where();
-    records[{file.parent_path().filename().string(), record.repeat()}].push_back(&record);
+    records[{file.parent_path().filename().string(), record->repeat}].push_back(&record);
   }
   return records;
 }
 
 bool makes_done(const Record& record, const Element& element) {
-  return record.completed() &&
-         (element.identity.empty() || record.identity() == element.identity) &&
-         (element.data_hash.empty() || record.data_hash() == element.data_hash);
+  return record->completed() &&
+         (element.identity.empty() || record->identity == element.identity) &&
+         (element.data_hash.empty() || record->provenance.data_hash == element.data_hash);
 }
 
 std::string with_detail(const ElementState& state) {
@@ -96,7 +96,7 @@ class Viewer {
           run.has_record = true;
           return;
         }
-        if (record->session() == run.session) last = record;
+        if ((*record)->session == run.session) last = record;
       }
     }
     if (run.slurm.job == 0) return;
@@ -110,8 +110,8 @@ class Viewer {
     judge_by_slurm(run, history_);
     if (!last) return;
     run.has_record = true;
-    run.timed_out = run.timed_out || last->status() == "timeout";
-    run.why = last->reason().empty() ? last->status() : last->reason();
+    run.timed_out = run.timed_out || (*last)->status == "timeout";
+    run.why = (*last)->reason.empty() ? (*last)->status : (*last)->reason;
   }
 
   Records records_;

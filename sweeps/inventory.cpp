@@ -36,17 +36,9 @@ std::map<Key, Known> index_of(const StoreContent& store) {
   return index;
 }
 
-double seconds_of(const Record& record) {
-  double seconds = 0;
-  for (const char* part : {"fit_seconds", "setup_seconds", "evaluation_seconds"}) {
-    seconds += record.number(std::string("/timing/") + part).value_or(0);
-  }
-  return seconds;
-}
-
 bool same_parameters(const Record& record, const Resolved& resolved) {
-  if (!resolved.identity.empty()) return record.identity() == resolved.identity;
-  const Point before = record.parameters();
+  if (!resolved.identity.empty()) return record->identity == resolved.identity;
+  const Point before = record->parameters;
   return std::all_of(resolved.parameters.values().begin(), resolved.parameters.values().end(),
                      [&](const auto& given) {
                        return !find_parameter(given.first)->identity() ||
@@ -55,7 +47,7 @@ bool same_parameters(const Record& record, const Resolved& resolved) {
 }
 
 bool same_data(const Record& record, const Resolved& resolved) {
-  return resolved.data_hash.empty() || record.data_hash() == resolved.data_hash;
+  return resolved.data_hash.empty() || record->provenance.data_hash == resolved.data_hash;
 }
 
 // "epochs was 2, is 3", for the first few that differ; those that only one of them has come last.
@@ -82,7 +74,7 @@ std::string differences(const Point& before, const Point& now) {
 
 std::string why_changed(const Record& record, const Resolved& resolved) {
   if (same_parameters(record, resolved)) return "its record is of other data";
-  const std::string what = differences(record.parameters(), resolved.parameters);
+  const std::string what = differences(record->parameters, resolved.parameters);
   return what.empty() ? "its record is of other parameters" : "other parameters: " + what;
 }
 
@@ -92,16 +84,16 @@ void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool
   for (const Record* record : known.records) {
     std::string elsewhere;
     const bool same = same_parameters(*record, resolved) && same_data(*record, resolved);
-    if (!record->completed()) {
+    if (!(*record)->completed()) {
       status.state = RunState::failed;
-      status.why =
-          record->reason().empty() ? record->status() : record->status() + ": " + record->reason();
+      status.why = (*record)->reason.empty() ? (*record)->status
+                                             : (*record)->status + ": " + (*record)->reason;
     } else if (!same) {
       status.state = RunState::changed;
       status.why = why_changed(*record, resolved);
-    } else if (record->build() != resolved.build && new_build) {
+    } else if ((*record)->build() != resolved.build && new_build) {
       status.state = RunState::changed;
-      status.why = "its record is of another build (" + record->build() + ")";
+      status.why = "its record is of another build (" + (*record)->build() + ")";
     } else if (other_machine && !(elsewhere = other_machine(*record)).empty()) {
       status.state = RunState::elsewhere;
       status.why = "its record is of another machine (" + elsewhere + ")";
@@ -110,8 +102,8 @@ void judge(RunStatus& status, const Known& known, const Resolved& resolved, bool
       status = {status.run,
                 RunState::done,
                 record->where(),
-                seconds_of(*record),
-                record->build() != resolved.build,
+                (*record)->timing.whole_seconds(),
+                (*record)->build() != resolved.build,
                 ""};
       return;
     }

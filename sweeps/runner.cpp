@@ -167,7 +167,7 @@ class StudyRunner {
     try {
       if (!is_there(file)) return std::nullopt;
       Record record = read_record(file);
-      if (record.session() == session_ && record.completed()) return record;
+      if (record->session == session_ && record->completed()) return record;
     } catch (const Error& error) {
       why = fmt::format("its record cannot be used: {}", error.what());
     }
@@ -177,9 +177,8 @@ class StudyRunner {
   void announce(const ScheduledRun& run, const Record& record) {
     ++result_.completed;
     setup_.line(fmt::format("{}: {}, {} samples/s{}", place(run),
-                            format_seconds(record.number("/timing/fit_seconds").value_or(0)),
-                            grouped(record.number("/throughput/samples_per_second").value_or(0)),
-                            left()));
+                            format_seconds(record->timing.fit_seconds.value_or(0)),
+                            grouped(record->throughput.samples_per_second.value_or(0)), left()));
   }
 
   void fail(const ScheduledRun& run, const std::string& status, const std::string& reason,

@@ -1,7 +1,6 @@
 #include "analysis/explain/efficiency.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "analysis/switches.h"
 #include "results/step_samples.h"
@@ -38,37 +37,20 @@ struct StepRecords::Phases {
 
 namespace {
 
-double number_of(const Json& rank, const char* key) {
-  const auto it = rank.find(key);
-  return it != rank.end() && it->is_number() ? it->get<double>() : 0;
-}
-
-std::string word_of(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
-
 // Of all steps.
-std::vector<RankSeconds> totals_of(const Record& record) {
+std::vector<RankSeconds> totals_of(const std::vector<PhaseSeconds>& phases) {
   std::vector<RankSeconds> ranks;
-  const auto phases = record.json().find("phases");
-  if (phases == record.json().end() || !phases->is_array()) return ranks;
-  for (const Json& rank : *phases) {
-    const double compute =
-        number_of(rank, "forward") + number_of(rank, "backward") + number_of(rank, "update");
-    ranks.push_back({number_of(rank, "input"), compute, number_of(rank, "communication"),
-                     number_of(rank, "other")});
+  for (const PhaseSeconds& rank : phases) {
+    ranks.push_back(
+        {rank.input, rank.forward + rank.backward + rank.update, rank.communication, rank.other});
   }
   return ranks;
 }
 
 // Mean over ranks.
-double seconds_in_steps(const Record& record) {
-  const Json& ranks = record.json()["phases"];
+double seconds_in_steps(const std::vector<PhaseSeconds>& ranks) {
   double seconds = 0;
-  for (const Json& rank : ranks) {
-    seconds += number_of(rank, "step") / static_cast<double>(ranks.size());
-  }
+  for (const PhaseSeconds& rank : ranks) seconds += rank.step / static_cast<double>(ranks.size());
   return seconds;
 }
 
@@ -88,7 +70,7 @@ const StepRecords::Phases* StepRecords::phases_of(const Run& run, bool rates) co
   if (!first) return known->second.get();
   const auto it = records_.find(run.where);
   if (it == records_.end() || !run.samples) return nullptr;
-  std::vector<RankSeconds> ranks = totals_of(*it->second);
+  std::vector<RankSeconds> ranks = totals_of((*it->second)->phases);
   if (ranks.empty()) return nullptr;
   Phases phases;
   phases.samples = *run.samples;
@@ -116,7 +98,8 @@ const StepRecords::Phases* StepRecords::phases_of(const Run& run, bool rates) co
   if (!(phases.compute > 0)) return nullptr;
   // Ranks that train apart wait for none, late or not.
   if (is_without_communication(run)) phases.most_compute = phases.compute;
-  if (run.fit_seconds && !rates) phases.outside = *run.fit_seconds - seconds_in_steps(*it->second);
+  if (run.fit_seconds && !rates)
+    phases.outside = *run.fit_seconds - seconds_in_steps((*it->second)->phases);
   if (run.gpus > 1 && phases.of_all > 0) {
     phases.is_bound = !steps;
     if (steps) phases.of_all = std::min(phases.of_all, steps->waited_by_all);
@@ -158,13 +141,13 @@ std::optional<LateRank> StepRecords::late_rank(const Row& row) const {
   for (const Run& run : row.runs) {
     const auto it = records_.find(run.where);
     if (it == records_.end()) continue;
-    const auto straggler = it->second->json().find("straggler");
-    if (straggler == it->second->json().end() || !straggler->is_object()) continue;
-    LateRank& late = ranks[static_cast<int>(number_of(*straggler, "rank"))];
-    late.rank = static_cast<int>(number_of(*straggler, "rank"));
-    late.host = word_of(*straggler, "host");
-    late.phase = word_of(*straggler, "phase");
-    late.share_of_step += number_of(*straggler, "share_of_step");
+    const std::optional<StragglerFacts>& straggler = (*it->second)->straggler;
+    if (!straggler) continue;
+    LateRank& late = ranks[straggler->rank];
+    late.rank = straggler->rank;
+    late.host = straggler->host;
+    late.phase = straggler->phase;
+    late.share_of_step += straggler->share_of_step.value_or(0);
     ++late.runs;
   }
   const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {

@@ -36,38 +36,23 @@ std::string parameters_text(const Point& parameters, Of what) {
 }
 
 // Losses of all epochs as one number; nothing where there are none, NaN where one is no number.
-std::optional<double> trajectory(const Json& record) {
-  const Json::json_pointer path("/quality/epochs");
-  if (!record.contains(path) || !record.at(path).is_array()) return std::nullopt;
+std::optional<double> trajectory(const std::vector<EpochFacts>& epochs) {
   double sum = 0;
   std::size_t count = 0;
-  for (const Json& epoch : record.at(path)) {
-    if (!epoch.is_object() || !epoch.contains("train_loss")) continue;
-    const Json& loss = epoch["train_loss"];
-    if (!loss.is_number()) return std::nan("");
-    sum += std::log(std::max(loss.get<double>(), 1e-12));
+  for (const EpochFacts& epoch : epochs) {
+    if (!epoch.train_loss) continue;
+    if (std::isnan(*epoch.train_loss)) return std::nan("");
+    sum += std::log(std::max(*epoch.train_loss, 1e-12));
     ++count;
   }
   return count > 0 ? std::optional(std::exp(sum / static_cast<double>(count))) : std::nullopt;
 }
 
 // "AMD EPYC 7B13" and each kind of GPU, where known.
-void add_machine(const Record& record, const Run& run, std::set<std::string>& machines) {
-  if (!run.cpu_model.empty()) machines.insert(run.cpu_model);
-  const auto gpus = record.json().find("gpus");
-  if (gpus == record.json().end() || !gpus->is_array()) return;
-  for (const Json& gpu : *gpus) {
-    if (gpu.is_object() && gpu.contains("name") && gpu["name"].is_string()) {
-      machines.insert(gpu["name"].get<std::string>());
-    }
-  }
-}
-
-void add_hosts(const Record& record, std::set<std::string>& hosts) {
-  const Json::json_pointer path("/provenance/hosts");
-  if (!record.json().contains(path) || !record.json().at(path).is_array()) return;
-  for (const Json& host : record.json().at(path)) {
-    if (host.is_string()) hosts.insert(host.get<std::string>());
+void add_machine(const RunRecord& record, std::set<std::string>& machines) {
+  if (!record.provenance.cpu_model.empty()) machines.insert(record.provenance.cpu_model);
+  for (const GpuFacts& gpu : record.gpus) {
+    if (!gpu.name.empty()) machines.insert(gpu.name);
   }
 }
 
@@ -142,8 +127,8 @@ class SideMaker {
 
   Side make(const StoreContent& content) {
     for (const Record& record : content.records) {
-      const bool is_run = record.kind() != "collective" && record.kind() != "predicted";
-      if (is_run && !record.is_control()) add(record);
+      const bool is_run = record->kind != "collective" && record->kind != "predicted";
+      if (is_run && !record->control) add(record);
     }
     for (const Rejected& rejected : content.rejected) {
       side_.notes.push_back(fmt::format("{}: ignored record: {}", side_.name, rejected.reason));
@@ -160,7 +145,7 @@ class SideMaker {
 
  private:
   void add(const Record& record) {
-    Member member{run_of(record), trajectory(record.json())};
+    Member member{run_of(record), trajectory(record->quality.epochs)};
     const std::string id = id_of(member.run);
     if (other_.runs.contains(id)) {
       ++side_.shared;
@@ -181,23 +166,23 @@ class SideMaker {
       ++subject.left_out;
       return;
     }
-    add_machine(record, member.run, side_.machines);
+    add_machine(*record, side_.machines);
     if (!member.run.build.empty()) side_.builds.insert(member.run.build);
     side_.sessions.insert(member.run.session);
     side_.started_at = std::max(side_.started_at, member.run.started_at);
-    add_hosts(record, side_.hosts);
+    side_.hosts.insert(record->provenance.hosts.begin(), record->provenance.hosts.end());
     group.members.push_back(std::move(member));
   }
 
   Group& group_of(const Record& record) {
-    const Point parameters = record.parameters();
+    const Point parameters = record->parameters;
     const std::string key =
-        record.workload() + '|' + record.kind() + '|' + parameters_text(parameters, Of::point);
+        record->workload + '|' + record->kind + '|' + parameters_text(parameters, Of::point);
     const auto [it, first] = index_.emplace(key, groups_.size());
     if (first) {
       groups_.emplace_back();
       groups_.back().subject.name = unique_name(record);
-      groups_.back().subject.workload = record.workload();
+      groups_.back().subject.workload = record->workload;
       groups_.back().subject.parameters = parameters;
     }
     return groups_[it->second];
@@ -207,7 +192,7 @@ class SideMaker {
   std::string unique_name(const Record& record) {
     const std::string name = subject_name(record);
     if (names_.insert(name).second) return name;
-    const std::string of_study = fmt::format("{} of {}", name, record.study());
+    const std::string of_study = fmt::format("{} of {}", name, record->study);
     if (names_.insert(of_study).second) return of_study;
     for (int number = 2;; ++number) {
       const std::string numbered = fmt::format("{} ({})", of_study, number);
@@ -375,16 +360,16 @@ const Subject* Side::find(const std::string& subject) const {
 }
 
 std::string subject_name(const Record& record) {
-  std::string point = record.point();
+  std::string point = record->point;
   if (point.empty()) {
-    const Point parameters = record.parameters();
+    const Point parameters = record->parameters;
     Point shown;
     for (const auto& [name, value] : parameters.values()) {
       if (has_role(name, Role::layout)) shown.set(name, value);
     }
     point = shown.text();
   }
-  return record.workload() + (point.empty() ? "" : " " + point);
+  return record->workload + (point.empty() ? "" : " " + point);
 }
 
 Side side_of(const std::string& name, const StoreContent& content, const Side& other) {

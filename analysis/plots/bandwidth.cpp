@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "analysis/plots/study_plots.h"
 #include "engine/core/text.h"
@@ -17,19 +16,14 @@ constexpr double kGiga = 1e9;
 
 using Curve = std::map<double, double>;  // bytes -> GB/s
 
-std::optional<double> number_at(const Json& row, const char* key) {
-  const auto found = row.find(key);
-  if (found == row.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
-}
-
 // busbw = bytes / seconds * 2 (n-1)/n; of one rank the bytes it would copy.
-Curve curve_of(const Json& rows, const char* seconds_key, int ranks) {
+Curve curve_of(const std::vector<CollectiveRow>& rows, int ranks,
+               std::optional<double> (*seconds_of)(const CollectiveRow&)) {
   const double factor = ranks > 1 ? 2.0 * (ranks - 1) / ranks : 1;
   Curve curve;
-  for (const Json& row : rows) {
-    const auto bytes = number_at(row, "bytes"), seconds = number_at(row, seconds_key);
-    if (bytes && seconds && *seconds > 0) curve[*bytes] = *bytes / *seconds * factor / kGiga;
+  for (const CollectiveRow& row : rows) {
+    const auto bytes = static_cast<double>(row.bytes);
+    if (const auto seconds = seconds_of(row)) curve[bytes] = bytes / *seconds * factor / kGiga;
   }
   return curve;
 }
@@ -39,11 +33,6 @@ void add(Lines& lines, const std::string& name, const Curve& curve) {
   PlotSeries series{name, {}};
   for (const auto& [bytes, rate] : curve) series.points.push_back({bytes, rate, std::nullopt});
   lines.series.push_back(std::move(series));
-}
-
-std::string word_at(const Json& json, const char* pointer) {
-  const Json::json_pointer path(pointer);
-  return json.contains(path) && json.at(path).is_string() ? json.at(path).get<std::string>() : "";
 }
 
 std::string size_name(double bytes) {
@@ -80,15 +69,15 @@ std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
   lines.log_x = true;
   lines.log_y = 10;
   for (const Record& record : records) {
-    const Json& block = record.json().at("collective");
-    const int ranks = record.layout().gpus;
+    const CollectiveFacts& block = *record->collective;
+    const int ranks = record->layout.gpus;
     const std::string size = fmt::format("{} ranks", ranks);
-    const std::string backend = word_at(record.json(), "/provenance/backend_asked");
+    const std::string& backend = record->provenance.backend_asked;
     add(lines, join({backend.empty() ? "all-reduce" : backend, size}, ", "),
-        curve_of(block.at("rows"), "seconds", ranks));
-    const std::string library = word_at(block, "/library");
-    add(lines, library.empty() ? "library" : fmt::format("{}, {}", library, size),
-        curve_of(block.at("rows"), "library_seconds", ranks));
+        curve_of(block.rows, ranks,
+                 [](const CollectiveRow& row) { return std::optional(row.seconds); }));
+    add(lines, block.library.empty() ? "library" : fmt::format("{}, {}", block.library, size),
+        curve_of(block.rows, ranks, [](const CollectiveRow& row) { return row.library_seconds; }));
   }
   if (lines.series.empty()) return {};
   lines.x_tics = tics(lines);

@@ -83,6 +83,14 @@ std::string to_lower(std::string_view text) {
   return lower;
 }
 
+std::vector<std::string> each_once(const std::vector<std::string>& texts) {
+  std::vector<std::string> once;
+  for (const std::string& text : texts) {
+    if (std::find(once.begin(), once.end(), text) == once.end()) once.push_back(text);
+  }
+  return once;
+}
+
 std::string_view trim(std::string_view text) {
   const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);

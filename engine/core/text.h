@@ -20,6 +20,8 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
 
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// Equal ones once, where they stand first.
+std::vector<std::string> each_once(const std::vector<std::string>& texts);
 std::string_view trim(std::string_view text);
 std::string to_lower(std::string_view text);  // of ASCII
 

@@ -10,13 +10,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const paceline::JsonDocument document("fuzz.json", text);
     const paceline::Record record(document.value(), "fuzz.json");
-    record.parameters();
-    record.layout();
-    record.workload();
-    record.build();
-    record.data_hash();
-    record.number("/timing/fit_seconds");
-    record.flag("synthetic");
+    record->parameters;
+    record->task_layout();
+    record->workload;
+    record->build();
+    record->provenance.data_hash;
+    record->timing.fit_seconds;
+    record->flags.synthetic;
   } catch (const paceline::Error&) {
   }
   return 0;

@@ -127,7 +127,7 @@ class OnCluster : public ::testing::Test {
   std::map<std::string, int> completed(const std::filesystem::path& study) const {
     std::map<std::string, int> counts;
     for (const Record& record : load_store(study).records) {
-      if (record.completed()) ++counts[record.point() + " " + std::to_string(record.repeat())];
+      if (record->completed()) ++counts[record->point + " " + std::to_string(record->repeat)];
     }
     return counts;
   }

@@ -57,7 +57,7 @@ TEST_F(SlurmFaults, ATimeLimitIsNamedAndDoubled) {
   // What Slurm forgets, a record keeps.
   EXPECT_EQ(shell("paceline collect results/limit").code, 1);
   const Record record = load_store(study("limit")).records.front();
-  EXPECT_EQ(record.status(), "timeout");
+  EXPECT_EQ(record->status, "timeout");
 }
 
 TEST_F(SlurmFaults, TheSignalBeforeTheLimitReachesTheRun) {
@@ -69,7 +69,7 @@ TEST_F(SlurmFaults, TheSignalBeforeTheLimitReachesTheRun) {
   wait_for_the_queue();
   const auto records = load_store(study("signal")).records;
   ASSERT_EQ(records.size(), 1U) << "the script lived on to write it";
-  EXPECT_FALSE(records.front().completed());
+  EXPECT_FALSE(records.front()->completed());
 }
 
 TEST_F(SlurmFaults, ARunThatSavedItselfGoesOnInItsJobsNextTurn) {
@@ -83,8 +83,8 @@ TEST_F(SlurmFaults, ARunThatSavedItselfGoesOnInItsJobsNextTurn) {
   EXPECT_TRUE(contains(shell("cat results/saved/slurm/*/*.log").out, "stopped on request"));
   expect_all_once(study("saved"), 1);
   for (const Record& record : load_store(study("saved")).records) {
-    if (record.completed()) {
-      EXPECT_TRUE(record.flag("resumed"));
+    if (record->completed()) {
+      EXPECT_TRUE(record->flags.resumed);
     }
   }
 }
@@ -149,10 +149,10 @@ TEST_F(SlurmFaults, ExposedCommunicationFollowsTheLinks) {
     wait_for_the_queue();
     const auto records = load_store(study("rate", name)).records;
     ASSERT_EQ(records.size(), 1U);
-    ASSERT_TRUE(records[0].completed()) << records[0].reason();
-    const double bytes = 4 * records[0].number("/plan/parameter_count").value_or(0);
-    const double steps = records[0].number("/throughput/steps").value_or(1);
-    const double seconds = records[0].number("/phases/0/communication").value_or(0) / steps;
+    ASSERT_TRUE(records[0]->completed()) << records[0]->reason;
+    const double bytes = 4 * records[0]->plan.parameter_count.value_or(0);
+    const double steps = records[0]->throughput.steps.value_or(1);
+    const double seconds = records[0]->phases.at(0).communication / steps;
     const double bound = bytes / (megabits * 1e6 / 8);
     EXPECT_GT(seconds, 0.8 * bound) << megabits;
     EXPECT_LT(seconds, 2.5 * bound) << megabits;

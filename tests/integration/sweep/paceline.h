@@ -76,7 +76,7 @@ class SmallStudy : public ::testing::Test {
   std::set<std::string> completed() const {
     std::set<std::string> files;
     for (const Record& record : load_store(study()).records) {
-      if (record.completed()) {
+      if (record->completed()) {
         files.insert(std::filesystem::relative(record.where(), study()).string());
       }
     }

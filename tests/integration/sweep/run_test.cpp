@@ -132,10 +132,10 @@ TEST_F(Sweep, AFailingPointIsRecordedAndTheOthersComplete) {
   EXPECT_EQ(completed().size(), 1u);
   int failed = 0;
   for (const Record& record : load_store(study()).records) {
-    if (record.completed()) continue;
+    if (record->completed()) continue;
     ++failed;
-    EXPECT_EQ(record.status(), "failed");
-    expect_parts(record.reason(), {"/no/such.h5"});
+    EXPECT_EQ(record->status, "failed");
+    expect_parts(record->reason, {"/no/such.h5"});
   }
   EXPECT_EQ(failed, 1);
   const Ran again = sweep({"--no-report"});
@@ -175,7 +175,7 @@ TEST_F(Sweep, ATimeoutEndsARun) {
   EXPECT_EQ(ran.code, 1) << ran.err;
   expect_parts(ran.err, {"timed out: took longer than 1"});
   ASSERT_EQ(load_store(study()).records.size(), 1u);
-  EXPECT_EQ(load_store(study()).records[0].status(), "timeout");
+  EXPECT_EQ(load_store(study()).records[0]->status, "timeout");
 }
 
 // Processes whose command line names this folder.

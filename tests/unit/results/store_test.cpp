@@ -29,7 +29,7 @@ TEST(Store, WritesSamplesThenARecordThatNamesThem) {
   const fs::path file = store.write("gpus=1", 3, json, "compressed");
   EXPECT_EQ(file, folder.path() / "quick/gpus=1/3.1.json");
   const Record record = read_record(file);
-  EXPECT_EQ(record.attempt(), 1);
+  EXPECT_EQ(record->attempt, 1);
   EXPECT_EQ(record.json()["samples"]["file"], "3.1.steps.gz");
   EXPECT_EQ(record.json()["samples"]["bytes"], 10);
   EXPECT_EQ(record.json()["samples"]["xxh3"], hash_hex("compressed"));
@@ -125,7 +125,7 @@ void expect_attempts(const fs::path& study, int count) {
     ASSERT_EQ(entry.path().string().find(".tmp"), std::string::npos);
     if (entry.path().extension() != ".json") continue;
     const Record record = read_record(entry.path());
-    attempts.insert(record.attempt());
+    attempts.insert(record->attempt);
     const std::string samples =
         read_text(study / "p" / record.json()["samples"]["file"].get<std::string>());
     EXPECT_EQ(record.json()["samples"]["xxh3"], hash_hex(samples));
@@ -205,9 +205,9 @@ TEST(Store, LoadsInOrderAndReportsWhatItIgnores) {
 
   const StoreContent content = load_store(points);
   ASSERT_EQ(content.records.size(), 4U);
-  EXPECT_EQ(content.records[1].repeat(), 1);  // after the copy, which came first
-  EXPECT_EQ(content.records[2].repeat(), 2);
-  EXPECT_EQ(content.records[3].repeat(), 10);
+  EXPECT_EQ(content.records[1]->repeat, 1);  // after the copy, which came first
+  EXPECT_EQ(content.records[2]->repeat, 2);
+  EXPECT_EQ(content.records[3]->repeat, 10);
   std::vector<std::string> reasons;
   for (const Rejected& rejected : content.rejected) {
     EXPECT_NE(rejected.reason.find(rejected.file.string()), std::string::npos) << rejected.reason;

@@ -29,7 +29,7 @@ class Inventory : public ::testing::Test {
     for (int i = 0; i < 2; ++i) resolved_.push_back({parameters, "id", "data", build_of_record()});
   }
 
-  static std::string build_of_record() { return Record(sample_record(), "sample").build(); }
+  static std::string build_of_record() { return Record(sample_record(), "sample")->build(); }
 
   static Json record(const std::string& identity = "id", const std::string& data = "data") {
     Json json = sample_record();

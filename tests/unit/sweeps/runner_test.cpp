@@ -39,7 +39,7 @@ class Runner : public ::testing::Test {
     StoreContent store;
     if (std::filesystem::exists(study_)) store = load_store(study_);
     const Record sample(testing::sample_record(), "sample");
-    const std::vector<Resolved> resolved(2, Resolved{{}, "id", "data", sample.build()});
+    const std::vector<Resolved> resolved(2, Resolved{{}, "id", "data", sample->build()});
     return take_inventory(points_, schedule(2, spec_.repeats, false, 0), store, resolved, false);
   }
 
@@ -98,11 +98,11 @@ TEST_F(Runner, EveryRunLeavesItsRecord) {
   const StoreContent store = load_store(study_);
   ASSERT_EQ(store.records.size(), 4u);
   const Record& last = store.records[3];
-  EXPECT_EQ(last.point(), "gpus=2");
-  EXPECT_EQ(last.repeat(), 2);
-  EXPECT_EQ(last.round(), 0) << "runs that follow each other share no round";
-  EXPECT_EQ(last.study(), "s");
-  EXPECT_EQ(last.session(), store.records[0].session());
+  EXPECT_EQ(last->point, "gpus=2");
+  EXPECT_EQ(last->repeat, 2);
+  EXPECT_EQ(last->round, 0) << "runs that follow each other share no round";
+  EXPECT_EQ(last->study, "s");
+  EXPECT_EQ(last->session, store.records[0]->session);
   EXPECT_EQ(sweep({"fail"}).failed, 0) << "nothing is left to run";
   EXPECT_TRUE(lines_.empty());
 }

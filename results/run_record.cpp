@@ -1,0 +1,358 @@
+#include "results/run_record.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <type_traits>
+
+#include "engine/core/error.h"
+#include "engine/core/json_text.h"
+#include "results/record_fields.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double kMostOfAnInt = 10'000'000;  // ranks, repeats, threads
+constexpr double kMostOfACount = 9e15;       // what a double counts exactly
+constexpr double kLeastQuantity = 1e-290;    // a rate of less is no number any more
+
+[[noreturn]] void fail(const std::string& what, const std::string& where, const std::string& key) {
+  throw Error(ErrorKind::input, what, key.empty() ? where : where + ", key " + key,
+              "fix the record or move it away");
+}
+
+Json number_json(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  if (value == std::floor(value) && std::abs(value) < kMostOfACount) {
+    return static_cast<std::int64_t>(value);
+  }
+  return std::stod(fmt::format("{:.7g}", value));
+}
+
+class Writer {
+ public:
+  Json json = Json::object();
+
+  template <typename T>
+  void operator()(const char* key, T& member, Range = {}) {
+    Json value = json_of(member);
+    if (!value.is_null()) json[key] = std::move(value);
+  }
+  template <typename T>
+  void always(const char* key, T& member) {
+    json[key] = member;
+  }
+  template <typename T>
+  void beside(T& members) {
+    fields(*this, members);
+  }
+  void loss(const char* key, std::optional<double>& member) {
+    if (member) json[key] = number_json(*member);
+  }
+
+ private:
+  // Null: nothing is known.
+  template <typename T>
+  static Json json_of(T& value) {
+    if constexpr (std::is_same_v<T, double>) {
+      return number_json(value);
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      return value;
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      return value.empty() ? Json() : Json(value);
+    } else {
+      Writer writer;
+      fields(writer, value);
+      return writer.json.empty() ? Json() : writer.json;
+    }
+  }
+  template <typename T>
+  static Json json_of(std::optional<T>& value) {
+    if (!value) return nullptr;
+    Json json = json_of(*value);
+    return json.is_null() ? Json::object() : json;
+  }
+  template <typename T>
+  static Json json_of(std::vector<T>& values) {
+    Json list;
+    for (T& value : values) list.push_back(json_of(value));
+    return list;
+  }
+};
+
+class Reader {
+ public:
+  Reader(const Json& json, std::string key, const std::string& where)
+      : json_(json), key_(std::move(key)), where_(where) {
+    if (!json.is_object()) fail("should be an object", where_, key_);
+  }
+
+  template <typename T>
+  void operator()(const char* key, T& member, Range range = {}) {
+    const auto found = json_.find(key);
+    const std::string path = key_ + "/" + key;
+    if (found != json_.end() && !found->is_null()) {
+      read(*found, path, member, range);
+    } else if (range.required) {
+      fail("is missing", where_, path);
+    }
+  }
+  template <typename T>
+  void always(const char* key, T& member) {
+    (*this)(key, member);
+  }
+  template <typename T>
+  void beside(T& members) {
+    fields(*this, members);
+  }
+  void loss(const char* key, std::optional<double>& member) {
+    (*this)(key, member, kAny);
+    if (const auto found = json_.find(key); found != json_.end() && found->is_null()) {
+      member = std::nan("");
+    }
+  }
+
+ private:
+  void read(const Json& json, const std::string& key, std::string& text, Range) const {
+    if (!json.is_string()) fail("should be a text", where_, key);
+    text = json.get<std::string>();
+  }
+  void read(const Json& json, const std::string& key, bool& value, Range) const {
+    if (!json.is_boolean()) fail("should be true or false", where_, key);
+    value = json.get<bool>();
+  }
+  double number(const Json& json, const std::string& key, Range range) const {
+    if (!json.is_number()) fail("should be a number", where_, key);
+    const double value = json.get<double>();
+    if (!std::isfinite(value)) fail("is not a finite number", where_, key);
+    if (range.share && !(value >= 0 && value <= 1)) {
+      fail("should be from 0 to 1, not " + json_text(json), where_, key);
+    }
+    if (value < 0 && range.least >= 0) fail("cannot be negative: " + json_text(json), where_, key);
+    return value;
+  }
+  void read(const Json& json, const std::string& key, double& value, Range range) const {
+    value = number(json, key, range);
+    if (range.above && !(value > range.least)) {
+      fail("must be positive, not " + json_text(json), where_, key);
+    }
+  }
+  void read(const Json& json, const std::string& key, std::int64_t& value, Range range) const {
+    value = static_cast<std::int64_t>(whole(json, key, range, kMostOfACount));
+  }
+  void read(const Json& json, const std::string& key, int& value, Range range) const {
+    value = static_cast<int>(whole(json, key, range, kMostOfAnInt));
+  }
+  // Published pages and other programs write 1e6, too.
+  double whole(const Json& json, const std::string& key, Range range, double most) const {
+    const double least = range.above ? 1 : range.least, value = number(json, key, range);
+    if (value < least || value > most || value != std::floor(value)) {
+      fail(fmt::format("should be a whole number of at least {}, not {}", least, json_text(json)),
+           where_, key);
+    }
+    return value;
+  }
+  template <typename T>
+  void read(const Json& json, const std::string& key, std::optional<T>& value, Range range) const {
+    read(json, key, value.emplace(), range);
+  }
+  template <typename T>
+  void read(const Json& json, const std::string& key, std::vector<T>& values, Range range) const {
+    if (!json.is_array()) fail("should be a list", where_, key);
+    for (std::size_t i = 0; i < json.size(); ++i) {
+      read(json[i], fmt::format("{}/{}", key, i), values.emplace_back(), range);
+    }
+  }
+  template <typename T>
+  void read(const Json& json, const std::string& key, T& members, Range) const {
+    Reader reader(json, key, where_);
+    fields(reader, members);
+  }
+
+  const Json& json_;
+  std::string key_;
+  const std::string& where_;
+};
+
+// Those that are known here; a record of another build may hold choices that this one has not.
+void read_parameters(const Json& json, RunRecord& record, const std::string& where) {
+  const auto found = json.find("parameters");
+  if (found == json.end() || !found->is_object()) fail("is missing", where, "/parameters");
+  for (const auto& [name, value] : found->items()) {
+    const Parameter* parameter = find_parameter(name);
+    if (!parameter || value.is_null()) continue;
+    const std::string key = "/parameters/" + name;
+    if (parameter->kind == ValueKind::boolean && value.is_boolean()) {
+      record.parameters.set(name, value.get<bool>());
+    } else if (parameter->kind == ValueKind::integer && value.is_number_integer()) {
+      record.parameters.set(name, value.get<std::int64_t>());
+    } else if (parameter->kind == ValueKind::real && value.is_number()) {
+      if (!std::isfinite(value.get<double>())) fail("is not a finite number", where, key);
+      record.parameters.set(name, value.get<double>());
+    } else if (parameter->kind == ValueKind::text && value.is_string()) {
+      record.parameters.set(name, value.get<std::string>());
+    } else {
+      fail("has the wrong type", where, key);
+    }
+  }
+  const auto workload = found->find("workload");
+  if (workload != found->end() && workload->is_string()) {
+    record.workload = workload->get<std::string>();
+  } else if (record.kind != "collective") {
+    fail("is missing", where, "/parameters/workload");
+  }
+  const auto control = found->find(kControl);
+  record.control = control != found->end() && *control == Json(true);
+}
+
+Json parameters_json(const RunRecord& record) {
+  Json json = Json::object();
+  for (const auto& [name, value] : record.parameters.values()) {
+    json[name] = std::visit([](const auto& v) { return Json(v); }, value);
+  }
+  if (!record.workload.empty()) json["workload"] = record.workload;
+  if (record.control) json[kControl] = true;
+  return json;
+}
+
+void check_schema(const Json& json, const std::string& where) {
+  if (!json.is_object()) fail("is not a record: no JSON object", where, "");
+  const auto schema = json.find("schema");
+  if (schema == json.end() || !schema->is_number_integer()) {
+    fail("is not a record: no schema", where, "/schema");
+  }
+  const auto version = schema->get<std::int64_t>();
+  if (version > kRecordSchema) {
+    throw Error(
+        ErrorKind::input,
+        fmt::format("has schema {}, newer than this build reads ({})", version, kRecordSchema),
+        where + ", key /schema", "use a newer paceline");
+  }
+  if (version != kRecordSchema)
+    fail(fmt::format("has unknown schema {}", version), where, "/schema");
+}
+
+void check_choice(const char* key, const std::string& value,
+                  std::initializer_list<std::string_view> choices, const std::string& where) {
+  for (const std::string_view choice : choices) {
+    if (value == choice) return;
+  }
+  fail(value.empty() ? fmt::format("has no {}", key)
+                     : fmt::format("has unknown {} \"{}\"", key, value),
+       where, std::string("/") + key);
+}
+
+// A published page need not say how many CPUs there were.
+void check_layout(const RunRecord& record, const std::string& where) {
+  if (record.kind != "measured") return;
+  const LayoutFacts& layout = record.layout;
+  for (const auto& [key, known] : {std::pair{"nodes", layout.nodes.has_value()},
+                                   {"ntasks", layout.ntasks.has_value()},
+                                   {"cpus_per_task", layout.cpus_per_task.has_value()},
+                                   {"cpus_per_replica", layout.cpus_per_replica.has_value()}}) {
+    if (!known) fail("is missing", where, std::string("/layout/") + key);
+  }
+}
+
+void check_collective(const Json& json, const RunRecord& record, const std::string& where) {
+  if (!record.collective || record.collective->rows.empty()) {
+    fail("is missing", where, "/collective/rows");
+  }
+  const auto provenance = json.find("provenance");
+  if (provenance == json.end() || provenance->is_null()) fail("is missing", where, "/provenance");
+}
+
+// A published rate will do for a time.
+void check_results(const RunRecord& record, const std::string& where) {
+  if (!record.completed() || record.kind == "collective") return;
+  const Throughput& rate = record.throughput;
+  for (const auto& [key, value] : {std::pair{"/timing/fit_seconds", record.timing.fit_seconds},
+                                   {"/throughput/samples_per_second", rate.samples_per_second},
+                                   {"/throughput/samples", rate.samples},
+                                   {"/throughput/steps", rate.steps}}) {
+    if (value && *value < kLeastQuantity) fail(fmt::format("cannot be {}", *value), where, key);
+  }
+  const bool rate_will_do = record.kind != "measured" && rate.samples_per_second;
+  if (!record.timing.fit_seconds && !rate_will_do) fail("is missing", where, "/timing/fit_seconds");
+}
+
+}  // namespace
+
+double Timing::whole_seconds() const {
+  return fit_seconds.value_or(0) + setup_seconds.value_or(0) + evaluation_seconds.value_or(0);
+}
+
+std::string RunRecord::build() const {
+  std::string text = provenance.version;
+  if (!provenance.commit.empty()) text += (text.empty() ? "" : " ") + provenance.commit;
+  if (provenance.dirty.value_or(false)) text += " (dirty)";
+  return text;
+}
+
+Layout RunRecord::task_layout() const {
+  return {layout.nodes.value_or(1),
+          layout.ntasks.value_or(1),
+          layout.cpus_per_task.value_or(1),
+          layout.gpus,
+          layout.cpus_per_replica.value_or(1),
+          layout.replicas_are != "gpus"};
+}
+
+LayoutFacts layout_facts(const Layout& layout) {
+  LayoutFacts facts;
+  facts.nodes = layout.nodes;
+  facts.ntasks = layout.ntasks;
+  facts.cpus_per_task = layout.cpus_per_task;
+  facts.gpus = layout.gpus;
+  facts.cpus_per_replica = layout.cpus_per_replica;
+  facts.replicas_are = layout.replicas_are_cores ? "cores" : "gpus";
+  return facts;
+}
+
+Json to_json(const RunRecord& record) {
+  RunRecord copy = record;  // one list of members serves reading, too, which changes them
+  Writer writer;
+  writer.json["schema"] = kRecordSchema;
+  beginning(writer, copy);
+  writer.json["parameters"] = parameters_json(record);
+  sections(writer, copy);
+  return std::move(writer.json);
+}
+
+Json to_json(const GpuFacts& gpu) {
+  GpuFacts copy = gpu;
+  Writer writer;
+  fields(writer, copy);
+  return std::move(writer.json);
+}
+
+RunRecord run_record_of(const Json& json, const std::string& where) {
+  check_schema(json, where);
+  RunRecord record;
+  record.kind.clear();
+  record.status.clear();
+  Reader reader(json, "", where);
+  beginning(reader, record);
+  check_choice("kind", record.kind,
+               {"measured", "published", "predicted", "imported", "collective"}, where);
+  check_choice("status", record.status, {"completed", "failed", "timeout", "preempted"}, where);
+  read_parameters(json, record, where);
+  sections(reader, record);
+  check_layout(record, where);
+  if (record.kind == "collective") check_collective(json, record, where);
+  check_results(record, where);
+  return record;
+}
+
+GpuFacts gpu_facts_of(const Json& json, const std::string& where) {
+  GpuFacts facts;
+  Reader reader(json, "", where);
+  fields(reader, facts);
+  return facts;
+}
+
+}  // namespace paceline
