@@ -6,31 +6,15 @@ namespace paceline {
 
 namespace {
 
-std::vector<double> values(const Row& row, RunFact fact) {
+std::vector<double> values(const Row& row, const RunFact& fact) {
   std::vector<double> result;
   for (const Run& run : row.runs) {
-    if (run.*fact) result.push_back(*(run.*fact));
+    if (const auto value = fact(run)) result.push_back(*value);
   }
   return result;
 }
 
-std::optional<double> mean(const Row& row, RunFact fact) {
-  const std::vector<double> all = values(row, fact);
-  if (all.empty()) return std::nullopt;
-  double sum = 0;
-  for (const double value : all) sum += value;
-  return sum / static_cast<double>(all.size());
-}
-
-std::optional<Estimate> estimate(const Row& row, RunFact fact) {
-  const std::vector<double> all = units_of(row, [&](const Run& run) { return run.*fact; });
-  if (all.empty()) return std::nullopt;
-  Estimate result = geometric_mean(all);
-  if (row.tainted) result.interval.reset();
-  return result;
-}
-
-std::optional<Estimate> share(const Row& row, RunFact fact) {
+std::optional<Estimate> share(const Row& row, const RunFact& fact) {
   const std::vector<double> all = values(row, fact);
   if (all.empty()) return std::nullopt;
   Estimate result = mean_share(all);
@@ -58,6 +42,22 @@ std::optional<double> share_of_step(const Row& row, double Run::*phase) {
 
 }  // namespace
 
+std::optional<double> mean(const Row& row, const RunFact& fact) {
+  const std::vector<double> all = values(row, fact);
+  if (all.empty()) return std::nullopt;
+  double sum = 0;
+  for (const double value : all) sum += value;
+  return sum / static_cast<double>(all.size());
+}
+
+std::optional<Estimate> estimate(const Row& row, const RunFact& fact) {
+  const std::vector<double> all = units_of(row, [&](const Run& run) { return fact(run); });
+  if (all.empty()) return std::nullopt;
+  Estimate result = geometric_mean(all);
+  if (row.tainted) result.interval.reset();
+  return result;
+}
+
 RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t index) {
   const Row& row = study.rows[index];
   const auto& speed_up = comparison.speed_ups[index];
@@ -65,7 +65,6 @@ RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t
   facts.row = &row;
   facts.speed_up = speed_up ? &*speed_up : nullptr;
   facts.fit_seconds = estimate(row, &Run::fit_seconds);
-  facts.first_epoch_seconds = estimate(row, &Run::first_epoch_seconds);
   facts.samples_per_second = estimate(row, &Run::samples_per_second);
   facts.samples_per_second_per_replica = divided(facts.samples_per_second, row.first().gpus);
   if (speed_up && speed_up->efficiency) {
@@ -74,9 +73,6 @@ RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t
   }
   facts.step_seconds = mean(row, &Run::step_seconds);
   facts.utilization = share(row, &Run::utilization);
-  facts.test_accuracy = mean(row, &Run::test_accuracy);
-  facts.test_top5 = mean(row, &Run::test_top5);
-  facts.epochs_to_goal = mean(row, &Run::epochs_to_goal);
   facts.input_stall = share_of_step(row, &Run::phase_input);
   facts.exposed_communication = share_of_step(row, &Run::phase_communication);
   return facts;

@@ -77,6 +77,7 @@ Run run_of(const Record& record) {
   const Throughput& rate = record->throughput;
   Run run;
   run.where = record.where();
+  run.record = record.facts();
   run.kind = record->kind;
   run.study = record->study;
   run.point = record->point;
@@ -115,7 +116,6 @@ Run run_of(const Record& record) {
   run.cpus_per_task = record->layout.cpus_per_task;
   run.replicas_are_cores = record->task_layout().replicas_are_cores;
   run.fit_seconds = timing.fit_seconds;
-  run.first_epoch_seconds = timing.first_epoch_seconds;
   run.step_seconds = median_step(timing);
   run.compile_seconds = timing.compile_seconds;
   run.warmup_steps = real(timing.warmup_steps_excluded);
@@ -129,7 +129,6 @@ Run run_of(const Record& record) {
   run.batch_per_replica = run.parameters.real("batch_per_replica");
   run.utilization = record->utilization;
   run.test_accuracy = record->quality.test_accuracy;
-  run.test_top5 = record->quality.test_top5;
   add_goal(run, record->quality.until);
   run.epoch_seconds = epochs_of(timing);
   add_phases(run, record->phases);

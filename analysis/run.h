@@ -1,6 +1,8 @@
 // What the analysis needs of one record, read once: flat and typed.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +16,7 @@ namespace paceline {
 
 struct Run {
   std::string where;  // file, or file and line
+  std::shared_ptr<const RunRecord> record = std::make_shared<RunRecord>();  // all it says
   std::string kind, study, point, status, reason, session, build, workload, precision, backend;
   // Published: software stack and hardware. Measured: the machine, where records of unlike ones
   // stand together. Else empty.
@@ -36,13 +39,13 @@ struct Run {
   std::optional<int> nodes, ntasks, cpus_per_task;
   bool replicas_are_cores = true;
 
-  std::optional<double> fit_seconds, first_epoch_seconds, step_seconds;  // step: median, all ranks
-  std::optional<double> compile_seconds;  // of fit_seconds: the choice of algorithms
+  std::optional<double> fit_seconds, step_seconds;  // step: median, all ranks
+  std::optional<double> compile_seconds;            // of fit_seconds: the choice of algorithms
   std::optional<double> samples_per_second, samples, steps;
   bool rate_is_given = false;  // by the record; else it is that of samples and fit_seconds
   std::optional<double> warmup_steps, rate_warmup_steps;  // left out of step_seconds, of the rate
   std::optional<double> batch_per_replica, global_batch;
-  std::optional<double> utilization, test_accuracy, test_top5;  // 0 to 1
+  std::optional<double> utilization, test_accuracy;  // 0 to 1
 
   // Of a run that ends once an evaluation is good enough; empty: it trains all its epochs.
   std::string goal;
@@ -67,6 +70,6 @@ Run run_of(const Record& record);
 // as a later attempt of another call of `sweep`. Repeats of other studies have the same numbers.
 bool is_retry_of(const Run& again, const Run& run);
 
-using RunFact = std::optional<double> Run::*;  // one of its numbers
+using RunFact = std::function<std::optional<double>(const Run&)>;  // &Run::fit_seconds
 
 }  // namespace paceline

@@ -12,21 +12,22 @@ namespace paceline {
 namespace {
 
 using Runs = std::vector<const Run*>;
-bool known(const Runs& runs, RunFact fact) {
+
+bool known(const Runs& runs, const RunFact& fact) {
   return std::all_of(runs.begin(), runs.end(),
-                     [&](const Run* run) { return (run->*fact).has_value(); });
+                     [&](const Run* run) { return fact(*run).has_value(); });
 }
 
 // The first run whose value differs from the first run's by more than `tolerance`.
-const Run* odd_one(const Runs& runs, RunFact fact, double tolerance = 1e-6) {
-  const double first = *(runs[0]->*fact);
+const Run* odd_one(const Runs& runs, const RunFact& fact, double tolerance = 1e-6) {
+  const double first = *fact(*runs[0]);
   const auto it = std::find_if(runs.begin(), runs.end(), [&](const Run* run) {
-    return std::abs(*(run->*fact) - first) > tolerance;
+    return std::abs(*fact(*run) - first) > tolerance;
   });
   return it == runs.end() ? nullptr : *it;
 }
 
-bool fixed(const Runs& runs, RunFact fact) {
+bool fixed(const Runs& runs, const RunFact& fact) {
   return known(runs, fact) && !odd_one(runs, fact);
 }
 

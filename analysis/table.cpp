@@ -163,7 +163,11 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
   all.push_back({interval_column("fit_seconds", "fit\nseconds"),
                  [](const RowFacts& f) { return measured_cell(f.fit_seconds); }});
   all.push_back({detail(8, narrow(late_interval("first_epoch_seconds", "first\nepoch s"))),
-                 [](const RowFacts& f) { return measured_cell(f.first_epoch_seconds); }});
+                 [](const RowFacts& f) {
+                   return measured_cell(estimate(*f.row, [](const Run& run) {
+                     return run.record->timing.first_epoch_seconds;
+                   }));
+                 }});
   all.push_back({detail(6, real_column("step_seconds", "step\nms")), [](const RowFacts& f) {
                    if (!f.step_seconds) return Cell{};
                    const double ms = *f.step_seconds * 1e3;
@@ -188,11 +192,14 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
   all.push_back({detail(5, late_interval("gpu_utilization", "GPU\nutil.")),
                  [](const RowFacts& f) { return percent_estimate(f.utilization, 0); }});
   all.push_back({detail(2, real_column("test_accuracy", "test\naccuracy")),
-                 [](const RowFacts& f) { return percent(f.test_accuracy, 2); }});
-  all.push_back({detail(7, late(real_column("test_top5", "test\ntop-5"))),
-                 [](const RowFacts& f) { return percent(f.test_top5, 2); }});
+                 [](const RowFacts& f) { return percent(mean(*f.row, &Run::test_accuracy), 2); }});
+  all.push_back({detail(7, late(real_column("test_top5", "test\ntop-5"))), [](const RowFacts& f) {
+                   return percent(
+                       mean(*f.row, [](const Run& run) { return run.record->quality.test_top5; }),
+                       2);
+                 }});
   all.push_back({detail(2, late(real_column("epochs_to_goal", "epochs\nto goal"))),
-                 [](const RowFacts& f) { return number(f.epochs_to_goal, 1); }});
+                 [](const RowFacts& f) { return number(mean(*f.row, &Run::epochs_to_goal), 1); }});
   all.push_back({late(whole_column("busy_runs", "busy\nruns")), [](const RowFacts& f) {
                    if (!f.row->gap.empty() || !f.run().busy) return Cell{};
                    // The label says it to people.

@@ -4,16 +4,10 @@
 
 namespace paceline {
 
-Record::Record(Json json, std::string where)
-    : json_(std::make_unique<Json>(std::move(json))),
+Record::Record(const Json& json, std::string where)
+    : json_(std::make_shared<Json>(json)),
       where_(std::move(where)),
-      facts_(run_record_of(*json_, where_)) {}
-
-Record::~Record() = default;
-Record::Record(const Record& other)
-    : json_(std::make_unique<Json>(*other.json_)), where_(other.where_), facts_(other.facts_) {}
-Record::Record(Record&&) noexcept = default;
-Record& Record::operator=(Record&&) noexcept = default;
+      facts_(std::make_shared<RunRecord>(run_record_of(json, where_))) {}
 
 Record read_record(const std::filesystem::path& file) {
   const std::string text = read_text(file, kRecordLimitBytes);

@@ -14,21 +14,18 @@ constexpr std::size_t kRecordLimitBytes = 32 << 10;
 class Record {
  public:
   // Throws input with `where` and the key, as run_record_of does.
-  Record(Json json, std::string where);
-  ~Record();
-  Record(const Record&);
-  Record(Record&&) noexcept;
-  Record& operator=(Record&&) noexcept;
+  Record(const Json& json, std::string where);
 
-  const RunRecord* operator->() const { return &facts_; }
-  const RunRecord& operator*() const { return facts_; }
+  const RunRecord* operator->() const { return facts_.get(); }
+  const RunRecord& operator*() const { return *facts_; }
+  const std::shared_ptr<const RunRecord>& facts() const { return facts_; }
   const Json& json() const { return *json_; }          // also what this build does not know
   const std::string& where() const { return where_; }  // the file it came from
 
  private:
-  std::unique_ptr<Json> json_;
+  std::shared_ptr<const Json> json_;
   std::string where_;
-  RunRecord facts_;
+  std::shared_ptr<const RunRecord> facts_;
 };
 
 // Throws input: unreadable, over 32 KB, cut short, not a record, a newer schema.

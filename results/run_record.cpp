@@ -10,7 +10,6 @@
 
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"
-#include "results/record_fields.h"
 
 namespace paceline {
 
@@ -38,7 +37,7 @@ class Writer {
   Json json = Json::object();
 
   template <typename T>
-  void operator()(const char* key, T& member, Range = {}) {
+  void operator()(const char* key, T& member, Bounds = {}) {
     Json value = json_of(member);
     if (!value.is_null()) json[key] = std::move(value);
   }
@@ -48,7 +47,7 @@ class Writer {
   }
   template <typename T>
   void beside(T& members) {
-    fields(*this, members);
+    members.fields(*this);
   }
   void loss(const char* key, std::optional<double>& member) {
     if (member) json[key] = number_json(*member);
@@ -66,7 +65,7 @@ class Writer {
       return value.empty() ? Json() : Json(value);
     } else {
       Writer writer;
-      fields(writer, value);
+      value.fields(writer);
       return writer.json.empty() ? Json() : writer.json;
     }
   }
@@ -92,12 +91,12 @@ class Reader {
   }
 
   template <typename T>
-  void operator()(const char* key, T& member, Range range = {}) {
+  void operator()(const char* key, T& member, Bounds bounds = {}) {
     const auto found = json_.find(key);
     const std::string path = key_ + "/" + key;
     if (found != json_.end() && !found->is_null()) {
-      read(*found, path, member, range);
-    } else if (range.required) {
+      read(*found, path, member, bounds);
+    } else if (bounds.required) {
       fail("is missing", where_, path);
     }
   }
@@ -107,7 +106,7 @@ class Reader {
   }
   template <typename T>
   void beside(T& members) {
-    fields(*this, members);
+    members.fields(*this);
   }
   void loss(const char* key, std::optional<double>& member) {
     (*this)(key, member, kAny);
@@ -117,39 +116,39 @@ class Reader {
   }
 
  private:
-  void read(const Json& json, const std::string& key, std::string& text, Range) const {
+  void read(const Json& json, const std::string& key, std::string& text, Bounds) const {
     if (!json.is_string()) fail("should be a text", where_, key);
     text = json.get<std::string>();
   }
-  void read(const Json& json, const std::string& key, bool& value, Range) const {
+  void read(const Json& json, const std::string& key, bool& value, Bounds) const {
     if (!json.is_boolean()) fail("should be true or false", where_, key);
     value = json.get<bool>();
   }
-  double number(const Json& json, const std::string& key, Range range) const {
+  double number(const Json& json, const std::string& key, Bounds bounds) const {
     if (!json.is_number()) fail("should be a number", where_, key);
     const double value = json.get<double>();
     if (!std::isfinite(value)) fail("is not a finite number", where_, key);
-    if (range.share && !(value >= 0 && value <= 1)) {
+    if (bounds.share && !(value >= 0 && value <= 1)) {
       fail("should be from 0 to 1, not " + json_text(json), where_, key);
     }
-    if (value < 0 && range.least >= 0) fail("cannot be negative: " + json_text(json), where_, key);
+    if (value < 0 && bounds.least >= 0) fail("cannot be negative: " + json_text(json), where_, key);
     return value;
   }
-  void read(const Json& json, const std::string& key, double& value, Range range) const {
-    value = number(json, key, range);
-    if (range.above && !(value > range.least)) {
+  void read(const Json& json, const std::string& key, double& value, Bounds bounds) const {
+    value = number(json, key, bounds);
+    if (bounds.above && !(value > bounds.least)) {
       fail("must be positive, not " + json_text(json), where_, key);
     }
   }
-  void read(const Json& json, const std::string& key, std::int64_t& value, Range range) const {
-    value = static_cast<std::int64_t>(whole(json, key, range, kMostOfACount));
+  void read(const Json& json, const std::string& key, std::int64_t& value, Bounds bounds) const {
+    value = static_cast<std::int64_t>(whole(json, key, bounds, kMostOfACount));
   }
-  void read(const Json& json, const std::string& key, int& value, Range range) const {
-    value = static_cast<int>(whole(json, key, range, kMostOfAnInt));
+  void read(const Json& json, const std::string& key, int& value, Bounds bounds) const {
+    value = static_cast<int>(whole(json, key, bounds, kMostOfAnInt));
   }
   // Published pages and other programs write 1e6, too.
-  double whole(const Json& json, const std::string& key, Range range, double most) const {
-    const double least = range.above ? 1 : range.least, value = number(json, key, range);
+  double whole(const Json& json, const std::string& key, Bounds bounds, double most) const {
+    const double least = bounds.above ? 1 : bounds.least, value = number(json, key, bounds);
     if (value < least || value > most || value != std::floor(value)) {
       fail(fmt::format("should be a whole number of at least {}, not {}", least, json_text(json)),
            where_, key);
@@ -157,20 +156,20 @@ class Reader {
     return value;
   }
   template <typename T>
-  void read(const Json& json, const std::string& key, std::optional<T>& value, Range range) const {
-    read(json, key, value.emplace(), range);
+  void read(const Json& json, const std::string& key, std::optional<T>& value, Bounds bounds) const {
+    read(json, key, value.emplace(), bounds);
   }
   template <typename T>
-  void read(const Json& json, const std::string& key, std::vector<T>& values, Range range) const {
+  void read(const Json& json, const std::string& key, std::vector<T>& values, Bounds bounds) const {
     if (!json.is_array()) fail("should be a list", where_, key);
     for (std::size_t i = 0; i < json.size(); ++i) {
-      read(json[i], fmt::format("{}/{}", key, i), values.emplace_back(), range);
+      read(json[i], fmt::format("{}/{}", key, i), values.emplace_back(), bounds);
     }
   }
   template <typename T>
-  void read(const Json& json, const std::string& key, T& members, Range) const {
+  void read(const Json& json, const std::string& key, T& members, Bounds) const {
     Reader reader(json, key, where_);
-    fields(reader, members);
+    members.fields(reader);
   }
 
   const Json& json_;
@@ -317,16 +316,16 @@ Json to_json(const RunRecord& record) {
   RunRecord copy = record;  // one list of members serves reading, too, which changes them
   Writer writer;
   writer.json["schema"] = kRecordSchema;
-  beginning(writer, copy);
+  copy.beginning(writer);
   writer.json["parameters"] = parameters_json(record);
-  sections(writer, copy);
+  copy.sections(writer);
   return std::move(writer.json);
 }
 
 Json to_json(const GpuFacts& gpu) {
   GpuFacts copy = gpu;
   Writer writer;
-  fields(writer, copy);
+  copy.fields(writer);
   return std::move(writer.json);
 }
 
@@ -336,12 +335,12 @@ RunRecord run_record_of(const Json& json, const std::string& where) {
   record.kind.clear();
   record.status.clear();
   Reader reader(json, "", where);
-  beginning(reader, record);
+  record.beginning(reader);
   check_choice("kind", record.kind,
                {"measured", "published", "predicted", "imported", "collective"}, where);
   check_choice("status", record.status, {"completed", "failed", "timeout", "preempted"}, where);
   read_parameters(json, record, where);
-  sections(reader, record);
+  record.sections(reader);
   check_layout(record, where);
   if (record.kind == "collective") check_collective(json, record, where);
   check_results(record, where);
@@ -351,7 +350,7 @@ RunRecord run_record_of(const Json& json, const std::string& where) {
 GpuFacts gpu_facts_of(const Json& json, const std::string& where) {
   GpuFacts facts;
   Reader reader(json, "", where);
-  fields(reader, facts);
+  facts.fields(reader);
   return facts;
 }
 

@@ -78,9 +78,9 @@ std::string failure_of(const Member& member) {
   return "";
 }
 
-bool all_have(const std::vector<Member>& members, RunFact fact) {
+bool all_have(const std::vector<Member>& members, const RunFact& fact) {
   return std::all_of(members.begin(), members.end(),
-                     [&](const Member& member) { return (member.run.*fact).has_value(); });
+                     [&](const Member& member) { return fact(member.run).has_value(); });
 }
 
 std::string data_of(const Run& run) {

@@ -1,0 +1,134 @@
+// What made the run: program, machine, data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/record/bounds.h"
+
+namespace paceline {
+
+// As Slurm's environment has it.
+struct Allocation {
+  std::string job, array_job, array_element, restarts, cluster, partition, nodes;
+  std::string node;  // of the rank that writes
+  std::string tasks_per_node, cpus_per_node, cpus_per_task, memory_mb_per_node, memory_mb_per_cpu;
+  std::string gpus, modules;
+  std::optional<int> other_jobs;  // most on a node at the start, or here at the end
+
+  template <typename Each>
+  void fields(Each& each) {
+    each("job", job);
+    each("array_job", array_job);
+    each("array_element", array_element);
+    each("restarts", restarts);
+    each("cluster", cluster);
+    each("partition", partition);
+    each("nodes", nodes);
+    each("node", node);
+    each("tasks_per_node", tasks_per_node);
+    each("cpus_per_node", cpus_per_node);
+    each("cpus_per_task", cpus_per_task);
+    each("memory_mb_per_node", memory_mb_per_node);
+    each("memory_mb_per_cpu", memory_mb_per_cpu);
+    each("gpus", gpus);
+    each("modules", modules);
+    each("other_jobs", other_jobs);
+  }
+};
+
+// Of a node: hardware threads, usable or not.
+struct NodeFacts {
+  std::optional<int> cpus;
+  std::optional<std::int64_t> memory_bytes;
+
+  template <typename Each>
+  void fields(Each& each) {
+    each("cpus", cpus);
+    each("memory_bytes", memory_bytes);
+  }
+};
+
+// How busy others kept the CPUs of the run. Shares are of their time.
+struct LoadFacts {
+  std::optional<bool> busy;
+  std::string why;
+  std::optional<double> seconds, other_cpu_share, worst_other_cpu_share, steal_share;
+  std::optional<double> cpu_limited_share, cpu_pressure_share, load_average;
+  std::optional<std::int64_t> runnable_tasks_before, runnable_tasks_after, involuntary_switches;
+  std::optional<std::int64_t> heat_slowdowns;
+  std::optional<double> least_mhz, involuntary_switches_per_step;
+
+  template <typename Each>
+  void fields(Each& each) {
+    each("busy", busy);
+    each("why", why);
+    each("seconds", seconds);
+    each("other_cpu_share", other_cpu_share, kShare);
+    each("worst_other_cpu_share", worst_other_cpu_share, kShare);
+    each("steal_share", steal_share, kShare);
+    each("cpu_limited_share", cpu_limited_share);
+    each("cpu_pressure_share", cpu_pressure_share);
+    each("load_average", load_average);
+    each("runnable_tasks_before", runnable_tasks_before);
+    each("runnable_tasks_after", runnable_tasks_after);
+    each("involuntary_switches", involuntary_switches);
+    each("heat_slowdowns", heat_slowdowns);
+    each("least_mhz", least_mhz);
+    each("involuntary_switches_per_step", involuntary_switches_per_step);
+  }
+};
+
+struct Provenance {
+  std::string version, commit;
+  std::optional<bool> dirty;
+  std::string compiler, compiler_flags, command;
+  std::optional<Allocation> allocation;
+  std::string libraries;
+  std::vector<std::string> hosts;  // a rank
+  std::string cpu_model;
+  NodeFacts machine;
+  std::vector<std::string> affinity;  // a rank: "0-3"
+  std::string data_set, data_hash, weights_hash, backend_asked, backend_used;
+  std::vector<std::string> implementations;
+  std::string started_at;
+  LoadFacts machine_load;
+  std::optional<bool> fell_back;
+  // Published: where, and what its numbers mean.
+  std::string source, stack, hardware, time_is, rate_is, same_work_as;
+
+  template <typename Each>
+  void fields(Each& each) {
+    each("version", version);
+    each("commit", commit);
+    each("dirty", dirty);
+    each("compiler", compiler);
+    each("compiler_flags", compiler_flags);
+    each("command", command);
+    each("allocation", allocation);
+    each("libraries", libraries);
+    each("hosts", hosts);
+    each("cpu_model", cpu_model);
+    each("machine", machine);
+    each("affinity", affinity);
+    each("data_set", data_set);
+    each("data_hash", data_hash);
+    each("weights_hash", weights_hash);
+    each("backend_asked", backend_asked);
+    each("backend_used", backend_used);
+    each("implementations", implementations);
+    each("started_at", started_at);
+    each("machine_load", machine_load);
+    each("fell_back", fell_back);
+    each("source", source);
+    each("stack", stack);
+    each("hardware", hardware);
+    each("time_is", time_is);
+    each("rate_is", rate_is);
+    each("same_work_as", same_work_as);
+  }
+};
+
+}  // namespace paceline
