@@ -12,6 +12,7 @@
 #include "analysis/switches.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "results/names.h"
 
 namespace paceline {
 
@@ -191,7 +192,7 @@ class Comparer {
       if (matches(run_of_row(k), run, run.backend)) return k;
     }
     for (const std::size_t k : singles_) {
-      if (!matches(run_of_row(k), run, "self")) continue;
+      if (!matches(run_of_row(k), run, lone_backend())) continue;
       borrowed_.insert(run.backend);
       return k;
     }
@@ -221,7 +222,7 @@ class Comparer {
         if (!same_system(run_of_row(k), run)) continue;
         for (const auto& [other, its] : matched_by(run_of_row(k))) {
           if (other != name) continue;
-          (its == value || (name == "backend" && its == "self") ? same : differs) = true;
+          (its == value || (name == "backend" && its == lone_backend()) ? same : differs) = true;
         }
       }
       if (!same) return " with " + text;

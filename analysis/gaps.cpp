@@ -9,6 +9,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "results/names.h"
 
 namespace paceline {
 
@@ -77,7 +78,7 @@ Run planned_run(const ExpectedRuns& plan, const Point& point, const Study& study
   run.workload = plan.workload;
   run.parameters = point;
   run.precision = point.text("precision").value_or(study.precision);
-  run.backend = point.text("backend").value_or("self");
+  run.backend = point.text("backend").value_or(lone_backend());
   run.gpus = layout.gpus;
   run.nodes = layout.nodes;
   run.ntasks = layout.ntasks;

@@ -21,6 +21,7 @@
 #include "engine/failure/rank_status.h"
 #include "engine/launch/affinity.h"
 #include "engine/train/reducer.h"
+#include "results/names.h"
 #include "results/store.h"
 #include "run/bench_record.h"
 #include "run/preflight.h"
@@ -157,9 +158,10 @@ void check_replicas(const BenchArguments& arguments) {
 }
 
 void check_sums(const std::string& backend) {
-  if (!backend.starts_with("null")) return;
-  throw Error(ErrorKind::usage, "backend null sums nothing: there is no all-reduce to measure", "",
-              "choose another (paceline list backends)");
+  if (!find_name("backend", split_stack(backend).between).drifts) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("backend {} sums nothing: there is no all-reduce to measure", backend),
+              "", "choose another (paceline list backends)");
 }
 
 void check_count(const char* option, std::int64_t value, std::int64_t least, std::int64_t most) {

@@ -123,8 +123,9 @@ void check_folder(const LineOfRun& run) {
 
 // The device and backends of the run, asked on this node.
 void check_services(const LineOfRun& run, const Environment& environment) {
-  const auto device = run.what.parameters.text("device").value_or("cpu");
-  const BackendStack stack = split_stack(run.what.parameters.text("backend").value_or("self"));
+  const auto device = Settings(run.what.parameters).text("device");
+  const BackendStack stack =
+      split_stack(run.what.parameters.text("backend").value_or(lone_backend()));
   for (const Service& service : services(find_place(environment))) {
     const bool is_device = service.kind == "device" && service.name == device;
     const bool is_backend = service.kind == "backend" && service.name == stack.between;
@@ -221,7 +222,7 @@ int fall_back(int code, const std::string& status, const std::string& to,
   const bool by_communication =
       code == exit_code(ErrorKind::peer_lost) || code == exit_code(ErrorKind::stall);
   const LineOfRun run = read_run(options);
-  const std::string asked = run.what.parameters.text("backend").value_or("self");
+  const std::string asked = run.what.parameters.text("backend").value_or(lone_backend());
   BackendStack stack = split_stack(asked);
   if (!by_communication || stack.between == to || !ended_at_start(status)) return 1;
   stack.between = to;

@@ -23,6 +23,7 @@
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
+#include "results/names.h"
 #include "results/shipped.h"
 #include "results/store.h"
 #include "run/resolve.h"
@@ -48,6 +49,15 @@ Called again it sends only what is missing or failed and in no queue, and says w
 the table, writes the scripts to a folder that it names, and sends nothing. Exit codes: 0 all is sent or done, 1 not confirmed,
 64 or 65 a bad spec, profile or request, or Slurm's refusal.)";
 
+// Those that have a task a replica, as a Slurm step starts them.
+std::vector<std::string> backends_of_ranks() {
+  std::vector<std::string> names;
+  for (const Name& backend : known_names().backends) {
+    if (backend.tasks == "replica") names.push_back(backend.name);
+  }
+  return names;
+}
+
 struct SubmitOptions : StudyOptions {
   std::string site, fallback;
   double max_gpu_hours = -1;
@@ -57,16 +67,17 @@ struct SubmitOptions : StudyOptions {
 };
 
 // Where there is no GPU, Gloo stands for NCCL: as many tasks of as many CPUs.
-Value without_nccl(const Value& backend) {
+Value without_gpus(const Value& backend) {
   BackendStack stack = split_stack(to_text(backend));
-  if (stack.between == "nccl") stack.between = "gloo";
+  const std::string other = find_name("backend", stack.between).stand_in;
+  if (!other.empty()) stack.between = other;
   return text_of(stack);
 }
 
 // The same points and scripts, as small as they can be.
 void make_small(Spec& spec, Site& site) {
   spec.name += ".smoke";
-  change_values(spec, "backend", without_nccl);
+  change_values(spec, "backend", without_gpus);
   spec.repeats = 1;
   spec.control = false;
   for (const char* assignment : {"device=cpu", "precision=fp32", "input=synthetic", "steps=2",
@@ -157,10 +168,9 @@ class Submitter {
     setup_.folder = plan.study;
     setup_.session = options.dry_run ? "DRY-RUN" : new_session_id();
     setup_.program = this_program();
-    const Value* device = plan.expansion.points.front().parameters.find("device");
     setup_.fallback = options.fallback;
     setup_.services = std::move(services);
-    setup_.device = device ? to_text(*device) : "cpu";
+    setup_.device = Settings(plan.expansion.points.front().parameters).text("device");
     for (const PlannedPoint& point : plan.expansion.points) {
       const fs::path weights = point.parameters.text("weights").value_or("");
       if (weights.is_absolute()) setup_.reads.insert(weights.parent_path().string());
@@ -378,7 +388,7 @@ void add_submit(CLI::App& app, Action& action) {
   verb->add_option(
           "--fallback", options->fallback,
           "a backend to try, in the same job, where the run's own cannot sum (record says so)")
-      ->check(CLI::IsMember({"mpi", "gloo", "nccl"}));
+      ->check(CLI::IsMember(backends_of_ranks()));
   verb->add_flag("--dry-run", options->dry_run,
                  "print arrays and cost, write the scripts, send nothing");
   verb->add_option("--scripts", options->scripts,

@@ -7,13 +7,17 @@
 #   One program of record_test.cpp, store_test.cpp and so on, and a test for each of these files
 #   (unit.results.record), which runs it with that noun: `test_unit_results record`.
 # paceline_register(backend mpi FACTORY make_mpi_backend LIBRARY comm_mpi
-#                   [ABOUT "..."] [TASKS replica|node] [MPIRUN] [INSIDE] [GPUS] [PRECISIONS "fp32|bf16"])
+#                   [ABOUT "..."] [TASKS replica|node] [MPIRUN] [INSIDE] [ALONE] [DRIFTS] [GPU_EACH]
+#                   [STAND_IN gloo] [GPUS] [SERIAL] [PRECISIONS "fp32|bf16"] [BACKENDS "mpi|mirrored"])
 # paceline_register(driver cuda FACTORY make_cuda_driver LIBRARY device_cuda)
 #   Beside the device of that name: which GPUs this process sees.
 # paceline_register(backend mpi ABSENT "MPI was not found" ...)
 #   Puts the name of a backend, wrapper, device or workload into the generated factory table and
 #   into names.json. TASKS: a task of this backend holds one replica, or all of a node. MPIRUN: its
 #   ranks are started through mpirun, not directly. INSIDE: it may stand before the slash of a stack.
+#   ALONE: it has one replica. DRIFTS: it sums nothing. GPU_EACH: each replica needs a GPU of its own.
+#   STAND_IN: the backend that tries its layout where there is no GPU. Of devices: GPUS: replicas are
+#   GPUs; SERIAL: one thread computes; PRECISIONS and BACKENDS: the first, or first built, is the default.
 
 set(PACELINE_WARNINGS -Wall -Wextra -Wpedantic -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -201,48 +205,51 @@ function(paceline_gpu_test name)
 endfunction()
 
 function(paceline_register kind name)
-  cmake_parse_arguments(ARG "MPIRUN;INSIDE;GPUS" "FACTORY;LIBRARY;ABSENT;ABOUT;TASKS;PRECISIONS" "" ${ARGN})
+  set(flags MPIRUN INSIDE ALONE DRIFTS GPU_EACH GPUS SERIAL)
+  set(texts ABOUT TASKS STAND_IN PRECISIONS BACKENDS)
+  cmake_parse_arguments(ARG "${flags}" "FACTORY;LIBRARY;ABSENT;PROGRAM;${texts}" "" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "paceline_register(${kind} ${name}): unknown ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
   if(NOT PACELINE_ENGINE)
     set(ARG_ABSENT "this build has no engine (-DPACELINE_ENGINE=OFF)")
   endif()
-  set_property(GLOBAL APPEND PROPERTY paceline_${kind}_names "${name}")
   if(ARG_ABSENT)
     set(entry "{\"name\": \"${name}\", \"built\": false, \"reason\": \"${ARG_ABSENT}\"")
   else()
     set(entry "{\"name\": \"${name}\", \"built\": true, \"reason\": \"\"")
-    set_property(GLOBAL APPEND PROPERTY paceline_${kind}_factories "${name}=${ARG_FACTORY}")
-    set_property(GLOBAL APPEND PROPERTY paceline_table_libraries paceline_${ARG_LIBRARY})
+    set_property(GLOBAL APPEND PROPERTY paceline_${ARG_PROGRAM}${kind}_factories "${name}=${ARG_FACTORY}")
+    set_property(GLOBAL APPEND PROPERTY paceline_${ARG_PROGRAM}table_libraries paceline_${ARG_LIBRARY})
   endif()
-  if(ARG_ABOUT)
-    string(APPEND entry ", \"about\": \"${ARG_ABOUT}\"")
-  endif()
-  if(ARG_TASKS)
-    string(APPEND entry ", \"tasks\": \"${ARG_TASKS}\"")
-  endif()
-  if(ARG_GPUS)
-    string(APPEND entry ", \"gpus\": true")
-  endif()
-  if(ARG_PRECISIONS)
-    string(APPEND entry ", \"precisions\": \"${ARG_PRECISIONS}\"")
-  endif()
-  foreach(flag MPIRUN INSIDE)
+  foreach(text IN LISTS texts)
+    if(ARG_${text})
+      string(TOLOWER ${text} key)
+      string(APPEND entry ", \"${key}\": \"${ARG_${text}}\"")
+    endif()
+  endforeach()
+  foreach(flag IN LISTS flags)
     if(ARG_${flag})
       string(TOLOWER ${flag} key)
       string(APPEND entry ", \"${key}\": true")
     endif()
   endforeach()
-  set_property(GLOBAL APPEND PROPERTY paceline_${kind}_json "${entry}}")
+  set_property(GLOBAL APPEND PROPERTY paceline_${ARG_PROGRAM}${kind}_json "${entry}}")
 endfunction()
 
 # paceline_write_tables(generated)
 # paceline_write_tables(generated/without_cuda WITHOUT cuda nccl)
 #   Writes names.json, its embedded copy (names.inc), and the tables of factory functions (tables.cpp) that
-#   cli and the conformance programs link. WITHOUT: names that are taken for not built.
+#   cli and the conformance programs link. WITHOUT: names that are taken for not built. WITH: a program whose
+#   own registrations (paceline_register(... PROGRAM made_up)) stand in it, too.
 function(paceline_write_tables folder)
-  cmake_parse_arguments(ARG "" "" "WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "" "WITH" "WITHOUT" ${ARGN})
   set(generated ${PROJECT_BINARY_DIR}/${folder})
   foreach(kind backend wrapper device workload)
     get_property(rows GLOBAL PROPERTY paceline_${kind}_json)
+    if(ARG_WITH)
+      get_property(more GLOBAL PROPERTY paceline_${ARG_WITH}${kind}_json)
+      list(APPEND rows ${more})
+    endif()
     list(JOIN rows ",\n    " rows)
     foreach(name IN LISTS ARG_WITHOUT)
       string(REPLACE "{\"name\": \"${name}\", \"built\": true, \"reason\": \"\""
@@ -260,6 +267,10 @@ function(paceline_write_tables folder)
     set(declarations "")
     set(rows "")
     get_property(factories GLOBAL PROPERTY paceline_${kind}_factories)
+    if(ARG_WITH)
+      get_property(more GLOBAL PROPERTY paceline_${ARG_WITH}${kind}_factories)
+      list(APPEND factories ${more})
+    endif()
     foreach(entry IN LISTS factories)
       string(REGEX MATCH "^(.*)=(.*)$" _ "${entry}")
       if(NOT CMAKE_MATCH_1 IN_LIST ARG_WITHOUT)

@@ -24,10 +24,9 @@ Layout layout_of(const Point& parameters, const std::string& where) {
   Layout layout;
   layout.gpus = bounded(parameters.integer("gpus").value_or(1), "gpus", where);
   layout.nodes = bounded(parameters.integer("nodes").value_or(1), "nodes", where);
-  layout.replicas_are_cores =
-      !find_name("device", parameters.text("device").value_or("cpu"), where).gpus;
-  const std::string backend = parameters.text("backend").value_or("self");
-  const bool task_is_node = find_name("backend", backend, where).tasks == "node";
+  layout.replicas_are_cores = !find_name("device", Settings(parameters).text("device"), where).gpus;
+  const std::string backend = parameters.text("backend").value_or(lone_backend());
+  const Name known = find_name("backend", backend, where);
   if (layout.gpus % layout.nodes != 0) {
     throw Error(
         ErrorKind::usage,
@@ -38,11 +37,12 @@ Layout layout_of(const Point& parameters, const std::string& where) {
     throw Error(ErrorKind::usage, fmt::format("no backend is named for {} replicas", layout.gpus),
                 where, "add backend, e.g. mpi (paceline list backends)");
   }
-  if (backend == "self" && layout.gpus > 1) {
-    throw Error(ErrorKind::usage, fmt::format("backend self has one replica, not {}", layout.gpus),
-                where, "choose another backend (paceline list backends)");
+  if (known.alone && layout.gpus > 1) {
+    throw Error(ErrorKind::usage,
+                fmt::format("backend {} has one replica, not {}", backend, layout.gpus), where,
+                "choose another backend (paceline list backends)");
   }
-  layout.ntasks = task_is_node ? layout.nodes : layout.gpus;
+  layout.ntasks = known.tasks == "node" ? layout.nodes : layout.gpus;
   const int replicas_per_task = layout.gpus / layout.ntasks;
   const auto per_task = parameters.integer("cpus_per_task");
   const auto per_replica = parameters.integer("cpus_per_replica");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "engine/core/backend_stack.h"
@@ -17,20 +18,30 @@ constexpr char kNames[] =
 #include "names.inc"
     ;
 
+std::vector<std::string> list_of(const nlohmann::json& row, const char* key) {
+  const std::string text = row.value(key, "");
+  return text.empty() ? std::vector<std::string>{} : split(text, '|');
+}
+
 std::vector<Name> read_names(const nlohmann::json& rows) {
   std::vector<Name> names;
   for (const auto& row : rows) {
-    names.push_back({row.at("name"),
-                     row.at("built"),
-                     row.at("reason"),
-                     row.value("about", ""),
-                     row.value("tasks", ""),
-                     row.value("mpirun", false),
-                     row.value("inside", false),
-                     row.value("gpus", false),
-                     {}});
-    const std::string precisions = row.value("precisions", "");
-    if (!precisions.empty()) names.back().precisions = split(precisions, '|');
+    Name& name = names.emplace_back();
+    name.name = row.at("name");
+    name.built = row.at("built");
+    name.reason = row.at("reason");
+    name.about = row.value("about", "");
+    name.tasks = row.value("tasks", "");
+    name.mpirun = row.value("mpirun", false);
+    name.inside = row.value("inside", false);
+    name.alone = row.value("alone", false);
+    name.drifts = row.value("drifts", false);
+    name.gpu_each = row.value("gpu_each", false);
+    name.stand_in = row.value("stand_in", "");
+    name.gpus = row.value("gpus", false);
+    name.serial = row.value("serial", false);
+    name.precisions = list_of(row, "precisions");
+    name.backends = list_of(row, "backends");
   }
   return names;
 }
@@ -90,6 +101,15 @@ const Names& known_names() {
                  read_names(json.at("devices")), read_names(json.at("workloads"))};
   }();
   return names;
+}
+
+const std::string& lone_backend() {
+  const auto& backends = known_names().backends;
+  static const std::string name =
+      std::find_if(backends.begin(), backends.end(), [](const Name& each) {
+        return each.alone;
+      })->name;
+  return name;
 }
 
 Name find_name(std::string_view kind, std::string_view name, const std::string& where) {

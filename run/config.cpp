@@ -7,6 +7,7 @@
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "results/names.h"
 #include "run/gpus.h"
 
 namespace paceline {
@@ -146,7 +147,7 @@ TrainConfig train_config_of(const Point& p, const PlaceConfig& place) {
 }  // namespace
 
 bool lets_replicas_drift(const std::string& backend) {
-  return split_stack(backend).between == "null";
+  return find_name("backend", split_stack(backend).between).drifts;
 }
 
 std::size_t steps_per_epoch_of(const Point& p) {

@@ -67,16 +67,19 @@ Place place_or_problem(const Environment& environment, Diagnosis& diagnosis, std
   }
 }
 
-bool is_built(const std::vector<Name>& names, std::string_view wanted) {
-  return std::any_of(names.begin(), names.end(),
-                     [&](const Name& name) { return name.name == wanted && name.built; });
+// The backend whose ranks mpirun starts.
+const Name& backend_of_mpirun() {
+  const auto& backends = known_names().backends;
+  return *std::find_if(backends.begin(), backends.end(),
+                       [](const Name& each) { return each.mpirun; });
 }
 
 // Ranks started by one MPI's mpirun and linked to another's library are singletons.
 void check_launcher(const std::optional<Launcher>& launcher, const std::vector<Service>& asked,
                     Diagnosis& diagnosis) {
-  const auto mpi = std::find_if(asked.begin(), asked.end(),
-                                [](const Service& service) { return service.name == "mpi"; });
+  const auto mpi = std::find_if(asked.begin(), asked.end(), [](const Service& service) {
+    return service.name == backend_of_mpirun().name;
+  });
   if (mpi == asked.end()) return;
   if (!launcher) {
     diagnosis.problems.push_back(
@@ -98,7 +101,7 @@ Section about_launch(const Environment& environment, const std::string& evidence
   check_launcher(launcher, asked, diagnosis);
   const auto folder = shared_memory_folder(environment);
   const std::int64_t free = free_bytes(folder);
-  const bool mpi = is_built(known_names().backends, "mpi");
+  const bool mpi = backend_of_mpirun().built;
   if (mpi && free >= 0 && free < kSmallSharedMemory) {
     diagnosis.problems.push_back(
         {fmt::format("{} has only {} free: windows of backend mpi may not fit", folder.string(),
@@ -158,7 +161,7 @@ Section about_tools(const Environment& environment, Diagnosis& diagnosis) {
 
 void note_missing_mpi(const std::vector<Name>& backends, Diagnosis& diagnosis) {
   for (const Name& name : backends) {
-    if (name.name != "mpi" || name.built) continue;
+    if (!name.mpirun || name.built) continue;
     diagnosis.problems.push_back({"backend mpi is not in this build: " + name.reason,
                                   fmt::format("{}, then build again", kInstallMpi), false});
   }

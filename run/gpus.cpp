@@ -15,7 +15,7 @@ namespace paceline {
 
 bool may_share_gpus(const std::string& backend) {
   const BackendStack stack = split_stack(backend);
-  return stack.between != "nccl" && stack.between != "mirrored" && stack.inside.empty();
+  return !find_name("backend", stack.between).gpu_each && stack.inside.empty();
 }
 
 std::unique_ptr<GpuDriver> driver_of(const std::string& device) {

@@ -67,7 +67,7 @@ std::string hindrance_here(const PlannedPoint& planned) {
   const Point& p = planned.parameters;
   const Layout& layout = planned.layout;
   const std::string device = Settings(p).text("device");
-  const std::string backend = p.text("backend").value_or("self");
+  const std::string backend = p.text("backend").value_or(lone_backend());
   if (!layout.replicas_are_cores) {
     const std::string why = hindrance_of_gpus(device, backend, layout.gpus / layout.nodes);
     if (!why.empty()) return why;

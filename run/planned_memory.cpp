@@ -1,11 +1,13 @@
 #include "run/planned_memory.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "engine/core/error.h"
 #include "engine/core/find_factory.h"
 #include "engine/device/table.h"
 #include "engine/plan/plan.h"
+#include "results/names.h"
 #include "run/resolve.h"
 #include "run/training_run.h"
 
@@ -13,13 +15,17 @@ namespace paceline {
 
 namespace {
 
-// On the CPU, in the precision of as many bytes: tf32 and fp16 are of GPUs.
+// On CPUs, in the precision of as many bytes: tf32 and fp16 are of GPUs.
 std::unique_ptr<Device> make_device(const std::string& precision) {
   DeviceOptions options;
   options.precision = precision == "tf32" ? "fp32" : precision == "fp16" ? "bf16" : precision;
-  const std::string name = precision == "fp64" ? "reference" : "cpu";
-  if (const auto* row = find_factory(device_table(), name)) return row->make(options);
-  throw Error(ErrorKind::usage, "device " + name + " is not built here", "",
+  for (const Name& device : known_names().devices) {
+    const auto* row = find_factory(device_table(), device.name);
+    const auto& known = device.precisions;
+    const bool computes = std::find(known.begin(), known.end(), options.precision) != known.end();
+    if (row && computes && !device.gpus) return row->make(options);
+  }
+  throw Error(ErrorKind::usage, "no device of CPUs that is built here computes in " + precision, "",
               "give another --precision");
 }
 

@@ -46,9 +46,10 @@ bool is_built(std::string_view backend) {
 }
 
 std::string default_backend(std::int64_t gpus, const std::string& device) {
-  if (gpus == 1) return "self";
-  if (is_gpu_device(device) && is_built("nccl")) return "nccl";
-  return is_built("mpi") ? "mpi" : "mirrored";
+  if (gpus == 1) return lone_backend();
+  const std::vector<std::string> wanted = find_name("device", device).backends;
+  const auto found = std::find_if(wanted.begin(), wanted.end(), is_built);
+  return found != wanted.end() ? *found : wanted.back();
 }
 
 void set_initial(Point& p, const Parameter& parameter) {
@@ -100,10 +101,11 @@ void default_place(Point& p, NotBuilt not_built) {
     check_built("backend", backend);
     check_built("device", device);
   }
-  p.set_default("precision", std::string(device == "reference" ? "fp64" : "fp32"));
+  p.set_default("precision", find_name("device", device).precisions.front());
   check_precision(*p.text("precision"), device);
   check_cast(*p.text("precision"), backend);
-  if (!p.find("cpus_per_task") && !p.find("cpus_per_replica") && device != "reference") {
+  if (!p.find("cpus_per_task") && !p.find("cpus_per_replica") &&
+      !find_name("device", device).serial) {
     const std::int64_t here = gpus / *p.integer("nodes");
     p.set("cpus_per_replica",
           std::max<std::int64_t>(1, cores_here() / std::max<std::int64_t>(1, here)));

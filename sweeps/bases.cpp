@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "results/names.h"
 #include "results/parameters.h"
 
 namespace paceline {
@@ -55,7 +56,7 @@ std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points) 
   for (const PlannedPoint& planned : points) {
     if (!counts(planned) || planned.layout.gpus != 1) continue;
     const std::string kin =
-        with_backend(planned, planned.parameters.text("backend").value_or("self"));
+        with_backend(planned, planned.parameters.text("backend").value_or(lone_backend()));
     singles.insert(kin);
     on.insert(on_cpus(kin, cpus_of(planned.layout)));
   }
@@ -66,7 +67,7 @@ std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points) 
   for (const PlannedPoint& planned : points) {
     if (!counts(planned) || planned.layout.gpus == 1) continue;
     bool has_single = false, has_base = false;
-    for (const std::string& backend : {*planned.parameters.text("backend"), std::string("self")}) {
+    for (const std::string& backend : {*planned.parameters.text("backend"), lone_backend()}) {
       const std::string kin = with_backend(planned, backend);
       has_single = has_single || singles.contains(kin);
       has_base = has_base || on.contains(on_cpus(kin, cpus_of(planned.layout)));

@@ -133,7 +133,7 @@ class Expander {
 
   static bool names_no_cpus(const PlannedPoint& planned) {
     return !planned.parameters.find("cpus_per_task") &&
-           planned.parameters.text("device") != "reference";
+           !find_name("device", Settings(planned.parameters).text("device")).serial;
   }
 
   // Else one replica would take all cores and several a part each, and none were another's base.
@@ -156,7 +156,7 @@ class Expander {
   static int shares_of_a_task(const PlannedPoint& planned, int most) {
     const Layout& layout = planned.layout;
     if (layout.replicas_are_cores) return layout.gpus / layout.ntasks;
-    const std::string backend = planned.parameters.text("backend").value_or("self");
+    const std::string backend = planned.parameters.text("backend").value_or(lone_backend());
     return find_name("backend", backend).tasks == "node" ? most : 1;
   }
 

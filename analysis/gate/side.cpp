@@ -12,6 +12,7 @@
 #include "analysis/run.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "results/names.h"
 
 namespace paceline {
 
@@ -265,7 +266,7 @@ class SideMaker {
   }
 
   static bool is_base_of(const Run& single, const Run& run) {
-    return (single.backend == run.backend || single.backend == "self") && single.samples &&
+    return (single.backend == run.backend || single.backend == lone_backend()) && single.samples &&
            run.samples && std::abs(*single.samples / *run.samples - 1) < 0.01;
   }
 

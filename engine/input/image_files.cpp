@@ -159,8 +159,8 @@ void split_by_name(ImageSet& set, const fs::path& root, const std::vector<Labell
   if (!test.empty()) set.splits["test"] = make_file_source(root, std::move(test), options);
 }
 
-bool has_class_folders(const fs::path& folder) {
-  return holds_classes(folder / "train") || holds_classes(folder);
+fs::path find_class_folders(const fs::path& folder) {
+  return holds_classes(folder / "train") || holds_classes(folder) ? folder : fs::path();
 }
 
 ImageSet open_class_folders(const fs::path& folder, const ReadOptions& options) {

@@ -21,11 +21,13 @@ void split_by_name(ImageSet& set, const std::filesystem::path& root,
                    const std::vector<LabelledFile>& files, const ReadOptions& options);
 
 // A folder with train/ (and test/, validation/) below, or with the classes' own folders.
-bool has_class_folders(const std::filesystem::path& folder);
+// Empty: it is none.
+std::filesystem::path find_class_folders(const std::filesystem::path& folder);
 ImageSet open_class_folders(const std::filesystem::path& folder, const ReadOptions& options);
 
 // labels.csv with a line of column names: path and label (a whole number from 0, or a name); a
 // column class names the numbers. Paths start at the folder.
+std::filesystem::path find_labels_csv(const std::filesystem::path& folder);
 ImageSet open_labels_csv(const std::filesystem::path& folder, const ReadOptions& options);
 
 }  // namespace paceline

@@ -150,6 +150,10 @@ class LabelsCsv {
 
 }  // namespace
 
+fs::path find_labels_csv(const fs::path& folder) {
+  return fs::exists(folder / "labels.csv") ? folder : fs::path();
+}
+
 ImageSet open_labels_csv(const fs::path& folder, const ReadOptions& options) {
   LabelsCsv csv(folder);
   csv.read();

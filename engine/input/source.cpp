@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
@@ -50,27 +53,40 @@ std::string ImageSet::hash() const {
 
 namespace {
 
+// What images may come in. `find` gives the folder that holds them, or nothing.
+struct Format {
+  const char* looked_for;
+  fs::path (*find)(const fs::path& folder);
+  ImageSet (*open)(const fs::path& found, const ReadOptions& options);
+};
+
+constexpr Format kFormats[] = {
+    {"dataset_info.json (here or one folder below)", find_tfds, open_tfds},
+    {"data_batch_1.bin", find_cifar10, open_cifar10},
+    {"labels.csv", find_labels_csv, open_labels_csv},
+    {"folders of .jpg or .png files, a folder a class, here or below train/", find_class_folders,
+     open_class_folders}};
+
 ImageSet open_detected(const fs::path& folder, const ReadOptions& options) {
   if (!fs::is_directory(folder)) {
     throw Error(ErrorKind::input, "is not a folder", folder.string(), "check --data");
   }
-  if (const fs::path found = find_tfds(folder); !found.empty()) return open_tfds(found, options);
-  if (const fs::path found = find_cifar10(folder); !found.empty()) {
-    return open_cifar10(found, options);
+  std::vector<std::string> looked_for;
+  for (const Format& format : kFormats) {
+    if (const fs::path found = format.find(folder); !found.empty())
+      return format.open(found, options);
+    looked_for.emplace_back(format.looked_for);
   }
-  if (fs::exists(folder / "labels.csv")) return open_labels_csv(folder, options);
-  if (has_class_folders(folder)) return open_class_folders(folder, options);
-  throw Error(
-      ErrorKind::input, "holds no data set of images", folder.string(),
-      "looked for dataset_info.json (here or one folder below), data_batch_1.bin, labels.csv, "
-      "and folders of .jpg or .png files, a folder a class, here or below train/");
+  looked_for.back().insert(0, "and ");
+  throw Error(ErrorKind::input, "holds no data set of images", folder.string(),
+              "looked for " + join(looked_for, ", "));
 }
 
 }  // namespace
 
 bool is_image_set(const fs::path& folder) try {
-  return !find_tfds(folder).empty() || !find_cifar10(folder).empty() ||
-         fs::exists(folder / "labels.csv") || has_class_folders(folder);
+  return std::any_of(std::begin(kFormats), std::end(kFormats),
+                     [&](const Format& format) { return !format.find(folder).empty(); });
 } catch (const std::exception&) {
   return true;  // opening it will say what is wrong
 }

@@ -31,11 +31,6 @@ bool is_mnist(const fs::path& folder) {
   return false;
 }
 
-bool is_image_set(const fs::path& folder) {
-  return !find_tfds(folder).empty() || !find_cifar10(folder).empty() ||
-         fs::exists(folder / "labels.csv") || has_class_folders(folder);
-}
-
 class Verifier {
  public:
   Verifier(const fs::path& folder, int threads, bool quiet)

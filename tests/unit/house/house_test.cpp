@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -141,6 +142,25 @@ TEST(House, OpenMpStandsInOnePlace) {
     if (source.path.starts_with("engine/device/cpu/parallel.")) continue;
     EXPECT_EQ(source.text.find("#pragma omp"), std::string::npos) << source.path;
     EXPECT_EQ(source.text.find("#include <omp.h>"), std::string::npos) << source.path;
+  }
+}
+
+// What a backend or a device needs stands where it registers; to know it by its name would make one
+// more a change in many folders. Words of other tools lead to ours by name, and an ablation is one
+// by name.
+TEST(House, BackendsAndDevicesAreKnownByWhatTheyAre) {
+  const std::regex name("\"(cuda|nccl|gloo|mpi|self|mirrored|null|reference)\"");
+  const std::set<std::string> may = {"results/synonyms.cpp", "analysis/switches.cpp",
+                                     "slurm/script.cpp", "slurm/site.cpp"};  // a reference point
+  for (const Source& source : sources()) {
+    const std::string folder = source.path.substr(0, source.path.rfind('/'));
+    const bool own = folder.starts_with("engine/comm/") || folder.starts_with("engine/device/");
+    if (own || may.contains(source.path)) continue;
+    std::istringstream lines(source.text);
+    for (std::string line; std::getline(lines, line);) {
+      const std::string code = line.substr(0, line.find("//"));
+      EXPECT_FALSE(std::regex_search(code, name)) << source.path << ": " << line;
+    }
   }
 }
 
