@@ -83,8 +83,8 @@ class Comparer {
     }
     if (!borrowed_.empty()) {
       result_.notes.push_back(
-          fmt::format("backend {} has no run of one replica: its base is the run of backend self",
-                      join({borrowed_.begin(), borrowed_.end()}, ", ")));
+          fmt::format("no runs of one replica by {}: the base is that of backend {}",
+                      join({borrowed_.begin(), borrowed_.end()}, ", "), lone_backend()));
     }
     return std::move(result_);
   }

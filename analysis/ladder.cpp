@@ -46,6 +46,19 @@ void name_ladders(std::vector<std::pair<Parts, Ladder>>& ladders) {
   }
 }
 
+// A ladder whose base is a run of another backend (one replica needs none) begins there, too.
+void add_borrowed_base(std::map<int, Rung>& rungs, const Study& study,
+                       const std::vector<RowFacts>& facts) {
+  if (rungs.begin()->first == 1) return;
+  Rung first;
+  for (const RowFacts* row : rungs.begin()->second.rows) {
+    const RowFacts* base = &facts[row->speed_up->base];
+    const bool known = std::find(first.rows.begin(), first.rows.end(), base) != first.rows.end();
+    if (study.rows[row->speed_up->base].first().gpus == 1 && !known) first.rows.push_back(base);
+  }
+  if (!first.rows.empty()) rungs.emplace(1, std::move(first));
+}
+
 }  // namespace
 
 double Rung::mean_speed_up() const {
@@ -74,6 +87,7 @@ std::vector<Ladder> make_ladders(const Study& study, const Comparison& compariso
   std::vector<std::pair<Parts, Ladder>> ladders;
   for (auto& [parts, rungs] : found) {
     if (rungs.rbegin()->first == 1) continue;
+    if (comparison.base == Base::matched) add_borrowed_base(rungs, study, facts);
     Ladder ladder;
     for (const int gpus : gaps[parts]) {
       if (!rungs.contains(gpus)) ladder.gaps.push_back(gpus);

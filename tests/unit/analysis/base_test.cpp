@@ -84,6 +84,24 @@ TEST(SettingAsBase, EachSizeHasItsOwn) {
   EXPECT_TRUE(make_ladders(made.study, made.comparison, made.facts, false).empty());
 }
 
+TEST(BorrowedBase, LinesBeginAtTheRunWithoutABackend) {
+  std::vector<Json> records = {sample_record({.gpus = 1, .fit_seconds = 12, .backend = "self"})};
+  for (const char* backend : {"mpi", "gloo"}) {
+    records.push_back(sample_record({.gpus = 2, .fit_seconds = 8, .backend = backend}));
+  }
+  const MadeRow made(records, Base::matched);
+  const auto ladders = make_ladders(made.study, made.comparison, made.facts, true);
+  ASSERT_EQ(ladders.size(), 2U);
+  for (const Ladder& ladder : ladders) {
+    ASSERT_EQ(ladder.rungs.size(), 2U) << ladder.name;
+    EXPECT_EQ(ladder.rungs[0].gpus, 1);
+    EXPECT_EQ(ladder.rungs[0].rows.at(0)->run().backend, "self");
+    EXPECT_DOUBLE_EQ(ladder.rungs[0].mean_speed_up(), 1);
+    EXPECT_DOUBLE_EQ(ladder.rungs[1].mean_speed_up(), 1.5);
+  }
+  EXPECT_EQ(ladders[0].name, "gloo");
+}
+
 // Where one GPU is too small, two may be what others are measured against.
 TEST(SettingAsBase, ANumberOfReplicasGivesEfficiencies) {
   std::vector<Json> records;
