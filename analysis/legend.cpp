@@ -58,12 +58,25 @@ std::string base_name(const Run& run) {
   return join(parts, ", ");
 }
 
-std::string rule_of(const Base& base, const Run& run) {
+// Rows of several replicas have the run of one replica by their backend, or that without a backend.
+std::string whose_base(const std::vector<RowFacts>& facts) {
+  bool own = false, borrowed = false;
+  for (const RowFacts& row : facts) {
+    if (!row.speed_up || row.run().gpus == 1) continue;
+    (facts[row.speed_up->base].run().backend == row.run().backend ? own : borrowed) = true;
+  }
+  return !borrowed ? "of the same backend"
+         : own     ? "of the same backend or of none"
+                   : "of no backend";
+}
+
+std::string rule_of(const Base& base, const std::vector<RowFacts>& facts) {
   switch (base.kind) {
     case Base::matched: {
-      if (!run.cpus_per_task) return "base matched: one replica of the same backend";
-      return std::string("base matched: one replica of the same backend, same ") +
-             (run.replicas_are_cores ? "CPUs per replica" : "cpus-per-task");
+      const Run& run = facts.front().run();
+      const std::string rule = "base matched: one replica " + whose_base(facts);
+      if (!run.cpus_per_task) return rule;
+      return rule + (run.replicas_are_cores ? ", same CPUs per replica" : ", same cpus-per-task");
     }
     case Base::best:
       return "base best: the fastest row of one replica";
@@ -84,7 +97,7 @@ std::string base_note(const Comparison& comparison, const std::vector<RowFacts>&
       used.insert(facts[i].speed_up->base);
     }
   }
-  const std::string note = rule_of(comparison.base, facts.front().run());
+  const std::string note = rule_of(comparison.base, facts);
   if (used.empty()) return note + "; there is none";
   std::vector<std::string> bases;
   for (const std::size_t i : used) {

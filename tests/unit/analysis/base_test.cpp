@@ -7,6 +7,7 @@
 #include "analysis/plots/study_plots.h"
 #include "analysis/report.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {
@@ -100,6 +101,12 @@ TEST(BorrowedBase, LinesBeginAtTheRunWithoutABackend) {
     EXPECT_DOUBLE_EQ(ladder.rungs[1].mean_speed_up(), 1.5);
   }
   EXPECT_EQ(ladders[0].name, "gloo");
+  const std::string notes = join(made.table.notes, "\n");
+  EXPECT_NE(notes.find("one replica of no backend, same CPUs per replica: 12 s"), notes.npos)
+      << notes;
+  records.push_back(sample_record({.gpus = 1, .fit_seconds = 12, .backend = "mpi"}));
+  const MadeRow both(records, Base::matched);
+  EXPECT_NE(join(both.table.notes, "\n").find("of the same backend or of none"), notes.npos);
 }
 
 // Where one GPU is too small, two may be what others are measured against.
