@@ -67,7 +67,7 @@ void put(Json& record, const Column& column, const std::string& cell, const std:
   if (!column.is_text) {
     const auto integer = to_integer(cell);
     const auto real = to_real(cell);
-    if (!real) fail(fmt::format("\"{}\" is not a number", cell), where, "mend the cell");
+    if (!real) fail(fmt::format("\"{}\" is not a number", cell), where, "fix the cell");
     if (integer && column.scale == 1) {
       value = *integer;
     } else {
@@ -77,7 +77,7 @@ void put(Json& record, const Column& column, const std::string& cell, const std:
   try {
     for (const auto& to : column.to) record[to] = value;
   } catch (const Json::exception&) {
-    fail("the column's place in the record is taken", where, "mend \"to\" in table.json");
+    fail("the column's place in the record is taken", where, "fix \"to\" in table.json");
   }
 }
 
@@ -112,7 +112,7 @@ std::vector<Record> read_published(const std::filesystem::path& folder) {
     const std::string where = fmt::format("{}:{}", name, rows[i].line);
     if (rows[i].cells.size() != columns.size()) {
       fail(fmt::format("{} cells under {} headings", rows[i].cells.size(), columns.size()), where,
-           "mend the row");
+           "fix the row");
     }
     Json record = record_of(description.value().at("record"), study, static_cast<int>(i));
     for (std::size_t k = 0; k < columns.size(); ++k) {

@@ -45,7 +45,7 @@ class Evaluator {
 
  private:
   [[noreturn]] void fail(const std::string& what, const Node& node,
-                         const std::string& fix = "mend the expression") const {
+                         const std::string& fix = "fix the expression") const {
     throw Error(ErrorKind::input, what,
                 expression_place(expression_.where(), node.column, expression_.text()), fix);
   }

@@ -45,7 +45,7 @@ class Parser {
 
  private:
   [[noreturn]] void fail(const std::string& what,
-                         const std::string& fix = "mend the expression") const {
+                         const std::string& fix = "fix the expression") const {
     throw Error(ErrorKind::input, what, expression_place(where_, at_ + 1, text_), fix);
   }
 

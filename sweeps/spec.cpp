@@ -95,7 +95,7 @@ class SpecReader {
     if (!value.is_number_integer() || value.get<double>() < static_cast<double>(low) ||
         value.get<double>() > static_cast<double>(high)) {
       fail(fmt::format("{} must be a whole number from {} to {}", key_of(path), low, high), path,
-           "mend it");
+           "fix it");
     }
     return value.get<std::int64_t>();
   }

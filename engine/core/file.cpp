@@ -191,7 +191,7 @@ void make_folder(const fs::path& folder) {
   }
   throw Error(ErrorKind::input,
               "folder cannot be made: " + (code ? code.message() : std::string("a file is there")),
-              part.string(), "choose another folder or mend its permissions");
+              part.string(), "choose another folder or fix its permissions");
 }
 
 }  // namespace paceline

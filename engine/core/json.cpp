@@ -173,7 +173,7 @@ class PositionedBuilder : public nlohmann::json_sax<Json> {
     const std::string cause = cause_of(error, text_.substr(literal ? word : offset));
     const JsonPosition at = position_of(offset);
     throw Error(ErrorKind::input, "not JSON: " + cause,
-                fmt::format("{}:{}:{}", name_, at.line, at.column), "mend the text");
+                fmt::format("{}:{}:{}", name_, at.line, at.column), "fix the text");
   }
 
  private:

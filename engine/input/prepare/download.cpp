@@ -187,7 +187,7 @@ std::string fix_for(const Outcome& outcome) {
       return "check the URL, or give --mirror";
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
-      return "mend the machine's certificates (Debian: ca-certificates)";
+      return "fix the machine's certificates (Debian: ca-certificates)";
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
       return "give an http:// or https:// URL";

@@ -30,7 +30,7 @@ int lock_file(const fs::path& file, const fs::path& what) {
   const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     throw Error(ErrorKind::input, std::string("cannot be written: ") + std::strerror(errno),
-                what.string(), "choose another folder or mend its permissions");
+                what.string(), "choose another folder or fix its permissions");
   }
   // A file system without locks is no reason to refuse the work.
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -80,7 +80,7 @@ void StagedFolder::commit() {
   if (!code) fs::rename(path_, out_, code);
   if (code) {
     throw Error(ErrorKind::input, "cannot be given its name: " + code.message(), out_.string(),
-                "choose another folder or mend its permissions");
+                "choose another folder or fix its permissions");
   }
   path_.clear();
 }

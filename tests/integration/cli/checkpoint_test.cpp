@@ -40,7 +40,7 @@ class CliCheckpoint : public testing::Cli {
   Ran interrupted(const std::string& arguments, const std::string& when,
                   const std::string& signal) const {
     return shell("'" PACELINE_BINARY "' " + arguments + " 2> said & pid=$!\n" +
-                 "for i in $(seq 600); do grep -q '" + when + "' said && break; sleep 0.1; done\n" +
+                 "for i in $(seq 3000); do grep -q '" + when + "' said && break; sleep 0.02; done\n" +
                  "kill -" + signal + " $pid; wait $pid; code=$?; cat said >&2; exit $code");
   }
   void clear() const {
@@ -77,7 +77,7 @@ TEST_F(CliCheckpoint, AKilledRunGoesOnBitForBit) {
 
 TEST_F(CliCheckpoint, ASignalStopsAllRanksAfterACheckpoint) {
   for (const std::string& layout : layouts()) {
-    const std::string run = kTrain + layout + "--epochs 3 ";
+    const std::string run = kTrain + layout + "--epochs 8 ";  // ends long after step 20
     ASSERT_EQ(paceline(run + "--record whole.json").code, 0);
     const bool of_mpirun = contains(layout, "mpi");  // passes on one of them only
     for (const std::string signal : {"TERM", "USR1"}) {
