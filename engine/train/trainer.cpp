@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "engine/core/clock.h"
@@ -82,8 +81,6 @@ Trainer::Trainer(Setup setup)
   schedule_ = schedule_of(config_, SampleStream(stream_).steps_per_epoch());
   total_steps_ = steps_in_all(config_, stream_);
   if (setup_.checkpoints) resume();
-  replica_check_ =
-      std::make_unique<ReplicaCheck>(communicator_, *program_, plan_, config_.check_every);
   Lane& comm_lane = staged_ ? device.host_comm_lane() : device.comm_lane();
   reducer_ = std::make_unique<Reducer>(
       communicator_.size() == 1 ? one_bucket(plan_)
@@ -100,9 +97,7 @@ Trainer::Trainer(Setup setup)
   feeding_.cpus = setup_.input_cpus;
   feeding_.allocate = [&device](std::size_t size) { return device.allocate_staging(size); };
   clock_ = std::make_unique<PhaseClock>(steps_here, device.compute_lane());
-  if (setup_.events) {
-    events_ = std::make_unique<EventLog>(setup_.events->folder, setup_.checkpoint_cpus);
-  }
+  make_observers();
   if (setup_.note) {
     for (const std::string& note : notes) setup_.note(note);
     for (const std::string& line : program_->implementations()) setup_.note(line);
@@ -143,6 +138,54 @@ Communicator& Trainer::reducing_communicator() {
   copies.pinned = [&device](std::size_t bytes) { return device.allocate_staging(bytes); };
   staged_ = std::make_unique<StagedCommunicator>(communicator_, std::move(copies));
   return *staged_;
+}
+
+// Steps are counted as those of this world, where the one before had another size.
+void Trainer::resume() {
+  CheckpointManager::Run run;
+  run.communicator = &communicator_;
+  run.device = setup_.device.get();
+  run.program = program_.get();
+  run.plan = &plan_;
+  run.optimizer = config_.optimizer;
+  run.global_batch = stream_.global_batch;
+  run.cpus = setup_.checkpoint_cpus;
+  run.tell = setup_.tell;
+  checkpoints_ = std::make_unique<CheckpointManager>(*setup_.checkpoints, std::move(run));
+  if (checkpoints_->saves() && communicator_.rank() == 0) memory_.checkpoint = memory_.state();
+  if (const auto before = checkpoints_->resume()) go_on_from(*before);
+}
+
+void Trainer::go_on_from(const TrainingProgress& before) {
+  progress_ = before;
+  stream_.start = progress_.position;
+  stream_.start_in_epoch = progress_.position_in_epoch;
+  const SampleStream stream(stream_);
+  const std::size_t per_epoch = stream.steps_per_epoch();
+  progress_.step = static_cast<std::size_t>(progress_.epoch) * per_epoch + per_epoch -
+                   stream.steps_of_first_epoch();
+  epoch_totals_ = LossSums::of(progress_.sums);
+  outcome_.epochs = progress_.epochs;
+  outcome_.resumed = true;
+  outcome_.resumed_after = progress_.step;
+  if (progress_.position_in_epoch == 0) end_if_goal_is_reached();
+}
+
+// Replicas that differ are not saved, so that is looked for first.
+void Trainer::make_observers() {
+  observers_.push_back(make_replica_watch(communicator_, *program_, plan_, config_));
+  if (setup_.report) observers_.push_back(make_reporter(setup_.report));
+  if (setup_.events) {
+    observers_.push_back(make_event_writer(*setup_.events, setup_.checkpoint_cpus));
+  }
+  if (checkpoints_) observers_.push_back(make_checkpointer(*checkpoints_));
+  if (setup_.trace) observers_.push_back(make_trace_writer(*setup_.trace));
+}
+
+TrainingState Trainer::state() {
+  return {config_,      communicator_, *program_,          plan_,         *clock_,
+          *reducer_,    progress_,     outcome_,           epoch_totals_, rate_,
+          total_steps_, not_training_, [this] { drain(); }};
 }
 
 void Trainer::start_weights() {
@@ -247,21 +290,17 @@ void Trainer::apply_updates(const UpdateRule& rule) {
   }
 }
 
-bool Trainer::run_epoch(Feeder& feeder, std::size_t steps) {
+bool Trainer::run_epoch(TrainingState& run, Feeder& feeder, std::size_t steps) {
   for (std::size_t i = 0; i < steps; ++i) {
-    const bool beside_checkpoint = keeper_ && keeper_->is_writing();
+    for (const auto& observer : observers_) observer->before_step(run);
     communicator_.supervision().note_step(progress_.step + 1);
     clock_->begin_step();
     count_step(step_of(feeder));
-    if (setup_.report || events_) report_progress();
+    report_progress(run);
     clock_->end_step();
-    check_replicas_if_due();
-    if (!keeper_) continue;
-    note_step_time(beside_checkpoint);
-    pending_ = keeper_->after_step(progress_.step);
-    if (i + 1 == steps || (!pending_.save && !pending_.stop)) continue;
-    save();
-    if (std::exchange(pending_, {}).stop) return false;
+    bool stop = false;
+    for (const auto& observer : observers_) stop |= observer->after_step(run, i + 1 == steps);
+    if (stop) return false;
   }
   return true;
 }
@@ -273,15 +312,6 @@ void Trainer::count_step(const StagedBatch& staged) {
   ++progress_.step;
   progress_.position += staged.global_samples;
   progress_.position_in_epoch += staged.global_samples;
-}
-
-// Its seconds are taken from the epoch's, not so the wait for what was queued before.
-void Trainer::check_replicas_if_due() {
-  if (!replica_check_->due(progress_.step)) return;
-  drain();
-  const double before = replica_check_->seconds();
-  replica_check_->check(progress_.step);
-  not_training_ += replica_check_->seconds() - before;
 }
 
 // Of the gradients' first bucket, which is zero yet.
@@ -307,7 +337,10 @@ void Trainer::drain() {
   communicator_.supervision().throw_if_ended();
 }
 
-void Trainer::report_progress() {
+void Trainer::report_progress(TrainingState& run) {
+  const bool wanted = std::any_of(observers_.begin(), observers_.end(),
+                                  [](const auto& each) { return each->wants_progress(); });
+  if (!wanted) return;
   const bool due = config_.log_every ? progress_.step % config_.log_every == 0
                                      : now_seconds() - last_report_ > kReportSeconds;
   if (!due) return;
@@ -319,8 +352,7 @@ void Trainer::report_progress() {
       static_cast<double>((progress_.step - last_report_step_) * stream_.global_batch);
   const Progress progress{progress_.step, total_steps_, progress_.epoch + 1,
                           sums.loss / std::max(1.0, sums.samples), samples / (now - last_report_)};
-  if (setup_.report) setup_.report(progress);
-  if (events_) note_progress_event(progress);
+  for (const auto& observer : observers_) observer->progressed(run, progress);
   last_report_ = now;
   last_report_step_ = progress_.step;
 }
@@ -382,21 +414,19 @@ TrainingOutcome Trainer::run() {
   if (progress_.step >= total_steps_) return std::move(outcome_);  // it went on at its end
   communicator_.barrier();
   sum_once();
-  if (setup_.trace) start_trace();
+  TrainingState run = state();
   Feeder::Setup feeding = feeding_;
   feeding.augment = config_.augment;
-  if (tracer_) feeding.trace = &tracer_->ring(TraceLane::input);
+  for (const auto& observer : observers_) observer->prepare(run, feeding);
   Feeder feeder(setup_.data->train, stream_, feeding);
   communicator_.barrier();
   const Probe probe = setup_.device->probe();
   outcome_.probe_flops_per_second = probe.flops_per_second;
   outcome_.probe_bytes_per_second = probe.bytes_per_second;
-  check_replicas_if_due();
-  if (keeper_ && keeper_->saves() && !outcome_.resumed) save();  // the initial weights
-  train_epochs(feeder);
-  if (keeper_) finish_checkpoints();
-  if (events_) settle_events();
-  if (tracer_) finish_trace();
+  for (const auto& observer : observers_) observer->before_run(run);
+  train_epochs(run, feeder);
+  std::for_each(observers_.rbegin(), observers_.rend(),
+                [&run](const auto& observer) { observer->after_run(run); });
   outcome_.ranks.resize(1);
   const std::size_t batches = outcome_.steps * static_cast<std::size_t>(config_.accumulate);
   outcome_.ranks[0].input_ready =
@@ -407,17 +437,17 @@ TrainingOutcome Trainer::run() {
   return std::move(outcome_);
 }
 
-void Trainer::train_epochs(Feeder& feeder) {
+void Trainer::train_epochs(TrainingState& run, Feeder& feeder) {
   const SampleStream stream(stream_);
   std::size_t of_epoch = stream.steps_of_first_epoch();
   while (progress_.step < total_steps_ && !outcome_.stopped) {
-    if (tracer_) anchor_trace();
+    for (const auto& observer : observers_) observer->before_epoch(run);
     communicator_.barrier();
     const double start = last_report_ = now_seconds();
     last_report_step_ = progress_.step;
     not_training_ = 0;
     const std::size_t steps = std::min(of_epoch, total_steps_ - progress_.step);
-    const bool complete = run_epoch(feeder, steps);
+    const bool complete = run_epoch(run, feeder, steps);
     drain();
     communicator_.barrier();
     if (outcome_.epoch_seconds.empty()) first_epoch_ = feeder.counts();
@@ -428,8 +458,7 @@ void Trainer::train_epochs(Feeder& feeder) {
       outcome_.stopped = true;
       return;
     }
-    // Whoever goes on from where a limit of steps cut the epoch goes on within it.
-    if (steps < of_epoch && keeper_ && keeper_->saves()) save();
+    for (const auto& observer : observers_) observer->after_last_step(run, steps < of_epoch);
     finish_epoch(seconds);
     progress_.position = stream.position_of_step(outcome_.steps);
     of_epoch = stream.steps_per_epoch();
@@ -437,51 +466,8 @@ void Trainer::train_epochs(Feeder& feeder) {
       evaluate_now();
       end_if_goal_is_reached();
     }
-    if (events_) note_epoch_events(seconds);
-    outcome_.stopped = stops_after_epoch();
+    for (const auto& observer : observers_) outcome_.stopped |= observer->after_epoch(run, seconds);
   }
-}
-
-void Trainer::gather(TrainingOutcome& outcome) {
-  const auto size = static_cast<std::size_t>(communicator_.size());
-  const std::vector<StepTimes>& mine = clock_->steps();
-  std::vector<StepTimes> all(mine.size() * size);
-  communicator_.all_gather(mine.data(), mine.size() * sizeof(StepTimes), all.data());
-  const std::array<double, 3> sums = {reducer_->busy_seconds() - summed_before_,
-                                      outcome.ranks[0].input_ready, compile_seconds_};
-  std::vector<double> all_sums(sums.size() * size);
-  communicator_.all_gather(sums.data(), sizeof sums, all_sums.data());
-  outcome.ranks.resize(size);
-  for (std::size_t r = 0; r < size; ++r) {
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(r * mine.size());
-    outcome.ranks[r].steps.assign(first, first + static_cast<std::ptrdiff_t>(mine.size()));
-    outcome.ranks[r].communication_busy = all_sums[sums.size() * r];
-    outcome.ranks[r].input_ready = all_sums[sums.size() * r + 1];
-    outcome.compile_seconds = std::max(outcome.compile_seconds, all_sums[sums.size() * r + 2]);
-  }
-  std::vector<double> epochs(outcome.epoch_seconds.size() * size);
-  communicator_.all_gather(outcome.epoch_seconds.data(),
-                           outcome.epoch_seconds.size() * sizeof(double), epochs.data());
-  for (std::size_t i = 0; i < epochs.size(); ++i) {
-    double& slowest = outcome.epoch_seconds[i % outcome.epoch_seconds.size()];
-    slowest = std::max(slowest, epochs[i]);
-  }
-  outcome.fit_seconds = std::accumulate(outcome.epoch_seconds.begin(), outcome.epoch_seconds.end(),
-                                        outcome.compile_seconds);
-  outcome.parameter_checksum = parameter_checksum(*program_, plan_);
-  if (config_.check_replicas) replica_check_->check(progress_.step);
-  outcome.consistency_seconds = replica_check_->seconds();
-  outcome.global_batch = stream_.global_batch;
-  outcome.learning_rate = schedule_->full();
-  for (const Bucket& bucket : reducer_->buckets()) {
-    outcome.bucket_bytes.push_back((bucket.end - bucket.begin) * size_of(plan_.real));
-  }
-  outcome.parameter_count = plan_.parameter_count;
-  outcome.flops_per_sample = plan_.flops_per_sample;
-  outcome.memory = memory_;
-  outcome.overlapped = overlap_;
-  outcome.implementations = program_->implementations();
-  outcome.device_description = setup_.device->description();
 }
 
 }  // namespace paceline

@@ -13,24 +13,14 @@
 #include "engine/input/dataset.h"
 #include "engine/input/feeder.h"
 #include "engine/plan/plan.h"
-#include "engine/train/checkpoint/manager.h"
 #include "engine/train/config.h"
-#include "engine/train/events/event_log.h"
 #include "engine/train/memory_use.h"
+#include "engine/train/observers/observers.h"
 #include "engine/train/outcome.h"
 #include "engine/train/reducer.h"
-#include "engine/train/replica_check.h"
 #include "engine/train/schedule.h"
-#include "engine/train/trace/tracer.h"
 
 namespace paceline {
-
-struct Progress {
-  std::size_t step = 0, steps = 0;  // done, in all
-  int epoch = 0;                    // from 1
-  double loss = 0;                  // mean of this rank's samples since the last report
-  double samples_per_second = 0;    // of all replicas, since the last report
-};
 
 class Trainer {
  public:
@@ -72,16 +62,15 @@ class Trainer {
   void start_weights();
   void sum_once();
   void resume();
-  void train_epochs(Feeder& feeder);
-  void finish_checkpoints();
+  void go_on_from(const TrainingProgress& before);
+  void make_observers();
+  TrainingState state();
+  void train_epochs(TrainingState& run, Feeder& feeder);
   // Returns false where the run is to stop; it is saved then.
-  bool run_epoch(Feeder& feeder, std::size_t steps);
+  bool run_epoch(TrainingState& run, Feeder& feeder, std::size_t steps);
   void count_step(const StagedBatch& staged);
   void finish_epoch(double seconds);
   void check_parameters();
-  bool stops_after_epoch();
-  void save();
-  void note_step_time(bool beside_checkpoint);
   bool evaluates_after_epoch() const;
   void evaluate_now();
   void end_if_goal_is_reached();
@@ -96,17 +85,8 @@ class Trainer {
   void measure_gradients(const UpdateRule& rule);
   int last_operation() const { return static_cast<int>(plan_.operations.size()) - 1; }
   void drain();
-  void report_progress();
-  void note_progress_event(const Progress& progress);
-  void note_epoch_events(double seconds);
-  Event epoch_event(double seconds);
-  Event histogram_event() const;
-  void settle_events();
-  void start_trace();
-  void anchor_trace();
-  void finish_trace();
+  void report_progress(TrainingState& run);
   void gather(TrainingOutcome& outcome);
-  void check_replicas_if_due();
   Batch batch_of(const StagedBatch& staged, int part) const;
 
   Setup setup_;
@@ -118,16 +98,13 @@ class Trainer {
   Memory gradients_;
   std::unique_ptr<Program> program_;
   std::unique_ptr<Reducer> reducer_;
-  std::unique_ptr<ReplicaCheck> replica_check_;
   std::unique_ptr<PhaseClock> clock_;
-  std::unique_ptr<CheckpointManager> keeper_;
-  std::unique_ptr<Tracer> tracer_;
-  std::unique_ptr<EventLog> events_;  // rank 0, where it writes for TensorBoard
+  std::unique_ptr<CheckpointManager> checkpoints_;
+  std::vector<std::unique_ptr<TrainingObserver>> observers_;
   StreamSpec stream_;
   Feeder::Setup feeding_;
   std::size_t total_steps_ = 0;  // those done before the run went on included
   TrainingProgress progress_;
-  PendingRequests pending_;  // until the epoch's end, which is a step away
   double not_training_ = 0;  // seconds of this epoch that went into checkpoints and comparisons
   InputCounts first_epoch_, evaluation_;  // of this rank
   bool overlap_ = false;
@@ -135,16 +112,7 @@ class Trainer {
   double rate_ = 0;           // of the step at hand
   double summed_before_ = 0;  // seconds, by sum_once()
   double compile_seconds_ = 0;
-  bool operations_traced_ = false;
   LossSums epoch_totals_;
-  struct StepMean {
-    double seconds = 0;
-    std::size_t steps = 0;
-    double mean() const { return seconds / static_cast<double>(steps); }
-  };
-  StepMean alone_, beside_checkpoints_;
-  double last_step_end_ = 0;
-  std::size_t noted_steps_ = 0, noted_samples_ = 0;  // that event files tell of
   double last_report_ = 0;
   std::size_t last_report_step_ = 0;
   TrainingOutcome outcome_;
