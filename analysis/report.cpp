@@ -7,15 +7,15 @@
 #include <optional>
 #include <ostream>
 
-#include "analysis/anonymous.h"
-#include "analysis/collective.h"
+#include "analysis/gate/sides.h"
 #include "analysis/plots/draw.h"
 #include "analysis/plots/study_plots.h"
-#include "analysis/render_html.h"
-#include "analysis/report_files.h"
-#include "analysis/row_facts.h"
-#include "analysis/sides.h"
-#include "analysis/table.h"
+#include "analysis/render/collective.h"
+#include "analysis/render/render_html.h"
+#include "analysis/render/report_files.h"
+#include "analysis/study/anonymous.h"
+#include "analysis/study/row_facts.h"
+#include "analysis/table/table.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "results/expected_runs.h"

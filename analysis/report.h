@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/comparison.h"
-#include "analysis/render.h"
-#include "analysis/study.h"
+#include "analysis/render/render.h"
+#include "analysis/study/comparison.h"
+#include "analysis/study/study.h"
 
 namespace paceline {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "analysis/collective.h"
+#include "analysis/render/collective.h"
 #include "cli/deadlines.h"
 #include "cli/verb.h"
 #include "engine/comm/allreduce_bench.h"
@@ -52,7 +52,7 @@ struct BenchArguments {
   std::string least = "4", most = "64M", sizes, like, dtype = "f32", record;
   double bucket_mb = 8, last_bucket_mb = 1;
   std::int64_t step_factor = 4, iterations = 0, warmup = 3, rounds = 5;
-  bool json = false, no_rivals = false, oversubscribe = false, quiet = false;
+  bool json = false, no_baselines = false, oversubscribe = false, quiet = false;
   DeadlineTexts deadlines;
 };
 
@@ -223,12 +223,13 @@ class Bench {
       facts_.hosts.emplace_back(card.host.data());
       facts_.affinity.emplace_back(card.cpus.data());
     }
-    Backend::Rival rival;
-    if (!arguments_.no_rivals) rival = world.backend().rival();
-    facts_.library = rival.name;
+    Backend::Baseline baseline;
+    if (!arguments_.no_baselines) baseline = world.backend().baseline();
+    facts_.library = baseline.name;
     on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
       bind_this_thread(assignment.replicas[i]);
-      Communicator* library = rival.communicators.empty() ? nullptr : rival.communicators[i].get();
+      Communicator* library =
+          baseline.communicators.empty() ? nullptr : baseline.communicators[i].get();
       measure(communicator, library, i == 0 && place_.rank == 0);
     });
     facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
@@ -245,7 +246,7 @@ class Bench {
     rows.push_back({"rounds", std::to_string(arguments_.rounds)});
     rows.push_back({"iterations", std::to_string(arguments_.iterations)});
     rows.push_back({"warmup", std::to_string(arguments_.warmup)});
-    rows.push_back({"rivals", arguments_.no_rivals ? "no" : "yes"});
+    rows.push_back({"baselines", arguments_.no_baselines ? "no" : "yes"});
     rows.push_back({"elements", join(counts, ",")});
     return rows;
   }
@@ -256,7 +257,7 @@ class Bench {
     options.rounds = facts_.rounds;
     options.iterations = static_cast<std::size_t>(arguments_.iterations);
     options.warmup = static_cast<std::size_t>(arguments_.warmup);
-    options.copies = !arguments_.no_rivals;
+    options.copies = !arguments_.no_baselines;
     std::size_t most = 0;
     for (const BenchSize& size : sizes_) most = std::max(most, size.count);
     AllReduceBench bench(communicator, library, most, options);
@@ -357,8 +358,7 @@ void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& co
   verb->add_option("--warmup", a->warmup, "calls before the first round")->capture_default_str();
   verb->add_option("--rounds", a->rounds, "in which all-reduce, memcpy and library take turns")
       ->capture_default_str();
-  verb->add_flag("--no-baselines,--no-rivals", a->no_rivals,
-                 "measure neither memcpy nor the library's own");
+  verb->add_flag("--no-baselines", a->no_baselines, "measure neither memcpy nor the library's own");
   verb->add_flag("--json", a->json, "print the record to standard output");
   verb->add_option("--record", a->record, "write the record to this new file");
   verb->add_flag("--quiet", a->quiet, "no progress");

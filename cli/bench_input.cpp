@@ -13,7 +13,7 @@
 #include "engine/core/json_text.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
-#include "engine/input/page_cache.h"
+#include "engine/input/loading/page_cache.h"
 #include "engine/launch/topology.h"
 
 namespace paceline {

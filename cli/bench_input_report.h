@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/core/json.h"
-#include "engine/input/input_bench.h"
+#include "engine/input/loading/input_bench.h"
 
 namespace paceline {
 

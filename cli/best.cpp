@@ -1,5 +1,5 @@
 // paceline best STUDY --within 5%
-#include "analysis/best.h"
+#include "analysis/findings/best.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "analysis/labels.h"
-#include "analysis/sides.h"
+#include "analysis/gate/sides.h"
+#include "analysis/study/labels.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "analysis/sides.h"
+#include "analysis/gate/sides.h"
 #include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/output.h"

@@ -4,7 +4,7 @@
 #include <exception>
 #include <sstream>
 
-#include "analysis/aligned.h"
+#include "analysis/table/aligned.h"
 #include "cli/complaint.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"

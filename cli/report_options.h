@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "analysis/comparison.h"
-#include "analysis/render.h"
+#include "analysis/render/render.h"
+#include "analysis/study/comparison.h"
 
 namespace paceline {
 

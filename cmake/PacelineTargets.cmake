@@ -58,7 +58,7 @@ endfunction()
 
 # Release only: GCC 12 breaks where a file asks for more optimization than what was parsed beforehand.
 # Half of a build from scratch is the parsing of the same headers. A compiler cache does better, and a
-# build without this option (as tests/full has) sees that every file includes what it uses.
+# build without this option (as the clang part of tests/full has) sees that every file includes what it uses.
 set(PACELINE_COMMON_HEADERS <algorithm> <array> <atomic> <chrono> <cstdint> <filesystem> <fstream>
   <functional> <map> <memory> <mutex> <optional> <set> <span> <sstream> <string> <string_view> <thread>
   <unordered_map> <vector> <fmt/format.h>)
@@ -90,11 +90,11 @@ function(paceline_parse_once target)
     "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-array-bounds>")
 endfunction()
 
-# Several files to a compilation, in the same builds: half of what such a folder takes is templates that each
+# Several files to a compilation, with the same option in builds of any type: half of what such a folder takes is templates that each
 # of its files makes anew. Not for folders whose loops are measured (a file with options of its own stays
 # apart anyway); two files of one folder may then not give the same name to things of their own.
 function(paceline_together target)
-  if(PACELINE_PCH AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  if(PACELINE_PCH)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/device/device.h"
-#include "engine/input/image_store.h"
+#include "engine/input/cache/image_store.h"
 #include "engine/launch/threads.h"
 #include "engine/train/checkpoint/schedule.h"
 #include "engine/train/config.h"

@@ -4,9 +4,9 @@
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
-#include "engine/input/page_cache.h"
-#include "engine/input/stage.h"
-#include "engine/input/synthetic_mark.h"
+#include "engine/input/formats/synthetic_mark.h"
+#include "engine/input/loading/page_cache.h"
+#include "engine/input/loading/stage.h"
 
 namespace paceline {
 

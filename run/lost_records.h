@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/input/source.h"
+#include "engine/input/formats/source.h"
 
 namespace paceline {
 

@@ -12,7 +12,7 @@
 #include "engine/core/json_text.h"
 #include "engine/core/output.h"
 #include "engine/failure/run_artifacts.h"
-#include "engine/launch/process.h"
+#include "engine/launch/program.h"
 
 namespace paceline {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/comm/checks/config_check.h"
 #include "engine/comm/communicator.h"
-#include "engine/comm/config_check.h"
 #include "engine/launch/topology.h"
 #include "results/parameters.h"
 

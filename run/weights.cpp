@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
-#include "engine/input/dataset.h"
+#include "engine/input/loading/dataset.h"
 #include "engine/train/checkpoint/format.h"
 
 namespace paceline {

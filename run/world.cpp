@@ -11,13 +11,13 @@
 #include <optional>
 #include <thread>
 
-#include "engine/comm/bootstrap/client.h"
-#include "engine/comm/bootstrap/liveness.h"
-#include "engine/comm/bootstrap/server.h"
-#include "engine/comm/recorded/recorded_communicator.h"
+#include "engine/comm/checks/stall_monitor.h"
+#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/rendezvous/liveness.h"
+#include "engine/comm/rendezvous/server.h"
 #include "engine/comm/stack.h"
-#include "engine/comm/stall_monitor.h"
 #include "engine/comm/table.h"
+#include "engine/comm/wrappers/recorded/recorded_communicator.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/core/output.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/core/support.h"
-#include "engine/input/dataset.h"
+#include "engine/input/loading/dataset.h"
 #include "engine/plan/network.h"
 #include "results/parameters.h"
 

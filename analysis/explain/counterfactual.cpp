@@ -1,7 +1,7 @@
 #include "analysis/explain/counterfactual.h"
 
-#include "analysis/comparison.h"
-#include "analysis/switches.h"
+#include "analysis/study/comparison.h"
+#include "analysis/study/switches.h"
 
 namespace paceline {
 

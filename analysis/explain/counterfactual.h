@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/row_facts.h"
+#include "analysis/study/row_facts.h"
 
 namespace paceline {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/switches.h"
+#include "analysis/study/switches.h"
 #include "results/step_samples.h"
 
 namespace paceline {

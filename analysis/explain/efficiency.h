@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/row_facts.h"
+#include "analysis/study/row_facts.h"
 #include "results/store.h"
 
 namespace paceline {

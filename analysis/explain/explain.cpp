@@ -7,10 +7,10 @@
 #include <cmath>
 #include <set>
 
-#include "analysis/contrast.h"
-#include "analysis/findings.h"
-#include "analysis/ladder.h"
-#include "analysis/table.h"
+#include "analysis/findings/findings.h"
+#include "analysis/study/contrast.h"
+#include "analysis/study/scaling_series.h"
+#include "analysis/table/table.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -263,12 +263,13 @@ class Explainer {
     it_.unlike = unlike_runs(it_.study, it_.comparison, it_.facts);
     it_.title = make_table(it_.study, it_.comparison, it_.facts).title;
     for (const RowFacts& facts : it_.facts) it_.points.push_back(point(facts));
-    for (const Ladder& ladder : make_ladders(it_.study, it_.comparison, it_.facts, false)) {
-      it_.ladders.push_back(explained(ladder));
+    for (const ScalingSeries& series :
+         make_scaling_series(it_.study, it_.comparison, it_.facts, false)) {
+      it_.series.push_back(explained(series));
     }
     std::vector<Finding> found;
-    for (const LadderExplanation& ladder : it_.ladders) {
-      found.insert(found.end(), ladder.verdict.begin(), ladder.verdict.end());
+    for (const SeriesExplanation& series : it_.series) {
+      found.insert(found.end(), series.verdict.begin(), series.verdict.end());
     }
     it_.causes = causes_finding(it_.study, it_.comparison, found);
     add_notes();
@@ -321,18 +322,18 @@ class Explainer {
     }
   }
 
-  LadderExplanation explained(const Ladder& ladder) const {
-    LadderExplanation result;
-    result.name = ladder.name;
-    const std::vector<SpeedPoint> points = speed_points(ladder);
+  SeriesExplanation explained(const ScalingSeries& series) const {
+    SeriesExplanation result;
+    result.name = series.name;
+    const std::vector<SpeedPoint> points = speed_points(series);
     if (it_.study.scaling == Scaling::weak) result.gustafson = fit_gustafson(points);
     const bool same_work = it_.study.goal.empty();
     if (same_work && !compares_rates(it_.study.scaling)) result.amdahl = fit_amdahl(points);
     if (same_work) result.usl = fit_usl(points);
-    const std::vector<Trend> trends = trends_of(it_.study, it_.comparison, ladder);
+    const std::vector<Trend> trends = trends_of(it_.study, it_.comparison, series);
     result.sizes = sizes_of(points);
-    result.verdict.push_back(ladder_finding(ladder, it_.comparison));
-    for (Finding& each : trend_findings(it_.study, ladder, trends)) {
+    result.verdict.push_back(series_finding(series, it_.comparison));
+    for (Finding& each : trend_findings(it_.study, series, trends)) {
       result.verdict.push_back(std::move(each));
     }
     add_limits(result, trends, points);
@@ -353,14 +354,14 @@ class Explainer {
   }
 
   // What a fit says of sizes that were not run: bounds of the fit, said as such, where it fits.
-  void add_limits(LadderExplanation& ladder, const std::vector<Trend>& trends,
+  void add_limits(SeriesExplanation& series, const std::vector<Trend>& trends,
                   const std::vector<SpeedPoint>& points) const {
     if (all_are(trends, TrendKind::one_size)) {
-      ladder.verdict.push_back(
+      series.verdict.push_back(
           {FindingKind::too_few_sizes,
            "one size of several replicas: too few to see whether the loss grows"});
     }
-    const auto& amdahl = ladder.amdahl;
+    const auto& amdahl = series.amdahl;
     const double least = amdahl && amdahl->interval ? amdahl->interval->low : 0;
     if (all_are(trends, TrendKind::steady) && amdahl && amdahl->off < kFits &&
         amdahl->value > kNone && amdahl->value < 1 && least >= 0) {
@@ -368,19 +369,19 @@ class Explainer {
       if (amdahl->interval && least > 0) {
         bound += fmt::format(" [{:.3g}, {:.3g}]", 1 / amdahl->interval->high, 1 / least);
       }
-      ladder.verdict.push_back(
+      series.verdict.push_back(
           {FindingKind::speed_up_bound,
            fmt::format("if that holds for more replicas, too, the speed-up cannot exceed {}: a "
                        "bound of the fit, not of these runs",
                        bound)});
     }
-    const auto& usl = ladder.usl;
+    const auto& usl = series.usl;
     double largest = 1;
     for (const SpeedPoint& point : points) largest = std::max(largest, point.replicas);
     if (all_are(trends, TrendKind::grows) && usl && usl->coherence.interval &&
         usl->coherence.interval->low > 0 && usl->off < kFits && usl->peak > 0 &&
         usl->peak < 2 * largest) {
-      ladder.verdict.push_back(
+      series.verdict.push_back(
           {FindingKind::peak,
            fmt::format("by the fit of the USL the speed-up is highest at about {:.0f} replicas",
                        usl->peak)});

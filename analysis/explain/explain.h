@@ -9,8 +9,8 @@
 #include "analysis/explain/counterfactual.h"
 #include "analysis/explain/efficiency.h"
 #include "analysis/explain/fits.h"
-#include "analysis/findings.h"
-#include "analysis/study.h"
+#include "analysis/findings/findings.h"
+#include "analysis/study/study.h"
 
 namespace paceline {
 
@@ -43,7 +43,7 @@ struct PointExplanation {
   std::vector<Counterfactual> counterfactuals;
 };
 
-struct LadderExplanation {
+struct SeriesExplanation {
   std::string name;
   std::optional<Fitted> amdahl, gustafson;  // gustafson for weak scaling, amdahl for the others
   std::optional<UslFit> usl;
@@ -51,7 +51,7 @@ struct LadderExplanation {
   std::vector<Finding> verdict;
 };
 
-// Holds what points and ladders point into, so it is moved and not copied.
+// Holds what points and series point into, so it is moved and not copied.
 struct Explanation {
   Explanation() = default;
   Explanation(Explanation&&) = default;
@@ -62,7 +62,7 @@ struct Explanation {
   Comparison comparison;
   std::vector<RowFacts> facts;
   std::vector<PointExplanation> points;
-  std::vector<LadderExplanation> ladders;
+  std::vector<SeriesExplanation> series;
   std::vector<Finding> unlike;  // runs that differ widely
   std::vector<Finding> causes;  // of steady fractions
   std::vector<std::string> notes;
@@ -75,7 +75,7 @@ std::vector<Explanation> explain(const StoreContent& content, const Base& base,
 
 // In lines of at most `width` columns, but for single words.
 std::string explanation_text(const Explanation& explanation, std::size_t width = 300);
-// {"schema": 1, "explanations": [{"title", "base", "points": [..], "ladders": [..], "notes"}]}
+// {"schema": 1, "explanations": [{"title", "base", "points": [..], "series": [..], "notes"}]}
 std::string explanations_json(const std::vector<Explanation>& explanations);
 
 }  // namespace paceline

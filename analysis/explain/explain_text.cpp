@@ -4,8 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "analysis/aligned.h"
 #include "analysis/explain/explain.h"
+#include "analysis/table/aligned.h"
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
 #include "engine/core/text.h"
@@ -81,32 +81,32 @@ std::string law_text(const char* law, const std::string& found, double off) {
   return fmt::format("{}, {}, off by up to {:.1f} %", law, found, off * 100);
 }
 
-std::string ladder_text(const LadderExplanation& ladder, std::size_t width) {
+std::string series_text(const SeriesExplanation& series, std::size_t width) {
   std::vector<std::string> laws;
-  if (ladder.amdahl) {
+  if (series.amdahl) {
     laws.push_back(
-        law_text("Amdahl", "serial share " + fitted_text(*ladder.amdahl), ladder.amdahl->off));
+        law_text("Amdahl", "serial share " + fitted_text(*series.amdahl), series.amdahl->off));
   }
-  if (ladder.gustafson) {
-    laws.push_back(law_text("Gustafson", "serial share " + fitted_text(*ladder.gustafson),
-                            ladder.gustafson->off));
+  if (series.gustafson) {
+    laws.push_back(law_text("Gustafson", "serial share " + fitted_text(*series.gustafson),
+                            series.gustafson->off));
   }
-  if (ladder.usl) {
+  if (series.usl) {
     laws.push_back(
         law_text("USL",
-                 fmt::format("contention {}, coherence {}", fitted_text(ladder.usl->contention),
-                             fitted_text(ladder.usl->coherence)),
-                 ladder.usl->off));
+                 fmt::format("contention {}, coherence {}", fitted_text(series.usl->contention),
+                             fitted_text(series.usl->coherence)),
+                 series.usl->off));
   }
   std::string text;
-  bool apply = ladder.sizes > 1;  // one size fits any law
-  for (const Finding& finding : ladder.verdict) {
+  bool apply = series.sizes > 1;  // one size fits any law
+  for (const Finding& finding : series.verdict) {
     text += sentence_line({finding.text}, width);
     apply = apply && finding.kind != FindingKind::slower_than_one;
   }
   if (apply && !laws.empty()) {
     text += sentence_line(
-        {(ladder.name.empty() ? "" : ladder.name + ": ") + "fits: " + join(laws, "; ")}, width);
+        {(series.name.empty() ? "" : series.name + ": ") + "fits: " + join(laws, "; ")}, width);
   }
   return text;
 }
@@ -205,14 +205,14 @@ Json json_of(const PointExplanation& point) {
   return json;
 }
 
-Json json_of(const LadderExplanation& ladder) {
-  Json json = {{"name", ladder.name}, {"findings", json_of(ladder.verdict)}};
-  if (ladder.amdahl) json["amdahl_serial_share"] = json_of(*ladder.amdahl);
-  if (ladder.gustafson) json["gustafson_serial_share"] = json_of(*ladder.gustafson);
-  if (ladder.usl) {
-    json["usl_contention"] = json_of(ladder.usl->contention);
-    json["usl_coherence"] = json_of(ladder.usl->coherence);
-    json["usl_peak_replicas"] = ladder.usl->peak > 0 ? Json(ladder.usl->peak) : Json(nullptr);
+Json json_of(const SeriesExplanation& series) {
+  Json json = {{"name", series.name}, {"findings", json_of(series.verdict)}};
+  if (series.amdahl) json["amdahl_serial_share"] = json_of(*series.amdahl);
+  if (series.gustafson) json["gustafson_serial_share"] = json_of(*series.gustafson);
+  if (series.usl) {
+    json["usl_contention"] = json_of(series.usl->contention);
+    json["usl_coherence"] = json_of(series.usl->coherence);
+    json["usl_peak_replicas"] = series.usl->peak > 0 ? Json(series.usl->peak) : Json(nullptr);
   }
   return json;
 }
@@ -249,9 +249,9 @@ std::string explanation_text(const Explanation& explanation, std::size_t width) 
     any = any || !point.because.empty() || !point.counterfactuals.empty();
   }
   if (any) text += '\n';
-  for (const LadderExplanation& ladder : explanation.ladders) text += ladder_text(ladder, width);
+  for (const SeriesExplanation& series : explanation.series) text += series_text(series, width);
   for (const Finding& cause : explanation.causes) text += sentence_line({cause.text}, width);
-  if (!explanation.ladders.empty()) text += '\n';
+  if (!explanation.series.empty()) text += '\n';
   for (const std::string& note : legend(explanation)) text += wrapped(note, width, "- ");
   return text;
 }
@@ -259,13 +259,14 @@ std::string explanation_text(const Explanation& explanation, std::size_t width) 
 std::string explanations_json(const std::vector<Explanation>& explanations) {
   Json all = Json::array();
   for (const Explanation& explanation : explanations) {
-    Json points = Json::array(), ladders = Json::array();
+    Json points = Json::array(), all_series = Json::array();
     for (const PointExplanation& point : explanation.points) points.push_back(json_of(point));
-    for (const LadderExplanation& ladder : explanation.ladders) ladders.push_back(json_of(ladder));
+    for (const SeriesExplanation& series : explanation.series)
+      all_series.push_back(json_of(series));
     all.push_back({{"title", explanation.title},
                    {"base", explanation.base},
                    {"points", points},
-                   {"ladders", ladders},
+                   {"series", all_series},
                    {"unlike_runs", json_of(explanation.unlike)},
                    {"causes", json_of(explanation.causes)},
                    {"notes", explanation.notes}});

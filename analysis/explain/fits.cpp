@@ -103,11 +103,11 @@ std::optional<UslFit> fit_usl(const std::vector<SpeedPoint>& all) {
   return fit;
 }
 
-std::vector<SpeedPoint> speed_points(const Ladder& ladder) {
+std::vector<SpeedPoint> speed_points(const ScalingSeries& series) {
   std::vector<SpeedPoint> points;
-  for (const Rung& rung : ladder.rungs) {
-    for (const RowFacts* row : rung.rows) {
-      points.push_back({static_cast<double>(rung.gpus), row->speed_up->ratio.estimate.value});
+  for (const SizeGroup& group : series.groups) {
+    for (const RowFacts* row : group.rows) {
+      points.push_back({static_cast<double>(group.gpus), row->speed_up->ratio.estimate.value});
     }
   }
   return points;

@@ -1,4 +1,4 @@
-// Laws of scaling fitted to a ladder of speed-ups, with the uncertainty of what they found.
+// Laws of scaling fitted to a series of speed-ups, with the uncertainty of what they found.
 //
 // Speed-ups S of N replicas, N > 1, by least squares of relative errors (noise of times is a
 // factor):
@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/ladder.h"
-#include "analysis/statistics.h"
+#include "analysis/statistics/statistics.h"
+#include "analysis/study/scaling_series.h"
 
 namespace paceline {
 
@@ -38,6 +38,6 @@ std::optional<Fitted> fit_gustafson(const std::vector<SpeedPoint>& points);
 // Nothing unless there are two sizes.
 std::optional<UslFit> fit_usl(const std::vector<SpeedPoint>& points);
 
-std::vector<SpeedPoint> speed_points(const Ladder& ladder);
+std::vector<SpeedPoint> speed_points(const ScalingSeries& series);
 
 }  // namespace paceline

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analysis/statistics.h"
+#include "analysis/statistics/statistics.h"
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
 #include "engine/core/text.h"

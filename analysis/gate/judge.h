@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "analysis/gate/side.h"
-#include "analysis/statistics.h"
+#include "analysis/statistics/statistics.h"
 
 namespace paceline {
 

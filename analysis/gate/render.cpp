@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/aligned.h"
-#include "analysis/escape.h"
 #include "analysis/gate/wording.h"
+#include "analysis/render/markup.h"
+#include "analysis/table/aligned.h"
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
 #include "engine/core/output.h"
@@ -113,7 +113,7 @@ std::vector<const Check*> shown(const Judgement& judgement) {
 }
 
 // "2 regressions, 1 undecided, 25 passed; exposed communication of 3 points passed"
-std::string counted(const Judgement& judgement) {
+std::string counts_text(const Judgement& judgement) {
   std::map<Verdict, std::size_t> counts;
   for (const Check& check : judgement.checks) ++counts[check.verdict];
   return fmt::format("{} check{}: {} passed, {} undecided, {} regression{}",
@@ -180,7 +180,7 @@ std::string headline(const Judgement& judgement, const GateSides& sides) {
     return place.empty() ? name : name + " " + place;
   };
   return fmt::format("gate: {} ({}{}); {} against {}", name_of(judgement.verdict()),
-                     counted(judgement), judgement.is_confirmed ? ", after fresh runs" : "",
+                     counts_text(judgement), judgement.is_confirmed ? ", after fresh runs" : "",
                      called(sides.current, sides.current_place),
                      called(sides.baseline, sides.baseline_place));
 }
@@ -340,8 +340,8 @@ std::string gate_annotations(const Judgement& judgement) {
                         command_text(check.subject), command_text(sentence(check)));
   }
   if (judgement.verdict() == Verdict::pass) {
-    text +=
-        fmt::format("::notice title=paceline gate pass::{}\n", command_text(counted(judgement)));
+    text += fmt::format("::notice title=paceline gate pass::{}\n",
+                        command_text(counts_text(judgement)));
   }
   return text;
 }

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "analysis/gate/judge.h"
-#include "analysis/render.h"
+#include "analysis/render/render.h"
 
 namespace paceline {
 

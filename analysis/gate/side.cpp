@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "analysis/comparison.h"
 #include "analysis/gate/google_benchmark.h"
-#include "analysis/run.h"
+#include "analysis/study/comparison.h"
+#include "analysis/study/run.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "results/names.h"

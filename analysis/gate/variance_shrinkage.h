@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "analysis/statistics.h"
+#include "analysis/statistics/statistics.h"
 
 namespace paceline {
 

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "analysis/plots/study_plots.h"
-#include "analysis/point_names.h"
+#include "analysis/study/point_names.h"
 
 namespace paceline {
 

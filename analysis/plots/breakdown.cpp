@@ -5,7 +5,7 @@
 #include <set>
 
 #include "analysis/plots/study_plots.h"
-#include "analysis/point_names.h"
+#include "analysis/study/point_names.h"
 
 namespace paceline {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "analysis/plots/study_plots.h"
-#include "analysis/point_names.h"
+#include "analysis/study/point_names.h"
 
 namespace paceline {
 

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "analysis/statistics.h"
+#include "analysis/statistics/statistics.h"
 
 namespace paceline {
 

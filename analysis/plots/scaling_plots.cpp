@@ -19,26 +19,26 @@ const Estimate& speed_up_of(const RowFacts& row) {
 }
 
 // `per_replica`: divided by the replicas, in percent.
-PlotSeries series_of(const Ladder& ladder, const std::string& otherwise, bool per_replica) {
-  PlotSeries series{ladder.name.empty() ? otherwise : ladder.name, {}};
-  for (const Rung& rung : ladder.rungs) {
-    const RowFacts* best = *std::max_element(rung.rows.begin(), rung.rows.end(),
+PlotSeries series_of(const ScalingSeries& series, const std::string& otherwise, bool per_replica) {
+  PlotSeries line{series.name.empty() ? otherwise : series.name, {}};
+  for (const SizeGroup& group : series.groups) {
+    const RowFacts* best = *std::max_element(group.rows.begin(), group.rows.end(),
                                              [](const RowFacts* a, const RowFacts* b) {
                                                return speed_up_of(*a).value < speed_up_of(*b).value;
                                              });
-    const double scale = per_replica ? 100.0 / rung.gpus : 1;
-    PlotPoint point{static_cast<double>(rung.gpus), speed_up_of(*best).value * scale, {}};
+    const double scale = per_replica ? 100.0 / group.gpus : 1;
+    PlotPoint point{static_cast<double>(group.gpus), speed_up_of(*best).value * scale, {}};
     if (const auto& interval = speed_up_of(*best).interval) {
       point.interval = Interval{interval->low * scale, interval->high * scale};
     }
-    series.points.push_back(point);
+    line.points.push_back(point);
   }
-  for (const int gpus : ladder.gaps) {
-    series.points.push_back({static_cast<double>(gpus), std::nullopt, std::nullopt});
+  for (const int gpus : series.gaps) {
+    line.points.push_back({static_cast<double>(gpus), std::nullopt, std::nullopt});
   }
-  std::stable_sort(series.points.begin(), series.points.end(),
+  std::stable_sort(line.points.begin(), line.points.end(),
                    [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
-  return series;
+  return line;
 }
 
 // Every size that was run where they are few or far apart; gnuplot's own choice is not whole.
@@ -62,17 +62,18 @@ std::vector<Tic> tics(const std::vector<PlotSeries>& series, int most, bool loga
 }
 
 std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
-  std::vector<Ladder> ladders = make_ladders(source.study, source.comparison, source.facts, true);
-  if (ladders.size() > kMostReadableSeries) {
-    ladders = make_ladders(source.study, source.comparison, source.facts, false);
+  std::vector<ScalingSeries> all_series =
+      make_scaling_series(source.study, source.comparison, source.facts, true);
+  if (all_series.size() > kMostReadableSeries) {
+    all_series = make_scaling_series(source.study, source.comparison, source.facts, false);
   }
-  if (ladders.empty()) return {};
+  if (all_series.empty()) return {};
   Lines lines;
   int most = 1;
-  for (const Ladder& ladder : ladders) {
-    lines.series.push_back(series_of(ladder, source.facts.front().run().kind, per_replica));
+  for (const ScalingSeries& series : all_series) {
+    lines.series.push_back(series_of(series, source.facts.front().run().kind, per_replica));
     most = std::max(
-        {most, ladder.rungs.back().gpus, static_cast<int>(lines.series.back().points.back().x)});
+        {most, series.groups.back().gpus, static_cast<int>(lines.series.back().points.back().x)});
   }
   lines.log_x = most > kMostOnALinearAxis;
   if (lines.log_x && !per_replica) lines.log_y = 2;

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "analysis/plots/study_plots.h"
-#include "analysis/point_names.h"
+#include "analysis/study/point_names.h"
 #include "engine/core/text.h"
 
 namespace paceline {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/ladder.h"
 #include "analysis/plots/plot.h"
+#include "analysis/study/scaling_series.h"
 
 namespace paceline {
 
@@ -22,7 +22,7 @@ bool has_bars(const std::vector<PlotSeries>& all);  // some point has an interva
 // All that the study fills, in the order of a report.
 std::vector<Plot> study_plots(const PlotSource& source);
 
-// Speed-up over replicas, a line a ladder, error bars, a dashed ideal line. Needs a row of several
+// Speed-up over replicas, a line a series, error bars, a dashed ideal line. Needs a row of several
 // replicas with a base. Where a series has several rows of a size the fastest is drawn.
 std::vector<Plot> speed_up_plots(const PlotSource& source);
 // The same over the replicas: speed-up / replicas, against 100 %.

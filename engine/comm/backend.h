@@ -70,11 +70,11 @@ class Backend {
   // The library's own all-reduce beside ours, for measurements that take turns; one communicator
   // for each replica of this process, or none. Collective, after connect(), and destroyed before
   // it.
-  struct Rival {
+  struct Baseline {
     std::string name;  // "MPI_Allreduce"
     std::vector<std::unique_ptr<Communicator>> communicators;
   };
-  virtual Rival rival() { return {}; }
+  virtual Baseline baseline() { return {}; }
   // The library that it calls, with its version, which must be the same on all ranks; empty: none,
   // or it does not say. After connect().
   virtual std::string library() const { return ""; }

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/comm/hierarchical.h"
+#include "engine/comm/algorithms/hierarchical.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
 #include "engine/core/find_factory.h"

@@ -13,7 +13,7 @@
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
 #include "engine/core/log.h"
-#include "engine/launch/process.h"
+#include "engine/launch/program.h"
 
 namespace paceline {
 

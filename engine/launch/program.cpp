@@ -1,10 +1,13 @@
 #include "engine/launch/program.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <string>
 
 #include "engine/core/child.h"
 #include "engine/core/clock.h"
@@ -53,6 +56,25 @@ std::string output_of(const std::vector<std::string>& command, double seconds) {
     return output;
   } catch (const Error&) {
     return "";
+  }
+}
+
+ProcessState state_of_process(int pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  std::getline(file, line);
+  // "4711 (name, which may hold anything) S 1 ..."
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= line.size()) return ProcessState::none;
+  switch (line[name_end + 2]) {
+    case 'Z':
+    case 'X':
+      return ProcessState::none;
+    case 'T':
+    case 't':
+      return ProcessState::stopped;
+    default:
+      return ProcessState::alive;
   }
 }
 

@@ -21,4 +21,11 @@ std::filesystem::path this_program();
 // could not be started or did not end within `seconds` (it is killed then).
 std::string output_of(const std::vector<std::string>& command, double seconds = 10);
 
+// Whether a process of this machine lives.
+enum class ProcessState { none, stopped, alive };
+
+// A zombie is none: it has ended, and only waits for its parent to ask how. stopped: by SIGSTOP, a
+// terminal or a debugger. By /proc.
+ProcessState state_of_process(int pid);
+
 }  // namespace paceline

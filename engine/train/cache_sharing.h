@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/comm/communicator.h"
-#include "engine/input/dataset.h"
+#include "engine/input/loading/dataset.h"
 
 namespace paceline {
 

@@ -1,6 +1,6 @@
 #include "engine/train/common_plan.h"
 
-#include "engine/comm/config_check.h"
+#include "engine/comm/checks/config_check.h"
 #include "engine/core/hash.h"
 
 namespace paceline {

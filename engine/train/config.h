@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/device/update.h"
-#include "engine/input/augment.h"
+#include "engine/input/decode/augment.h"
 #include "engine/train/goal.h"
 #include "engine/train/schedule.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/input/order.h"
+#include "engine/input/loading/order.h"
 #include "engine/train/next_batch.h"
 
 namespace paceline {

@@ -3,8 +3,8 @@
 
 #include "engine/comm/communicator.h"
 #include "engine/device/device.h"
-#include "engine/input/dataset.h"
-#include "engine/input/feeder.h"
+#include "engine/input/loading/dataset.h"
+#include "engine/input/loading/feeder.h"
 
 namespace paceline {
 

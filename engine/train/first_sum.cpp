@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "engine/comm/abort_timer.h"
+#include "engine/comm/checks/abort_timer.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"

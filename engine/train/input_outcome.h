@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/comm/communicator.h"
-#include "engine/input/dataset.h"
+#include "engine/input/loading/dataset.h"
 #include "engine/train/outcome.h"
 
 namespace paceline {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "engine/comm/communicator.h"
-#include "engine/input/feeder.h"
+#include "engine/input/loading/feeder.h"
 
 namespace paceline {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/input/image_store.h"
+#include "engine/input/cache/image_store.h"
 #include "engine/train/memory_use.h"
 #include "engine/train/phase_clock.h"
 #include "engine/train/trace/tracer.h"

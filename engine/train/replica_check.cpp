@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/comm/config_check.h"
+#include "engine/comm/checks/config_check.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "engine/comm/communicator.h"
-#include "engine/comm/staged/staged_communicator.h"
+#include "engine/comm/wrappers/staged/staged_communicator.h"
 #include "engine/device/device.h"
-#include "engine/input/dataset.h"
-#include "engine/input/feeder.h"
+#include "engine/input/loading/dataset.h"
+#include "engine/input/loading/feeder.h"
 #include "engine/plan/plan.h"
 #include "engine/train/config.h"
 #include "engine/train/memory_use.h"

@@ -4,10 +4,10 @@
 
 #include <memory>
 
-#include "engine/comm/bootstrap/liveness.h"
-#include "engine/comm/bootstrap/server.h"
-#include "engine/comm/recorded/recorded_communicator.h"
-#include "engine/comm/stall_monitor.h"
+#include "engine/comm/checks/stall_monitor.h"
+#include "engine/comm/rendezvous/liveness.h"
+#include "engine/comm/rendezvous/server.h"
+#include "engine/comm/wrappers/recorded/recorded_communicator.h"
 #include "engine/core/clock.h"
 #include "engine/train/reducer.h"
 #include "tests/bench/main.h"

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "engine/core/error.h"
-#include "engine/input/image.h"
+#include "engine/input/decode/image.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static paceline::ImageDecoder decoder;

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "engine/core/error.h"
-#include "engine/input/tfrecord.h"
+#include "engine/input/formats/tfrecord.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);

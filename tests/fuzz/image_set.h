@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "engine/core/error.h"
-#include "engine/input/source.h"
+#include "engine/input/formats/source.h"
 
 namespace paceline {
 

@@ -6,7 +6,7 @@
 // all of one length, so that a timer that is late by as much each time changes nothing.
 #pragma once
 
-#include "engine/input/source.h"
+#include "engine/input/formats/source.h"
 
 namespace paceline {
 

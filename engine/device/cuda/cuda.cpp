@@ -56,8 +56,9 @@ class TunedProducts final : public Products {
   void announce(const std::vector<FusedRequest>& requests) override {
     products_->announce(requests);
   }
-  std::unique_ptr<FusedPlan> fused(const FusedRequest& request, const FusedRival& rival) override {
-    return products_->fused(request, rival);
+  std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
+                                   const FusedBaseline& baseline) override {
+    return products_->fused(request, baseline);
   }
   std::string description() const override { return products_->description(); }
 

@@ -54,7 +54,7 @@ class FusedPlan {
 
 // What a fused convolution is weighed against, as work that is queued with a request's operands.
 // `sum` and `sum_of_products` may be written as anything.
-struct FusedRival {
+struct FusedBaseline {
   using Work = std::function<void(const FusedOperands&, Stream)>;
   Work apart;   // the same by a convolution and passes of its own
   Work behind;  // what is needed behind the fused one, and not behind that

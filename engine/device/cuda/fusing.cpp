@@ -74,8 +74,8 @@ bool CudaProgram::fuse_statistics(const Fusion& fusion) {
   PreparedConv& conv = *prepared.conv;
   const std::size_t rows = rows_of(norm);
   const int channels = op.out.channels;
-  FusedRival rival;
-  rival.apart = [&](const FusedOperands& o, Stream stream) {
+  FusedBaseline baseline;
+  baseline.apart = [&](const FusedOperands& o, Stream stream) {
     conv.forward->run({o.x, o.w, o.y, workspace_.data()}, stream);
     with_type(plan_.activation, [&](auto type) {
       using T = decltype(type);
@@ -85,7 +85,7 @@ bool CudaProgram::fuse_statistics(const Fusion& fusion) {
                   rows, channels);
     });
   };
-  rival.behind = [&](const FusedOperands& o, Stream stream) {
+  baseline.behind = [&](const FusedOperands& o, Stream stream) {
     run_on(stream,
            NormFromSums{static_cast<float*>(o.sum), static_cast<float*>(o.sum_of_products), rows,
                         channels, any_state(o.sum), any_parameters(o.sum)},
@@ -96,7 +96,7 @@ bool CudaProgram::fuse_statistics(const Fusion& fusion) {
   operands.w = conv.w;
   operands.y = tensor<std::byte>(op.output);
   FusedConv& fused = conv.with_statistics;
-  if (!take(products_.fused(statistics_request(plan_, fusion, options_.math), rival), fused,
+  if (!take(products_.fused(statistics_request(plan_, fusion, options_.math), baseline), fused,
             channels, operands)) {
     return false;
   }
@@ -112,8 +112,8 @@ bool CudaProgram::fuse_gradient(const Fusion& fusion) {
   Prepared& of_norm = prepared_[static_cast<std::size_t>(fusion.norm)];
   const std::size_t rows = rows_of(norm);
   const int channels = op.in.channels;
-  FusedRival rival;
-  rival.apart = [&](const FusedOperands& o, Stream stream) {
+  FusedBaseline baseline;
+  baseline.apart = [&](const FusedOperands& o, Stream stream) {
     conv.backward_data->run({o.x, o.w, o.y, workspace_.data()}, stream);
     with_type(plan_.activation, [&](auto type) {
       using T = decltype(type);
@@ -127,7 +127,7 @@ bool CudaProgram::fuse_gradient(const Fusion& fusion) {
                   rows, channels);
     });
   };
-  rival.behind = [&](const FusedOperands& o, Stream stream) {
+  baseline.behind = [&](const FusedOperands& o, Stream stream) {
     run_on(stream,
            NormFactorsFromSums{static_cast<float*>(o.sum), static_cast<float*>(o.sum_of_products),
                                rows, channels, any_state(o.sum), any_parameters(o.sum)},
@@ -143,8 +143,8 @@ bool CudaProgram::fuse_gradient(const Fusion& fusion) {
   operands.mask = tensor<std::byte>(norm.saved);
   operands.branch = operands.x;  // each element is read before it is written
   FusedConv& fused = conv.with_gradient_sums;
-  if (!take(products_.fused(gradient_request(plan_, fusion, options_.math), rival), fused, channels,
-            operands)) {
+  if (!take(products_.fused(gradient_request(plan_, fusion, options_.math), baseline), fused,
+            channels, operands)) {
     return false;
   }
   of_norm.gradient_sums = &fused.operands;

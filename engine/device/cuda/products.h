@@ -102,7 +102,7 @@ class MatmulPlan {
 };
 
 struct FusedRequest;  // fused.h, as all that is fused
-struct FusedRival;
+struct FusedBaseline;
 class FusedPlan;
 
 class Products {
@@ -113,10 +113,10 @@ class Products {
   virtual std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) = 0;
   // That fused() will be asked for these: what takes long is begun, on several threads.
   virtual void announce(const std::vector<FusedRequest>& requests) = 0;
-  // Null where it was not measured to be faster than its rival: it is not, nothing is offered or
+  // Null where it was not measured to be faster than its baseline: it is not, nothing is offered or
   // measured, or sums whose order varies are not wanted.
   virtual std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
-                                           const FusedRival& rival) = 0;
+                                           const FusedBaseline& baseline) = 0;
   virtual std::string description() const = 0;  // "cuDNN 9.19.0, cuBLASLt 13.0.2"
 };
 

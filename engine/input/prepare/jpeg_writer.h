@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/input/image.h"
+#include "engine/input/decode/image.h"
 
 namespace paceline {
 

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "engine/core/random.h"
-#include "engine/input/image.h"
+#include "engine/input/decode/image.h"
 
 namespace paceline {
 

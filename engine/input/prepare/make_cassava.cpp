@@ -4,13 +4,13 @@
 #include <numeric>
 
 #include "engine/core/error.h"
+#include "engine/input/formats/synthetic_mark.h"
 #include "engine/input/prepare/jpeg_writer.h"
 #include "engine/input/prepare/leaf.h"
 #include "engine/input/prepare/make.h"
 #include "engine/input/prepare/progress.h"
 #include "engine/input/prepare/staged_folder.h"
 #include "engine/input/prepare/tfds_writer.h"
-#include "engine/input/synthetic_mark.h"
 
 namespace paceline {
 

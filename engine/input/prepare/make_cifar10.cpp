@@ -4,12 +4,12 @@
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/input/formats/synthetic_mark.h"
 #include "engine/input/prepare/leaf.h"
 #include "engine/input/prepare/make.h"
 #include "engine/input/prepare/progress.h"
 #include "engine/input/prepare/staged_folder.h"
 #include "engine/input/prepare/workers.h"
-#include "engine/input/synthetic_mark.h"
 
 namespace paceline {
 

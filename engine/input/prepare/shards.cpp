@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "engine/core/hash.h"
+#include "engine/input/formats/source.h"
 #include "engine/input/prepare/progress.h"
 #include "engine/input/prepare/tfds_writer.h"
-#include "engine/input/source.h"
 
 namespace paceline {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "engine/core/error.h"
-#include "engine/input/example.pb.h"
-#include "engine/input/tfrecord.h"
+#include "engine/input/formats/example.pb.h"
+#include "engine/input/formats/tfrecord.h"
 
 namespace paceline {
 

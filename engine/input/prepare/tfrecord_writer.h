@@ -1,4 +1,4 @@
-// Writes TFRecord files (the format stands in engine/input/tfrecord.h).
+// Writes TFRecord files (the format stands in engine/input/formats/tfrecord.h).
 #pragma once
 
 #include <cstdint>

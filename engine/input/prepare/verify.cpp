@@ -7,14 +7,14 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
-#include "engine/input/cifar10.h"
-#include "engine/input/dataset.h"
-#include "engine/input/image.h"
-#include "engine/input/image_files.h"
+#include "engine/input/decode/image.h"
+#include "engine/input/formats/cifar10.h"
+#include "engine/input/formats/image_files.h"
+#include "engine/input/formats/source.h"
+#include "engine/input/formats/tfds.h"
+#include "engine/input/loading/dataset.h"
 #include "engine/input/prepare/progress.h"
 #include "engine/input/prepare/workers.h"
-#include "engine/input/source.h"
-#include "engine/input/tfds.h"
 
 namespace paceline {
 

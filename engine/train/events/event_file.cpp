@@ -10,7 +10,7 @@
 #include <ctime>
 
 #include "engine/core/error.h"
-#include "engine/input/tfrecord.h"
+#include "engine/input/formats/tfrecord.h"
 
 namespace paceline {
 

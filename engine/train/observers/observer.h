@@ -7,7 +7,7 @@
 
 #include "engine/comm/communicator.h"
 #include "engine/device/device.h"
-#include "engine/input/feeder.h"
+#include "engine/input/loading/feeder.h"
 #include "engine/plan/plan.h"
 #include "engine/train/checkpoint/manifest.h"
 #include "engine/train/config.h"

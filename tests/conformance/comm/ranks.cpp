@@ -15,12 +15,12 @@
 #include <thread>
 #include <vector>
 
-#include "engine/comm/bootstrap/client.h"
-#include "engine/comm/bootstrap/liveness.h"
+#include "engine/comm/algorithms/sum_check.h"
+#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/rendezvous/liveness.h"
 #include "engine/comm/stack.h"
-#include "engine/comm/staged/staged_communicator.h"
-#include "engine/comm/sum_check.h"
 #include "engine/comm/table.h"
+#include "engine/comm/wrappers/staged/staged_communicator.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/comm/bootstrap/server.h"
+#include "engine/comm/rendezvous/server.h"
 #include "engine/core/environment.h"
 #include "engine/start/spawn.h"
 #include "results/names.h"

@@ -51,7 +51,7 @@ TEST_F(CliBench, EveryBackendBetweenProcessesBesideItsLibrary) {
 
 TEST_F(CliBench, BucketsOfAWorkload) {
   const Ran ran =
-      paceline(kShort + "--gpus 2 --backend mirrored --like mnist-cnn --json --no-rivals");
+      paceline(kShort + "--gpus 2 --backend mirrored --like mnist-cnn --json --no-baselines");
   ASSERT_EQ(ran.code, 0) << ran.err;
   const auto rows = nlohmann::json::parse(ran.out).at("collective").at("rows");
   std::size_t sum = 0;
@@ -60,7 +60,8 @@ TEST_F(CliBench, BucketsOfAWorkload) {
   EXPECT_EQ(rows.back().at("count"), sum);
   EXPECT_GE(sum, 347146U);  // the network's parameters, each tensor padded
   EXPECT_FALSE(rows[0].contains("memcpy_seconds"));
-  const Ran table = paceline(kShort + "--gpus 2 --backend mirrored --like mnist-cnn --no-rivals");
+  const Ran table =
+      paceline(kShort + "--gpus 2 --backend mirrored --like mnist-cnn --no-baselines");
   EXPECT_TRUE(contains(table.out, "# buckets one after another: ")) << table.out;
 }
 

@@ -45,7 +45,7 @@ TEST_F(Amdahl, TheSerialShareIsRecovered) {
   for (int i = 0; i < kTries; ++i) {
     const auto explanation = explained("--repeats 2");
     ASSERT_EQ(explanation["points"].size(), 4U);
-    share = explanation["ladders"][0]["amdahl_serial_share"]["value"];
+    share = explanation["series"][0]["amdahl_serial_share"]["value"];
     residual = largest_residual(explanation);
     if (std::abs(share - kTrue) <= kWithin && residual <= kResidual) break;
   }

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/comm/bootstrap/client.h"
-#include "engine/comm/bootstrap/server.h"
+#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/rendezvous/server.h"
 #include "engine/comm/stack.h"
 #include "engine/comm/table.h"
 #include "engine/core/backend_stack.h"

@@ -6,7 +6,7 @@
 
 #include "engine/comm/communicator.h"
 #include "engine/device/device.h"
-#include "engine/input/dataset.h"
+#include "engine/input/loading/dataset.h"
 #include "workloads/workload.h"
 
 namespace paceline::parity {

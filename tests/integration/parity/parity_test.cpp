@@ -11,7 +11,7 @@
 #include "engine/comm/table.h"
 #include "engine/core/json.h"
 #include "engine/device/table.h"
-#include "engine/input/dataset.h"
+#include "engine/input/loading/dataset.h"
 #include "engine/train/trainer.h"
 #include "tests/integration/parity/locked.h"
 #include "workloads/table.h"

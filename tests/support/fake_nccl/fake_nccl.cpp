@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/comm/sum.h"
+#include "engine/comm/algorithms/sum.h"
 #include "tests/support/fake_stream.h"
 
 namespace {

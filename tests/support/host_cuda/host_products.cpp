@@ -240,11 +240,12 @@ class HostProducts final : public Products {
  public:
   HostProducts(Runtime& runtime, bool epilogues) : runtime_(runtime), epilogues_(epilogues) {}
   void announce(const std::vector<FusedRequest>&) override {}
-  // Always faster than its rival, which has to leave the same plane.
-  std::unique_ptr<FusedPlan> fused(const FusedRequest& request, const FusedRival& rival) override {
+  // Always faster than its baseline, which has to leave the same plane.
+  std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
+                                   const FusedBaseline& baseline) override {
     auto plan = std::make_unique<HostFused>(request, runtime_);
     with_type(stored_as(request.shape.math),
-              [&](auto type) { compare<decltype(type)>(request, *plan, rival); });
+              [&](auto type) { compare<decltype(type)>(request, *plan, baseline); });
     return plan;
   }
   std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
@@ -260,7 +261,7 @@ class HostProducts final : public Products {
 
  private:
   template <typename T>
-  void compare(const FusedRequest& request, FusedPlan& plan, const FusedRival& rival) {
+  void compare(const FusedRequest& request, FusedPlan& plan, const FusedBaseline& baseline) {
     const ConvShape& s = request.shape;
     const auto values = [&](std::size_t elements, int seed) {
       std::vector<T> made(elements);
@@ -273,7 +274,7 @@ class HostProducts final : public Products {
     const auto channels = static_cast<std::size_t>(std::max(s.in, s.out));
     std::vector<T> x = values(elements_of_x(s), 1), w = values(elements_of_w(s), 2),
                    y = values(elements_of_y(s), 3), z = values(elements_of_x(s), 4);
-    // ReLU lets everything pass, as what the rival leaves is not masked yet.
+    // ReLU lets everything pass, as what the baseline leaves is not masked yet.
     std::vector<float> zero(channels), one(channels, 1), sum(channels), products(channels);
     std::vector<std::uint8_t> mask(elements_of_x(s) / 8 + 1, 0xFF);
     std::vector<T> same_x = x, same_y = y;
@@ -286,9 +287,9 @@ class HostProducts final : public Products {
     const Stream stream = runtime_.make_stream();
     o.x = o.branch = x.data(), o.y = y.data();
     plan.run(o, stream);
-    rival.behind(o, stream);
+    baseline.behind(o, stream);
     o.x = o.branch = same_x.data(), o.y = same_y.data();
-    rival.apart(o, stream);
+    baseline.apart(o, stream);
     runtime_.synchronize_stream(stream);
     runtime_.destroy_stream(stream);
     const auto same = [](const std::vector<T>& a, const std::vector<T>& b) {
@@ -296,7 +297,8 @@ class HostProducts final : public Products {
                         [](T left, T right) { return to_float(left) == to_float(right); });
     };
     if (same(x, same_x) && same(y, same_y)) return;
-    throw Error(ErrorKind::internal, "a fused convolution and its rival compute different planes");
+    throw Error(ErrorKind::internal,
+                "a fused convolution and its baseline compute different planes");
   }
 
   Runtime& runtime_;

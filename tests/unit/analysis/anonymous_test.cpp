@@ -1,4 +1,4 @@
-#include "analysis/anonymous.h"
+#include "analysis/study/anonymous.h"
 
 #include <gtest/gtest.h>
 

@@ -82,7 +82,7 @@ TEST(SettingAsBase, EachSizeHasItsOwn) {
     EXPECT_NEAR(*made.cell(i, "speed_up").value, run.parameters.text("bucket_mb") == "4" ? 1.25 : 1,
                 1e-3);
   }
-  EXPECT_TRUE(make_ladders(made.study, made.comparison, made.facts, false).empty());
+  EXPECT_TRUE(make_scaling_series(made.study, made.comparison, made.facts, false).empty());
 }
 
 TEST(BorrowedBase, LinesBeginAtTheRunWithoutABackend) {
@@ -91,16 +91,16 @@ TEST(BorrowedBase, LinesBeginAtTheRunWithoutABackend) {
     records.push_back(sample_record({.gpus = 2, .fit_seconds = 8, .backend = backend}));
   }
   const MadeRow made(records, Base::matched);
-  const auto ladders = make_ladders(made.study, made.comparison, made.facts, true);
-  ASSERT_EQ(ladders.size(), 2U);
-  for (const Ladder& ladder : ladders) {
-    ASSERT_EQ(ladder.rungs.size(), 2U) << ladder.name;
-    EXPECT_EQ(ladder.rungs[0].gpus, 1);
-    EXPECT_EQ(ladder.rungs[0].rows.at(0)->run().backend, "self");
-    EXPECT_DOUBLE_EQ(ladder.rungs[0].mean_speed_up(), 1);
-    EXPECT_DOUBLE_EQ(ladder.rungs[1].mean_speed_up(), 1.5);
+  const auto all_series = make_scaling_series(made.study, made.comparison, made.facts, true);
+  ASSERT_EQ(all_series.size(), 2U);
+  for (const ScalingSeries& series : all_series) {
+    ASSERT_EQ(series.groups.size(), 2U) << series.name;
+    EXPECT_EQ(series.groups[0].gpus, 1);
+    EXPECT_EQ(series.groups[0].rows.at(0)->run().backend, "self");
+    EXPECT_DOUBLE_EQ(series.groups[0].mean_speed_up(), 1);
+    EXPECT_DOUBLE_EQ(series.groups[1].mean_speed_up(), 1.5);
   }
-  EXPECT_EQ(ladders[0].name, "gloo");
+  EXPECT_EQ(all_series[0].name, "gloo");
   const std::string notes = join(made.table.notes, "\n");
   EXPECT_NE(notes.find("one replica of no backend, same CPUs per replica: 12 s"), notes.npos)
       << notes;

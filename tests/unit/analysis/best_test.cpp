@@ -1,4 +1,4 @@
-#include "analysis/best.h"
+#include "analysis/findings/best.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "analysis/findings.h"
-#include "analysis/rules.h"
+#include "analysis/findings/findings.h"
+#include "analysis/findings/rules.h"
 #include "engine/core/error.h"
 #include "tests/unit/analysis/samples.h"
 

@@ -1,12 +1,12 @@
 // Ratios and means must be of the same runs, and of units that are independent.
-#include "analysis/contrast.h"
+#include "analysis/study/contrast.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "analysis/findings.h"
+#include "analysis/findings/findings.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {

@@ -1,11 +1,11 @@
-#include "analysis/control.h"
+#include "analysis/study/control.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "analysis/findings.h"
+#include "analysis/findings/findings.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {

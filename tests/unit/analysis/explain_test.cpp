@@ -36,12 +36,12 @@ StoreContent reference_side(const std::string& name) {
 TEST(Explain, CassavaBestHasCausesThatTimesCannotTellApart) {
   const auto explanations = explain(reference_side("cassava-resnet50"), Base::best);
   ASSERT_EQ(explanations.size(), 1U);
-  ASSERT_EQ(explanations[0].ladders.size(), 1U);
-  const LadderExplanation& ladder = explanations[0].ladders[0];
-  EXPECT_NEAR(ladder.amdahl->value, 0.173, 0.005);  // Karp-Flatt 0.181, 0.165, 0.174
-  ASSERT_TRUE(ladder.amdahl->interval);
-  EXPECT_LT(ladder.amdahl->interval->high, 0.2);
-  EXPECT_LE(ladder.usl->coherence.interval->low, 0);
+  ASSERT_EQ(explanations[0].series.size(), 1U);
+  const SeriesExplanation& series = explanations[0].series[0];
+  EXPECT_NEAR(series.amdahl->value, 0.173, 0.005);  // Karp-Flatt 0.181, 0.165, 0.174
+  ASSERT_TRUE(series.amdahl->interval);
+  EXPECT_LT(series.amdahl->interval->high, 0.2);
+  EXPECT_LE(series.usl->coherence.interval->low, 0);
   const std::string text = explanation_text(explanations[0]);
   EXPECT_TRUE(holds(text, "each added replica adds 16 to 18 % of the base's time per step to it"))
       << text;
@@ -306,7 +306,7 @@ TEST(Fits, LawsAreRecovered) {
   EXPECT_NEAR(usl->peak, std::sqrt(0.95 / 0.01), 1e-9);
 }
 
-// In 1,000 noisy ladders the 95 % interval of the serial share holds it as often as it says. The
+// In 1,000 noisy series the 95 % interval of the serial share holds it as often as it says. The
 // base is without noise, as the fit takes it to be.
 TEST(Fits, TheIntervalOfTheShareCoversIt) {
   std::mt19937_64 engine(3);
@@ -391,7 +391,7 @@ TEST(Explain, MoreSamplesToTheGoalAreAFactorOfTheirOwn) {
   EXPECT_NEAR(point.product.value_or(0), 0.5, 1e-9);
   EXPECT_NEAR(point.residual.value_or(1), 0, 1e-9);
   EXPECT_EQ(point.by_means, "samples");
-  EXPECT_FALSE(explanations[0].ladders.at(0).amdahl || explanations[0].ladders.at(0).usl);
+  EXPECT_FALSE(explanations[0].series.at(0).amdahl || explanations[0].series.at(0).usl);
   const std::string text = explanation_text(explanations[0]);
   EXPECT_TRUE(holds(text, "the goal took 2.00 times the samples of the base")) << text;
   EXPECT_TRUE(holds(text, "samples to goal")) << text;
@@ -483,7 +483,7 @@ TEST(Explain, JsonSaysTheSame) {
   EXPECT_NEAR(point["product"].get<double>(), 0.5, 1e-9);
   EXPECT_NEAR(point["input"].get<double>(), 0.9, 1e-9);
   EXPECT_TRUE(document["explanations"][0]["points"][0]["product"].is_null());
-  EXPECT_TRUE(document["explanations"][0]["ladders"][0].contains("amdahl_serial_share"));
+  EXPECT_TRUE(document["explanations"][0]["series"][0].contains("amdahl_serial_share"));
 }
 
 }  // namespace

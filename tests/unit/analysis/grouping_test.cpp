@@ -1,9 +1,9 @@
-#include "analysis/grouping.h"
+#include "analysis/study/grouping.h"
 
 #include <gtest/gtest.h>
 
-#include "analysis/labels.h"
-#include "analysis/study.h"
+#include "analysis/study/labels.h"
+#include "analysis/study/study.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "tests/unit/analysis/samples.h"

@@ -1,5 +1,3 @@
-#include "analysis/html.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <regex>
 #include <sstream>
 
+#include "analysis/render/markup.h"
 #include "analysis/report.h"
 #include "engine/core/error.h"
 #include "tests/unit/analysis/samples.h"

@@ -279,8 +279,8 @@ void judge(const Law& law, const Design& design, std::mt19937_64& random, Judged
       << described(law, design);
   ++judged.studies;
   std::vector<Finding> all = findings(explanation.study, explanation.comparison, explanation.facts);
-  for (const LadderExplanation& ladder : explanation.ladders) {
-    all.insert(all.end(), ladder.verdict.begin(), ladder.verdict.end());
+  for (const SeriesExplanation& series : explanation.series) {
+    all.insert(all.end(), series.verdict.begin(), series.verdict.end());
   }
   for (const Finding& finding : all) {
     const std::string kind(name_of(finding.kind));
@@ -300,9 +300,9 @@ void judge(const Law& law, const Design& design, std::mt19937_64& random, Judged
       ADD_FAILURE() << described(law, design) << ": " << point.name << ": " << point.because;
     }
   }
-  for (const Ladder& ladder :
-       make_ladders(explanation.study, explanation.comparison, explanation.facts, false)) {
-    for (const Trend& trend : trends_of(explanation.study, explanation.comparison, ladder)) {
+  for (const ScalingSeries& series :
+       make_scaling_series(explanation.study, explanation.comparison, explanation.facts, false)) {
+    for (const Trend& trend : trends_of(explanation.study, explanation.comparison, series)) {
       for (const SizeOfTrend& size : trend.sizes) {
         if (!size.loss) continue;
         const double truth = fraction_of(law, design.scaling, size.gpus);
@@ -376,7 +376,7 @@ TEST(Laws, NoiseMisleadsNoMoreOftenThanItsIntervalsSay) {
 FindingKind kind_of(const Law& law, const Design& design) {
   std::mt19937_64 random(3);
   const auto explanations = explain(content_by(law, design, random), Base::matched);
-  return explanations.at(0).ladders.at(0).verdict.at(1).kind;
+  return explanations.at(0).series.at(0).verdict.at(1).kind;
 }
 
 Law law_of(const std::string& name) {

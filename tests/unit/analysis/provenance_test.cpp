@@ -1,4 +1,4 @@
-#include "analysis/provenance.h"
+#include "analysis/findings/provenance.h"
 
 #include <gtest/gtest.h>
 

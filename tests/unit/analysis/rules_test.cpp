@@ -1,4 +1,4 @@
-#include "analysis/rules.h"
+#include "analysis/findings/rules.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "analysis/scaling.h"
+#include "analysis/study/scaling.h"
 
 #include <gtest/gtest.h>
 

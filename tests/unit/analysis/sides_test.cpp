@@ -1,4 +1,4 @@
-#include "analysis/sides.h"
+#include "analysis/gate/sides.h"
 
 #include <gtest/gtest.h>
 

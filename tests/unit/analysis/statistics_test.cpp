@@ -1,4 +1,4 @@
-#include "analysis/statistics.h"
+#include "analysis/statistics/statistics.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/point_names.h"
+#include "analysis/study/point_names.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {

@@ -1,9 +1,9 @@
-#include "analysis/study.h"
+#include "analysis/study/study.h"
 
 #include <gtest/gtest.h>
 
-#include "analysis/comparison.h"
-#include "analysis/labels.h"
+#include "analysis/study/comparison.h"
+#include "analysis/study/labels.h"
 #include "engine/core/error.h"
 #include "tests/unit/analysis/samples.h"
 

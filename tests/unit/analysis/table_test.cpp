@@ -1,4 +1,4 @@
-#include "analysis/table.h"
+#include "analysis/table/table.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/escape.h"
-#include "analysis/render.h"
-#include "analysis/render_html.h"
+#include "analysis/render/markup.h"
+#include "analysis/render/render.h"
+#include "analysis/render/render_html.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "results/csv.h"

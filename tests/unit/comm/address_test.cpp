@@ -1,4 +1,4 @@
-#include "engine/comm/bootstrap/address.h"
+#include "engine/comm/rendezvous/address.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/comm/threads.h"
+#include "engine/comm/algorithms/threads.h"
 
 namespace paceline {
 namespace {

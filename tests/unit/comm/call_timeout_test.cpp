@@ -1,4 +1,4 @@
-#include "engine/comm/call_timeout.h"
+#include "engine/comm/checks/call_timeout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "engine/comm/config_check.h"
+#include "engine/comm/checks/config_check.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "engine/comm/threads.h"
+#include "engine/comm/algorithms/threads.h"
 #include "engine/core/error.h"
 
 namespace paceline {

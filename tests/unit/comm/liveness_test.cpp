@@ -1,5 +1,5 @@
 // LivenessConnection sockets: who hears of what, and when nobody hears anything.
-#include "engine/comm/bootstrap/liveness.h"
+#include "engine/comm/rendezvous/liveness.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 
 #include <memory>
 
-#include "engine/comm/bootstrap/server.h"
+#include "engine/comm/rendezvous/server.h"
 #include "engine/core/clock.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/comm/worlds.h"

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/comm/wire.h"
+#include "engine/comm/transport/wire.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-#include "engine/comm/bootstrap/message.h"
+#include "engine/comm/rendezvous/message.h"
 
 #include <gtest/gtest.h>
 

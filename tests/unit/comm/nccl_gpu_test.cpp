@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/comm/nccl/clique.h"
+#include "engine/comm/backends/nccl/clique.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 

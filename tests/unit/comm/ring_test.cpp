@@ -1,12 +1,12 @@
-#include "engine/comm/ring.h"
+#include "engine/comm/algorithms/ring.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <thread>
 
-#include "engine/comm/sum_check.h"
-#include "engine/comm/wire_collectives.h"
+#include "engine/comm/algorithms/sum_check.h"
+#include "engine/comm/algorithms/wire_communicator.h"
 #include "tests/unit/comm/local_wire.h"
 
 namespace paceline {

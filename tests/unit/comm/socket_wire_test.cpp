@@ -7,9 +7,9 @@
 #include <numeric>
 #include <thread>
 
-#include "engine/comm/bootstrap/client.h"
-#include "engine/comm/mesh.h"
-#include "engine/comm/socket_communicator.h"
+#include "engine/comm/algorithms/socket_communicator.h"
+#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/transport/mesh.h"
 #include "engine/core/error.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/comm/worlds.h"

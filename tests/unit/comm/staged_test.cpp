@@ -6,8 +6,8 @@
 #include <cstring>
 #include <thread>
 
-#include "engine/comm/staged/staged_communicator.h"
-#include "engine/comm/threads.h"
+#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/wrappers/staged/staged_communicator.h"
 #include "engine/core/error.h"
 #include "tests/support/expect_error.h"
 

@@ -1,4 +1,4 @@
-#include "engine/comm/stall_monitor.h"
+#include "engine/comm/checks/stall_monitor.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <memory>
 #include <thread>
 
-#include "engine/comm/recorded/recorded_communicator.h"
-#include "engine/comm/threads.h"
+#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/wrappers/recorded/recorded_communicator.h"
 #include "engine/failure/flight_reader.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_stream.h"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <thread>
 
-#include "engine/comm/bootstrap/client.h"
-#include "engine/comm/bootstrap/server.h"
+#include "engine/comm/rendezvous/client.h"
+#include "engine/comm/rendezvous/server.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/comm/worlds.h"
 

@@ -1,4 +1,4 @@
-#include "engine/comm/sum.h"
+#include "engine/comm/algorithms/sum.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Steps and waits reach whoever supervises the innermost communicator, through every wrapper.
 #include <gtest/gtest.h>
 
-#include "engine/comm/cast/cast_communicator.h"
-#include "engine/comm/recorded/recorded_communicator.h"
+#include "engine/comm/wrappers/cast/cast_communicator.h"
+#include "engine/comm/wrappers/recorded/recorded_communicator.h"
 #include "engine/core/error.h"
 
 namespace paceline {

@@ -1,8 +1,8 @@
 // A store on this machine, for the tests of what talks to it.
 #pragma once
 
-#include "engine/comm/bootstrap/server.h"
-#include "engine/comm/bootstrap/socket.h"
+#include "engine/comm/rendezvous/server.h"
+#include "engine/comm/rendezvous/socket.h"
 #include "engine/core/text.h"
 
 namespace paceline {

@@ -43,11 +43,11 @@ class Ways {
     return all;
   }
 
-  Chosen choose_by(const ChoiceRules& rules, const Rival* rival = nullptr) {
-    return choose("a product", offered(), kSizes, rules, &tuner, rival);
+  Chosen choose_by(const ChoiceRules& rules, const Baseline* baseline = nullptr) {
+    return choose("a product", offered(), kSizes, rules, &tuner, baseline);
   }
   // The last way is another way to do it all.
-  Rival rival() {
+  Baseline baseline() {
     return {[this](const Operands&, Stream) { ran_ = ways_.size() - 1; },
             [this](const Operands&, Stream) { ++behind; }};
   }
@@ -96,16 +96,16 @@ TEST(Choice, IsTheFastestAndNamesTheRunnerUp) {
 TEST(Choice, IsMeasuredBesideAnotherWayToDoItsWork) {
   for (const double seconds : {2e-3, 0.5e-3}) {
     Ways ways({{.seconds = 3e-3}, {.seconds = 1e-3}, {.seconds = seconds, .builds = false}});
-    const Rival rival = ways.rival();
-    const Choice choice = ways.choose_by(kMeasured, &rival).choice;
+    const Baseline baseline = ways.baseline();
+    const Choice choice = ways.choose_by(kMeasured, &baseline).choice;
     EXPECT_EQ(choice.recipe.engine, 1);
     EXPECT_EQ(choice.seconds, 1e-3);
-    EXPECT_EQ(choice.rival_seconds, seconds);
+    EXPECT_EQ(choice.baseline_seconds, seconds);
     EXPECT_GT(ways.behind, 0);
   }
   Ways unmeasured({{}, {.builds = false}});
-  const Rival rival = unmeasured.rival();
-  EXPECT_EQ(unmeasured.choose_by(kFirst, &rival).choice.rival_seconds, 0);
+  const Baseline baseline = unmeasured.baseline();
+  EXPECT_EQ(unmeasured.choose_by(kFirst, &baseline).choice.baseline_seconds, 0);
 }
 
 TEST(Choice, UnmeasuredIsTheFirstThatCanBeUsed) {

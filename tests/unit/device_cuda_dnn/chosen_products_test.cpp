@@ -147,17 +147,18 @@ TEST_F(Products, ThatAreDeterministicAreFewer) {
 TEST_F(Products, ThatAreFusedNeedACardThatSaysTheyAreFaster) {
   FusedRequest request{kShape, FusedKind::backward_relu_sums};
   request.shape.math = Math::bf16;
-  const FusedRival rival{[](const FusedOperands&, Stream) {}, [](const FusedOperands&, Stream) {}};
-  EXPECT_EQ(make_products(options_)->fused(request, rival), nullptr);
+  const FusedBaseline baseline{[](const FusedOperands&, Stream) {},
+                               [](const FusedOperands&, Stream) {}};
+  EXPECT_EQ(make_products(options_)->fused(request, baseline), nullptr);
   ProductsOptions deterministic = kept_;
   deterministic.deterministic = true;
-  EXPECT_EQ(make_products(deterministic)->fused(request, rival), nullptr);
+  EXPECT_EQ(make_products(deterministic)->fused(request, baseline), nullptr);
   EXPECT_EQ(tuner_.timed_runs, 0);
   request.shape.stride = 2;
-  EXPECT_EQ(make_products(kept_)->fused(request, rival), nullptr);
+  EXPECT_EQ(make_products(kept_)->fused(request, baseline), nullptr);
   request = {kShape, FusedKind::forward_sums, true};
   expect_error(ErrorKind::internal, {"not a fused convolution"},
-               [&] { make_products(kept_)->fused(request, rival); });
+               [&] { make_products(kept_)->fused(request, baseline); });
 }
 
 // It is known before it is built, which takes seconds.
@@ -167,7 +168,7 @@ TEST_F(Products, ThatLostAgainstTheirRivalAreNotBuiltAgain) {
   std::string text = read_text(kept_.choices_file);
   const std::string plain = text_of(ConvRequest{kShape, ConvPass::forward});
   text.replace(text.find(plain), plain.size(), text_of(request));
-  text.replace(text.find("\"engine\""), 8, "\"rival_seconds\": 1e-9, \"engine\"");
+  text.replace(text.find("\"engine\""), 8, "\"baseline_seconds\": 1e-9, \"engine\"");
   std::ofstream(kept_.choices_file) << text;
   std::atomic<int> entered = 0;
   kept_.threads = 2;
@@ -178,7 +179,7 @@ TEST_F(Products, ThatLostAgainstTheirRivalAreNotBuiltAgain) {
   EXPECT_EQ(products->fused(request, {}), nullptr);
   ASSERT_EQ(products->choices().size(), 1U);
   EXPECT_EQ(products->choices()[0].origin, Choice::Origin::file);
-  EXPECT_EQ(products->choices()[0].rival_seconds, 1e-9);
+  EXPECT_EQ(products->choices()[0].baseline_seconds, 1e-9);
 
   FusedRequest other = request;
   other.shape.math = Math::bf16;

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "engine/failure/flight_ring.h"
-#include "engine/launch/process.h"
+#include "engine/launch/program.h"
 #include "engine/launch/run_directory.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"

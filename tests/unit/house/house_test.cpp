@@ -55,19 +55,28 @@ const std::map<std::string, std::vector<std::string>> kMayUse = {
       "workloads", "sweeps", "slurm", "analysis", "run"}},
 };
 
+// Rooms of a folder, from the ground up: one may include itself and those below. What stands in the
+// folder itself is its contract or its entrance, and is not of a room.
+const std::map<std::string, std::vector<std::string>> kRooms = {
+    {"analysis",
+     {"statistics", "study", "findings", "table", "plots", "render", "explain", "gate"}},
+    {"engine/input", {"formats", "decode", "cache", "loading", "prepare"}},
+    {"engine/comm", {"rendezvous", "transport", "algorithms", "checks", "wrappers", "backends"}},
+};
+
 std::string folder_of(const std::string& path) {
   const auto first = path.find('/');
   if (path.substr(0, first) != "engine") return path.substr(0, first);
   return path.substr(0, path.find('/', first + 1));
 }
 
-// "engine/comm/mpi" of a backend's, device's or workload's own folder; else empty.
+// "engine/comm/backends/mpi" of a backend's, device's or workload's own folder; else empty.
 std::string inner_folder_of(const std::string& path) {
-  for (const char* shared :
-       {"engine/comm/bootstrap/", "engine/comm/recorded/", "engine/comm/staged/"}) {
+  for (const char* shared : {"engine/comm/wrappers/recorded/", "engine/comm/wrappers/staged/"}) {
     if (path.starts_with(shared)) return "";  // for all backends, around any of them
   }
-  for (const char* parent : {"engine/comm/", "engine/device/", "workloads/"}) {
+  for (const char* parent :
+       {"engine/comm/backends/", "engine/comm/wrappers/", "engine/device/", "workloads/"}) {
     if (!path.starts_with(parent)) continue;
     const auto end = path.find('/', std::string(parent).size());
     if (end != std::string::npos) return path.substr(0, end);
@@ -119,6 +128,30 @@ TEST(House, ArrowsPointDownOnly) {
   }
 }
 
+TEST(House, RoomsOfAFolderStandOnThoseBelow) {
+  for (const auto& [folder, rooms] : kRooms) {
+    const auto floor_of = [&folder, &rooms](const std::string& path) {
+      if (!path.starts_with(folder + "/")) return rooms.end();
+      const auto end = path.find('/', folder.size() + 1);
+      const std::size_t begin = folder.size() + 1;
+      return std::find(rooms.begin(), rooms.end(),
+                       end == std::string::npos ? "" : path.substr(begin, end - begin));
+    };
+    for (const std::string& room : rooms) {
+      EXPECT_TRUE(fs::exists(fs::path(PACELINE_SOURCE_DIR) / folder / room))
+          << folder << " " << room;
+    }
+    for (const Source& source : sources()) {
+      const auto from = floor_of(source.path);
+      if (from == rooms.end()) continue;
+      for (const std::string& path : includes_of(source)) {
+        const auto to = floor_of(path);
+        EXPECT_TRUE(to == rooms.end() || to <= from) << source.path << " includes " << path;
+      }
+    }
+  }
+}
+
 TEST(House, BackendsDevicesAndWorkloadsDoNotKnowEachOther) {
   for (const Source& source : sources()) {
     const std::string mine = inner_folder_of(source.path);
@@ -150,11 +183,12 @@ TEST(House, OpenMpStandsInOnePlace) {
 // by name.
 TEST(House, BackendsAndDevicesAreKnownByWhatTheyAre) {
   const std::regex name("\"(cuda|nccl|gloo|mpi|self|mirrored|null|reference)\"");
-  const std::set<std::string> may = {"results/synonyms.cpp", "analysis/switches.cpp",
+  const std::set<std::string> may = {"results/synonyms.cpp", "analysis/study/switches.cpp",
                                      "slurm/script.cpp", "slurm/site.cpp"};  // a reference point
   for (const Source& source : sources()) {
     const std::string folder = source.path.substr(0, source.path.rfind('/'));
-    const bool own = folder.starts_with("engine/comm/") || folder.starts_with("engine/device/");
+    const bool own =
+        folder.starts_with("engine/comm/backends/") || folder.starts_with("engine/device/");
     if (own || may.contains(source.path)) continue;
     std::istringstream lines(source.text);
     for (std::string line; std::getline(lines, line);) {

@@ -1,4 +1,4 @@
-#include "engine/input/augment.h"
+#include "engine/input/decode/augment.h"
 
 #include <gtest/gtest.h>
 

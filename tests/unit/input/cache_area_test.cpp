@@ -1,5 +1,5 @@
 // One area and two processes.
-#include "engine/input/cache_area.h"
+#include "engine/input/cache/cache_area.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 #include <functional>
 #include <string>
 
-#include "engine/input/sample_cache.h"
+#include "engine/input/cache/sample_cache.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 

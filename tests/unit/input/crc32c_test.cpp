@@ -1,4 +1,4 @@
-#include "engine/input/crc32c.h"
+#include "engine/input/formats/crc32c.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/input/feeder.h"
+#include "engine/input/loading/feeder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/input/idx.h"
+#include "engine/input/formats/idx.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/input/image_store.h"
+#include "engine/input/cache/image_store.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "engine/core/error.h"
-#include "engine/input/feeder.h"
+#include "engine/input/loading/feeder.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/input/made.h"

@@ -1,4 +1,4 @@
-#include "engine/input/image.h"
+#include "engine/input/decode/image.h"
 
 #include <gtest/gtest.h>
 

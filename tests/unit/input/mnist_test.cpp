@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "engine/core/file.h"
-#include "engine/input/dataset.h"
+#include "engine/input/loading/dataset.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/input/idx_files.h"

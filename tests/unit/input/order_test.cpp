@@ -1,4 +1,4 @@
-#include "engine/input/order.h"
+#include "engine/input/loading/order.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/input/page_cache.h"
+#include "engine/input/loading/page_cache.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/input/resize.h"
+#include "engine/input/decode/resize.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/input/sample_cache.h"
+#include "engine/input/cache/sample_cache.h"
 
 #include <gtest/gtest.h>
 

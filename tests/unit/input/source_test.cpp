@@ -1,5 +1,5 @@
 // Data sets in folders: what is recognised, what is read from it, and what is wrong with bad ones.
-#include "engine/input/source.h"
+#include "engine/input/formats/source.h"
 
 #include <gtest/gtest.h>
 

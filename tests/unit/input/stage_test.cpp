@@ -1,4 +1,4 @@
-#include "engine/input/stage.h"
+#include "engine/input/loading/stage.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/input/stream.h"
+#include "engine/input/loading/stream.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/input/tfrecord.h"
+#include "engine/input/formats/tfrecord.h"
 
 #include <gtest/gtest.h>
 

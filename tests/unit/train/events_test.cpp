@@ -9,7 +9,7 @@
 #include <fstream>
 #include <limits>
 
-#include "engine/input/tfrecord.h"
+#include "engine/input/formats/tfrecord.h"
 #include "engine/train/events/event_file.h"
 #include "engine/train/events/event_log.h"
 #include "tests/support/expect_error.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/input/stream.h"
+#include "engine/input/loading/stream.h"
 #include "engine/plan/plan.h"
 #include "tests/support/expect_error.h"
 #include "workloads/table.h"

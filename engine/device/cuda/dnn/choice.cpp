@@ -28,8 +28,8 @@ struct Usable {
 // Memory to try candidates in: the tensors at their real sizes, and the largest workspace so far.
 class Bench {
  public:
-  Bench(Tuner& tuner, const std::vector<TensorSize>& sizes, const Rival* rival)
-      : tuner_(tuner), rival_(rival) {
+  Bench(Tuner& tuner, const std::vector<TensorSize>& sizes, const Baseline* baseline)
+      : tuner_(tuner), baseline_(baseline) {
     for (const TensorSize& size : sizes) {
       std::shared_ptr<void> memory = tuner_.allocate(size.elements * size_of(size.type));
       tuner_.randomize(memory.get(), size.elements, size.type);
@@ -47,21 +47,22 @@ class Bench {
       workspace_bytes_ = implementation->workspace_bytes();
     }
     operands_.workspace = workspace_.get();
-    return [implementation, operands = operands_, rival = rival_](Stream stream) {
+    return [implementation, operands = operands_, baseline = baseline_](Stream stream) {
       implementation->run(operands, stream);
-      if (rival) rival->behind(operands, stream);
+      if (baseline) baseline->behind(operands, stream);
     };
   }
 
   // Its workspace is its own.
   Tuner::Work apart() const {
-    return
-        [operands = operands_, rival = rival_](Stream stream) { rival->apart(operands, stream); };
+    return [operands = operands_, baseline = baseline_](Stream stream) {
+      baseline->apart(operands, stream);
+    };
   }
 
  private:
   Tuner& tuner_;
-  const Rival* rival_;
+  const Baseline* baseline_;
   std::vector<std::shared_ptr<void>> tensors_;
   std::shared_ptr<void> workspace_;
   Operands operands_;
@@ -122,19 +123,19 @@ class Chooser {
   }
 
   // In turns, because the card's clocks move.
-  void try_rival(Bench& bench, Tuner& tuner) {
+  void try_baseline(Bench& bench, Tuner& tuner) {
     if (!rules_.measures || usable_.empty()) return;
     Usable& best = usable_.front();
-    std::vector<double> own, rivals;
+    std::vector<double> own, baselines;
     for (int turn = 0; turn < kTurns; ++turn) {
-      for (auto& [times, work] :
-           {std::pair{&own, bench.work(best.implementation)}, std::pair{&rivals, bench.apart()}}) {
+      for (auto& [times, work] : {std::pair{&own, bench.work(best.implementation)},
+                                  std::pair{&baselines, bench.apart()}}) {
         const std::vector<double> more = tuner.time(work, kWarmUps, kRuns / kTurns);
         times->insert(times->end(), more.begin(), more.end());
       }
     }
     best.seconds = median(std::move(own));
-    rival_seconds_ = median(std::move(rivals));
+    baseline_seconds_ = median(std::move(baselines));
   }
 
   Chosen result(int offered) const {
@@ -153,7 +154,7 @@ class Chooser {
     choice.offered = offered;
     choice.usable = static_cast<int>(usable_.size());
     choice.seconds = first.seconds;
-    choice.rival_seconds = rival_seconds_;
+    choice.baseline_seconds = baseline_seconds_;
     choice.origin = first.seconds > 0 ? Choice::Origin::measured : Choice::Origin::heuristic;
     if (usable_.size() > 1) {
       choice.runner_up = usable_[1].candidate->recipe.text();
@@ -198,25 +199,25 @@ class Chooser {
   const ChoiceRules& rules_;
   std::string refused_;
   std::vector<Usable> usable_;
-  double rival_seconds_ = 0;
+  double baseline_seconds_ = 0;
 };
 
 }  // namespace
 
 Chosen choose(const std::string& request, const Offered& offered,
               const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner,
-              const Rival* rival) {
+              const Baseline* baseline) {
   Chooser chooser(request, rules, offered.refused);
   chooser.build(offered.candidates);
   if (tuner) {
     std::optional<Bench> bench;
     try {
-      bench.emplace(*tuner, sizes, rival);
+      bench.emplace(*tuner, sizes, baseline);
     } catch (const Error& error) {
       log::warning("{} is not tried out: {}", request, error.what());
     }
     if (bench) chooser.try_out(*bench, *tuner);
-    if (bench && rival) chooser.try_rival(*bench, *tuner);
+    if (bench && baseline) chooser.try_baseline(*bench, *tuner);
   }
   return chooser.result(offered.count);
 }

@@ -25,7 +25,7 @@ struct Choice {
   double seconds = 0, runner_up_seconds = 0;
   std::string runner_up;  // its recipe's text
   // Of the same work done another way, where there is one and it was measured.
-  double rival_seconds = 0;
+  double baseline_seconds = 0;
   Origin origin = Origin::heuristic;
 };
 
@@ -42,7 +42,7 @@ struct TensorSize {
 };
 
 // Another way to do what a product does, on the same operands.
-struct Rival {
+struct Baseline {
   using Work = std::function<void(const Operands&, Stream)>;
   Work apart;   // does all of it
   Work behind;  // what the candidates need behind them
@@ -57,6 +57,6 @@ struct Chosen {
 // it, which the log says. Throws usage where no candidate can be used.
 Chosen choose(const std::string& request, const Offered& offered,
               const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner,
-              const Rival* rival = nullptr);
+              const Baseline* baseline = nullptr);
 
 }  // namespace paceline::cuda

@@ -157,8 +157,8 @@ class LibraryProducts : public ChosenProducts {
     std::map<std::string, EarlyBuild> distinct;
     for (const FusedRequest& request : requests) {
       const std::string name = text_of(request);
-      const std::optional<Choice> kept = kept_beside_rival(name);
-      if (chosen_.count(name) != 0 || (kept && !beats_rival(*kept))) continue;
+      const std::optional<Choice> kept = kept_beside_baseline(name);
+      if (chosen_.count(name) != 0 || (kept && !beats_baseline(*kept))) continue;
       distinct.emplace(
           name, EarlyBuild{request, kept ? std::optional<Recipe>(kept->recipe) : std::nullopt});
     }
@@ -178,15 +178,15 @@ class LibraryProducts : public ChosenProducts {
   }
 
   std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
-                                   const FusedRival& fused_rival) override {
+                                   const FusedBaseline& fused_baseline) override {
     if (!fuses()) return nullptr;
     const EngineRules rules{request.shape.math, false, true};
-    const auto named = [&request](const FusedRival::Work& work) {
+    const auto named = [&request](const FusedBaseline::Work& work) {
       return [&request, &work](const Operands& operands, Stream stream) {
         work(operands_of(request, operands), stream);
       };
     };
-    const Rival rival{named(fused_rival.apart), named(fused_rival.behind)};
+    const Baseline baseline{named(fused_baseline.apart), named(fused_baseline.behind)};
     const auto node = early_.extract(text_of(request));
     const EarlyBuild early = node ? node.mapped() : EarlyBuild{request, std::nullopt};
     try {
@@ -197,8 +197,8 @@ class LibraryProducts : public ChosenProducts {
             return early.implementation ? early.implementation
                                         : build_fused(session_, request, rules, recipe);
           },
-          &rival);
-      if (!beats_rival(chosen.choice)) return nullptr;
+          &baseline);
+      if (!beats_baseline(chosen.choice)) return nullptr;
       // Knobs are in the file of choices: a record has room for so many lines.
       return std::make_unique<FusedByChoice>(
           request, chosen.implementation,
@@ -241,10 +241,11 @@ class LibraryProducts : public ChosenProducts {
   // The same request again gets the same implementation.
   template <typename Offer, typename Rebuild>
   const Chosen& decide(const std::string& name, const std::vector<TensorSize>& sizes,
-                       const Offer& offer, const Rebuild& rebuild, const Rival* rival = nullptr) {
+                       const Offer& offer, const Rebuild& rebuild,
+                       const Baseline* baseline = nullptr) {
     const auto known = chosen_.find(name);
     if (known != chosen_.end()) return known->second;
-    std::optional<Chosen> kept = from_file(name, rebuild, rival != nullptr);
+    std::optional<Chosen> kept = from_file(name, rebuild, baseline != nullptr);
     Chosen chosen;
     if (kept) {
       chosen = std::move(*kept);
@@ -252,8 +253,8 @@ class LibraryProducts : public ChosenProducts {
       const Offered found = offer();
       const bool measures =
           options_.tuner && (!options_.deterministic || !options_.choices_file.empty());
-      chosen =
-          choose(name, found, sizes, {options_.workspace_limit, measures}, options_.tuner, rival);
+      chosen = choose(name, found, sizes, {options_.workspace_limit, measures}, options_.tuner,
+                      baseline);
       const bool measured = chosen.choice.origin == Choice::Origin::measured;
       if (measured) {
         file_.put(circumstances_, chosen.choice);
@@ -278,22 +279,23 @@ class LibraryProducts : public ChosenProducts {
 
   bool fuses() const { return !options_.deterministic && options_.tuner; }
 
-  std::optional<Choice> kept_beside_rival(const std::string& name) const {
+  std::optional<Choice> kept_beside_baseline(const std::string& name) const {
     std::optional<Choice> kept = file_.find(circumstances_, name);
-    return kept && kept->rival_seconds > 0 ? kept : std::nullopt;
+    return kept && kept->baseline_seconds > 0 ? kept : std::nullopt;
   }
 
-  static bool beats_rival(const Choice& choice) {
-    return choice.seconds > 0 && choice.seconds < choice.rival_seconds;
+  static bool beats_baseline(const Choice& choice) {
+    return choice.seconds > 0 && choice.seconds < choice.baseline_seconds;
   }
 
-  // One that lost against its rival is not built.
+  // One that lost against its baseline is not built.
   template <typename Rebuild>
-  std::optional<Chosen> from_file(const std::string& name, const Rebuild& rebuild, bool has_rival) {
+  std::optional<Chosen> from_file(const std::string& name, const Rebuild& rebuild,
+                                  bool has_baseline) {
     const std::optional<Choice> kept =
-        has_rival ? kept_beside_rival(name) : file_.find(circumstances_, name);
+        has_baseline ? kept_beside_baseline(name) : file_.find(circumstances_, name);
     if (!kept) return std::nullopt;
-    if (has_rival && !beats_rival(*kept)) return Chosen{*kept, nullptr};
+    if (has_baseline && !beats_baseline(*kept)) return Chosen{*kept, nullptr};
     try {
       Chosen chosen{*kept, rebuild(kept->recipe)};
       if (chosen.implementation->workspace_bytes() <= options_.workspace_limit) return chosen;

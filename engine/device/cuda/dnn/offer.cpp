@@ -26,8 +26,8 @@ std::string columns_of(const Choice& choice) {
     columns +=
         fmt::format("; then {}, {}", choice.runner_up, format_seconds(choice.runner_up_seconds));
   }
-  if (choice.rival_seconds > 0) {
-    columns += fmt::format("; apart {}", format_seconds(choice.rival_seconds));
+  if (choice.baseline_seconds > 0) {
+    columns += fmt::format("; apart {}", format_seconds(choice.baseline_seconds));
   }
   return columns;
 }

@@ -1,0 +1,47 @@
+#include "analysis/findings/findings.h"
+
+namespace paceline {
+
+std::string_view name_of(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::runs_differ:
+      return "runs_differ";
+    case FindingKind::speed_ups:
+      return "speed_ups";
+    case FindingKind::slower_than_one:
+      return "slower_than_one";
+    case FindingKind::no_loss:
+      return "no_loss";
+    case FindingKind::above_ideal:
+      return "above_ideal";
+    case FindingKind::steady:
+      return "steady";
+    case FindingKind::grows:
+      return "grows";
+    case FindingKind::falls:
+      return "falls";
+    case FindingKind::uneven:
+      return "uneven";
+    case FindingKind::unclear:
+      return "unclear";
+    case FindingKind::unjudged:
+      return "unjudged";
+    case FindingKind::causes_alike:
+      return "causes_alike";
+    case FindingKind::too_few_sizes:
+      return "too_few_sizes";
+    case FindingKind::speed_up_bound:
+      return "speed_up_bound";
+    case FindingKind::peak:
+      return "peak";
+    case FindingKind::settings:
+      return "settings";
+    case FindingKind::left_out:
+      return "left_out";
+    case FindingKind::control:
+      return "control";
+  }
+  return "?";
+}
+
+}  // namespace paceline

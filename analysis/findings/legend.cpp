@@ -1,0 +1,242 @@
+#include "analysis/findings/legend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double kUnlikeChoices = 0.02;  // of a row's fit seconds
+
+std::string interval_note(const std::vector<RowFacts>& facts, const std::string& kinds) {
+  const bool pooled = facts.front().row->pooled;
+  const char* unit = pooled ? "session" : "run";
+  std::size_t single = 0;
+  for (const RowFacts& row : facts) single += units_in(*row.row) < 2 ? 1 : 0;
+  if (single == facts.size()) {
+    return facts.front().run().kind == "published"
+               ? "the pages give no spread: no interval can be given"
+               : fmt::format("one {} a row: no interval can be given; run at least 3 {}", unit,
+                             pooled ? "sessions" : "repeats");
+  }
+  std::string note = fmt::format(
+      "± is half of the 95 % t interval (on logarithms) of the geometric mean over {}; "
+      "[low, high] where it is lopsided. Speed-up: ",
+      pooled ? "the means of sessions" : "runs");
+  if (kinds == "paired") {
+    note += pooled ? "paired interval, by session" : "paired interval, from runs of the same round";
+  } else if (kinds == "welch") {
+    note += fmt::format("Welch's interval, as not all rows have the same {}s",
+                        pooled ? "session" : "round");
+  } else if (kinds == "mixed") {
+    note += fmt::format(
+        "paired interval where rows have the same {}s, Welch's elsewhere (column interval)",
+        pooled ? "session" : "round");
+  } else {
+    note += "no interval";
+  }
+  if (single > 0) note += fmt::format(". Rows of one {} have no interval", unit);
+  return note;
+}
+
+std::string base_name(const Run& run) {
+  std::vector<std::string> parts;
+  if (!run.system.empty()) parts.push_back(run.system);
+  if (!run.backend.empty()) parts.push_back(run.backend);
+  if (run.replicas_are_cores && run.cpus_per_replica()) {
+    parts.push_back(fmt::format("{:g} CPU{} per replica", *run.cpus_per_replica(),
+                                *run.cpus_per_replica() == 1 ? "" : "s"));
+  } else if (run.cpus_per_task) {
+    parts.push_back(fmt::format("cpus-per-task {}", *run.cpus_per_task));
+  }
+  return join(parts, ", ");
+}
+
+// Rows of several replicas have the run of one replica by their backend, or that without a backend.
+std::string whose_base(const std::vector<RowFacts>& facts) {
+  bool own = false, borrowed = false;
+  for (const RowFacts& row : facts) {
+    if (!row.speed_up || row.run().gpus == 1) continue;
+    (facts[row.speed_up->base].run().backend == row.run().backend ? own : borrowed) = true;
+  }
+  return !borrowed ? "of the same backend"
+         : own     ? "of the same backend or of none"
+                   : "of no backend";
+}
+
+std::string rule_of(const Base& base, const std::vector<RowFacts>& facts) {
+  switch (base.kind) {
+    case Base::matched: {
+      const Run& run = facts.front().run();
+      const std::string rule = "base matched: one replica " + whose_base(facts);
+      if (!run.cpus_per_task) return rule;
+      return rule + (run.replicas_are_cores ? ", same CPUs per replica" : ", same cpus-per-task");
+    }
+    case Base::best:
+      return "base best: the fastest row of one replica";
+    case Base::setting:
+      break;
+  }
+  return fmt::format(
+      "base {}: the row of this value that is the same otherwise (--base {}=VALUE "
+      "chooses another)",
+      base.text(), base.axis);
+}
+
+// Every base that another row is compared with.
+std::string base_note(const Comparison& comparison, const std::vector<RowFacts>& facts) {
+  std::set<std::size_t> used;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    if (facts[i].speed_up && (facts[i].run().gpus > 1 || facts[i].speed_up->base != i)) {
+      used.insert(facts[i].speed_up->base);
+    }
+  }
+  const std::string note = rule_of(comparison.base, facts);
+  if (used.empty()) return note + "; there is none";
+  std::vector<std::string> bases;
+  for (const std::size_t i : used) {
+    const RowFacts& base = facts[i];
+    const std::string value = comparison.rates
+                                  ? fmt::format("{:.4g} samples/s", base.samples_per_second->value)
+                                  : fmt::format("{:.4g} s", base.fit_seconds->value);
+    const std::string name = base_name(base.run());
+    bases.push_back(value + (name.empty() ? "" : " (" + name + ")"));
+  }
+  return note + ": " + join(bases, "; ");
+}
+
+template <typename Field>
+void add_distinct(std::vector<std::string>& notes, const char* prefix,
+                  const std::vector<RowFacts>& facts, Field field) {
+  std::set<std::string> seen;
+  for (const RowFacts& row : facts) {
+    for (const Run& run : row.row->runs) {
+      const std::string text = field(run);
+      if (!text.empty() && seen.insert(text).second) notes.push_back(prefix + text);
+    }
+  }
+}
+
+// "10", "0 to 10".
+std::string text_of(const std::set<int>& counts) {
+  return *counts.begin() == *counts.rbegin()
+             ? std::to_string(*counts.begin())
+             : fmt::format("{} to {}", *counts.begin(), *counts.rbegin());
+}
+
+std::string warmup_note(const std::vector<RowFacts>& facts) {
+  std::set<int> warmups;
+  for (const RowFacts& row : facts) {
+    if (!row.step_seconds) continue;
+    for (const Run& run : row.row->runs) {
+      warmups.insert(static_cast<int>(run.warmup_steps.value_or(0)));
+    }
+  }
+  if (warmups.empty()) return "";
+  return "step ms: median step of the slowest rank" +
+         (*warmups.rbegin() == 0
+              ? std::string()
+              : fmt::format("; the first {} steps are left out", text_of(warmups)));
+}
+
+// What fit seconds and samples/s of measured runs hold. Earlier versions timed the choice of
+// algorithms apart, and had warm-up in the rate.
+void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts) {
+  std::set<int> warmups;
+  bool measured = false, earlier = false;
+  for (const RowFacts& row : facts) {
+    for (const Run& run : row.row->runs) {
+      if (run.kind != "measured") continue;
+      measured = true;
+      earlier = earlier || !run.rate_warmup_steps;
+      if (run.rate_warmup_steps) warmups.insert(static_cast<int>(*run.rate_warmup_steps));
+    }
+  }
+  if (!measured) return;
+  notes.push_back(
+      "fit seconds: barrier to barrier, slowest rank, choice of algorithms and first epoch "
+      "included, evaluation and checkpoints excluded");
+  if (!warmups.empty()) {
+    notes.push_back("samples/s: of all replicas, without the choice of algorithms" +
+                    (*warmups.rbegin() == 0
+                         ? std::string()
+                         : fmt::format(" and the first {} steps", text_of(warmups))));
+  }
+  if (earlier) {
+    notes.push_back(
+        "in records of earlier versions fit seconds are without the choice of algorithms, and "
+        "samples/s are of all steps");
+  }
+}
+
+// A GPU's first run measures which algorithms are fast; later ones read what it kept.
+std::string choices_note(const std::vector<RowFacts>& facts) {
+  double most = 0;
+  std::size_t rows = 0;
+  for (const RowFacts& row : facts) {
+    double least = std::numeric_limits<double>::infinity(), here = 0;
+    for (const Run& run : row.row->runs) {
+      if (run.replicas_are_cores || !run.compile_seconds || !run.rate_warmup_steps) continue;
+      least = std::min(least, *run.compile_seconds);
+      here = std::max(here, *run.compile_seconds);
+    }
+    if (!row.fit_seconds || here - least <= kUnlikeChoices * row.fit_seconds->value) continue;
+    ++rows;
+    most = std::max(most, here - least);
+  }
+  if (rows == 0) return "";
+  return fmt::format(
+      "choosing algorithms took up to {} more in some runs of {} row{} than in others: the first "
+      "run on a machine measures what later ones read (gpu-choices.json)",
+      format_seconds(most), rows, rows == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::vector<std::string> legend(const Study& study, const Comparison& comparison,
+                                const std::vector<RowFacts>& facts,
+                                const std::string& interval_kinds) {
+  std::vector<std::string> notes;
+  notes.push_back(interval_note(facts, interval_kinds));
+  add_clock_notes(notes, facts);
+  const bool all_reached = std::all_of(facts.begin(), facts.end(),
+                                       [](const RowFacts& row) { return reached_goal(*row.row); });
+  add_distinct(
+      notes,
+      all_reached
+          ? "fit seconds end with the first evaluation of "
+          : "fit seconds end with the last epoch, or before it with the first evaluation of ",
+      facts, [](const Run& run) { return run.goal; });
+  notes.push_back(fmt::format("speed-up: ratio of {}; {}",
+                              comparison.rates ? "samples/s" : "fit seconds",
+                              base_note(comparison, facts)));
+  if (comparison.base == Base::best && interval_kinds != "none") {
+    notes.push_back(
+        "the best of several rows is chosen after the fact, which flatters it a little");
+  }
+  notes.push_back(
+      fmt::format("scaling type {}: {}", name_of(study.scaling), explanation_of(study.scaling)));
+  for (const std::string& note : {warmup_note(facts), choices_note(facts)}) {
+    if (!note.empty()) notes.push_back(note);
+  }
+  if (std::any_of(facts.begin(), facts.end(),
+                  [](const RowFacts& row) { return row.input_stall.has_value(); })) {
+    notes.push_back(
+        "input stall, exposed comm.: share of step time that ranks waited for samples, for other "
+        "ranks");
+  }
+  add_distinct(notes, "published by ", facts, [](const Run& run) { return run.source; });
+  add_distinct(notes, "published time: ", facts, [](const Run& run) { return run.time_is; });
+  add_distinct(notes, "published rate: ", facts, [](const Run& run) { return run.rate_is; });
+  notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
+  notes.insert(notes.end(), study.notes.begin(), study.notes.end());
+  return notes;
+}
+
+}  // namespace paceline

@@ -1,0 +1,17 @@
+// What a reader must know to believe the table: a sentence each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/study/row_facts.h"
+
+namespace paceline {
+
+// Interval and its kind, fit seconds, base with its absolute value, scaling type, warm-up,
+// source of published rows; then the notes of the study.
+std::vector<std::string> legend(const Study& study, const Comparison& comparison,
+                                const std::vector<RowFacts>& facts,
+                                const std::string& interval_kinds);
+
+}  // namespace paceline

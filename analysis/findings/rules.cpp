@@ -1,0 +1,355 @@
+#include "analysis/findings/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+#include <set>
+
+#include "analysis/study/contrast.h"
+#include "analysis/study/point_names.h"
+#include "analysis/study/scaling_series.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kLeastForNormality = 5;
+constexpr double kUnlikeMeans = 0.01, kUnlikeLengths = 1.1, kLongTail = 1.25, kAboveIdeal = 1.02;
+constexpr double kNotNormal = 0.01, kFarApart = 2;
+
+template <typename Condition>
+std::size_t rows_where(const std::vector<RowFacts>& facts, Condition condition) {
+  return static_cast<std::size_t>(std::count_if(facts.begin(), facts.end(), condition));
+}
+
+std::vector<double> fit_times(const Row& row) {
+  std::vector<double> times;
+  for (const Run& run : row.runs) {
+    if (run.fit_seconds) times.push_back(*run.fit_seconds);
+  }
+  return times;
+}
+
+std::string fix_of_base(const Base& base) {
+  switch (base.kind) {
+    case Base::matched:
+      return "run one replica of the same backend and CPUs, or compare with --base best";
+    case Base::best:
+      return "run one replica";
+    case Base::setting:
+      break;
+  }
+  return fmt::format("run {} with them, too", base.text());
+}
+
+class Checker {
+ public:
+  Checker(const Study& study, const Comparison& comparison, const std::vector<RowFacts>& facts)
+      : study_(study), comparison_(comparison), facts_(facts) {}
+
+  std::vector<BrokenRule> all() {
+    check_base();
+    check_subset();
+    check_means();
+    check_averaged_ratios();
+    check_spread();
+    check_normality();
+    check_comparisons();
+    check_tails();
+    check_setup();
+    check_clock();
+    check_bounds();
+    check_lines();
+    return std::move(broken_);
+  }
+
+ private:
+  void add(int rule, const std::string& what, const std::string& fix) {
+    broken_.push_back({rule, what, fix});
+  }
+
+  // A study of one size, which compares settings, wants no speed-up.
+  void check_base() {
+    if (study_.scaling == Scaling::one_size) return;
+    const std::size_t without = rows_where(facts_, [](const RowFacts& row) {
+      return row.run().gpus > 1 && !row.speed_up && reached_goal(*row.row);
+    });
+    if (without == 0) return;
+    add(1, counted(without, "row") + " of several replicas without a base to compare with",
+        fix_of_base(comparison_.base));
+  }
+
+  void check_subset() {
+    if (!study_.chosen.empty()) {
+      add(2, "only a part of the records is shown (" + study_.chosen + ")",
+          "say why the others do not matter");
+    }
+    if (!study_.gaps.empty()) {
+      add(2, counted(study_.gaps.size(), "point") + " without a result",
+          "run them, or say why not");
+    }
+  }
+
+  void check_means() {
+    double most = 0;
+    std::size_t unlike = 0;
+    for (const RowFacts& row : facts_) {
+      const std::vector<double> times = fit_times(*row.row);
+      if (times.size() < 2) continue;
+      double sum = 0;
+      for (const double time : times) sum += time;
+      const double off = sum / static_cast<double>(times.size()) / geometric_mean(times).value - 1;
+      if (off > kUnlikeMeans) ++unlike;
+      most = std::max(most, off);
+    }
+    if (unlike == 0) return;
+    add(3,
+        fmt::format("the runs of {} differ so much that arithmetic and geometric means do, by up "
+                    "to {:.1f} %",
+                    counted(unlike, "row"), 100 * most),
+        "look at the slowest runs: was the machine busy?");
+  }
+
+  void check_averaged_ratios() {
+    const std::size_t rows = rows_where(facts_, [](const RowFacts& row) {
+      const std::vector<double> times = fit_times(*row.row);
+      if (!row.utilization || times.size() < 2) return false;
+      const auto [least, most] = std::minmax_element(times.begin(), times.end());
+      return *most > kUnlikeLengths * *least;
+    });
+    if (rows == 0) return;
+    add(4, "GPU utilization is averaged over runs of unlike length in " + counted(rows, "row"),
+        "judge by samples/s");
+  }
+
+  void check_spread() {
+    const std::size_t single =
+        rows_where(facts_, [](const RowFacts& row) { return units_in(*row.row) < 2; });
+    if (single > 0) {
+      add(5,
+          fmt::format("{} of {} have one {}, so no interval", single, counted(facts_.size(), "row"),
+                      unit()),
+          is_published() ? "publish the spread beside the mean"
+          : is_pooled()  ? "run 3 sessions or more"
+                         : "run 3 repeats or more");
+    }
+    const std::size_t tainted =
+        rows_where(facts_, [](const RowFacts& row) { return row.row->tainted; });
+    if (tainted > 0) {
+      add(5, counted(tainted, "row") + " of only resumed, throttled, oversubscribed or traced runs",
+          "run them again undisturbed");
+    }
+  }
+
+  void check_normality() {
+    std::size_t few = 0;
+    std::vector<double> p;
+    for (const RowFacts& row : facts_) {
+      std::vector<double> logs;
+      const auto times = units_of(*row.row, [](const Run& run) { return run.fit_seconds; });
+      for (const double time : times) logs.push_back(std::log(time));
+      if (logs.size() > 1 && logs.size() < kLeastForNormality) ++few;
+      if (logs.size() >= kLeastForNormality) p.push_back(normality(logs));
+    }
+    p = holm_adjusted(p);
+    const auto unlike = static_cast<std::size_t>(
+        std::count_if(p.begin(), p.end(), [](double each) { return each < kNotNormal; }));
+    if (few > 0) {
+      add(6,
+          fmt::format("{} with fewer than {} {}s, too few to check what intervals assume (normal "
+                      "logarithms)",
+                      counted(few, "row"), kLeastForNormality, unit()),
+          is_pooled() ? fmt::format("run {} sessions", kLeastForNormality)
+                      : fmt::format("use --repeats {}", kLeastForNormality));
+    }
+    if (unlike > 0) {
+      add(6,
+          fmt::format("the logarithms of {} are not normal (Shapiro-Francia, p < {:g})",
+                      counted(unlike, "row"), kNotNormal),
+          "look for outliers or two modes among the runs");
+    }
+  }
+
+  void check_comparisons() {
+    Doubt doubt;
+    std::size_t doubted = 0;
+    for (std::size_t i = 0; i < facts_.size(); ++i) {
+      if (!facts_[i].speed_up || facts_[i].speed_up->base == i) continue;
+      const Row &base = study_.rows[facts_[i].speed_up->base], &row = *facts_[i].row;
+      if (!doubt_of(base, row)) continue;
+      doubt.add(base);
+      doubt.add(row);
+      ++doubted;
+    }
+    if (doubted == 0) return;
+    add(7,
+        fmt::format("{} of {}: no test can tell noise from effect", counted(doubted, "speed-up"),
+                    doubt.text()),
+        doubt.few ? fmt::format("run {} {} or more of the row and of its base", kFewestRuns,
+                                doubt.pooled ? "sessions" : "repeats")
+                  : "run the row and its base again undisturbed");
+  }
+
+  void check_tails() {
+    std::size_t rows = 0;
+    double most = 0;
+    for (const RowFacts& row : facts_) {
+      double seconds = 0, steps = 0;
+      for (const Run& run : row.row->runs) {
+        if (!run.steps) continue;
+        seconds += run.phase_step;
+        steps += *run.steps * run.phase_ranks;
+      }
+      if (!row.step_seconds || !(steps > 0) || !(*row.step_seconds > 0)) continue;
+      const double tail = seconds / steps / *row.step_seconds;
+      if (tail > kLongTail) ++rows;
+      most = std::max(most, tail);
+    }
+    if (rows == 0) return;
+    add(8,
+        fmt::format("in {} some steps are very slow: the mean step is up to {:.1f} times the "
+                    "median that is shown",
+                    counted(rows, "row"), most),
+        "look for what interrupts the ranks (p95 and max of timing.step_seconds)");
+  }
+
+  void check_setup() {
+    std::set<std::string> missing, builds, machines;
+    bool dirty = false;
+    for (const RowFacts& row : facts_) {
+      for (const Run& run : row.row->runs) {
+        find_missing(run, missing);
+        if (!run.build.empty()) builds.insert(run.build);
+        if (run.kind == "measured" && !run.system.empty()) machines.insert(run.system);
+        dirty = dirty || run.build.ends_with("(dirty)");
+      }
+    }
+    if (!missing.empty()) {
+      add(9, "some records do not state: " + join({missing.begin(), missing.end()}, ", "),
+          is_published() ? "state it on the page" : "run them with this version");
+    }
+    if (dirty) add(9, "some runs are of a build with uncommitted changes", "commit, build, run");
+    if (builds.size() > 1)
+      add(9, "runs of several builds stand together", "run all with one build");
+    if (machines.size() > 1) {
+      add(9, "runs of unlike machines stand together", "report them apart (--only system=...)");
+    }
+  }
+
+  static void find_missing(const Run& run, std::set<std::string>& missing) {
+    const auto want = [&](const char* name) {
+      const bool there = std::any_of(run.origin.begin(), run.origin.end(),
+                                     [&](const auto& fact) { return fact.first == name; });
+      if (!there) missing.insert(name);
+    };
+    if (run.kind == "published") {
+      want("source");
+      want("transport");
+      if (run.system.empty()) missing.insert("system");
+      if (!run.batch_per_replica) missing.insert("batch");
+      return;
+    }
+    for (const char* name : {"machine", "build", "compiler", "library", "transport", "data"}) {
+      want(name);
+    }
+  }
+
+  void check_clock() {
+    const std::size_t silent = rows_where(facts_, [](const RowFacts& row) {
+      const Run& run = row.run();
+      return run.kind != "measured" && (run.fit_seconds ? run.time_is : run.rate_is).empty();
+    });
+    if (silent == 0) return;
+    add(10, "what is inside the time of " + counted(silent, "row") + " is not said",
+        "state it in provenance.time_is or rate_is");
+  }
+
+  void check_bounds() {
+    const std::size_t above = rows_where(facts_, [](const RowFacts& row) {
+      if (!row.speed_up || row.run().gpus < 2) return false;
+      const Estimate& estimate = row.speed_up->ratio.estimate;
+      return estimate.interval ? lies_above(*estimate.interval, row.run().gpus)
+                               : estimate.value > kAboveIdeal * row.run().gpus;
+    });
+    if (above > 0) {
+      add(11, counted(above, "row") + " above the ideal line",
+          comparison_.base == Base::matched
+              ? "look whether the base is slow, or compare with --base best"
+              : "look whether the base is slow");
+    }
+    const std::size_t unknown = rows_where(facts_, [](const RowFacts& row) {
+      return std::any_of(row.row->runs.begin(), row.row->runs.end(),
+                         [](const Run& run) { return run.kind == "measured" && !run.has_probe; });
+    });
+    if (unknown > 0) {
+      add(11, "what the machine can do at best is not in " + counted(unknown, "row"),
+          "run them with this version, which probes it");
+    }
+  }
+
+  void check_lines() {
+    double most = 0;
+    for (const ScalingSeries& series : make_scaling_series(study_, comparison_, facts_, true)) {
+      for (std::size_t i = 1; i < series.groups.size(); ++i) {
+        most =
+            std::max(most, static_cast<double>(series.groups[i].gpus) / series.groups[i - 1].gpus);
+      }
+    }
+    if (most <= kFarApart) return;
+    add(12, fmt::format("lines join sizes that lie up to {:g} times apart", most),
+        "run sizes between, or read only the points");
+  }
+
+  bool is_pooled() const { return facts_.front().row->pooled; }
+  const char* unit() const { return is_pooled() ? "session" : "run"; }
+  bool is_published() const { return facts_.front().run().kind == "published"; }
+
+  const Study& study_;
+  const Comparison& comparison_;
+  const std::vector<RowFacts>& facts_;
+  std::vector<BrokenRule> broken_;
+};
+
+}  // namespace
+
+std::vector<BrokenRule> broken_rules(const Study& study, const Comparison& comparison,
+                                     const std::vector<RowFacts>& facts) {
+  return Checker(study, comparison, facts).all();
+}
+
+std::string sentence_of(const BrokenRule& broken) {
+  return fmt::format("rule {}: {}; {}", broken.rule, broken.what, broken.fix);
+}
+
+std::string summary_of(const std::vector<BrokenRule>& broken) {
+  std::set<int> rules;
+  for (const BrokenRule& each : broken) rules.insert(each.rule);
+  return fmt::format("Rules of Hoefler and Belli (SC15): {} of {} hold",
+                     kRules - static_cast<int>(rules.size()), kRules);
+}
+
+double normality(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto n = static_cast<double>(values.size());
+  const boost::math::normal standard;
+  double mean = 0;
+  for (const double value : values) mean += value / n;
+  double products = 0, scores = 0, squares = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double score =
+        boost::math::quantile(standard, (static_cast<double>(i) + 0.625) / (n + 0.25));
+    products += score * (values[i] - mean);
+    scores += score * score;
+    squares += (values[i] - mean) * (values[i] - mean);
+  }
+  if (!(squares > 0)) return 1;
+  const double w = std::min(products * products / (scores * squares), 1 - 1e-12);
+  const double u = std::log(n), v = std::log(u);
+  const double mu = -1.2725 + 1.0521 * (v - u), sigma = 1.0308 - 0.26758 * (v + 2 / u);
+  return boost::math::cdf(boost::math::complement(standard, (std::log(1 - w) - mu) / sigma));
+}
+
+}  // namespace paceline

@@ -1,0 +1,178 @@
+#include "analysis/findings/trend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analysis/study/contrast.h"
+
+namespace paceline {
+
+namespace {
+
+double fraction(double log_cost_over_base, double replicas) {
+  return (replicas * std::exp(log_cost_over_base) - 1) / (replicas - 1);
+}
+
+std::string cpus_of_series(const Run& run) {
+  if (run.replicas_are_cores && run.cpus_per_replica()) {
+    return fmt::format("{:g} CPU{} per replica", *run.cpus_per_replica(),
+                       *run.cpus_per_replica() == 1 ? "" : "s");
+  }
+  return run.cpus_per_task ? fmt::format("cpus-per-task {}", *run.cpus_per_task) : "";
+}
+
+// Rows of one base, and what is asked of them.
+class Series {
+ public:
+  Series(const Study& study, const Comparison& comparison, std::size_t base)
+      : rates_(comparison.rates),
+        base_row_(study.rows[base]),
+        base_(log_costs(base_row_, comparison.rates)) {}
+
+  // Of several rows of one size, as on one node and on two, the fastest.
+  void add(const RowFacts& facts) {
+    const auto [it, first] = rows_.emplace(facts.run().gpus, &facts);
+    const auto speed_up = [](const RowFacts& row) { return row.speed_up->ratio.estimate.value; };
+    if (!first && speed_up(facts) > speed_up(*it->second)) it->second = &facts;
+  }
+
+  Trend trend() const {
+    Trend trend;
+    trend.cpus = cpus_of_series(rows_.begin()->second->run());
+    trend.doubt.add(base_row_);
+    for (const auto& [gpus, facts] : rows_) {
+      const double speed_up = facts->speed_up->ratio.estimate.value;
+      const Difference loss = loss_of(*facts);
+      trend.doubt.add(*facts->row);
+      trend.sizes.push_back({gpus, (gpus / speed_up - 1) / (gpus - 1), gpus / speed_up - 1,
+                             speed_up / gpus, loss.interval()});
+    }
+    trend.kind = trend.doubt ? kind_of_values(trend) : judged_kind(trend);
+    return trend;
+  }
+
+ private:
+  Difference loss_of(const RowFacts& facts) const {
+    const double replicas = facts.run().gpus;
+    return contrast({base_, log_costs(*facts.row, rates_)}, [replicas](const RowMeans& means) {
+      return fraction(means[1][0] - means[0][0], replicas);
+    });
+  }
+
+  Difference change(const RowFacts& from, const RowFacts& to) const {
+    const double few = from.run().gpus, many = to.run().gpus;
+    return contrast({base_, log_costs(*from.row, rates_), log_costs(*to.row, rates_)},
+                    [few, many](const RowMeans& means) {
+                      return fraction(means[2][0] - means[0][0], many) -
+                             fraction(means[1][0] - means[0][0], few);
+                    });
+  }
+
+  template <typename Condition>
+  bool all(Condition condition) const {
+    return std::all_of(rows_.begin(), rows_.end(),
+                       [&](const auto& row) { return condition(*row.second); });
+  }
+
+  // A fifth of the fraction, or what costs the largest size a fiftieth of its ideal time.
+  double tolerance(const Trend& trend) const {
+    double mean = 0;
+    for (const SizeOfTrend& size : trend.sizes) {
+      mean += size.fraction / static_cast<double>(trend.sizes.size());
+    }
+    return std::max(0.02 / rows_.rbegin()->first, 0.2 * std::abs(mean));
+  }
+
+  TrendKind judged_kind(Trend& trend) const {
+    const auto slower = [&](const RowFacts& facts) {
+      return is_above(contrast({base_, log_costs(*facts.row, rates_)},
+                               [](const RowMeans& means) { return means[1][0] - means[0][0]; }),
+                      0);
+    };
+    if (all(slower)) return TrendKind::slower_than_one;
+    if (all([&](const RowFacts& facts) { return is_below(loss_of(facts), 0); })) {
+      return TrendKind::above_ideal;
+    }
+    if (all([&](const RowFacts& facts) { return !is_above(loss_of(facts), 0); })) {
+      return TrendKind::no_loss;
+    }
+    if (rows_.size() < 2) return TrendKind::one_size;
+    const RowFacts& first = *rows_.begin()->second;
+    const Difference whole = change(first, *rows_.rbegin()->second);
+    trend.change = whole.interval();
+    const double most = tolerance(trend);
+    const auto alike = [&](const RowFacts& facts) {
+      if (&facts == &first) return true;
+      const Difference part = change(first, facts);
+      return is_above(part, -most) && is_below(part, most);
+    };
+    if (all(alike)) return TrendKind::steady;
+    if (is_above(whole, 0)) return TrendKind::grows;
+    if (is_below(whole, 0)) return TrendKind::falls;
+    return changes_between() ? TrendKind::uneven : TrendKind::unclear;
+  }
+
+  // Whether a size between the smallest and the largest differs from the smallest, all tested
+  // together.
+  bool changes_between() const {
+    std::vector<double> p;
+    for (auto it = std::next(rows_.begin()); it != std::prev(rows_.end()); ++it) {
+      p.push_back(change(*rows_.begin()->second, *it->second).p_value());
+    }
+    p = holm_adjusted(p);
+    return std::any_of(p.begin(), p.end(), [](double each) { return each < 1 - kConfidence; });
+  }
+
+  // What the numbers alone look like.
+  TrendKind kind_of_values(const Trend& trend) const {
+    constexpr double kNearlyIdeal = 0.05;
+    double low = trend.sizes.front().fraction, high = low, off = 0;
+    bool slower = true;
+    for (const SizeOfTrend& size : trend.sizes) {
+      low = std::min(low, size.fraction);
+      high = std::max(high, size.fraction);
+      off = std::max(off, std::abs(1 - size.efficiency));
+      slower = slower && size.efficiency * size.gpus < 1;
+    }
+    if (slower) return TrendKind::slower_than_one;
+    if (off < kNearlyIdeal) return TrendKind::no_loss;
+    if (high < 0) return TrendKind::above_ideal;
+    if (trend.sizes.size() < 2) return TrendKind::one_size;
+    return high - low <= tolerance(trend) ? TrendKind::steady : TrendKind::unjudged;
+  }
+
+  bool rates_;
+  const Row& base_row_;
+  RowValues base_;
+  std::map<int, const RowFacts*> rows_;
+};
+
+bool is_comparable(const Study& study) {
+  return study.goal.empty() &&
+         (study.scaling == Scaling::strong || study.scaling == Scaling::fixed_epochs ||
+          study.scaling == Scaling::weak);
+}
+
+}  // namespace
+
+std::vector<Trend> trends_of(const Study& study, const Comparison& comparison,
+                             const ScalingSeries& series) {
+  std::vector<Trend> trends;
+  if (!is_comparable(study)) return trends;
+  std::map<std::size_t, Series> by_base;
+  for (const SizeGroup& group : series.groups) {
+    if (group.gpus < 2) continue;
+    for (const RowFacts* row : group.rows) {
+      if (!row->run().goal.empty()) continue;
+      const std::size_t base = row->speed_up->base;
+      by_base.try_emplace(base, study, comparison, base).first->second.add(*row);
+    }
+  }
+  for (const auto& [base, series] : by_base) trends.push_back(series.trend());
+  return trends;
+}
+
+}  // namespace paceline

@@ -1,0 +1,108 @@
+#include "analysis/render/markup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/text.h"
+#include "engine/core/utf8.h"
+
+namespace paceline {
+
+namespace {
+
+// Between `open` and `close`, both with it, every time.
+void erase_all(std::string& text, std::string_view open, std::string_view close) {
+  for (std::size_t at = text.find(open); at != std::string::npos; at = text.find(open, at)) {
+    const std::size_t end = text.find(close, at + open.size());
+    if (end == std::string::npos) return;
+    text.erase(at, end + close.size() - at);
+  }
+}
+
+void replace_all(std::string& text, std::string_view what, const std::string& by) {
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at)) {
+    text.replace(at, what.size(), by);
+    at += by.size();
+  }
+}
+
+}  // namespace
+
+std::string html_text(std::string_view text) {
+  std::string result;
+  for (const char c : printable(text)) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      case '\'':
+        result += "&#39;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+std::string inline_svg(const std::string& svg, const std::string& prefix,
+                       const std::string& title) {
+  std::string text = svg.substr(std::min(svg.size(), svg.find("<svg")));
+  erase_all(text, "<title>", "</title>");
+  erase_all(text, "<desc>", "</desc>");
+  erase_all(text, "xmlns=\"", "\"");
+  erase_all(text, "xmlns:xlink=\"", "\"");
+  replace_all(text, "xlink:href=", "href=");
+  for (const char quote : {'\'', '"'}) {
+    replace_all(text, fmt::format(" id={}", quote), fmt::format(" id={}{}", quote, prefix));
+    replace_all(text, fmt::format("href={}#", quote), fmt::format("href={}#{}", quote, prefix));
+  }
+  replace_all(text, "url(#", "url(#" + prefix);
+  const std::size_t end = text.find('>');
+  if (end == std::string::npos) return "";
+  const std::string name = html_text(title);
+  return fmt::format("<svg role=\"img\" aria-label=\"{}\"{}><title>{}</title>{}", name,
+                     text.substr(4, end - 4), name, text.substr(end + 1));
+}
+
+namespace {
+
+constexpr std::string_view kMarkdown = "|\\`*_<>[]";
+constexpr std::string_view kFormulaBeginnings = "=+-@";
+
+}  // namespace
+
+std::string markdown_text(std::string_view text) {
+  std::string result;
+  for (const char c : printable(text)) {
+    if (kMarkdown.find(c) != std::string_view::npos) result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::string csv_text(std::string_view text) {
+  std::string cell = printable(text);
+  const std::string_view seen = trim(cell);  // spreadsheets overlook what is before it
+  const bool is_number = to_real(seen.starts_with('+') ? seen.substr(1) : seen).has_value();
+  if (!seen.empty() && kFormulaBeginnings.find(seen.front()) != std::string_view::npos &&
+      !is_number) {
+    cell.insert(0, 1, '\'');
+  }
+  if (cell.find_first_of(",\"") == std::string::npos) return cell;
+  std::string quoted = "\"";
+  for (const char c : cell) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+}  // namespace paceline

@@ -1,0 +1,41 @@
+// A table as text, markdown, CSV or JSON. All say the same.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/table/table.h"
+
+namespace paceline {
+
+enum class Format { text, markdown, csv, json, html };
+
+// "text", "md", "csv", "json", "html"; throws usage otherwise.
+Format format_of(std::string_view name);
+std::string_view extension_of(Format format);  // "txt", "md", "csv", "json", "html"
+
+struct TextStyle {
+  bool colours = false;
+  std::size_t width = 140;         // notes are wrapped to it
+  std::size_t terminal_width = 0;  // a wider table leaves columns out, and says so; 0: it does not
+};
+
+std::string render_text(const Table& table, const TextStyle& style = {});
+std::string render_markdown(const Table& table);
+
+// A header line, then a line a row; gaps are empty cells. Shares are from 0 to 1.
+// Of several tables, the last column names the one that a line is of.
+std::string render_csv(const std::vector<Table>& tables);
+
+// {"schema": 1, "tables": [{"title", "workload", "precision", "scaling", "work": {"epochs": 2},
+// "base", "interval", "rows": [{KEY: number, text or null, "speed_up_low": .., .., "command"}],
+// "warnings": [what flaws these numbers], "findings", "left_out": [all records and runs that are in
+// no row], "controls": [{"point", "runs", "ratio", "ratio_low", "ratio_high", "differs"}],
+// "broken_rules": [{"rule", "what", "fix"}], "provenance": {NAME: [{"value", "runs"}]}, "notes"}]}
+std::string render_json(const std::vector<Table>& tables);
+
+// Not of HTML, which has pictures too: render_html.h.
+std::string render(const std::vector<Table>& tables, Format format, const TextStyle& style = {});
+
+}  // namespace paceline

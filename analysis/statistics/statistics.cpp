@@ -1,0 +1,149 @@
+#include "analysis/statistics/statistics.h"
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "engine/core/error.h"
+
+namespace paceline {
+
+namespace {
+
+struct Moments {
+  double mean = 0;
+  double variance = 0;  // unbiased; 0 from one value
+  double count = 0;
+  double variance_of_mean() const { return variance / count; }
+};
+
+Moments moments(std::span<const double> values) {
+  if (values.empty()) throw Error(ErrorKind::internal, "mean of no values");
+  Moments result;
+  result.count = static_cast<double>(values.size());
+  for (const double value : values) result.mean += value / result.count;
+  for (const double value : values) {
+    result.variance += (value - result.mean) * (value - result.mean);
+  }
+  result.variance = values.size() > 1 ? result.variance / (result.count - 1) : 0;
+  return result;
+}
+
+std::vector<double> logs(std::span<const double> values) {
+  std::vector<double> result;
+  result.reserve(values.size());
+  for (const double value : values) {
+    if (!(value > 0)) throw Error(ErrorKind::internal, "logarithm of a value that is not positive");
+    result.push_back(std::log(value));
+  }
+  return result;
+}
+
+// Means of logs, given back as factors.
+Estimate factor_of(const Difference& logs) {
+  Estimate estimate{std::exp(logs.mean), std::nullopt, logs.count};
+  if (const auto interval = logs.interval()) {
+    estimate.interval = Interval{std::exp(interval->low), std::exp(interval->high)};
+  }
+  return estimate;
+}
+
+}  // namespace
+
+bool lies_above(const Interval& interval, double limit) {
+  return interval.low > limit + kRounding * std::max(1.0, std::abs(limit));
+}
+
+bool lies_below(const Interval& interval, double limit) {
+  return interval.high < limit - kRounding * std::max(1.0, std::abs(limit));
+}
+
+double t_quantile(double degrees_of_freedom, double confidence) {
+  const boost::math::students_t_distribution<double> distribution(degrees_of_freedom);
+  return boost::math::quantile(boost::math::complement(distribution, (1 - confidence) / 2));
+}
+
+std::optional<Interval> Difference::interval(double confidence) const {
+  if (degrees_of_freedom <= 0) return std::nullopt;
+  const double half_width = t_quantile(degrees_of_freedom, confidence) * standard_error;
+  return Interval{mean - half_width, mean + half_width};
+}
+
+double Difference::p_value() const {
+  if (degrees_of_freedom <= 0 || std::abs(mean) < kRounding) return 1;
+  if (standard_error == 0) return 0;
+  const boost::math::students_t_distribution<double> distribution(degrees_of_freedom);
+  return 2 *
+         boost::math::cdf(boost::math::complement(distribution, std::abs(mean / standard_error)));
+}
+
+Estimate geometric_mean(std::span<const double> values) {
+  if (values.size() == 1) return {values[0], std::nullopt, 1};  // exactly, not by way of its log
+  return factor_of(paired_difference(logs(values)));
+}
+
+Estimate mean_share(std::span<const double> shares) {
+  const Moments m = moments(shares);
+  Estimate estimate{m.mean, std::nullopt, shares.size()};
+  if (shares.size() < 2) return estimate;
+  const double half_width = t_quantile(m.count - 1) * std::sqrt(m.variance_of_mean());
+  estimate.interval =
+      Interval{std::max(0.0, m.mean - half_width), std::min(1.0, m.mean + half_width)};
+  return estimate;
+}
+
+Ratio paired_ratio(std::span<const double> log_ratios) {
+  const Estimate estimate = factor_of(paired_difference(log_ratios));
+  return {estimate, estimate.interval ? RatioKind::paired : RatioKind::single};
+}
+
+Ratio independent_ratio(std::span<const double> above, std::span<const double> below) {
+  const Estimate estimate = factor_of(independent_difference(logs(above), logs(below)));
+  return {estimate, estimate.interval ? RatioKind::welch : RatioKind::single};
+}
+
+Difference paired_difference(std::span<const double> differences) {
+  const Moments m = moments(differences);
+  return {m.mean, std::sqrt(m.variance_of_mean()), m.count - 1, differences.size()};
+}
+
+Difference independent_difference(std::span<const double> left, std::span<const double> right) {
+  const Moments a = moments(left), b = moments(right);
+  Difference result{a.mean - b.mean, 0, 0, std::min(left.size(), right.size())};
+  if (result.count < 2) return result;
+  const double va = a.variance_of_mean(), vb = b.variance_of_mean();
+  result.standard_error = std::sqrt(va + vb);
+  result.degrees_of_freedom =
+      va + vb == 0 ? a.count + b.count - 2
+                   : (va + vb) * (va + vb) / (va * va / (a.count - 1) + vb * vb / (b.count - 1));
+  return result;
+}
+
+Difference pooled_difference(std::span<const double> left, std::span<const double> right) {
+  const Moments a = moments(left), b = moments(right);
+  Difference result{a.mean - b.mean, 0, a.count + b.count - 2, std::min(left.size(), right.size())};
+  if (result.degrees_of_freedom <= 0) return result;
+  const double variance =
+      (a.variance * (a.count - 1) + b.variance * (b.count - 1)) / result.degrees_of_freedom;
+  result.standard_error = std::sqrt(variance * (1 / a.count + 1 / b.count));
+  return result;
+}
+
+std::vector<double> holm_adjusted(std::span<const double> p_values, std::size_t tests) {
+  std::vector<std::size_t> order(p_values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t i, std::size_t k) { return p_values[i] < p_values[k]; });
+  std::vector<double> adjusted(p_values.size());
+  double largest = 0;
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const auto left = static_cast<double>(std::max(order.size(), tests) - rank);
+    largest = std::max(largest, std::min(1.0, left * p_values[order[rank]]));
+    adjusted[order[rank]] = largest;
+  }
+  return adjusted;
+}
+
+}  // namespace paceline

@@ -1,0 +1,422 @@
+#include "analysis/study/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "analysis/study/contrast.h"
+#include "analysis/study/switches.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "results/names.h"
+
+namespace paceline {
+
+namespace {
+
+// What is compared: seconds, or seconds per sample.
+double cost(const Run& run, bool rates) {
+  return rates ? 1 / *run.samples_per_second : *run.fit_seconds;
+}
+
+std::vector<double> costs(const Row& row, bool rates) {
+  return units_of(row, [&](const Run& run) { return std::optional(cost(run, rates)); });
+}
+
+// The name of the CPUs by which rows are matched.
+const char* cpus_name(const Run& run) {
+  return run.replicas_are_cores ? "cpus_per_replica" : "cpus_per_task";
+}
+
+std::optional<double> matched_cpus(const Run& run) {
+  if (run.replicas_are_cores) return run.cpus_per_replica();
+  return run.cpus_per_task ? std::optional<double>(*run.cpus_per_task) : std::nullopt;
+}
+
+// Of what differing() names; empty: the run has none.
+std::string setting_of(const Run& run, const std::string& axis) {
+  if (axis == "gpus") return std::to_string(run.gpus);
+  if (axis == "nodes") return run.nodes ? std::to_string(*run.nodes) : "";
+  if (axis == "backend") return run.backend;
+  if (axis == cpus_name(run)) {
+    const auto cpus = matched_cpus(run);
+    return cpus ? fmt::format("{:g}", *cpus) : "";
+  }
+  return run.parameters.text(axis).value_or("");
+}
+
+bool has_setting(const Run& run, const Base& base) {
+  const std::string value = setting_of(run, base.axis);
+  const auto number = to_real(value), wanted = to_real(base.value);
+  return number && wanted ? *number == *wanted : value == base.value;
+}
+
+class Comparer {
+ public:
+  Comparer(const Study& study, const Base& base) : study_(study), spared_(spared_work(study)) {
+    result_.base = base;
+    result_.rates = needs_rates();
+    for (std::size_t i = 0; i < study.rows.size(); ++i) {
+      values_.push_back(mean_cost(study.rows[i], result_.rates).value);
+      if (run_of_row(i).gpus == 1 && reached_goal(study.rows[i])) singles_.push_back(i);
+    }
+  }
+
+  Comparison all() {
+    mark_best();
+    for (std::size_t i = 0; i < study_.rows.size(); ++i) {
+      if (!reached_goal(study_.rows[i])) {
+        result_.speed_ups.emplace_back();
+        continue;
+      }
+      const auto base = base_of(i);
+      if (!base) missing(i);
+      result_.speed_ups.push_back(base ? std::optional(speed_up(*base, i)) : std::nullopt);
+    }
+    for (const auto& [key, sizes] : missing_) {
+      result_.notes.push_back(fmt::format("no speed-up for {} replicas ({}): {}", join(sizes, ", "),
+                                          key.second, key.first));
+    }
+    if (!borrowed_.empty()) {
+      result_.notes.push_back(
+          fmt::format("no runs of one replica by {}: the base is that of backend {}",
+                      join({borrowed_.begin(), borrowed_.end()}, ", "), lone_backend()));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // Times will do only where all runs have one and do the same work.
+  bool needs_rates() const {
+    bool needed = compares_rates(study_.scaling);
+    const Run* without = nullptr;
+    for (const Row& row : study_.rows) {
+      for (const Run& run : row.runs) {
+        needed = needed || !run.fit_seconds;
+        if (!run.samples_per_second) without = &run;
+      }
+    }
+    if (needed && without) {
+      throw Error(ErrorKind::input, "has no samples per second, by which it must be compared",
+                  without->where + ", key /throughput/samples_per_second", "report it apart");
+    }
+    return needed;
+  }
+
+  const Run& run_of_row(std::size_t i) const { return study_.rows[i].first(); }
+
+  // Rows that do all the work come before those that are spared some, clean ones before tainted
+  // ones, then the faster.
+  bool better(std::size_t a, std::size_t b) const {
+    const auto key = [&](std::size_t i) {
+      return std::tuple(spared_[i], study_.rows[i].tainted, values_[i]);
+    };
+    return key(a) < key(b);
+  }
+
+  bool same_system(const Run& a, const Run& b) const {
+    return a.kind == b.kind && a.system == b.system;
+  }
+
+  void mark_best() {
+    std::map<std::tuple<std::string, std::string, int>, std::size_t> best;
+    for (std::size_t i = 0; i < study_.rows.size(); ++i) {
+      if (!reached_goal(study_.rows[i]) || spared_[i]) continue;
+      const Run& run = run_of_row(i);
+      const auto [it, first] = best.emplace(std::tuple(run.kind, run.system, run.gpus), i);
+      if (!first && better(i, it->second)) it->second = i;
+    }
+    result_.best_of_size.assign(study_.rows.size(), false);
+    for (const auto& [key, i] : best) result_.best_of_size[i] = true;
+  }
+
+  std::optional<std::size_t> base_of(std::size_t i) {
+    switch (result_.base.kind) {
+      case Base::matched:
+        return matched_base(i);
+      case Base::best:
+        return best_base(i);
+      case Base::setting:
+        return setting_base(i);
+    }
+    return std::nullopt;
+  }
+
+  // Alike in all but the axis and the nodes and tasks that follow from it.
+  bool same_otherwise(const Run& a, const Run& b) const {
+    const std::string& axis = result_.base.axis;
+    const auto same = [&](const std::string& name) {
+      return name == axis || setting_of(a, name) == setting_of(b, name);
+    };
+    return same_system(a, b) && same("backend") && same("gpus") && same(cpus_name(a)) &&
+           (axis == "gpus" || same("nodes")) &&
+           std::all_of(study_.axes.begin(), study_.axes.end(), same);
+  }
+
+  std::optional<std::size_t> setting_base(std::size_t i) const {
+    for (std::size_t k = 0; k < study_.rows.size(); ++k) {
+      const Run& run = run_of_row(k);
+      if (!has_setting(run, result_.base) || !reached_goal(study_.rows[k])) continue;
+      if (same_otherwise(run, run_of_row(i))) return k;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::size_t> best_base(std::size_t i) const {
+    std::optional<std::size_t> best;
+    for (const std::size_t k : singles_) {
+      if (!same_system(run_of_row(k), run_of_row(i))) continue;
+      if (!best || better(k, *best)) best = k;
+    }
+    return best;
+  }
+
+  bool matches(const Run& single, const Run& run, const std::string& backend) const {
+    if (!same_system(single, run) || single.backend != backend) return false;
+    const bool same_cpus = run.replicas_are_cores
+                               ? single.cpus_per_replica() == run.cpus_per_replica()
+                               : single.cpus_per_task == run.cpus_per_task;
+    return same_cpus && std::all_of(study_.axes.begin(), study_.axes.end(), [&](const auto& axis) {
+             return single.parameters.text(axis) == run.parameters.text(axis);
+           });
+  }
+
+  std::optional<std::size_t> matched_base(std::size_t i) {
+    const Run& run = run_of_row(i);
+    if (run.gpus == 1) return i;
+    for (const std::size_t k : singles_) {
+      if (matches(run_of_row(k), run, run.backend)) return k;
+    }
+    for (const std::size_t k : singles_) {
+      if (!matches(run_of_row(k), run, lone_backend())) continue;
+      borrowed_.insert(run.backend);
+      return k;
+    }
+    return std::nullopt;
+  }
+
+  // "bucket_mb 8": what rows are matched by, beside their system.
+  std::vector<std::pair<std::string, std::string>> matched_by(const Run& run) const {
+    std::vector<std::pair<std::string, std::string>> by;
+    if (const auto cpus = matched_cpus(run)) {
+      by.emplace_back(run.replicas_are_cores ? "CPUs per replica" : "cpus-per-task",
+                      fmt::format("{:g}", *cpus));
+    }
+    for (const std::string& axis : study_.axes) by.emplace_back(axis, setting_of(run, axis));
+    by.emplace_back("backend", run.backend);
+    return by;
+  }
+
+  // " with bucket_mb 8": what no run of one replica has that the row has; of one thing if that
+  // says it all.
+  std::string lacking(const Run& run) const {
+    std::vector<std::string> all;
+    for (const auto& [name, value] : matched_by(run)) {
+      const std::string text = value.empty() ? "no " + name : name + " " + value;
+      bool same = false, differs = false;
+      for (const std::size_t k : singles_) {
+        if (!same_system(run_of_row(k), run)) continue;
+        for (const auto& [other, its] : matched_by(run_of_row(k))) {
+          if (other != name) continue;
+          (its == value || (name == "backend" && its == lone_backend()) ? same : differs) = true;
+        }
+      }
+      if (!same) return " with " + text;
+      if (differs) all.push_back(text);
+    }
+    return all.empty() ? " that matches" : " with " + join(all, " and ");
+  }
+
+  // "its base did not reach its goal in 1 of 5 runs"; empty: it has none that failed so.
+  std::string unreached_base(const Run& run) const {
+    for (std::size_t k = 0; k < study_.rows.size(); ++k) {
+      const Row& row = study_.rows[k];
+      const Run& base = run_of_row(k);
+      if (reached_goal(row)) continue;
+      const bool is_base = result_.base.kind == Base::setting
+                               ? has_setting(base, result_.base) && same_otherwise(base, run)
+                           : result_.base.kind == Base::best
+                               ? base.gpus == 1 && same_system(base, run)
+                               : base.gpus == 1 && matches(base, run, run.backend);
+      if (!is_base) continue;
+      const auto missed = std::count_if(row.runs.begin(), row.runs.end(),
+                                        [](const Run& each) { return !each.goal_reached; });
+      return fmt::format("the base did not reach its goal in {} of {} run{}", missed,
+                         row.runs.size(), row.runs.size() == 1 ? "" : "s");
+    }
+    return "";
+  }
+
+  std::string why_missing(std::size_t i) const {
+    const Run& run = run_of_row(i);
+    if (const std::string failed = unreached_base(run); !failed.empty()) return failed;
+    const std::string shown =
+        study_.chosen.empty() ? "" : " among those shown (" + study_.chosen + ")";
+    if (result_.base.kind == Base::setting) {
+      return fmt::format("no run{} has {} and is the same otherwise", shown, result_.base.text());
+    }
+    if (!best_base(i)) return "there is no run of one replica" + shown;
+    return "there is no run of one replica" + lacking(run) + shown +
+           "; --base best compares with the fastest";
+  }
+
+  void missing(std::size_t i) {
+    const Run& run = run_of_row(i);
+    std::string row = run.system;
+    if (!run.backend.empty()) row += (row.empty() ? "" : ", ") + run.backend;
+    if (row.empty()) row = "this study";
+    auto& sizes = missing_[{why_missing(i), row}];
+    const std::string size = std::to_string(run.gpus);
+    if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+  }
+
+  SpeedUp speed_up(std::size_t base, std::size_t i) const {
+    const int replicas = run_of_row(i).gpus;
+    SpeedUp result;
+    result.base = base;
+    if (base == i) {
+      result.ratio.estimate = {1, std::nullopt, study_.rows[i].runs.size()};
+    } else {
+      result.ratio = ratio_of(study_.rows[base], study_.rows[i], result_.rates);
+    }
+    const int base_replicas = run_of_row(base).gpus;
+    const bool is_setting = result_.base.kind == Base::setting;
+    if (!is_setting || base_replicas != replicas) {
+      result.efficiency = result.ratio.estimate.value * base_replicas / replicas;
+    }
+    if (replicas > 1 && base_replicas == 1 && !compares_rates(study_.scaling) &&
+        run_of_row(i).goal.empty()) {
+      result.karp_flatt = karp_flatt(result.ratio.estimate.value, replicas);
+    }
+    return result;
+  }
+
+  const Study& study_;
+  std::vector<bool> spared_;  // work, a row each
+  Comparison result_;
+  std::vector<double> values_;        // mean cost of each row
+  std::vector<std::size_t> singles_;  // rows of one replica
+  // (why, whose) -> sizes without a base.
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> missing_;
+  std::set<std::string> borrowed_;
+};
+
+}  // namespace
+
+bool reached_goal(const Row& row) {
+  return std::all_of(row.runs.begin(), row.runs.end(),
+                     [](const Run& run) { return run.goal.empty() || run.goal_reached; });
+}
+
+std::vector<double> units_of(const Row& row,
+                             const std::function<std::optional<double>(const Run&)>& value) {
+  std::vector<double> values;
+  std::map<std::string, std::pair<double, int>> sessions;
+  for (const Run& run : row.runs) {
+    const auto one = value(run);
+    if (!one) continue;
+    values.push_back(*one);
+    auto& [sum, count] = sessions[run.session];
+    sum += std::log(*one);
+    ++count;
+  }
+  if (!row.pooled) return values;
+  values.clear();
+  for (const auto& [session, sum] : sessions) values.push_back(std::exp(sum.first / sum.second));
+  return values;
+}
+
+Estimate mean_cost(const Row& row, bool rates) {
+  return geometric_mean(costs(row, rates));
+}
+
+Ratio ratio_of(const Row& base, const Row& row, bool rates) {
+  std::vector<double> log_ratios;
+  for (const RowMeans& means : paired_means({log_costs(base, rates), log_costs(row, rates)})) {
+    log_ratios.push_back(means[0][0] - means[1][0]);
+  }
+  Ratio ratio = log_ratios.empty() ? independent_ratio(costs(base, rates), costs(row, rates))
+                                   : paired_ratio(log_ratios);
+  if (base.tainted || row.tainted) {
+    ratio.estimate.interval.reset();
+    ratio.kind = RatioKind::single;
+  }
+  return ratio;
+}
+
+double karp_flatt(double speed_up, double replicas) {
+  const double share = (1 / speed_up - 1 / replicas) / (1 - 1 / replicas);
+  return std::abs(share) < kRounding ? 0 : share;
+}
+
+int fraction_digits(double fraction) {
+  constexpr double kSmall = 1e-3;
+  const double size = std::abs(fraction);
+  return size >= kSmall || size < kRounding ? 3
+                                            : 2 - static_cast<int>(std::floor(std::log10(size)));
+}
+
+std::string Base::text() const {
+  switch (kind) {
+    case matched:
+      return "matched";
+    case best:
+      return "best";
+    case setting:
+      break;
+  }
+  return axis + "=" + value;
+}
+
+Comparison compare(const Study& study, const Base& base) {
+  return Comparer(study, base).all();
+}
+
+std::vector<std::string> differing(const Study& study) {
+  std::vector<std::string> names = study.axes;
+  if (study.rows.empty()) return names;
+  for (const char* name : {"backend", "gpus", cpus_name(study.rows.front().first())}) {
+    std::set<std::string> values;
+    for (const Row& row : study.rows) values.insert(setting_of(row.first(), name));
+    if (values.size() > 1) names.emplace_back(name);
+  }
+  return names;
+}
+
+Base default_base(const Study& study) {
+  const std::vector<std::string> names = differing(study);
+  if (study.scaling != Scaling::one_size || names.size() != 1) return Base::matched;
+  const std::string first = setting_of(study.rows.front().first(), names.front());
+  return first.empty() ? Base(Base::matched) : Base(names.front(), first);
+}
+
+void check_base(const std::vector<Study>& studies, const Base& base) {
+  if (base.kind != Base::setting) return;
+  std::set<std::string> values, names;
+  bool has = false, has_other = false;
+  for (const Study& study : studies) {
+    for (const std::string& name : differing(study)) names.insert(name);
+    for (const Row& row : study.rows) {
+      const std::string value = setting_of(row.first(), base.axis);
+      if (!value.empty()) values.insert(value);
+      (has_setting(row.first(), base) ? has : has_other) = true;
+    }
+  }
+  if (has && has_other) return;
+  const std::string differ = names.empty()
+                                 ? "the rows differ in nothing"
+                                 : "the rows differ in " + join({names.begin(), names.end()}, ", ");
+  if (has) {
+    throw Error(ErrorKind::usage, fmt::format("all rows have {}", base.text()), "--base", differ);
+  }
+  throw Error(ErrorKind::usage, fmt::format("no row has {}", base.text()), "--base",
+              values.empty() ? differ
+                             : fmt::format("known values of {}: {}", base.axis,
+                                           join({values.begin(), values.end()}, ", ")));
+}
+
+}  // namespace paceline

@@ -1,0 +1,167 @@
+#include "analysis/study/contrast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace paceline {
+
+namespace {
+
+using Values = std::vector<double>;
+using Round = std::pair<std::string, int>;
+
+// The mean of all but the run `without`; `values.size()`: of all.
+Values mean_without(const std::vector<Values>& values, std::size_t without) {
+  Values mean(values.front().size(), 0.0);
+  const auto count = static_cast<double>(values.size() - (without < values.size() ? 1 : 0));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i == without) continue;
+    for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += values[i][k] / count;
+  }
+  return mean;
+}
+
+Values mean_of(const std::vector<Values>& values) {
+  return mean_without(values, values.size());
+}
+
+// Quantities of the runs of a round, each; empty where a run belongs to none.
+std::map<Round, std::vector<Values>> by_round(const RowValues& row) {
+  std::map<Round, std::vector<Values>> rounds;
+  for (std::size_t i = 0; i < row.values.size(); ++i) {
+    if (row.units[i].first.empty() || row.units[i].second < 1) return {};
+    rounds[row.units[i]].push_back(row.values[i]);
+  }
+  return rounds;
+}
+
+Difference independent(const std::vector<RowValues>& rows, const OfMeans& what) {
+  RowMeans means;
+  for (const RowValues& row : rows) means.push_back(mean_of(row.values));
+  Difference result{what(means), 0, 0, rows.front().values.size()};
+  double variance = 0, over_freedom = 0, freedom = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t runs = rows[i].values.size();
+    result.count = std::min(result.count, runs);
+    if (runs < 2) return {result.mean, 0, 0, 1};
+    const Values kept = means[i];
+    Values without;
+    for (std::size_t run = 0; run < runs; ++run) {
+      means[i] = mean_without(rows[i].values, run);
+      without.push_back(what(means));
+    }
+    means[i] = kept;
+    double mean = 0, part = 0;
+    for (const double value : without) mean += value / static_cast<double>(runs);
+    for (const double value : without) part += (value - mean) * (value - mean);
+    const auto others = static_cast<double>(runs - 1);
+    part *= others / static_cast<double>(runs);
+    variance += part;
+    over_freedom += part * part / others;
+    freedom += others;
+  }
+  result.standard_error = std::sqrt(variance);
+  result.degrees_of_freedom = variance > 0 ? variance * variance / over_freedom : freedom;
+  return result;
+}
+
+}  // namespace
+
+RowValues values_of(const Row& row,
+                    const std::function<std::vector<double>(const Run&)>& quantities) {
+  RowValues result;
+  result.tainted = row.tainted;
+  std::map<std::string, std::vector<Values>> sessions;
+  for (const Run& run : row.runs) {
+    if (row.pooled) {
+      sessions[run.session].push_back(quantities(run));
+    } else {
+      result.values.push_back(quantities(run));
+      result.units.emplace_back(run.session, run.round);
+    }
+  }
+  for (const auto& [session, values] : sessions) {
+    result.values.push_back(mean_of(values));
+    result.units.emplace_back(session, 1);
+  }
+  return result;
+}
+
+RowValues log_costs(const Row& row, bool rates) {
+  return values_of(row, [rates](const Run& run) {
+    return Values{rates ? -std::log(*run.samples_per_second) : std::log(*run.fit_seconds)};
+  });
+}
+
+std::vector<RowMeans> paired_means(const std::vector<RowValues>& rows) {
+  std::vector<std::map<Round, std::vector<Values>>> all;
+  for (const RowValues& row : rows) all.push_back(by_round(row));
+  const auto& first = all.front();
+  std::vector<RowMeans> pairs;
+  for (const auto& [round, values] : first) {
+    RowMeans& means = pairs.emplace_back();
+    for (const auto& rounds : all) {
+      const auto it = rounds.find(round);
+      if (it == rounds.end() || rounds.size() != first.size()) return {};
+      // A round that has more runs would weigh more in the mean over runs.
+      if (it->second.size() != rounds.begin()->second.size()) return {};
+      means.push_back(mean_of(it->second));
+    }
+  }
+  const bool are_all = std::all_of(rows.begin(), rows.end(), [&](const RowValues& row) {
+    return row.values.size() == pairs.size();
+  });
+  const bool enough = pairs.size() >= kFewestRuns || (pairs.size() == 2 && are_all);
+  return enough ? pairs : std::vector<RowMeans>();
+}
+
+Difference contrast(const std::vector<RowValues>& rows, const OfMeans& what) {
+  const bool tainted =
+      std::any_of(rows.begin(), rows.end(), [](const RowValues& row) { return row.tainted; });
+  const std::vector<RowMeans> pairs = tainted ? std::vector<RowMeans>() : paired_means(rows);
+  if (!pairs.empty()) {
+    std::vector<double> each;
+    for (const RowMeans& means : pairs) each.push_back(what(means));
+    return paired_difference(each);
+  }
+  Difference result = independent(rows, what);
+  if (tainted) result.degrees_of_freedom = 0;
+  return result;
+}
+
+bool is_judged(const Difference& difference) {
+  return difference.count >= kFewestRuns && difference.degrees_of_freedom > 0;
+}
+
+bool is_above(const Difference& difference, double limit) {
+  return is_judged(difference) && lies_above(*difference.interval(), limit);
+}
+
+bool is_below(const Difference& difference, double limit) {
+  return is_judged(difference) && lies_below(*difference.interval(), limit);
+}
+
+void Doubt::add(const Row& row) {
+  few = few || units_in(row) < kFewestRuns;
+  disturbed = disturbed || row.tainted;
+  pooled = pooled || row.pooled;
+}
+
+std::string Doubt::text() const {
+  const std::string fewer =
+      fmt::format("fewer than {} {}", kFewestRuns, pooled ? "sessions" : "runs");
+  if (!disturbed) return fewer;
+  return few ? fewer + " or only disturbed runs" : "only disturbed runs";
+}
+
+Doubt doubt_of(const Row& base, const Row& row) {
+  Doubt doubt;
+  doubt.add(base);
+  doubt.add(row);
+  return doubt;
+}
+
+}  // namespace paceline

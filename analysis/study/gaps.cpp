@@ -1,0 +1,248 @@
+#include "analysis/study/gaps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "results/names.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kMostSeries = 6;  // in a note
+
+using SizeKey = std::tuple<std::string, int, std::optional<int>>;
+
+SizeKey size_of_run(const Run& run) {
+  return {run.kind, run.gpus, run.nodes};
+}
+
+// Whether a run of the same size did what `wanted` gives. A plan, and the record of a run that left
+// none itself, give only what their spec says: backend and CPUs may be the program's choice.
+bool serves(const Run& run, const Run& wanted, bool is_planned) {
+  const Point& asked = wanted.parameters;
+  const bool any_backend = is_planned && !asked.find("backend");
+  const bool any_cpus =
+      is_planned && !asked.find("cpus_per_task") && !asked.find("cpus_per_replica");
+  if (!any_backend && (run.backend != wanted.backend || run.ntasks != wanted.ntasks)) return false;
+  if (!any_cpus && run.cpus_per_task != wanted.cpus_per_task) return false;
+  const auto& given = wanted.parameters.values();
+  return std::all_of(given.begin(), given.end(), [&](const auto& parameter) {
+    const auto& [name, value] = parameter;
+    if (has_own_place(name) || !find_parameter(name)->identity()) return true;
+    return run.parameters.text(name) == to_text(value);
+  });
+}
+
+Row gap_of(Run run, const std::string& why) {
+  Row row;
+  row.gap = why;
+  row.runs.push_back(std::move(run));
+  return row;
+}
+
+// Takes a gap unless a row, or a gap that it has, serves.
+class Gaps {
+ public:
+  explicit Gaps(const Study& study) {
+    for (const Row& row : study.rows) known_[size_of_run(row.first())].push_back(row.first());
+  }
+
+  void add(Run wanted, const std::string& why, bool is_planned) {
+    auto& known = known_[size_of_run(wanted)];
+    for (const Run& run : known) {
+      if (serves(run, wanted, is_planned)) return;
+    }
+    known.push_back(wanted);
+    gaps_.push_back(gap_of(std::move(wanted), why));
+  }
+
+  std::vector<Row> take() { return std::move(gaps_); }
+
+ private:
+  std::map<SizeKey, std::vector<Run>> known_;
+  std::vector<Row> gaps_;
+};
+
+Run planned_run(const ExpectedRuns& plan, const Point& point, const Study& study) {
+  const Layout layout = layout_of(point, plan.study);
+  Run run;
+  run.kind = "measured";
+  run.study = plan.study;
+  run.workload = plan.workload;
+  run.parameters = point;
+  run.precision = point.text("precision").value_or(study.precision);
+  run.backend = point.text("backend").value_or(lone_backend());
+  run.gpus = layout.gpus;
+  run.nodes = layout.nodes;
+  run.ntasks = layout.ntasks;
+  run.cpus_per_task = layout.cpus_per_task;
+  run.replicas_are_cores = layout.replicas_are_cores;
+  return run;
+}
+
+// What a series of growing sizes holds fixed.
+using Series = std::tuple<std::string, std::string, std::string, std::string, double>;
+
+Series series_of(const Study& study, const Run& run) {
+  std::string axes;
+  for (const std::string& axis : study.axes) {
+    axes += fmt::format("{} {}, ", axis, run.parameters.text(axis).value_or("-"));
+  }
+  const double cpus =
+      run.replicas_are_cores ? run.cpus_per_replica().value_or(0) : run.cpus_per_task.value_or(0);
+  return {run.kind, run.system, run.backend, axes, cpus};
+}
+
+struct Matrix {
+  std::map<Series, std::map<int, const Row*>> series;
+  std::map<std::pair<std::string, std::string>, std::set<int>> sizes;  // of a kind and system
+
+  explicit Matrix(const Study& study) {
+    for (const Row& row : study.rows) {
+      const Run& run = row.first();
+      series[series_of(study, run)][run.gpus] = &row;
+      sizes[{run.kind, run.system}].insert(run.gpus);
+    }
+  }
+
+  // Sizes that others of the system have and this series has not.
+  std::vector<int> missing(const Series& key) const {
+    std::vector<int> result;
+    const auto& here = series.at(key);
+    for (const int gpus : sizes.at({std::get<0>(key), std::get<1>(key)})) {
+      if (!here.contains(gpus)) result.push_back(gpus);
+    }
+    return result;
+  }
+};
+
+bool is_between(const std::map<int, const Row*>& series, int gpus) {
+  return series.begin()->first < gpus && gpus < series.rbegin()->first;
+}
+
+// A run of another size in the place of `like`. Its nodes cannot be known.
+Run resized(const Run& like, int gpus) {
+  Run run;
+  run.kind = like.kind;
+  run.study = like.study;
+  run.workload = like.workload;
+  run.system = like.system;
+  run.parameters = like.parameters;
+  run.parameters.set("gpus", std::int64_t{gpus});
+  run.precision = like.precision;
+  run.backend = like.backend;
+  run.replicas_are_cores = like.replicas_are_cores;
+  run.gpus = gpus;
+  run.ntasks = like.ntasks;
+  run.cpus_per_task = like.cpus_per_task;
+  if (like.ntasks == like.gpus) {
+    run.ntasks = gpus;
+  } else if (like.replicas_are_cores && like.cpus_per_task) {
+    run.cpus_per_task = *like.cpus_per_task / like.gpus * gpus;
+  }
+  return run;
+}
+
+bool has_place_in(const Study& study, const Run& planned) {
+  return planned.workload == study.workload && planned.precision == study.precision &&
+         planned.replicas_are_cores == study.replicas_are_cores && may_have(planned, study.work) &&
+         has_runs_of(study, planned.study);
+}
+
+void add_planned(Gaps& gaps, const Study& study, const std::vector<ExpectedRuns>& plans) {
+  for (const ExpectedRuns& plan : plans) {
+    for (const Point& point : plan.points) {
+      const Run run = planned_run(plan, point, study);
+      if (has_place_in(study, run)) gaps.add(run, "not run", true);
+    }
+  }
+}
+
+void add_holes(Gaps& gaps, const Study& study) {
+  const Matrix matrix(study);
+  for (const auto& [key, sizes] : matrix.series) {
+    for (const int gpus : matrix.missing(key)) {
+      if (!is_between(sizes, gpus)) continue;
+      gaps.add(resized(sizes.upper_bound(gpus)->second->first(), gpus), "not run", false);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinished,
+                           const std::vector<ExpectedRuns>& plans) {
+  Gaps gaps(study);
+  for (const Run& run : unfinished) {
+    gaps.add(run, run.status, true);
+  }
+  add_planned(gaps, study, plans);
+  if (plans.empty()) add_holes(gaps, study);
+  return gaps.take();
+}
+
+std::string open_ends_note(const Study& study) {
+  const Matrix matrix(study);
+  std::vector<std::string> parts;
+  std::size_t more = 0;
+  for (const auto& [key, sizes] : matrix.series) {
+    std::vector<std::string> missing;
+    for (const int gpus : matrix.missing(key)) {
+      if (!is_between(sizes, gpus)) missing.push_back(std::to_string(gpus));
+    }
+    if (missing.empty()) continue;
+    const auto& [kind, system, backend, axes, cpus] = key;
+    std::string name = system.empty() ? backend : system + ", " + backend;
+    if (cpus > 0) {
+      name += fmt::format("{}{}{} {:g}", name.empty() ? "" : ", ", axes,
+                          study.replicas_are_cores ? "CPUs per replica" : "cpus-per-task", cpus);
+    }
+    if (parts.size() < kMostSeries) {
+      parts.push_back(fmt::format("{} replicas ({})", join(missing, ", "), name));
+    } else {
+      ++more;
+    }
+  }
+  if (parts.empty()) return "";
+  return "missing, though others of their size were run: " + join(parts, "; ") +
+         (more > 0 ? fmt::format("; {} more", more) : "");
+}
+
+std::string no_table_note(const std::vector<ExpectedRuns>& plans,
+                          const std::vector<Study>& studies) {
+  std::set<std::string> names;
+  std::size_t points = 0;
+  for (const ExpectedRuns& plan : plans) {
+    for (const Point& point : plan.points) {
+      if (std::any_of(studies.begin(), studies.end(), [&](const Study& study) {
+            return has_place_in(study, planned_run(plan, point, study));
+          })) {
+        continue;
+      }
+      ++points;
+      std::string name = plan.workload;
+      for (const auto& [what, value] : point.values()) {
+        if (!has_role(what, Role::table) && !has_role(what, Role::work)) continue;
+        name += fmt::format(", {} {}", what, to_text(value));
+      }
+      names.insert(name);
+    }
+  }
+  if (points == 0) return "";
+  std::vector<std::string> shown(names.begin(), names.end());
+  if (shown.size() > kMostSeries) {
+    shown.resize(kMostSeries);
+    shown.push_back(fmt::format("{} more", names.size() - kMostSeries));
+  }
+  return fmt::format("{} planned point{} without a table, as no run of their like completed: {}",
+                     points, points == 1 ? " is" : "s are", join(shown, "; "));
+}
+
+}  // namespace paceline

@@ -1,0 +1,266 @@
+#include "analysis/study/grouping.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// With another value of these a run does other work, so that their rows cannot be compared.
+const std::vector<std::string>& names_of_work() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> found;
+    for (const Parameter& parameter : parameters()) {
+      if (parameter.role == Role::work) found.emplace_back(parameter.name);
+    }
+    return found;
+  }();
+  return names;
+}
+
+std::optional<Amount> work_of(const Run& run, std::string_view name) {
+  if (name == "study") return run.study;
+  const auto asked = [&](std::string_view parameter) { return run.parameters.real(parameter); };
+  if (name == "batch_per_replica") {
+    if (run.batch_per_replica) return run.batch_per_replica;
+    if (const auto batch = asked("batch_per_replica")) return batch;
+    const auto global = asked("global_batch");
+    if (global) return *global / run.gpus / asked("gradient_accumulation_steps").value_or(1);
+    return std::nullopt;
+  }
+  if (name == "global_batch") {
+    if (run.global_batch) return run.global_batch;
+    if (const auto global = asked("global_batch")) return global;
+    const auto batch = asked("batch_per_replica");
+    if (batch) return *batch * run.gpus * asked("gradient_accumulation_steps").value_or(1);
+    return std::nullopt;
+  }
+  if (const auto number = asked(name)) return number;
+  return run.parameters.text(name);
+}
+
+std::vector<const Run*> pointers_to(const std::vector<Run>& runs) {
+  std::vector<const Run*> pointers;
+  for (const Run& run : runs) pointers.push_back(&run);
+  return pointers;
+}
+
+using Split = std::map<Work, std::vector<const Run*>>;
+
+Split split_by(const std::vector<Run>& runs, const std::vector<std::string>& names) {
+  Split parts;
+  for (const Run& run : runs) {
+    Work work;
+    for (const std::string& name : names) {
+      if (const auto value = work_of(run, name)) work.emplace_back(name, *value);
+    }
+    parts[work].push_back(&run);
+  }
+  return parts;
+}
+
+// Every part has a type, and where sizes are asked for, shows how its work scales.
+bool stand_alone(const Split& parts, bool with_sizes) {
+  return parts.size() > 1 && std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
+           const auto type = scaling_if_any(part.second);
+           return type && !(with_sizes && *type == Scaling::one_size);
+         });
+}
+
+// What the sweeps of these runs varied of the work.
+std::vector<std::string> varied_work(const std::vector<Run>& runs) {
+  std::set<std::string> varied;
+  for (const Run& run : runs) {
+    for (const auto& [name, value] : named_values(run.point)) varied.insert(name);
+  }
+  std::vector<std::string> names;
+  for (const std::string& name : names_of_work()) {
+    if (varied.contains(name)) names.push_back(name);
+  }
+  return names;
+}
+
+std::set<std::set<const Run*>> sets_of(const Split& parts) {
+  std::set<std::set<const Run*>> sets;
+  for (const auto& [work, runs] : parts) sets.emplace(runs.begin(), runs.end());
+  return sets;
+}
+
+// Runs that are no one table: the quantity of which each value makes a whole table (several, if
+// they set the same tables apart), else what the sweeps say that they varied. Empty: neither.
+Split apart_by_work(const std::vector<Run>& runs) {
+  std::vector<Split> whole;
+  for (const std::string& name : names_of_work()) {
+    Split parts = split_by(runs, {name});
+    if (stand_alone(parts, true)) whole.push_back(std::move(parts));
+  }
+  const bool all_alike = std::all_of(whole.begin(), whole.end(), [&](const Split& parts) {
+    return sets_of(parts) == sets_of(whole.front());
+  });
+  if (!whole.empty() && all_alike) return std::move(whole.front());
+  Split parts = split_by(runs, varied_work(runs));
+  return stand_alone(parts, false) ? parts : Split{};
+}
+
+// The same, else each study by itself. Empty: not even that.
+Split apart(const std::vector<Run>& runs) {
+  if (Split parts = apart_by_work(runs); !parts.empty()) return parts;
+  Split result;
+  for (auto& [work, part] : split_by(runs, {"study"})) {
+    if (scaling_if_any(part)) {
+      result[work] = part;
+      continue;
+    }
+    std::vector<Run> copies;
+    for (const Run* run : part) copies.push_back(*run);
+    const Split finer = apart_by_work(copies);
+    if (finer.empty()) return {};
+    for (const auto& [more, some] : finer) {
+      Work both = work;
+      both.insert(both.end(), more.begin(), more.end());
+      for (const Run* run : some) {
+        result[both].push_back(part[static_cast<std::size_t>(run - copies.data())]);
+      }
+    }
+  }
+  return result.size() > 1 ? result : Split{};
+}
+
+using Groups = std::map<StudyKey, std::vector<Run>>;
+
+bool has_goals(const std::vector<Run>& runs, const std::string& goal) {
+  return std::all_of(runs.begin(), runs.end(), [&](const Run& run) { return run.goal == goal; });
+}
+
+// Runs that say of everything what the host's tables hold fixed, and make them no other table.
+bool may_join(const StudyKey& key, const std::vector<Run>& runs, const StudyKey& host,
+              const std::vector<Run>& hosts) {
+  if (host.workload != key.workload || host.precision != key.precision) return false;
+  if (host.replicas_are_cores != key.replicas_are_cores) return false;
+  if (host.scaling == Scaling::one_size) return false;
+  if (key.scaling != Scaling::one_size && key.scaling != host.scaling) return false;
+  if (key.only_rates && !compares_rates(host.scaling) && !host.only_rates) return false;
+  if (!key.work.empty() && key.work != host.work) return false;
+  if (!has_goals(runs, hosts.front().goal)) return false;
+  if (!std::all_of(runs.begin(), runs.end(),
+                   [&](const Run& run) { return may_have(run, host.work); })) {
+    return false;
+  }
+  std::vector<const Run*> all = pointers_to(hosts);
+  for (const Run& run : runs) all.push_back(&run);
+  return scaling_if_any(all) == host.scaling;
+}
+
+// Runs of one size have no type of their own, and a system of which nothing was varied names none
+// of its work: they join the one table that holds their like.
+void settle(Groups& groups) {
+  for (auto it = groups.begin(); it != groups.end();) {
+    const auto& key = it->first;
+    std::vector<StudyKey> hosts;
+    if (key.scaling == Scaling::one_size || key.work.empty()) {
+      for (const auto& [other, runs] : groups) {
+        if (other != key && may_join(key, it->second, other, runs)) hosts.push_back(other);
+      }
+    }
+    if (hosts.size() != 1) {
+      ++it;
+      continue;
+    }
+    auto& host = groups[hosts.front()];
+    std::move(it->second.begin(), it->second.end(), std::back_inserter(host));
+    it = groups.erase(it);
+  }
+}
+
+bool is_one_size(const std::vector<Run>& runs) {
+  return std::all_of(runs.begin(), runs.end(),
+                     [&](const Run& run) { return run.gpus == runs.front().gpus; });
+}
+
+// Systems of one size each show only together what their sizes hold fixed; if that is nothing, each
+// size is a table.
+void judge_together(Groups& groups) {
+  Groups judged;
+  for (auto& [key, runs] : groups) {
+    StudyKey now = key;
+    const bool apart = key.scaling == Scaling::one_size && !is_one_size(runs);
+    const auto type = apart ? scaling_if_any(pointers_to(runs)) : key.scaling;
+    if (type) now.scaling = *type;
+    if (compares_rates(now.scaling)) now.only_rates = false;
+    for (Run& run : runs) {
+      if (!type) now.work = {{"gpus", static_cast<double>(run.gpus)}};
+      judged[now].push_back(std::move(run));
+    }
+  }
+  groups = std::move(judged);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> named_values(std::string_view point) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const std::string& piece : split(point, ',')) {
+    const auto equals = piece.find('=');
+    if (equals != std::string::npos) {
+      values.emplace_back(piece.substr(0, equals), piece.substr(equals + 1));
+    } else if (!values.empty()) {
+      values.back().second += ',' + piece;
+    }
+  }
+  return values;
+}
+
+std::string to_text(const Amount& amount) {
+  const auto* number = std::get_if<double>(&amount);
+  return number != nullptr ? fmt::format("{}", *number) : std::get<std::string>(amount);
+}
+
+bool may_have(const Run& run, const Work& work) {
+  return std::all_of(work.begin(), work.end(), [&](const auto& quantity) {
+    return work_of(run, quantity.first).value_or(quantity.second) == quantity.second;
+  });
+}
+
+Groups grouped(std::vector<Run> runs) {
+  using System = std::tuple<std::string, std::string, std::string, std::string, bool>;
+  std::map<System, std::vector<Run>> systems;
+  for (Run& run : runs) {
+    auto& system =
+        systems[{run.workload, run.precision, run.kind, run.system, run.replicas_are_cores}];
+    system.push_back(std::move(run));
+  }
+  Groups groups;
+  for (auto& [system, members] : systems) {
+    const std::vector<const Run*> all = pointers_to(members);
+    Split parts;
+    if (!scaling_if_any(all)) parts = apart(members);
+    if (parts.empty()) parts[{}] = all;
+    for (const auto& [work, part] : parts) {
+      StudyKey key{std::get<0>(system),
+                   std::get<1>(system),
+                   scaling_of(part),
+                   std::get<4>(system),
+                   false,
+                   work};
+      key.only_rates =
+          !compares_rates(key.scaling) &&
+          std::any_of(part.begin(), part.end(), [](const Run* run) { return !run->fit_seconds; });
+      auto& group = groups[key];
+      for (const Run* run : part) {
+        group.push_back(std::move(members[static_cast<std::size_t>(run - members.data())]));
+      }
+    }
+  }
+  judge_together(groups);
+  settle(groups);
+  return groups;
+}
+
+}  // namespace paceline

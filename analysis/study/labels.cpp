@@ -1,0 +1,324 @@
+#include "analysis/study/labels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kMostLines = 5;
+
+// Long lists say what they leave out.
+std::vector<std::string> cut(std::vector<std::string> lines, const char* rest) {
+  if (lines.size() <= kMostLines) return lines;
+  const std::size_t more = lines.size() - kMostLines;
+  lines.resize(kMostLines);
+  lines.push_back(fmt::format("{} more {}", more, rest));
+  return lines;
+}
+
+std::string repeat_of(const Run& run) {
+  return fmt::format("{}|{}|{}|{}|{}", run.kind, run.study, run.workload,
+                     run.point.empty() ? run.parameters.text() : run.point, run.repeat);
+}
+
+std::string how_it_ended(const Run& run) {
+  return fmt::format("ended as {}{}", run.status, run.reason.empty() ? "" : ": " + run.reason);
+}
+
+std::vector<std::string> ignored_records(const StoreContent& content) {
+  std::vector<std::string> lines;
+  for (const Rejected& rejected : content.rejected) {
+    lines.push_back("ignored record: " + rejected.reason);
+  }
+  return lines;
+}
+
+template <typename Field>
+std::map<std::string, std::size_t> counted(const Study& study, Field field) {
+  std::map<std::string, std::size_t> counts;
+  for (const Row& row : study.rows) {
+    for (const Run& run : row.runs) {
+      if (const std::string value = field(run); !value.empty()) ++counts[value];
+    }
+  }
+  return counts;
+}
+
+std::string listed(const std::map<std::string, std::size_t>& counts) {
+  std::vector<std::string> parts;
+  for (const auto& [value, count] : counts) {
+    parts.push_back(fmt::format("{} ({} run{})", value, count, count == 1 ? "" : "s"));
+  }
+  return join(parts, ", ");
+}
+
+// What should be alike in runs that are averaged or compared, beside the machine, and what to say
+// where it is not.
+constexpr std::pair<const char*, const char*> kUnlike[] = {{"GPU", "unlike GPUs"},
+                                                           {"data", "unlike data"}};
+
+std::string measured_origin(const Run& run, std::string_view name) {
+  if (run.kind != "measured") return "";
+  const auto found = std::find_if(run.origin.begin(), run.origin.end(),
+                                  [&](const auto& fact) { return fact.first == name; });
+  return found == run.origin.end() ? "" : found->second;
+}
+
+// Parameters that change from layout to layout, which the columns do not show.
+std::vector<std::string> hidden_differences(const Study& study) {
+  const auto follows = [](std::string_view name) {
+    return has_own_place(name) || has_role(name, Role::work) || has_role(name, Role::threads) ||
+           find_parameter(name)->follows_size;
+  };
+  std::map<std::string, std::set<std::string>> values;
+  for (const Row& row : study.rows) {
+    for (const auto& [name, value] : row.first().parameters.values()) {
+      if (find_parameter(name)->identity()) values[name].insert(to_text(value));
+    }
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, differing] : values) {
+    const bool shown = std::find(study.axes.begin(), study.axes.end(), name) != study.axes.end();
+    if (differing.size() > 1 && !shown && !follows(name)) names.push_back(name);
+  }
+  return names;
+}
+
+bool sets_apart(const Study& study, std::string_view parameter) {
+  return std::any_of(study.work.begin(), study.work.end(),
+                     [&](const auto& part) { return part.first == parameter; });
+}
+
+}  // namespace
+
+std::vector<std::string> left_out(const StoreContent& content, const std::vector<Run>& unfinished) {
+  std::vector<std::string> lines = ignored_records(content);
+  for (const Run& run : unfinished) {
+    lines.push_back(fmt::format("a run that {} ({})", how_it_ended(run), run.where));
+  }
+  return lines;
+}
+
+std::vector<std::string> left_out_notes(const StoreContent& content,
+                                        const std::vector<Run>& unfinished) {
+  std::vector<std::string> notes = cut(ignored_records(content), "records were ignored");
+  std::vector<std::pair<std::string, std::vector<const Run*>>> endings;
+  for (const Run& run : unfinished) {
+    const std::string end = how_it_ended(run);
+    auto it = std::find_if(endings.begin(), endings.end(),
+                           [&](const auto& ending) { return ending.first == end; });
+    if (it == endings.end()) it = endings.insert(endings.end(), {end, {}});
+    it->second.push_back(&run);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [end, runs] : endings) {
+    lines.push_back(runs.size() == 1
+                        ? fmt::format("not in the table: a run that {} ({})", end, runs[0]->where)
+                        : fmt::format("not in the table: {} runs that {} ({} and {} more)",
+                                      runs.size(), end, runs[0]->where, runs.size() - 1));
+  }
+  lines = cut(std::move(lines), "reasons why runs did not complete");
+  notes.insert(notes.end(), lines.begin(), lines.end());
+  return notes;
+}
+
+std::vector<Run> never_completed(const std::vector<Run>& unfinished,
+                                 const std::vector<Run>& completed) {
+  std::map<std::string, std::vector<const Run*>> done;
+  for (const Run& run : completed) done[repeat_of(run)].push_back(&run);
+  std::vector<Run> lost;
+  std::copy_if(unfinished.begin(), unfinished.end(), std::back_inserter(lost), [&](const Run& run) {
+    const auto others = done.find(repeat_of(run));
+    return others == done.end() ||
+           std::none_of(others->second.begin(), others->second.end(),
+                        [&](const Run* other) { return is_retry_of(*other, run); });
+  });
+  return lost;
+}
+
+namespace {
+
+// How busy the machine was in the runs of a table.
+struct Quiet {
+  std::size_t measured = 0, busy = 0, not_recorded = 0;
+  std::string example;  // of what kept it busy
+};
+
+Quiet quiet_of(const Study& study) {
+  Quiet quiet;
+  for (const Row& row : study.rows) {
+    for (const Run& run : row.runs) {
+      if (run.kind != "measured") continue;
+      ++quiet.measured;
+      if (!run.busy) ++quiet.not_recorded;
+      if (!run.busy.value_or(false)) continue;
+      ++quiet.busy;
+      if (quiet.example.empty()) quiet.example = run.busy_why;
+    }
+  }
+  if (quiet.example.empty()) quiet.example = "for reasons that were not recorded";
+  return quiet;
+}
+
+// Runs of one session share what the machine was like then.
+std::string session_note(const Study& study) {
+  std::size_t most = 0;
+  bool pooled = false;
+  for (const Row& row : study.rows) {
+    if (row.first().kind != "measured") continue;
+    most = std::max(most, sessions_of(row));
+    pooled = pooled || row.pooled;
+  }
+  if (pooled) {
+    return fmt::format(
+        "sessions are pooled (--pool), up to {} a row, so what runs of one session share is in the "
+        "intervals",
+        most);
+  }
+  if (most < 2) return "";
+  return fmt::format(
+      "rows have runs of up to {} sessions, and intervals take these for one; --pool takes the "
+      "sessions as the unit",
+      most);
+}
+
+// Of what the warnings leave to be said.
+std::string quiet_note(const Study& study) {
+  const Quiet quiet = quiet_of(study);
+  const std::size_t recorded = quiet.measured - quiet.not_recorded, still = recorded - quiet.busy;
+  if (quiet.measured == 0) return "";
+  if (recorded == 0) return "whether the machine was quiet is not recorded";
+  std::string note;
+  if (still > 0) {
+    note = "the machine was quiet (others had less than 5 % of the time of its CPUs) in " +
+           (still == quiet.measured
+                ? "all runs"
+                : fmt::format("{} of {} run{}", still, recorded, recorded == 1 ? "" : "s"));
+  }
+  if (quiet.not_recorded == 0) return note;
+  return note + (note.empty() ? "" : "; ") +
+         fmt::format("of {} run{} it is not recorded whether the machine was quiet",
+                     quiet.not_recorded, quiet.not_recorded == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::vector<std::string> row_warnings(const Study& study) {
+  const auto machines = counted(
+      study, [](const Run& run) { return run.kind == "measured" ? run.system : std::string(); });
+  std::vector<std::string> warnings;
+  if (machines.size() > 1) {
+    warnings.push_back(fmt::format(
+        "runs of {} machines are mixed: {}; no speed-up is given across them",
+        machines.size() == 2 ? "two" : std::to_string(machines.size()), listed(machines)));
+  }
+  if (const Quiet quiet = quiet_of(study); quiet.busy > 0) {
+    warnings.push_back(
+        fmt::format("the machine was busy: {} of {} run{}, e.g. {}; times and speed-ups of these "
+                    "are not those of a quiet machine",
+                    quiet.busy, quiet.measured, quiet.measured == 1 ? "" : "s", quiet.example));
+  }
+  return warnings;
+}
+
+std::size_t busy_runs(const Row& row) {
+  return static_cast<std::size_t>(std::count_if(
+      row.runs.begin(), row.runs.end(), [](const Run& run) { return run.busy.value_or(false); }));
+}
+
+std::vector<std::string> row_notes(const Study& study) {
+  std::vector<std::string> notes;
+  if (const std::string note = session_note(study); !note.empty()) notes.push_back(note);
+  if (const std::string note = quiet_note(study); !note.empty()) notes.push_back(note);
+  if (study.replicas_are_cores) {
+    notes.push_back(
+        "there is no GPU: a replica (column gpus) is a group of CPU cores of this machine, which "
+        "share its memory bandwidth");
+  }
+  for (const auto& unlike : kUnlike) {
+    const auto& name = unlike.first;
+    const auto values = counted(study, [&](const Run& run) { return measured_origin(run, name); });
+    if (values.size() < 2) continue;
+    std::string loud = unlike.second;
+    for (char& c : loud) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    notes.push_back(loud + ": " + listed(values));
+  }
+  const auto studies =
+      counted(study, [](const Run& run) { return run.kind == "measured" ? run.study : ""; });
+  if (studies.size() > 1) notes.push_back("records of several studies: " + listed(studies));
+  const auto builds = counted(study, [](const Run& run) { return run.build; });
+  if (builds.size() > 1) notes.push_back("records of several builds: " + listed(builds));
+  if (const auto hidden = hidden_differences(study); !hidden.empty()) {
+    notes.push_back("also differs between layouts: " + join(hidden, ", "));
+  }
+  std::size_t left_out = 0;
+  bool tainted = false;
+  for (const Row& row : study.rows) {
+    left_out += row.left_out;
+    tainted = tainted || row.tainted;
+  }
+  if (left_out > 0) {
+    notes.push_back(fmt::format("{} resumed, throttled, oversubscribed or traced run{} left out",
+                                left_out, left_out == 1 ? " is" : "s are"));
+  }
+  if (tainted)
+    notes.push_back(
+        "rows of only disturbed (resumed, throttled, oversubscribed or traced) runs have no "
+        "interval");
+  return notes;
+}
+
+std::string row_label(const Row& row) {
+  if (!row.gap.empty()) return row.gap;
+  std::set<std::string> labels;
+  for (const Run& run : row.runs) {
+    if (run.kind != "measured") labels.insert(run.kind);
+    if (run.synthetic) labels.insert("synthetic");
+    if (run.resumed) labels.insert("resumed");
+    if (run.oversubscribed) labels.insert("oversubscribed");
+    if (run.throttled) labels.insert("throttled");
+    if (!run.goal.empty() && !run.goal_reached) labels.insert("goal not reached");
+    if (run.traced) labels.insert("traced");
+    for (const auto& [name, label] : kUnlike) {
+      if (measured_origin(run, name) != measured_origin(row.first(), name)) labels.insert(label);
+    }
+  }
+  if (const std::size_t busy = busy_runs(row); busy > 0) {
+    labels.insert(busy == row.runs.size()
+                      ? "busy machine"
+                      : fmt::format("busy machine in {} of {} runs", busy, row.runs.size()));
+  }
+  return join({labels.begin(), labels.end()}, ", ");
+}
+
+std::string common_label(const Study& study) {
+  const std::string label = row_label(study.rows.front());
+  const bool all = std::all_of(study.rows.begin(), study.rows.end(),
+                               [&](const Row& row) { return row_label(row) == label; });
+  return all ? label : "";
+}
+
+std::string study_title(const Study& study) {
+  std::string title = study.workload;
+  if (!study.precision.empty()) title += ", " + study.precision;
+  title += study.scaling == Scaling::unknown ? ", scaling type not known"
+           : study.scaling == Scaling::one_size
+               ? ", one size"
+               : fmt::format(", {} scaling", name_of(study.scaling));
+  for (const auto& [name, value] : study.work) {
+    title += fmt::format(", {} {}", name, to_text(value));
+  }
+  if (!study.goal.empty() && !sets_apart(study, "until")) title += ", to " + study.goal;
+  if (const std::string label = common_label(study); !label.empty()) title += " (" + label + ")";
+  return title;
+}
+
+}  // namespace paceline

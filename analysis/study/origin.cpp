@@ -1,0 +1,53 @@
+#include "analysis/study/origin.h"
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+std::string gpu_of(const RunRecord& record) {
+  if (record.gpus.empty()) return "";
+  const GpuFacts& first = record.gpus.front();
+  return first.name + (first.driver.empty() ? "" : ", driver " + first.driver);
+}
+
+std::string pair_of(const std::string& a, const std::string& b) {
+  return a + (a.empty() || b.empty() ? "" : ", ") + b;
+}
+
+}  // namespace
+
+const std::vector<std::string>& origin_names() {
+  static const std::vector<std::string> names = {
+      "source", "system",   "machine", "GPU",     "hosts",     "cluster", "modules",
+      "build",  "compiler", "library", "backend", "transport", "data",    "weights"};
+  return names;
+}
+
+std::vector<std::pair<std::string, std::string>> origin_of(const RunRecord& record) {
+  const Provenance& made = record.provenance;
+  const Allocation given = made.allocation.value_or(Allocation{});
+  const std::pair<const char*, std::string> all[] = {
+      {"source", made.source},
+      {"system", pair_of(made.stack, made.hardware)},
+      {"machine", made.cpu_model},
+      {"GPU", gpu_of(record)},
+      {"hosts", join(each_once(made.hosts), ", ")},
+      {"cluster", pair_of(given.cluster, given.partition)},
+      {"modules", given.modules},
+      {"build", record.build()},
+      {"compiler", pair_of(made.compiler, std::string(trim(made.compiler_flags)))},
+      {"library", made.libraries},
+      {"backend", made.backend_asked},
+      {"transport", made.backend_used},
+      {"data", pair_of(made.data_set, made.data_hash.empty() ? "" : "hash " + made.data_hash)},
+      {"weights", made.weights_hash}};
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const auto& [name, text] : all) {
+    if (!text.empty()) found.emplace_back(name, text);
+  }
+  return found;
+}
+
+}  // namespace paceline

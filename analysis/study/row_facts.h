@@ -1,0 +1,31 @@
+// The means over a row's runs that the columns show.
+#pragma once
+
+#include <optional>
+
+#include "analysis/study/comparison.h"
+
+namespace paceline {
+
+struct RowFacts {
+  const Row* row = nullptr;
+  const SpeedUp* speed_up = nullptr;  // none where there is no base
+  std::optional<Estimate> fit_seconds, samples_per_second;
+  std::optional<Estimate> samples_per_second_per_replica;
+  std::optional<Estimate> efficiency;   // see SpeedUp::efficiency
+  std::optional<Estimate> utilization;  // of GPUs, 0 to 1
+  std::optional<double> step_seconds;
+  // Shares of the step, over ranks and runs: waiting for input, waiting for communication.
+  std::optional<double> input_stall, exposed_communication;
+
+  const Run& run() const { return row->first(); }
+};
+
+// Over the runs of a row that know it; nothing where none does. `estimate`: a geometric mean with
+// its interval.
+std::optional<double> mean(const Row& row, const RunFact& fact);
+std::optional<Estimate> estimate(const Row& row, const RunFact& fact);
+
+RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t index);
+
+}  // namespace paceline

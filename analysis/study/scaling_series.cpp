@@ -1,0 +1,104 @@
+#include "analysis/study/scaling_series.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// The parts of the names of series; those that all share are dropped.
+using Parts = std::vector<std::string>;
+
+Parts parts_of(const Study& study, const Comparison& comparison, const Run& run, bool by_cpus) {
+  Parts parts = {run.kind == "measured" ? "" : run.kind, run.system};
+  if (comparison.base == Base::best) return parts;
+  parts.push_back(run.backend);
+  for (const std::string& axis : study.axes) {
+    parts.push_back(fmt::format("{} {}", axis, run.parameters.text(axis).value_or("-")));
+  }
+  if (by_cpus && run.replicas_are_cores && run.cpus_per_replica()) {
+    parts.push_back(fmt::format("{:g} CPU{} per replica", *run.cpus_per_replica(),
+                                *run.cpus_per_replica() == 1 ? "" : "s"));
+  } else if (by_cpus && run.cpus_per_task) {
+    parts.push_back(fmt::format("cpus-per-task {:2}", *run.cpus_per_task));
+  }
+  return parts;
+}
+
+void name_series(std::vector<std::pair<Parts, ScalingSeries>>& all_series) {
+  std::map<std::size_t, std::set<std::string>> values;
+  for (const auto& [parts, series] : all_series) {
+    for (std::size_t i = 0; i < parts.size(); ++i) values[i].insert(parts[i]);
+  }
+  constexpr std::size_t kBackend = 2;
+  for (auto& [parts, series] : all_series) {
+    Parts shown;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (!parts[i].empty() && (values[i].size() > 1 || i == kBackend)) shown.push_back(parts[i]);
+    }
+    series.name = join(shown, ", ");
+  }
+}
+
+// A series whose base is a run of another backend (one replica needs none) begins there, too.
+void add_borrowed_base(std::map<int, SizeGroup>& groups, const Study& study,
+                       const std::vector<RowFacts>& facts) {
+  if (groups.begin()->first == 1) return;
+  SizeGroup first;
+  for (const RowFacts* row : groups.begin()->second.rows) {
+    const RowFacts* base = &facts[row->speed_up->base];
+    const bool known = std::find(first.rows.begin(), first.rows.end(), base) != first.rows.end();
+    if (study.rows[row->speed_up->base].first().gpus == 1 && !known) first.rows.push_back(base);
+  }
+  if (!first.rows.empty()) groups.emplace(1, std::move(first));
+}
+
+}  // namespace
+
+double SizeGroup::mean_speed_up() const {
+  double sum = 0;
+  for (const RowFacts* row : rows) sum += row->speed_up->ratio.estimate.value;
+  return sum / static_cast<double>(rows.size());
+}
+
+std::vector<ScalingSeries> make_scaling_series(const Study& study, const Comparison& comparison,
+                                               const std::vector<RowFacts>& facts, bool by_cpus) {
+  if (comparison.base.kind == Base::setting) return {};
+  std::map<Parts, std::map<int, SizeGroup>> found;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    if (!facts[i].speed_up) continue;
+    if (comparison.base == Base::best && !comparison.best_of_size[i]) continue;
+    const Run& run = facts[i].run();
+    SizeGroup& group = found[parts_of(study, comparison, run, by_cpus)][run.gpus];
+    group.gpus = run.gpus;
+    group.rows.push_back(&facts[i]);
+  }
+  std::map<Parts, std::set<int>> gaps;
+  for (const Row& gap : study.gaps) {
+    const Run& run = gap.first();
+    gaps[parts_of(study, comparison, run, by_cpus)].insert(run.gpus);
+  }
+  std::vector<std::pair<Parts, ScalingSeries>> all_series;
+  for (auto& [parts, groups] : found) {
+    if (groups.rbegin()->first == 1) continue;
+    if (comparison.base == Base::matched) add_borrowed_base(groups, study, facts);
+    ScalingSeries series;
+    for (const int gpus : gaps[parts]) {
+      if (!groups.contains(gpus)) series.gaps.push_back(gpus);
+    }
+    for (auto& [gpus, group] : groups) series.groups.push_back(std::move(group));
+    all_series.emplace_back(parts, std::move(series));
+  }
+  name_series(all_series);
+  std::vector<ScalingSeries> result;
+  for (auto& [parts, series] : all_series) result.push_back(std::move(series));
+  return result;
+}
+
+}  // namespace paceline

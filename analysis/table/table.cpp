@@ -1,0 +1,315 @@
+#include "analysis/table/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "analysis/findings/findings.h"
+#include "analysis/findings/legend.h"
+#include "analysis/study/labels.h"
+#include "analysis/study/point_names.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// Four significant digits, but no decimals that were never measured.
+int digits_of(double value, bool exact) {
+  if (exact && value == std::floor(value)) return 0;
+  const double magnitude = std::abs(value);
+  return magnitude >= 1000 ? 0 : magnitude >= 100 ? 1 : magnitude >= 10 ? 2 : 3;
+}
+
+Cell number(std::optional<double> value, int digits) {
+  if (!value) return {};
+  return {decimal(*value, digits), value, std::nullopt};
+}
+
+Cell whole(std::optional<int> value) {
+  if (!value) return {};
+  return {std::to_string(*value), *value, std::nullopt};
+}
+
+Cell percent(std::optional<double> share, int digits = 1) {
+  if (!share) return {};
+  return {decimal(*share * 100, digits) + " %", share, std::nullopt};
+}
+
+// A margin that is not zero never reads as zero.
+std::string margin(double half_width, int digits) {
+  while (half_width > 0 && digits < 9 && half_width < 0.5 * std::pow(10.0, -digits)) ++digits;
+  return decimal(half_width, digits);
+}
+
+// In percent for people, as a share for programs.
+Cell percent_estimate(const std::optional<Estimate>& share, int digits) {
+  if (!share) return {};
+  Estimate in_percent = *share;
+  in_percent.value *= 100;
+  if (share->interval) {
+    in_percent.interval = Interval{share->interval->low * 100, share->interval->high * 100};
+  }
+  Cell cell = estimate_cell(in_percent, digits);
+  cell.text += " %";
+  cell.value = share->value;
+  cell.interval = share->interval;
+  return cell;
+}
+
+Cell rate_cell(const std::optional<Estimate>& rate) {
+  return rate ? estimate_cell(*rate, rate->value < 1000 ? 1 : 0) : Cell{};
+}
+
+Cell speed_up_cell(const RowFacts& facts) {
+  return facts.speed_up ? estimate_cell(facts.speed_up->ratio.estimate, 2) : Cell{};
+}
+
+// Shown where the rows of one table have unlike intervals.
+Cell interval_kind_cell(const RowFacts& facts) {
+  if (!facts.speed_up || !facts.speed_up->ratio.estimate.interval) return {};
+  return {facts.speed_up->ratio.kind == RatioKind::paired ? "paired" : "welch", {}, {}};
+}
+
+Cell karp_flatt_cell(const RowFacts& facts) {
+  if (!facts.speed_up || !facts.speed_up->karp_flatt) return {};
+  return number(facts.speed_up->karp_flatt, fraction_digits(*facts.speed_up->karp_flatt));
+}
+
+Cell cpus_per_replica_cell(const RowFacts& facts) {
+  const auto cpus = facts.run().cpus_per_replica();
+  return cpus ? number(cpus, *cpus == std::floor(*cpus) ? 0 : 1) : Cell{};
+}
+
+struct Definition {
+  Column column;
+  std::function<Cell(const RowFacts&)> cell;
+  bool essential = false;
+};
+
+Column text_column(const char* key, const char* heading) {
+  return {key, heading, true};
+}
+Column whole_column(const char* key, const char* heading) {
+  return {key, heading, false, true};
+}
+Column real_column(const char* key, const char* heading) {
+  return {key, heading};
+}
+
+Column interval_column(const char* key, const char* heading) {
+  return {key, heading, false, false, true};
+}
+
+Column late_interval(const char* key, const char* heading) {
+  Column column = interval_column(key, heading);
+  column.interval_is_late = true;
+  return column;
+}
+
+Column of_layout(Column column) {
+  column.is_layout = true;
+  return column;
+}
+
+Column detail(int rank, Column column) {
+  column.detail = rank;
+  return column;
+}
+
+Column narrow(Column column) {
+  column.margin_is_long = true;
+  return column;
+}
+
+Column late(Column column) {
+  column.is_late = true;
+  return column;
+}
+
+void add_layout(std::vector<Definition>& all, const Study& study) {
+  all.push_back({of_layout(text_column("system", "system")), [](const RowFacts& f) {
+                   return Cell{f.run().system, {}, {}};
+                 }});
+  all.push_back({of_layout(whole_column("nodes", "nodes")),
+                 [](const RowFacts& f) { return whole(f.run().nodes); }});
+  all.push_back({of_layout(whole_column("ntasks", "ntasks")),
+                 [](const RowFacts& f) { return whole(f.run().ntasks); }});
+  all.push_back({of_layout(whole_column("cpus_per_task", "cpus-\nper-task")),
+                 [](const RowFacts& f) { return whole(f.run().cpus_per_task); }});
+  all.push_back(
+      {whole_column("gpus", "gpus"), [](const RowFacts& f) { return whole(f.run().gpus); }, true});
+  all.push_back(
+      {of_layout(real_column("cpus_per_replica", "CPUs per\nreplica")), cpus_per_replica_cell});
+  all.push_back({of_layout(text_column("backend", "backend")), [](const RowFacts& f) {
+                   return Cell{f.run().backend, {}, {}};
+                 }});
+  for (const std::string& axis : study.axes) {
+    all.push_back({text_column(axis.c_str(), axis.c_str()), [axis](const RowFacts& f) {
+                     return Cell{f.run().parameters.text(axis).value_or(""), {}, {}};
+                   }});
+  }
+}
+
+void add_results(std::vector<Definition>& all, const Study& study, const Comparison& comparison) {
+  all.push_back({whole_column("runs", "runs"),
+                 [](const RowFacts& f) {
+                   return whole(f.row->gap.empty() ? static_cast<int>(f.row->runs.size()) : 0);
+                 },
+                 true});
+  all.push_back({interval_column("fit_seconds", "fit\nseconds"),
+                 [](const RowFacts& f) { return measured_cell(f.fit_seconds); }});
+  all.push_back({detail(8, narrow(late_interval("first_epoch_seconds", "first\nepoch s"))),
+                 [](const RowFacts& f) {
+                   return measured_cell(estimate(*f.row, [](const Run& run) {
+                     return run.record->timing.first_epoch_seconds;
+                   }));
+                 }});
+  all.push_back({detail(6, real_column("step_seconds", "step\nms")), [](const RowFacts& f) {
+                   if (!f.step_seconds) return Cell{};
+                   const double ms = *f.step_seconds * 1e3;
+                   return Cell{decimal(ms, digits_of(ms, false)), f.step_seconds, {}};
+                 }});
+  all.push_back({detail(1, narrow(interval_column("samples_per_second", "samples/s"))),
+                 [](const RowFacts& f) { return rate_cell(f.samples_per_second); }});
+  all.push_back(
+      {detail(9, narrow(late(interval_column(
+                     "samples_per_second_per_replica",
+                     study.replicas_are_cores ? "samples/s\nper replica" : "samples/s\nper GPU")))),
+       [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); }});
+  all.push_back({interval_column("speed_up", "speed-up"), speed_up_cell, true});
+  all.push_back({narrow(late_interval("efficiency", "efficiency")),
+                 [](const RowFacts& f) { return percent_estimate(f.efficiency, 1); },
+                 comparison.base.kind != Base::setting});
+  all.push_back({detail(10, real_column("karp_flatt", "Karp-\nFlatt")), karp_flatt_cell});
+  all.push_back({detail(4, real_column("input_stall", "input\nstall")),
+                 [](const RowFacts& f) { return percent(f.input_stall); }});
+  all.push_back({detail(3, real_column("exposed_communication", "exposed\ncomm.")),
+                 [](const RowFacts& f) { return percent(f.exposed_communication); }});
+  all.push_back({detail(5, late_interval("gpu_utilization", "GPU\nutil.")),
+                 [](const RowFacts& f) { return percent_estimate(f.utilization, 0); }});
+  all.push_back({detail(2, real_column("test_accuracy", "test\naccuracy")),
+                 [](const RowFacts& f) { return percent(mean(*f.row, &Run::test_accuracy), 2); }});
+  all.push_back({detail(7, late(real_column("test_top5", "test\ntop-5"))), [](const RowFacts& f) {
+                   return percent(
+                       mean(*f.row, [](const Run& run) { return run.record->quality.test_top5; }),
+                       2);
+                 }});
+  all.push_back({detail(2, late(real_column("epochs_to_goal", "epochs\nto goal"))),
+                 [](const RowFacts& f) { return number(mean(*f.row, &Run::epochs_to_goal), 1); }});
+  all.push_back({late(whole_column("busy_runs", "busy\nruns")), [](const RowFacts& f) {
+                   if (!f.row->gap.empty() || !f.run().busy) return Cell{};
+                   // The label says it to people.
+                   return Cell{"", static_cast<double>(busy_runs(*f.row)), {}};
+                 }});
+  all.push_back({text_column("label", "label"), [](const RowFacts& f) {
+                   return Cell{row_label(*f.row), {}, {}};
+                 }});
+}
+
+void fill(Table& table, const std::vector<Definition>& definitions,
+          const std::vector<RowFacts>& facts) {
+  table.rows.resize(facts.size());
+  for (const Definition& definition : definitions) {
+    Column column = definition.column;
+    column.shown = definition.essential;
+    for (std::size_t i = 0; i < facts.size(); ++i) {
+      Cell cell = definition.cell(facts[i]);
+      column.shown = column.shown || !cell.text.empty();
+      table.rows[i].push_back(std::move(cell));
+    }
+    table.columns.push_back(std::move(column));
+  }
+}
+
+// The rows and the gaps among them.
+std::vector<RowFacts> with_gaps(const Study& study, const std::vector<RowFacts>& facts) {
+  std::vector<RowFacts> gaps;
+  for (const Row& row : study.gaps) gaps.emplace_back().row = &row;
+  std::vector<RowFacts> all;
+  std::merge(
+      facts.begin(), facts.end(), gaps.begin(), gaps.end(), std::back_inserter(all),
+      [&](const RowFacts& a, const RowFacts& b) { return stands_before(study, *a.row, *b.row); });
+  return all;
+}
+
+void describe_rows(Table& table, const Study& study, const std::vector<RowFacts>& all) {
+  std::vector<const Row*> rows;
+  for (const RowFacts& row : all) {
+    rows.push_back(row.row);
+    table.is_gap.push_back(!row.row->gap.empty());
+    table.commands.push_back(command_of(*row.row));
+  }
+  table.row_names = point_names(study, rows);
+}
+
+void hide(Table& table, std::string_view key) {
+  for (Column& column : table.columns) column.shown = column.shown && column.key != key;
+}
+
+std::string interval_kinds(const Comparison& comparison) {
+  std::set<RatioKind> kinds;
+  for (const auto& speed_up : comparison.speed_ups) {
+    if (speed_up && speed_up->ratio.estimate.interval) kinds.insert(speed_up->ratio.kind);
+  }
+  if (kinds.size() > 1) return "mixed";
+  if (kinds.empty()) return "none";
+  return *kinds.begin() == RatioKind::paired ? "paired" : "welch";
+}
+
+}  // namespace
+
+Cell estimate_cell(const Estimate& estimate, int digits) {
+  Cell cell = number(estimate.value, digits);
+  if (!estimate.interval) return cell;
+  const auto [low, high] = *estimate.interval;
+  const double half_width = std::max(high - estimate.value, estimate.value - low);
+  cell.interval = estimate.interval;
+  cell.text += half_width > 0.25 * estimate.value
+                   ? fmt::format(" [{}, {}]", decimal(low, digits), decimal(high, digits))
+                   : " ±" + margin(half_width, digits);
+  return cell;
+}
+
+Cell measured_cell(const std::optional<Estimate>& value) {
+  if (!value) return {};
+  return estimate_cell(*value, digits_of(value->value, value->count == 1));
+}
+
+Table make_table(const Study& study, const Comparison& comparison,
+                 const std::vector<RowFacts>& facts) {
+  Table table;
+  table.title = study_title(study);
+  table.work = study.work;
+  table.workload = study.workload;
+  table.precision = study.precision;
+  table.scaling = name_of(study.scaling);
+  table.base = comparison.base.text();
+  table.interval = interval_kinds(comparison);
+  std::vector<Definition> definitions;
+  add_layout(definitions, study);
+  add_results(definitions, study, comparison);
+  if (table.interval == "mixed") {
+    definitions.push_back({text_column("interval", "interval"), interval_kind_cell});
+  }
+  const std::vector<RowFacts> all = with_gaps(study, facts);
+  fill(table, definitions, all);
+  describe_rows(table, study, all);
+  // The title has it.
+  if (!common_label(study).empty() && study.gaps.empty()) hide(table, "label");
+  table.warnings = study.warnings;
+  for (const Finding& finding : findings(study, comparison, facts)) {
+    table.findings.push_back(finding.text);
+  }
+  table.controls = controls_of(study, comparison);
+  table.broken = broken_rules(study, comparison, facts);
+  table.provenance = provenance(study);
+  table.left_out = study.left_out;
+  table.notes = legend(study, comparison, facts, table.interval);
+  return table;
+}
+
+}  // namespace paceline

@@ -1,0 +1,137 @@
+#include "engine/comm/algorithms/hierarchical.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/comm/algorithms/threads.h"
+
+namespace paceline {
+
+namespace {
+
+class HierarchicalCommunicator final : public Communicator {
+ public:
+  HierarchicalCommunicator(std::shared_ptr<ThreadTeam> shared, int local_rank,
+                           const Deadlines& deadlines, std::shared_ptr<Communicator> between)
+      : inside_(shared, local_rank, deadlines, names_of(*shared, *between)),
+        between_(std::move(between)) {}
+
+  int rank() const override { return between_->rank() * inside_.size() + inside_.rank(); }
+  int size() const override { return between_->size() * inside_.size(); }
+
+  Memory allocate(std::size_t bytes) override {
+    return leads() ? between_->allocate(bytes) : Memory();
+  }
+
+  void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+                  std::string_view label) override {
+    if (between_->size() == 1) return inside_.all_reduce(data, count, type, lane, label);
+    if (inside_.size() == 1) return between_->all_reduce(data, count, type, lane, label);
+    inside_.reduce_to_first(data, count, type, lane, label);
+    if (leads()) between_->all_reduce(data, count, type, lane, label);
+    inside_.copy_from_first(data, count * size_of(type), lane, label);
+  }
+
+  void broadcast(void* data, std::size_t bytes, int root) override {
+    const int task = root / inside_.size();
+    if (task == between_->rank()) inside_.broadcast(data, bytes, root % inside_.size());
+    if (leads()) between_->broadcast(data, bytes, task);
+    inside_.broadcast(data, bytes, 0);
+  }
+
+  void all_gather(const void* mine, std::size_t bytes, void* all) override {
+    const auto here = static_cast<std::size_t>(inside_.size());
+    std::vector<std::byte> task(here * bytes);
+    inside_.all_gather(mine, bytes, task.data());
+    if (leads()) between_->all_gather(task.data(), task.size(), all);
+    inside_.broadcast(all, static_cast<std::size_t>(size()) * bytes, 0);
+  }
+
+  void barrier() override {
+    inside_.barrier();
+    if (leads()) between_->barrier();
+    inside_.barrier();
+  }
+
+  Supervision& supervision() override { return between_->supervision(); }
+
+  void abort(std::string_view why) noexcept override {
+    inside_.abort(why);
+    between_->abort(why);
+  }
+
+ private:
+  static std::vector<int> names_of(const ThreadTeam& team, const Communicator& between) {
+    std::vector<int> names(team.parts.size());
+    std::iota(names.begin(), names.end(), between.rank() * static_cast<int>(names.size()));
+    return names;
+  }
+  bool leads() const { return inside_.rank() == 0; }
+
+  ThreadCommunicator inside_;
+  std::shared_ptr<Communicator> between_;
+};
+
+class HierarchicalBackend final : public Backend {
+ public:
+  HierarchicalBackend(std::unique_ptr<Backend> inside, std::unique_ptr<Backend> between)
+      : between_(std::move(between)),
+        name_(fmt::format("{}/{}", inside->name(), between_->name())) {}
+
+  std::string_view name() const override { return name_; }
+
+  Support serves(const Membership& membership) const override {
+    return between_->serves(leader_of(membership));
+  }
+
+  std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
+    auto leaders = between_->connect(leader_of(membership));
+    return connect_around(std::move(leaders.front()), membership);
+  }
+
+  bool flatten() override { return between_->flatten(); }
+
+  std::string library() const override { return between_->library(); }
+
+  std::string description() const override {
+    return "threads inside a task; between tasks " + between_->description();
+  }
+
+ private:
+  std::unique_ptr<Backend> between_;
+  std::string name_;
+};
+
+}  // namespace
+
+Membership leader_of(Membership membership) {
+  membership.ranks_a_task = membership.replicas_here;
+  membership.replicas_here = 1;
+  // The team of the task knows which replica did not come, the leaders only which task.
+  membership.deadlines.abort_seconds += kLeaderSeconds;
+  membership.deadlines.start_seconds += kLeaderSeconds;
+  return membership;
+}
+
+std::vector<std::unique_ptr<Communicator>> connect_around(std::shared_ptr<Communicator> between,
+                                                          const Membership& membership) {
+  auto shared = std::make_shared<ThreadTeam>();
+  shared->parts.resize(static_cast<std::size_t>(membership.replicas_here));
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (int rank = 0; rank < membership.replicas_here; ++rank) {
+    communicators.push_back(
+        std::make_unique<HierarchicalCommunicator>(shared, rank, membership.deadlines, between));
+  }
+  return communicators;
+}
+
+std::unique_ptr<Backend> make_hierarchical_backend(std::unique_ptr<Backend> inside,
+                                                   std::unique_ptr<Backend> between) {
+  return std::make_unique<HierarchicalBackend>(std::move(inside), std::move(between));
+}
+
+}  // namespace paceline

@@ -1,0 +1,27 @@
+// Ranks that talk over TCP connections of our own.
+#pragma once
+
+#include <utility>
+
+#include "engine/comm/algorithms/wire_communicator.h"
+#include "engine/comm/transport/socket_wire.h"
+
+namespace paceline {
+
+class SocketCommunicator final : public WireCommunicator {
+ public:
+  // As SocketWire's.
+  SocketCommunicator(std::map<int, Descriptor> connections, int rank, int size,
+                     const Deadlines& deadlines, int ranks_a_task)
+      : WireCommunicator(wire_),
+        wire_(std::move(connections), rank, size, deadlines, ranks_a_task) {}
+
+  // As SocketWire's.
+  void check_connections() { wire_.check_connections(); }
+  void abort(std::string_view why) noexcept override { wire_.abort(why); }
+
+ private:
+  SocketWire wire_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,112 @@
+#include "engine/comm/backends/mpi/world.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <exception>
+#include <optional>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/launch/topology.h"
+
+namespace paceline::mpi {
+
+namespace {
+
+std::optional<int> test_ranks_per_node() {
+  const char* text = std::getenv(kRanksPerNodeVariable);
+  if (text == nullptr) return std::nullopt;
+  const auto value = to_integer(text);
+  if (value && *value >= 1 && *value <= 1 << 20) return static_cast<int>(*value);
+  throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a number of ranks", text),
+              kRanksPerNodeVariable, "unset it: it is for tests");
+}
+
+// The communication lane's thread calls MPI while the main thread only waits.
+void initialise() {
+  int done = 0, provided = 0;
+  check(MPI_Initialized(&done), "MPI_Initialized");
+  if (done != 0) {
+    throw Error(ErrorKind::internal, "MPI can be started only once in a process", "MPI_Init_thread",
+                "keep the backend until the end");
+  }
+  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+  check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  if (provided >= MPI_THREAD_SERIALIZED) return;
+  throw Error(ErrorKind::usage, "this MPI does not let several threads call it in turn",
+              library_version(), "use one built with thread support");
+}
+
+}  // namespace
+
+std::string library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
+  std::string version(text.data(), static_cast<std::size_t>(length));
+  version = version.substr(0, version.find_first_of(",\n"));
+  for (char& c : version) {
+    if (c == '\t') c = ' ';
+  }
+  return std::string(trim(version));
+}
+
+World::World(const Place& place, int ranks_a_task)
+    : ranks_a_task_(ranks_a_task), exceptions_at_start_(std::uncaught_exceptions()) {
+  initialise();
+  check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+  check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+  check_against_mpi(place, rank_, size_);
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &all_), "MPI_Comm_dup");
+  split_nodes();
+  count_cpus();
+}
+
+void World::split_nodes() {
+  if (const auto ranks = test_ranks_per_node()) {
+    check(MPI_Comm_split(all_, rank_ / *ranks, rank_, &node_), "MPI_Comm_split");
+  } else {
+    check(MPI_Comm_split_type(all_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_),
+          "MPI_Comm_split_type");
+  }
+  int node_size = 1;
+  check(MPI_Comm_rank(node_, &node_rank_), "MPI_Comm_rank");
+  check(MPI_Comm_size(node_, &node_size), "MPI_Comm_size");
+  const int mine = name();
+  node_ranks_.resize(static_cast<std::size_t>(node_size));
+  check(MPI_Allgather(&mine, 1, MPI_INT, node_ranks_.data(), 1, MPI_INT, node_), "MPI_Allgather");
+  const int leads = node_rank_ == 0 ? 1 : 0;
+  check(MPI_Comm_split(all_, leads != 0 ? 0 : MPI_UNDEFINED, rank_, &leaders_), "MPI_Comm_split");
+  check(MPI_Allreduce(&leads, &nodes_, 1, MPI_INT, MPI_SUM, all_), "MPI_Allreduce");
+  if (leads == 0) return;
+  leader_ranks_.resize(static_cast<std::size_t>(nodes_));
+  check(MPI_Allgather(&mine, 1, MPI_INT, leader_ranks_.data(), 1, MPI_INT, leaders_),
+        "MPI_Allgather");
+}
+
+void World::count_cpus() {
+  constexpr std::size_t kMostCpus = 4096;
+  std::array<unsigned char, kMostCpus> may_use{};
+  for (const int cpu : usable_cpus()) may_use[static_cast<std::size_t>(cpu) % kMostCpus] = 1;
+  check(MPI_Allreduce(MPI_IN_PLACE, may_use.data(), static_cast<int>(kMostCpus), MPI_UNSIGNED_CHAR,
+                      MPI_MAX, node_),
+        "MPI_Allreduce");
+  node_cpus_ = 0;
+  for (const unsigned char use : may_use) node_cpus_ += use;
+}
+
+bool World::failing() const noexcept {
+  return failed_ || std::uncaught_exceptions() > exceptions_at_start_;
+}
+
+World::~World() {
+  if (failing()) return;
+  if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
+  MPI_Comm_free(&node_);
+  MPI_Comm_free(&all_);
+  MPI_Finalize();
+}
+
+}  // namespace paceline::mpi

@@ -1,0 +1,62 @@
+// This process in the MPI world: initialised, split into nodes, finalised only where all is well.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "engine/comm/backends/mpi/call.h"
+#include "engine/launch/place.h"
+
+namespace paceline::mpi {
+
+// For tests: that many consecutive ranks count as a node, so that one machine plays several.
+inline constexpr char kRanksPerNodeVariable[] = "PACELINE_TEST_RANKS_PER_NODE";
+
+// "Open MPI v4.1.4", "MPICH Version: 4.0.2". May be asked before initialisation.
+std::string library_version();
+
+class World {
+ public:
+  // Calls MPI_Init_thread and compares with `place`. Throws usage with the cure where they differ.
+  // Errors call process r rank r * ranks_a_task.
+  World(const Place& place, int ranks_a_task);
+  // Finalises, except after a failure or while an exception passes: peers may be gone, and
+  // MPI_Finalize would wait for them for ever.
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int nodes() const { return nodes_; }
+  int node_rank() const { return node_rank_; }
+  int node_size() const { return static_cast<int>(node_ranks_.size()); }
+  // How errors call this process, those of its node in order, and the leaders.
+  int name() const { return rank_ * ranks_a_task_; }
+  const std::vector<int>& node_names() const { return node_ranks_; }
+  const std::vector<int>& leader_names() const { return leader_ranks_; }
+
+  MPI_Comm all() const { return all_; }
+  MPI_Comm node() const { return node_; }
+  MPI_Comm leaders() const { return leaders_; }  // of the nodes; null on other ranks
+
+  // CPUs that the ranks of this node may use between them.
+  int node_cpus() const { return node_cpus_; }
+
+  void fail() noexcept { failed_ = true; }
+  // No collective call may be made any more.
+  bool failing() const noexcept;
+
+ private:
+  void split_nodes();
+  void count_cpus();
+
+  MPI_Comm all_ = MPI_COMM_NULL, node_ = MPI_COMM_NULL, leaders_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1, nodes_ = 1, node_rank_ = 0, node_cpus_ = 1, ranks_a_task_ = 1;
+  std::vector<int> node_ranks_, leader_ranks_;  // times ranks_a_task_
+  std::atomic<bool> failed_{false};
+  int exceptions_at_start_;
+};
+
+}  // namespace paceline::mpi

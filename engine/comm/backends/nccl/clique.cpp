@@ -1,0 +1,413 @@
+#include "engine/comm/backends/nccl/clique.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <exception>
+#include <utility>
+
+#include "engine/comm/checks/stall_monitor.h"
+#include "engine/comm/rendezvous/liveness.h"
+#include "engine/core/clock.h"
+#include "engine/core/log.h"
+#include "engine/core/text.h"
+
+namespace paceline::nccl {
+
+namespace {
+
+constexpr auto kPause = std::chrono::milliseconds(1);
+constexpr auto kWatchInterval = std::chrono::milliseconds(50);
+constexpr double kLeaveSeconds = 10;
+constexpr double kCallSeconds = 0.1;
+constexpr double kSpinSeconds = 1e-3;  // calls mostly end sooner: no sleep between two questions
+
+constexpr char kNetworkCure[] =
+    "set NCCL_SOCKET_IFNAME to the interface between the nodes, let its ports through the "
+    "firewall, or see NCCL_DEBUG=INFO";
+
+bool is_error(ncclResult_t result) {
+  return result != ncclSuccess && result != ncclInProgress;
+}
+
+ncclDataType_t nccl_type(DType type) {
+  switch (type) {
+    case DType::f16:
+      return ncclFloat16;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::f32:
+      return ncclFloat32;
+    case DType::f64:
+      return ncclFloat64;
+    default:
+      throw Error(ErrorKind::internal, fmt::format("no sum of {}", name_of(type)));
+  }
+}
+
+std::string one_line(const char* text) {
+  std::string line = text == nullptr ? "" : text;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return std::string(trim(line));
+}
+
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+}  // namespace
+
+Clique::Clique(Setup setup)
+    : library_(std::move(setup.library)),
+      membership_(std::move(setup.membership)),
+      gpus_(*membership_.gpus),
+      size_(membership_.place.size * membership_.replicas_here) {
+  for (int i = 0; i < membership_.replicas_here; ++i) {
+    members_.push_back(std::make_unique<Member>());
+    members_.back()->rank = membership_.place.rank * membership_.replicas_here + i;
+  }
+  try {
+    // Joining is watched by await_join(); a library that blocks in spite of that, by the stall
+    // monitor.
+    const StallMonitor::Call joining(membership_.stall_monitor, "connecting the ranks by NCCL",
+                                     kNetworkCure);
+    join(setup);
+    await_join(setup.check_others);
+  } catch (...) {
+    abort_members();
+    throw;
+  }
+  watcher_ = std::thread([this] { watch(); });
+}
+
+Clique::~Clique() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  watcher_.join();
+  if (!ended_) finalize_members();
+}
+
+void Clique::join(const Setup& setup) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = setup.blocking ? 1 : 0;
+  library_->group_start();
+  ncclResult_t result = ncclSuccess;
+  for (std::size_t i = 0; i < members_.size() && !is_error(result); ++i) {
+    Member& member = *members_[i];
+    gpus_.select(static_cast<int>(i));
+    result = library_->init_rank(&member.comm, size_, setup.id, member.rank, &config);
+  }
+  const ncclResult_t ended = library_->group_end();
+  if (!is_error(result)) result = ended;
+  if (is_error(result)) throw error_of(*members_.front(), result, "joining");
+}
+
+void Clique::await_join(const std::function<void()>& check_others) {
+  const double start = now_seconds();
+  bool warned = false;
+  for (auto& member : members_) {
+    ncclResult_t state = ncclInProgress;
+    while (library_->async_error(member->comm, &state), state == ncclInProgress) {
+      if (check_others) check_others();
+      const double waited = now_seconds() - start;
+      if (!warned && waited > membership_.deadlines.warn_seconds) {
+        warned = true;
+        log::warning("rank {} has waited {} for NCCL to connect {} ranks; {}", member->rank,
+                     format_seconds(waited), size_, kNetworkCure);
+      }
+      if (waited > membership_.deadlines.limit_seconds()) {
+        throw Error(ErrorKind::stall,
+                    fmt::format("NCCL did not connect {} ranks within {:g} s: {}", size_,
+                                membership_.deadlines.limit_seconds(),
+                                one_line(library_->last_error(member->comm))),
+                    "", kNetworkCure)
+            .on_rank(member->rank);
+      }
+      std::this_thread::sleep_for(kPause);
+    }
+    if (is_error(state)) throw error_of(*member, state, "joining");
+  }
+}
+
+void Clique::settle(Member& member, ncclResult_t result, std::string_view label) {
+  const double start = now_seconds();
+  while (result == ncclInProgress) {
+    const double waited = now_seconds() - start;
+    if (waited > membership_.deadlines.limit_seconds()) {
+      end(Error(ErrorKind::stall,
+                fmt::format("NCCL did not take a call within {:g} s",
+                            membership_.deadlines.limit_seconds()),
+                std::string(label), "see the other ranks' errors, or NCCL_DEBUG=INFO")
+              .on_rank(member.rank));
+      throw_why();
+    }
+    if (waited > kSpinSeconds) std::this_thread::sleep_for(kPause);
+    const std::lock_guard lock(member.mutex);
+    if (member.comm == nullptr) throw_why();
+    library_->async_error(member.comm, &result);
+  }
+  if (!is_error(result)) return;
+  end(error_of(member, result, label));
+  throw_why();
+}
+
+Memory Clique::allocate(int replica, std::size_t bytes) {
+  Member& member = member_of(replica);
+  gpus_.select(replica);
+  void* data = nullptr;
+  if (const ncclResult_t result = library_->allocate(&data, bytes); result != ncclSuccess) {
+    throw Error(ErrorKind::usage,
+                fmt::format("no {} of GPU memory for gradients: {}",
+                            format_bytes(static_cast<double>(bytes)),
+                            one_line(library_->last_error(member.comm))),
+                "", "lower the batch of a replica")
+        .on_rank(member.rank);
+  }
+  void* handle = nullptr;
+  ncclResult_t result = ncclSuccess;
+  try {
+    gpus_.clear(data, bytes);
+    {
+      const std::lock_guard lock(member.mutex);
+      if (member.comm == nullptr) throw_why();
+      result = library_->register_buffer(member.comm, data, bytes, &handle);
+    }
+    settle(member, result, "registering the gradients' memory");
+  } catch (...) {
+    library_->release(data);
+    throw;
+  }
+  return Memory(data, bytes, MemoryKind::device,
+                [self = shared_from_this(), &member, handle](void* memory) {
+                  self->release(member, memory, handle);
+                });
+}
+
+// Graphs that sum in this memory are gone.
+void Clique::release(Member& member, void* data, void* handle) noexcept {
+  {
+    const std::lock_guard aborting(member.aborting);
+    const std::lock_guard lock(member.mutex);
+    if (member.comm != nullptr && handle != nullptr) {
+      library_->deregister_buffer(member.comm, handle);
+    }
+  }
+  library_->release(data);
+}
+
+void Clique::all_reduce(int replica, void* data, std::size_t count, DType type, void* stream,
+                        std::string_view label) {
+  if (count == 0) return;
+  Member& member = member_of(replica);
+  const ncclDataType_t as = nccl_type(type);
+  note_progress(member);
+  ncclResult_t result = ncclSuccess;
+  {
+    const std::lock_guard lock(member.mutex);
+    if (ended_ || member.comm == nullptr) throw_why();
+    result = library_->all_reduce(data, data, count, as, ncclSum, member.comm,
+                                  static_cast<cudaStream_t>(stream));
+  }
+  settle(member, result, label);
+}
+
+void Clique::note_replay(int replica) {
+  note_progress(member_of(replica));
+  throw_if_ended();
+}
+
+void Clique::throw_if_ended() {
+  if (ended_) throw_why();
+}
+
+void Clique::begin_wait(int replica, std::string_view label) noexcept {
+  Member& member = member_of(replica);
+  note_progress(member);
+  const std::lock_guard lock(mutex_);
+  member.waits_at = label;
+  member.waits_since = now_seconds();
+  member.warned = false;
+}
+
+void Clique::end_wait(int replica) noexcept {
+  const std::lock_guard lock(mutex_);
+  member_of(replica).waits_since = 0;
+}
+
+// The task is as far as the last of its replicas.
+void Clique::note_progress(Member& member) noexcept {
+  ++member.progress;
+  if (membership_.control == nullptr || membership_.progress_is_noted) return;
+  std::uint64_t least = member.progress;
+  for (const auto& other : members_) least = std::min(least, other->progress.load());
+  membership_.control->note_progress(least);
+}
+
+void Clique::abort(std::string_view why) noexcept {
+  try {
+    end(Error(ErrorKind::peer_lost, std::string(why), "", "see that rank's error"));
+  } catch (const std::exception&) {
+    ended_ = true;  // without memory for the words, the end itself still arrives
+    changed_.notify_all();
+  }
+}
+
+void Clique::end(const Error& error) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!why_) why_ = error;
+    ended_ = true;
+  }
+  changed_.notify_all();
+}
+
+void Clique::throw_why() {
+  const std::lock_guard lock(mutex_);
+  if (why_) throw *why_;
+  throw Error(ErrorKind::peer_lost, "another rank gave up");
+}
+
+void Clique::watch() noexcept {
+  block_signals();
+  std::unique_lock lock(mutex_);
+  while (!stop_ && !ended_) {
+    changed_.wait_for(lock, kWatchInterval, [this] { return stop_ || ended_; });
+    lock.unlock();
+    try {
+      look_for_errors();
+      look_for_stalls();
+    } catch (const std::exception& error) {
+      abort(error.what());
+    }
+    lock.lock();
+  }
+  lock.unlock();
+  if (ended_) abort_members();
+}
+
+void Clique::look_for_errors() {
+  for (auto& member : members_) {
+    ncclResult_t state = ncclSuccess;
+    {
+      const std::lock_guard lock(member->mutex);
+      library_->async_error(member->comm, &state);
+    }
+    if (is_error(state)) end(error_of(*member, state, "found by NCCL"));
+  }
+}
+
+void Clique::look_for_stalls() {
+  const Deadlines& deadlines = membership_.deadlines;
+  for (auto& member : members_) {
+    std::unique_lock lock(mutex_);
+    if (member->waits_since == 0) continue;
+    const double waited = now_seconds() - member->waits_since;
+    const std::string label(member->waits_at);
+    const bool warn = !member->warned && waited > deadlines.warn_seconds;
+    if (warn) member->warned = true;
+    lock.unlock();
+    if (warn) {
+      log::warning("rank {} has waited {} at {}", member->rank, format_seconds(waited), label);
+    }
+    if (waited <= deadlines.limit_seconds()) continue;
+    const std::string late = late_ranks();
+    end(Error(
+            ErrorKind::stall,
+            fmt::format("{} within {:g} s",
+                        late.empty() ? "sums on the GPUs did not end" : late + " did not come",
+                        deadlines.limit_seconds()),
+            label,
+            late.empty() ? "see NCCL_DEBUG=INFO, or try --no-step-graph" : "see what it was doing")
+            .on_rank(member->rank));
+  }
+}
+
+// "rank 3", "ranks 3, 5"; empty where all are equally far.
+std::string Clique::late_ranks() const {
+  std::uint64_t least = members_.front()->progress, most = least;
+  for (const auto& member : members_) {
+    least = std::min(least, member->progress.load());
+    most = std::max(most, member->progress.load());
+  }
+  std::vector<std::string> names;
+  if (least < most) {
+    for (const auto& member : members_) {
+      if (member->progress == least) names.push_back(std::to_string(member->rank));
+    }
+  } else if (membership_.control != nullptr) {
+    const std::vector<int> tasks = membership_.control->late_ranks();
+    if (static_cast<int>(tasks.size()) == membership_.place.size) return "";
+    for (const int task : tasks) {
+      names.push_back(std::to_string(task * membership_.replicas_here));
+    }
+  }
+  if (names.empty()) return "";
+  return fmt::format("rank{} {}", names.size() == 1 ? "" : "s", paceline::join(names, ", "));
+}
+
+// A thread of NCCL's may be queuing a sum into a capture, which must not end under it.
+void Clique::await_call(Member& member) noexcept {
+  const double start = now_seconds();
+  while (now_seconds() - start < kCallSeconds) {
+    ncclResult_t state = ncclSuccess;
+    {
+      const std::lock_guard lock(member.mutex);
+      if (member.comm != nullptr) library_->async_error(member.comm, &state);
+    }
+    if (state != ncclInProgress) return;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+// NCCL aborts a communicator once no graph has its sums any more: whoever has such graphs must not
+// be held up meanwhile.
+void Clique::abort_members() noexcept {
+  for (auto& member : members_) {
+    const std::lock_guard aborting(member->aborting);
+    await_call(*member);
+    ncclComm_t comm = nullptr;
+    {
+      const std::lock_guard lock(member->mutex);
+      comm = std::exchange(member->comm, nullptr);
+    }
+    if (comm != nullptr) library_->abort(comm);
+  }
+}
+
+void Clique::finalize_members() noexcept {
+  library_->group_start();
+  for (auto& member : members_) library_->finalize(member->comm);
+  library_->group_end();
+  const double start = now_seconds();
+  for (auto& member : members_) {
+    ncclResult_t state = ncclInProgress;
+    while (library_->async_error(member->comm, &state), state == ncclInProgress) {
+      if (now_seconds() - start > kLeaveSeconds) break;
+      std::this_thread::sleep_for(kPause);
+    }
+    if (state == ncclSuccess) {
+      library_->destroy(member->comm);
+    } else {
+      library_->abort(member->comm);
+    }
+  }
+}
+
+Error Clique::error_of(const Member& member, ncclResult_t result, std::string_view label) const {
+  const bool others = result == ncclRemoteError || result == ncclSystemError;
+  std::string what = fmt::format("NCCL: {}", library_->error_string(result));
+  const std::string detail = one_line(library_->last_error(member.comm));
+  if (!detail.empty()) what += fmt::format(": {}", detail);
+  return Error(others ? ErrorKind::peer_lost : ErrorKind::internal, what, std::string(label),
+               others ? "see the other ranks' errors, or NCCL_DEBUG=INFO" : "see NCCL_DEBUG=INFO")
+      .on_rank(member.rank);
+}
+
+}  // namespace paceline::nccl

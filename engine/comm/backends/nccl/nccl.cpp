@@ -1,0 +1,142 @@
+// Replicas on GPUs that sum through NCCL: a task each, or several to a task ("mirrored" on GPUs).
+#include <fmt/format.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/comm/algorithms/hierarchical.h"
+#include "engine/comm/algorithms/socket_communicator.h"
+#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/backend.h"
+#include "engine/comm/backends/nccl/clique.h"
+#include "engine/comm/backends/nccl/debug_log.h"
+#include "engine/comm/backends/nccl/library.h"
+#include "engine/comm/backends/nccl/nccl_communicator.h"
+#include "engine/comm/transport/mesh.h"
+#include "engine/core/error.h"
+#include "engine/launch/gpus.h"
+
+namespace paceline {
+
+namespace {
+
+using nccl::Clique;
+
+std::vector<GpuCard> gather_cards(const Membership& membership, Communicator* between) {
+  std::vector<GpuCard> mine;
+  for (const Gpu& gpu : membership.gpus->gpus) mine.push_back(card_of(gpu, host_name()));
+  if (between == nullptr) return mine;
+  std::vector<GpuCard> all(mine.size() * static_cast<std::size_t>(between->size()));
+  between->all_gather(mine.data(), mine.size() * sizeof(GpuCard), all.data());
+  return all;
+}
+
+// To see what non-blocking calls cost.
+bool asked_to_block() {
+  const Environment environment = environment_of_process();
+  const auto asked = environment.find("PACELINE_NCCL_BLOCKING");
+  return asked != environment.end() && asked->second == "1";
+}
+
+std::size_t hosts_of(const std::vector<GpuCard>& cards) {
+  std::set<std::string> hosts;
+  for (const GpuCard& card : cards) hosts.insert(card.host.data());
+  return hosts.size();
+}
+
+std::shared_ptr<SocketCommunicator> connect_tasks(const Membership& membership) {
+  const Place& place = membership.place;
+  if (place.size == 1) return nullptr;
+  if (membership.store == nullptr) {
+    throw Error(ErrorKind::internal, "backend nccl was given no bootstrap store");
+  }
+  const Membership leader = membership.replicas_here == 1 ? membership : leader_of(membership);
+  return std::make_shared<SocketCommunicator>(
+      connect_mesh(*membership.store, place.rank, place.size, leader.deadlines,
+                   leader.ranks_a_task),
+      place.rank, place.size, leader.deadlines, leader.ranks_a_task);
+}
+
+class NcclBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "nccl"; }
+
+  bool needs_gpus() const override { return true; }
+  Support serves(const Membership& membership) const override {
+    try {
+      const auto library = nccl::open_library();
+      if (membership.gpus != nullptr) return Support::yes();
+      return Support::no(fmt::format(
+          "{} is here, but sums in the memory of GPUs only: choose --device cuda, or backend mpi, "
+          "gloo or mirrored",
+          library->version_text()));
+    } catch (const Error& error) {
+      return Support::no(error.what());
+    }
+  }
+
+  std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
+    library_ = nccl::open_library();
+    const auto tasks = connect_tasks(membership);
+    const std::vector<GpuCard> cards = gather_cards(membership, tasks.get());
+    check_distinct(cards, environment_of_process());
+    gpus_ = cards.size();
+    hosts_ = hosts_of(cards);
+
+    auto control = connect_control(membership, tasks);
+    if (gpus_ == 1) return control;
+    log_ = std::make_unique<nccl::DebugLog>(environment_of_process());
+    const auto clique = std::make_shared<Clique>(Clique::Setup{
+        library_, membership, share_id(membership, tasks.get()), asked_to_block(), [tasks] {
+          if (tasks) tasks->check_connections();
+        }});
+    log_->take();
+    std::vector<std::unique_ptr<Communicator>> communicators;
+    for (auto& replica : control) {
+      communicators.push_back(std::make_unique<nccl::NcclCommunicator>(
+          clique, static_cast<int>(communicators.size()), std::move(replica)));
+    }
+    return communicators;
+  }
+
+  std::string library() const override { return library_ ? library_->version_text() : ""; }
+
+  std::string description() const override {
+    if (!library_) return "NCCL";
+    const std::string what = fmt::format("{} ({})", library_->version_text(), library_->path);
+    if (!log_) return what;
+    return fmt::format("{}, {} GPUs of {} node{}, {}", what, gpus_, hosts_, hosts_ == 1 ? "" : "s",
+                       log_->transports());
+  }
+
+ private:
+  static std::vector<std::unique_ptr<Communicator>> connect_control(
+      const Membership& membership, const std::shared_ptr<SocketCommunicator>& tasks) {
+    if (!tasks) return connect_threads<ThreadCommunicator>(membership);
+    return connect_around(tasks, membership);
+  }
+
+  ncclUniqueId share_id(const Membership& membership, Communicator* tasks) const {
+    ncclUniqueId id{};
+    if (membership.place.rank == 0 && library_->get_unique_id(&id) != ncclSuccess) {
+      throw Error(ErrorKind::internal, fmt::format("NCCL: {}", library_->last_error(nullptr)),
+                  library_->path, "see NCCL_DEBUG=INFO");
+    }
+    if (tasks != nullptr) tasks->broadcast(&id, sizeof id, 0);
+    return id;
+  }
+
+  std::shared_ptr<const nccl::Library> library_;
+  std::unique_ptr<nccl::DebugLog> log_;
+  std::size_t gpus_ = 0, hosts_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_nccl_backend() {
+  return std::make_unique<NcclBackend>();
+}
+
+}  // namespace paceline

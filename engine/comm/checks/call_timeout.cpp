@@ -1,0 +1,48 @@
+#include "engine/comm/checks/call_timeout.h"
+
+#include <chrono>
+#include <utility>
+
+#include "engine/core/clock.h"
+
+namespace paceline {
+
+CallTimeout::CallTimeout(const Deadlines& deadlines,
+                         std::function<void(const std::string&)> expired)
+    : deadlines_(deadlines), expired_(std::move(expired)), thread_([this] { watch(); }) {}
+
+CallTimeout::~CallTimeout() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  stopped_.notify_all();
+  thread_.join();
+}
+
+// Calls do not wake the thread, which looks now and then: that keeps them cheap.
+void CallTimeout::watch() {
+  const auto interval = std::chrono::duration<double>(deadlines_.abort_seconds / 20);
+  std::unique_lock lock(mutex_);
+  while (!stopped_.wait_for(lock, interval, [this] { return stop_; })) {
+    if (since_ == 0 || now_seconds() - since_ < deadlines_.limit_seconds()) continue;
+    const std::string label(label_);
+    lock.unlock();
+    expired_(label);
+    return;
+  }
+}
+
+CallTimeout::Call::Call(CallTimeout& call_timeout, std::string_view label)
+    : call_timeout_(call_timeout) {
+  std::lock_guard lock(call_timeout_.mutex_);
+  call_timeout_.since_ = now_seconds();
+  call_timeout_.label_ = label;
+}
+
+CallTimeout::Call::~Call() {
+  std::lock_guard lock(call_timeout_.mutex_);
+  call_timeout_.since_ = 0;
+}
+
+}  // namespace paceline

@@ -1,0 +1,78 @@
+// The server's mind: what it answers to whom. No sockets, no threads, no clock of its own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/comm/rendezvous/message.h"
+
+namespace paceline {
+
+inline constexpr double kProgressSeconds = 1;  // how long ranks have to say how far they are
+
+class StoreState {
+ public:
+  struct Answer {
+    int connection;
+    Message message;
+    bool then_close = false;
+  };
+
+  // `ranks`: of the world; ranks outside it are refused.
+  StoreState(std::string token, int ranks);
+
+  // Connections are numbers that the caller chooses and never uses twice. What is to be sent is
+  // appended to `answers`. Throws input where the other side does not keep to the protocol.
+  void receive(int connection, const Message& message, double now, std::vector<Answer>& answers);
+  // End-of-file, error or rubbish.
+  void end(int connection, std::vector<Answer>& answers);
+  // Questions whose time is up.
+  void tick(double now, std::vector<Answer>& answers);
+  std::optional<double> next_tick() const;
+  // This world is over: to every control connection.
+  void say_goodbye(std::vector<Answer>& answers) const;
+
+  bool admitted(int connection) const { return members_.count(connection) != 0; }
+
+ private:
+  struct Member {
+    int rank = 0;
+    bool control = false;
+    std::string host;
+    bool left = false;                        // said goodbye, or was reported
+    std::optional<std::uint64_t> get_ticket;  // a get that waits, and for what
+    std::string get_key;
+  };
+  struct Question {  // who is late?
+    int connection;
+    std::uint64_t ticket;
+    double until;
+    std::set<int> waiting_for;
+    std::map<int, std::uint64_t> progress;
+  };
+
+  void greet(int connection, const Message& message, std::vector<Answer>& answers);
+  std::string objection_to(const Message& hello) const;
+  void serve_store(int connection, Member& member, const Message& message,
+                   std::vector<Answer>& answers);
+  void serve_control(int connection, Member& member, const Message& message, double now,
+                     std::vector<Answer>& answers);
+  void report(int rank, const std::string& why, std::vector<Answer>& answers);
+  void ask(int connection, std::uint64_t ticket, double now, std::vector<Answer>& answers);
+  void answer_late(const Question& question, std::vector<Answer>& answers) const;
+
+  std::string token_;
+  int ranks_;
+  std::map<std::string, std::string> values_;
+  std::map<int, Member> members_;
+  std::set<int> finished_;        // ranks that said goodbye
+  std::optional<Message> first_;  // the first loss; later ones are its consequences
+  std::map<std::uint64_t, Question> questions_;
+  std::uint64_t next_question_ = 1;
+};
+
+}  // namespace paceline

@@ -1,0 +1,133 @@
+#include "engine/comm/transport/mesh.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/comm/rendezvous/address.h"
+#include "engine/comm/rendezvous/client.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double kGreetingSeconds = 2;
+constexpr std::size_t kGreetingBytes = 40;  // 32 of the word, 8 of the rank
+
+std::set<int> peers_of(int rank, int size) {
+  std::set<int> peers;
+  for (int distance = 1; distance < size; distance <<= 1) {
+    peers.insert((rank + distance) % size);
+    peers.insert((rank - distance + size) % size);
+  }
+  peers.erase(rank);
+  return peers;
+}
+
+std::string key_of(int rank) {
+  return fmt::format("mesh/{}", rank);
+}
+
+std::string greeting(const std::string& word, int rank) {
+  return fmt::format("{}{:08x}", word, rank);
+}
+
+struct Meeting {
+  StoreClient& store;
+  int rank, ranks_a_task;
+  Deadlines deadlines;
+  Deadline end{deadlines.limit_seconds()};
+
+  Descriptor reach(int peer) const {
+    const std::string where = store.get(key_of(peer), end.milliseconds_left() / 1000.0,
+                                        fmt::format("the address of rank {}", peer * ranks_a_task));
+    const std::vector<std::string> parts = split(where, ' ');
+    const auto port = parts.size() == 3 ? to_integer(parts[1]) : std::nullopt;
+    if (!port) throw Error(ErrorKind::internal, "the store holds no address of a rank", where);
+    Descriptor socket =
+        connect_to(resolve(parts[0]).front(), static_cast<std::uint16_t>(*port), end);
+    if (!socket || !send_all(socket, greeting(parts[2], rank), end)) {
+      throw Error(ErrorKind::peer_lost,
+                  fmt::format("cannot connect to rank {}", peer * ranks_a_task),
+                  format_address(parts[0], static_cast<std::uint16_t>(*port)),
+                  "see that rank's error, and whether a firewall is between the nodes")
+          .on_rank(rank * ranks_a_task);
+    }
+    tune(socket);
+    return socket;
+  }
+
+  // Nothing where it was a stranger.
+  int rank_behind(const Descriptor& socket, const std::string& word) const {
+    const Deadline patience = earlier(end, Deadline(kGreetingSeconds));
+    // No byte more: what follows is the peer's first message.
+    std::string bytes(kGreetingBytes, '\0');
+    for (std::size_t have = 0; have < bytes.size();) {
+      if (!wait_for(socket, POLLIN, patience)) return -1;
+      const ssize_t got = recv(socket.number(), bytes.data() + have, bytes.size() - have, 0);
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+      if (got <= 0) return -1;
+      have += static_cast<std::size_t>(got);
+    }
+    for (const int peer : peers) {
+      if (bytes == greeting(word, peer)) return peer;
+    }
+    return -1;
+  }
+
+  std::set<int> peers = {};  // that have yet to come
+};
+
+Descriptor accept_from(const Descriptor& listener) {
+  return Descriptor(accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+
+[[noreturn]] void throw_missing(const Meeting& meeting) {
+  std::vector<std::string> names;
+  for (const int peer : meeting.peers) names.push_back(std::to_string(peer * meeting.ranks_a_task));
+  throw Error(
+      ErrorKind::stall,
+      fmt::format("no connection from rank{} {} within {:g} s", names.size() == 1 ? "" : "s",
+                  join(names, ", "), meeting.deadlines.limit_seconds()),
+      "control connections", "see those ranks' errors, and whether a firewall is between the nodes")
+      .on_rank(meeting.rank * meeting.ranks_a_task);
+}
+
+}  // namespace
+
+std::map<int, Descriptor> connect_mesh(StoreClient& store, int rank, int size,
+                                       const Deadlines& deadlines, int ranks_a_task) {
+  const std::string host = store.local_address(), word = random_token();
+  const Descriptor listener = listen_at(resolve(host).front(), 0);
+  if (!listener) {
+    throw Error(ErrorKind::internal, "cannot listen for the other ranks", host,
+                "see whether this process may open more sockets (ulimit -n)");
+  }
+  store.set(key_of(rank), fmt::format("{} {} {}", host, local_port_of(listener), word));
+
+  std::map<int, Descriptor> connections;
+  Meeting meeting{store, rank, ranks_a_task, deadlines};
+  for (const int peer : peers_of(rank, size)) {
+    if (peer < rank) connections[peer] = meeting.reach(peer);
+    if (peer > rank) meeting.peers.insert(peer);
+  }
+  while (!meeting.peers.empty()) {
+    if (!wait_for(listener, POLLIN, meeting.end)) throw_missing(meeting);
+    Descriptor socket = accept_from(listener);
+    if (!socket) continue;
+    const int peer = meeting.rank_behind(socket, word);
+    if (meeting.peers.erase(peer) == 0) continue;
+    tune(socket);
+    connections[peer] = std::move(socket);
+  }
+  return connections;
+}
+
+}  // namespace paceline

@@ -1,0 +1,176 @@
+#include "engine/input/cache/cache_area.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+struct CacheArea::Header {
+  std::uint64_t token, data_bytes;
+  std::array<std::uint64_t, kMostSets> samples;
+  alignas(64) std::atomic<std::uint64_t> used;
+  alignas(64) std::atomic<std::int64_t> file_end;
+  alignas(64) std::array<SetCounts, kMostSets> counts;
+};
+
+// Closes and unmaps what it holds.
+class CacheArea::Mapping {
+ public:
+  explicit Mapping(int descriptor) : descriptor_(descriptor) {}
+  ~Mapping() {
+    if (base_) munmap(base_, bytes_);
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  bool map(std::size_t bytes) {
+    const int kind = descriptor_ < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_NORESERVE, descriptor_, 0);
+    if (base == MAP_FAILED) return false;
+    base_ = static_cast<char*>(base);
+    bytes_ = bytes;
+    return true;
+  }
+  char* base() const { return base_; }
+  std::size_t bytes() const { return bytes_; }
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+  char* base_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+namespace {
+
+std::uint64_t new_token() {
+  std::random_device random;
+  return (std::uint64_t{random()} << 32 | random()) | 1;  // memory without a header holds 0
+}
+
+std::size_t count_all(const std::vector<std::size_t>& samples) {
+  if (samples.size() > CacheArea::kMostSets) {
+    throw Error(ErrorKind::internal, fmt::format("a cache of {} sets", samples.size()));
+  }
+  return std::accumulate(samples.begin(), samples.end(), std::size_t{0});
+}
+
+Error no_memory(std::size_t bytes, int code) {
+  return {ErrorKind::usage,
+          fmt::format("a cache of {} cannot be mapped: {}",
+                      format_bytes(static_cast<double>(bytes)), std::strerror(code)),
+          "--cache-mb", "lower it, or raise the limit of address space (ulimit -v)"};
+}
+
+// An open file of another process, opened again.
+int open_of_process(std::int32_t process, int descriptor) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
+  const int opened = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  if (opened >= 0) return opened;
+  throw Error(ErrorKind::input, fmt::format("cannot open the cache of process {}: {}", process,
+                                            std::strerror(errno)));
+}
+
+}  // namespace
+
+CacheArea::CacheArea(const Size& size, Reach reach, const std::filesystem::path& folder)
+    : samples_(size.samples) {
+  const std::size_t bytes = sizeof(Header) + count_all(samples_) * sizeof(CacheEntry) + size.bytes;
+  int descriptor = -1;
+  if (reach == Reach::node) {
+    descriptor = memfd_create("paceline-cache", MFD_CLOEXEC);
+    if (descriptor < 0) throw no_memory(bytes, errno);
+  }
+  mapping_ = std::make_unique<Mapping>(descriptor);
+  if ((descriptor >= 0 && ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) ||
+      !mapping_->map(bytes)) {
+    throw no_memory(bytes, errno);
+  }
+  if (!folder.empty()) file_ = std::make_unique<NamelessFile>(folder);
+  header().token = new_token();
+  header().data_bytes = size.bytes;
+  std::copy(samples_.begin(), samples_.end(), header().samples.begin());
+  find_parts();
+}
+
+CacheArea::CacheArea(const Address& address, const std::vector<std::size_t>& samples)
+    : samples_(samples) {
+  mapping_ = std::make_unique<Mapping>(open_of_process(address.process, address.memory));
+  struct stat status {};
+  const std::size_t least = sizeof(Header) + count_all(samples) * sizeof(CacheEntry);
+  const bool is_large = fstat(mapping_->descriptor(), &status) == 0 && S_ISREG(status.st_mode) &&
+                        static_cast<std::size_t>(status.st_size) >= least;
+  if (is_large && !mapping_->map(static_cast<std::size_t>(status.st_size))) {
+    throw no_memory(static_cast<std::size_t>(status.st_size), errno);
+  }
+  std::array<std::uint64_t, kMostSets> wanted{};
+  std::copy(samples.begin(), samples.end(), wanted.begin());
+  if (!is_large || header().token != address.token || header().samples != wanted ||
+      header().data_bytes != mapping_->bytes() - least) {
+    throw Error(ErrorKind::input,
+                fmt::format("process {} as this rank sees it is another one", address.process));
+  }
+  if (address.file >= 0) {
+    file_ = std::make_unique<NamelessFile>(open_of_process(address.process, address.file),
+                                           "the file of the node's cache");
+  }
+  find_parts();
+}
+
+CacheArea::~CacheArea() = default;
+
+CacheArea::Header& CacheArea::header() const {
+  return *reinterpret_cast<Header*>(mapping_->base());
+}
+
+void CacheArea::find_parts() {
+  data_ = mapping_->base() + sizeof(Header) + count_all(samples_) * sizeof(CacheEntry);
+}
+
+CacheArea::Address CacheArea::address() const {
+  return {getpid(), mapping_->descriptor(), file_ ? file_->descriptor() : -1, header().token};
+}
+
+std::size_t CacheArea::bytes() const {
+  return header().data_bytes;
+}
+
+CacheEntry* CacheArea::entries(std::size_t set) {
+  const std::size_t before = std::accumulate(
+      samples_.begin(), samples_.begin() + static_cast<std::ptrdiff_t>(set), std::size_t{0});
+  return reinterpret_cast<CacheEntry*>(mapping_->base() + sizeof(Header)) + before;
+}
+
+CacheArea::SetCounts& CacheArea::counts(std::size_t set) {
+  return header().counts[set];
+}
+
+std::optional<std::int64_t> CacheArea::take(std::size_t count) {
+  const std::uint64_t all = header().data_bytes;
+  std::atomic<std::uint64_t>& used = header().used;
+  std::uint64_t offset = used.load();
+  do {
+    if (count > all || offset > all - count) return std::nullopt;
+  } while (!used.compare_exchange_weak(offset, offset + count));
+  return static_cast<std::int64_t>(offset);
+}
+
+std::int64_t CacheArea::take_of_file(std::size_t count) {
+  return header().file_end.fetch_add(static_cast<std::int64_t>(count));
+}
+
+}  // namespace paceline

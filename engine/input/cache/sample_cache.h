@@ -1,0 +1,39 @@
+// The samples of one set that are kept in a cache area: once there, they stay.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "engine/input/cache/cache_area.h"
+
+namespace paceline {
+
+// All calls may come from several threads, and from the processes that share the area, at once.
+class SampleCache {
+ public:
+  SampleCache(std::shared_ptr<CacheArea> area, std::size_t set);
+
+  // Bytes of sample i, 0 if it is not kept. What is kept stays.
+  std::size_t size(std::size_t i) const;
+  void get(std::size_t i, char* out) const;
+  std::int32_t label(std::size_t i) const { return entries_[i].label; }
+
+  // Does nothing where sample i is kept, is being kept, or found no room before.
+  void put(std::size_t i, std::int32_t label, const char* data, std::size_t count);
+
+  const CacheArea& area() const { return *area_; }
+
+  // Of this set, by all who share the area.
+  std::size_t memory_bytes() const { return counts_.memory_bytes; }
+  std::size_t file_bytes() const { return counts_.file_bytes; }
+
+ private:
+  CacheEntry::State keep(CacheEntry& entry, const char* data, std::size_t count);
+
+  std::shared_ptr<CacheArea> area_;
+  CacheEntry* entries_;
+  CacheArea::SetCounts& counts_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,2 @@
+#define PACELINE_ISA baseline
+#include "engine/input/decode/resize_body.h"

@@ -1,0 +1,303 @@
+#include "engine/input/formats/tfds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/core/error.h"
+#include "engine/core/hash.h"
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+#include "engine/input/formats/example.h"
+#include "engine/input/formats/tfrecord.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char kInfoFile[] = "dataset_info.json", kFeaturesFile[] = "features.json",
+               kLabelsSuffix[] = ".labels.txt";
+constexpr std::size_t kMostShards = 99999, kMostClasses = 1 << 20;
+
+struct Shard {
+  TfRecordFile file;
+  std::size_t first;  // of its records, in the split
+};
+
+class TfdsSource final : public SampleSource {
+ public:
+  TfdsSource(const std::vector<fs::path>& files, const std::vector<std::size_t>& lengths,
+             ExampleKeys keys, std::size_t classes, const ReadOptions& options)
+      : files_(files), keys_(std::move(keys)), classes_(classes) {
+    for (std::size_t s = 0; s < files.size(); ++s) {
+      using OnDamage = TfRecordFile::OnDamage;
+      const auto on_damage = options.skip_damaged ? OnDamage::keep_what_precedes : OnDamage::refuse;
+      shards_.push_back({TfRecordFile(files[s], options.buffer_bytes, on_damage), samples_});
+      check_count(files[s], lengths[s], options.skip_damaged);
+      samples_ += shards_.back().file.records();
+    }
+  }
+
+  std::size_t samples() const override { return samples_; }
+
+  void read(std::size_t i, EncodedSample& sample) const override {
+    const Shard& shard = shard_of(i);
+    shard.file.read(i - shard.first, sample.bytes);
+    take_example(sample, keys_, classes_, [&] { return where(i); });
+  }
+
+  std::string where(std::size_t i) const override {
+    const Shard& shard = shard_of(i);
+    return shard.file.where(i - shard.first);
+  }
+
+  std::string hash() const override {
+    Hash hash;
+    for (const Shard& shard : shards_) hash.add(to_hex(shard.file.hash()));
+    return hash.hex();
+  }
+
+  std::vector<LostRecords> lost() const override { return lost_; }
+
+  std::vector<fs::path> files() const override { return files_; }
+
+ private:
+  // Of the last shard so far.
+  void check_count(const fs::path& path, std::size_t declared, bool skip) {
+    const TfRecordFile& file = shards_.back().file;
+    const std::size_t found = file.records();
+    if (found == declared && file.damage().empty()) return;
+    const std::string differs =
+        fmt::format("holds {} records, and {} declares {}", found, kInfoFile, declared);
+    if (!skip || found > declared) {
+      throw Error(ErrorKind::input, differs, path.filename().string(), "get the file again");
+    }
+    LostRecords lost{file.where_end(), file.damage().empty() ? differs : file.damage(), {}};
+    if (found < declared) lost.count = declared - found;
+    lost_.push_back(std::move(lost));
+  }
+
+  const Shard& shard_of(std::size_t i) const {
+    const auto after =
+        std::upper_bound(shards_.begin(), shards_.end(), i,
+                         [](std::size_t index, const Shard& shard) { return index < shard.first; });
+    return *std::prev(after);
+  }
+
+  std::vector<fs::path> files_;
+  ExampleKeys keys_;
+  std::size_t classes_, samples_ = 0;
+  std::vector<Shard> shards_;
+  std::vector<LostRecords> lost_;
+};
+
+// A descendant of a JSON value by its keys (of an array: the index), or null.
+const Json* child(const Json& value, std::initializer_list<std::string_view> keys) {
+  const Json* at = &value;
+  for (const std::string_view key : keys) {
+    if (at->is_array()) {
+      const auto index = to_integer(key);
+      if (!index || *index < 0 || static_cast<std::size_t>(*index) >= at->size()) return nullptr;
+      at = &(*at)[static_cast<std::size_t>(*index)];
+    } else {
+      if (!at->is_object() || !at->contains(key)) return nullptr;
+      at = &at->at(std::string(key));
+    }
+  }
+  return at;
+}
+
+// Protocol Buffers' JSON writes 64-bit numbers as texts; old writers wrote numbers.
+std::optional<std::size_t> count_of(const Json* value) {
+  std::optional<std::int64_t> number;
+  if (value && value->is_string()) number = to_integer(value->get<std::string>());
+  if (value && value->is_number_integer()) number = value->get<std::int64_t>();
+  if (!number || *number < 0) return std::nullopt;
+  return static_cast<std::size_t>(*number);
+}
+
+std::string text_of(const Json* value, const std::string& otherwise = "") {
+  return value && value->is_string() ? value->get<std::string>() : otherwise;
+}
+
+class TfdsFolder {
+ public:
+  TfdsFolder(const fs::path& folder, const ReadOptions& options)
+      : folder_(folder), options_(options), info_(read_json(folder / kInfoFile)) {}
+
+  ImageSet open() {
+    read([this](const std::string& split, const std::vector<fs::path>& files,
+                const std::vector<std::size_t>& lengths) {
+      set_.splits[split] =
+          std::make_shared<TfdsSource>(files, lengths, keys_, set_.classes.size(), options_);
+    });
+    return std::move(set_);
+  }
+
+  std::vector<fs::path> files() {
+    std::vector<fs::path> all;
+    read([&all](const std::string&, const std::vector<fs::path>& files,
+                const std::vector<std::size_t>&) {
+      all.insert(all.end(), files.begin(), files.end());
+    });
+    all.insert(all.end(), set_.description_files.begin(), set_.description_files.end());
+    return all;
+  }
+
+ private:
+  // Calls take(name, shards, their declared records) of each split that is there.
+  template <typename Take>
+  void read(Take take) {
+    set_.name = text_of(child(info_.value(), {"name"}));
+    if (set_.name.empty()) throw bad("names no data set", "");
+    set_.format = "TFDS folder";
+    find_keys();
+    set_.description_files.push_back(folder_ / kInfoFile);
+    find_classes();
+    const Json* splits = child(info_.value(), {"splits"});
+    if (!splits || !splits->is_array() || splits->empty())
+      throw bad("declares no splits", "/splits");
+    for (std::size_t i = 0; i < splits->size(); ++i) {
+      read_split((*splits)[i], fmt::format("/splits/{}", i), take);
+    }
+  }
+
+  Error bad(const std::string& what, const std::string& path) const {
+    return {ErrorKind::input, what, info_.where(path), "prepare the data set again"};
+  }
+
+  void find_keys() {
+    const Json& info = info_.value();
+    const Json* image = child(info, {"supervisedKeys", "input"});
+    const Json* label = child(info, {"supervisedKeys", "output"});
+    if (!image) image = child(info, {"supervisedKeys", "tuple", "items", "0", "featureKey"});
+    if (!label) label = child(info, {"supervisedKeys", "tuple", "items", "1", "featureKey"});
+    keys_.image = text_of(image, keys_.image);
+    keys_.label = text_of(label, keys_.label);
+  }
+
+  void find_classes() {
+    const fs::path names = folder_ / (keys_.label + kLabelsSuffix);
+    if (fs::exists(names)) {
+      set_.description_files.push_back(names);
+      for (const std::string& line : split(read_text(names), '\n')) {
+        if (!trim(line).empty()) set_.classes.emplace_back(trim(line));
+      }
+      if (!set_.classes.empty()) return;
+    }
+    const fs::path features = folder_ / kFeaturesFile;
+    if (!fs::exists(features)) {
+      throw Error(
+          ErrorKind::input, "names no classes",
+          folder_.string() + ": neither " + names.filename().string() + " nor " + kFeaturesFile,
+          "prepare the data set again");
+    }
+    set_.description_files.push_back(features);
+    const JsonDocument document = read_json(features);
+    auto classes =
+        count_of(child(document.value(), {"content", keys_.label, "content", "num_classes"}));
+    if (!classes) {
+      classes = count_of(child(
+          document.value(), {"featuresDict", "features", keys_.label, "classLabel", "numClasses"}));
+    }
+    if (!classes || *classes == 0 || *classes > kMostClasses) {
+      throw Error(ErrorKind::input, "does not say how many classes \"" + keys_.label + "\" has",
+                  features.string(), "prepare the data set again");
+    }
+    for (std::size_t c = 0; c < *classes; ++c) set_.classes.push_back(std::to_string(c));
+  }
+
+  std::vector<std::size_t> lengths_of(const Json& split, const std::string& path) const {
+    const Json* lengths = child(split, {"shardLengths"});
+    if (!lengths || !lengths->is_array() || lengths->empty() || lengths->size() > kMostShards) {
+      throw bad("declares no shardLengths", path);
+    }
+    std::vector<std::size_t> counts;
+    for (const Json& length : *lengths) {
+      const auto count = count_of(&length);
+      if (!count) throw bad("has a shardLength that is no number", path + "/shardLengths");
+      counts.push_back(*count);
+    }
+    return counts;
+  }
+
+  fs::path shard_file(const Json& split, std::size_t shard, std::size_t shards) const {
+    std::string file = text_of(child(split, {"filepathTemplate"}));
+    if (file.empty()) file = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
+    const std::string index = fmt::format("{:05}", shard), count = fmt::format("{:05}", shards);
+    const std::pair<const char*, std::string> variables[] = {
+        {"{DATASET}", set_.name},
+        {"{SPLIT}", text_of(child(split, {"name"}))},
+        {"{FILEFORMAT}", text_of(child(info_.value(), {"fileFormat"}), "tfrecord")},
+        {"{SHARD_X_OF_Y}", index + "-of-" + count},
+        {"{SHARD_INDEX}", index},
+        {"{NUM_SHARDS}", count}};
+    for (const auto& [name, value] : variables) {
+      if (const auto at = file.find(name); at != std::string::npos) {
+        file.replace(at, std::string_view(name).size(), value);
+      }
+    }
+    if (fs::path(file).has_parent_path()) throw bad("names a shard in another folder", "/splits");
+    return folder_ / file;
+  }
+
+  template <typename Take>
+  void read_split(const Json& split, const std::string& path, Take take) {
+    const std::string name = text_of(child(split, {"name"}));
+    if (name.empty()) throw bad("has a split without a name", path);
+    const std::vector<std::size_t> lengths = lengths_of(split, path);
+    std::vector<fs::path> files;
+    for (std::size_t s = 0; s < lengths.size(); ++s) {
+      fs::path file = shard_file(split, s, lengths.size());
+      for (const char* ending : {"", ".gz"}) {
+        if (fs::exists(file.string() + ending)) {
+          files.push_back(file.string() + ending);
+          break;
+        }
+      }
+      if (files.size() == s + 1) continue;
+      set_.absent[name] = fmt::format("shard {} is missing: split {} is declared to have {} shards",
+                                      file.filename().string(), name, lengths.size());
+      return;
+    }
+    take(name, files, lengths);
+  }
+
+  fs::path folder_;
+  ReadOptions options_;
+  JsonDocument info_;
+  ExampleKeys keys_;
+  ImageSet set_;
+};
+
+}  // namespace
+
+fs::path find_tfds(const fs::path& folder) {
+  if (fs::exists(folder / kInfoFile)) return folder;
+  std::vector<std::string> versions;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory() && fs::exists(entry.path() / kInfoFile)) {
+      versions.push_back(entry.path().filename().string());
+    }
+  }
+  std::sort(versions.begin(), versions.end());
+  if (versions.size() > 1) {
+    throw Error(ErrorKind::input, "holds several prepared data sets: " + join(versions, ", "),
+                folder.string(), "name one of them");
+  }
+  return versions.empty() ? fs::path() : folder / versions[0];
+}
+
+ImageSet open_tfds(const fs::path& folder, const ReadOptions& options) {
+  return TfdsFolder(folder, options).open();
+}
+
+std::vector<fs::path> tfds_files(const fs::path& folder) {
+  return TfdsFolder(folder, {}).files();
+}
+
+}  // namespace paceline

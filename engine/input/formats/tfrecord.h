@@ -1,0 +1,68 @@
+// A TFRecord file: records one behind the other, each an 8-byte little-endian length, the masked
+// CRC-32C of these 8 bytes, the data, and their masked CRC-32C
+// (tensorflow.org/tutorials/load_data/tfrecord). Plain, or gzipped as a whole and then held in
+// memory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/input/formats/random_file.h"
+
+namespace paceline {
+
+class TfRecordFile {
+ public:
+  static constexpr std::size_t kMostRecordBytes = std::size_t{1} << 30;
+  static constexpr std::size_t kMostInflatedBytes = std::size_t{4} << 30;
+
+  // Behind a damaged header nobody knows where the next record begins.
+  enum class OnDamage { refuse, keep_what_precedes };
+
+  // Seeks from header to header, checks them, and so learns where every record begins. Throws input
+  // naming record and offset: a damaged header, a record cut short, not a TFRecord file.
+  explicit TfRecordFile(const std::filesystem::path& file, std::size_t buffer_bytes = 0,
+                        OnDamage on_damage = OnDamage::refuse);
+  explicit TfRecordFile(RandomFile file, OnDamage on_damage = OnDamage::refuse);
+
+  std::size_t records() const { return records_.size(); }
+
+  // The data of record i, its CRC checked. From any thread.
+  void read(std::size_t i, std::string& data) const;
+
+  // "shard-00003-of-00008, record 17 at byte 123456" (of the inflated file where it was gzipped)
+  std::string where(std::size_t i) const;
+
+  // Why there are no more records at where_end() though the file goes on; empty: it does not.
+  const std::string& damage() const { return damage_; }
+  std::string where_end() const;
+
+  // Of all lengths and CRCs, thus of the content, without reading it.
+  std::uint64_t hash() const;
+
+ private:
+  struct Record {
+    std::uint64_t offset;  // of the data
+    std::uint32_t length, masked_crc;
+  };
+
+  TfRecordFile(bool gzipped, RandomFile file, OnDamage on_damage);
+  void check_content() const;
+  std::string flaw_at(std::uint64_t offset, const char* header) const;
+  void index(OnDamage on_damage);
+  std::string where_at(std::size_t i, std::uint64_t data_offset) const;
+
+  RandomFile file_;
+  bool gzipped_;
+  std::vector<Record> records_;
+  std::uint64_t end_ = 0;  // of the last record
+  std::string damage_;
+};
+
+// `data` as a record of such a file: header, data, CRC.
+std::string framed_record(std::string_view data);
+
+}  // namespace paceline

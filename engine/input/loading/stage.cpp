@@ -1,0 +1,225 @@
+#include "engine/input/loading/stage.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/hash.h"
+#include "engine/core/json.h"
+#include "engine/core/log.h"
+#include "engine/core/text.h"
+#include "engine/input/formats/random_file.h"
+#include "engine/input/loading/folder_files.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char kManifest[] = ".paceline-staged";  // "HASH path" a line
+constexpr std::size_t kPart = std::size_t{1} << 20;
+
+Error failed(const std::string& what, int code, const fs::path& where) {
+  return {ErrorKind::input, what + ": " + std::strerror(code), where.string(),
+          code == ENOSPC ? "free some space or stage elsewhere" : "give another folder by --stage"};
+}
+
+// Closed, and by that unlocked, at the end.
+class Lock {
+ public:
+  explicit Lock(const fs::path& file)
+      : descriptor_(open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666)) {
+    if (descriptor_ < 0) throw failed("cannot be locked", errno, file);
+    if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+    if (errno == EWOULDBLOCK) {
+      log::info("waiting for another process that stages the same data ({})", file.string());
+      while (flock(descriptor_, LOCK_EX) != 0) {
+        if (errno != EINTR) break;
+      }
+      return;
+    }
+    const int code = errno;
+    close(descriptor_);
+    throw failed("cannot be locked", code, file);
+  }
+  ~Lock() { close(descriptor_); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+class Output {
+ public:
+  explicit Output(const fs::path& file)
+      : file_(file),
+        descriptor_(open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644)) {
+    if (descriptor_ < 0) throw failed("cannot be written", errno, file);
+  }
+  ~Output() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  void write(const char* data, std::size_t count) {
+    while (count > 0) {
+      const ssize_t n = ::write(descriptor_, data, count);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw failed("cannot be written", errno, file_);
+      data += n;
+      count -= static_cast<std::size_t>(n);
+    }
+  }
+  // On the disk, and out of the page cache, so that what is read back comes from there.
+  void finish() {
+    if (fsync(descriptor_) != 0) throw failed("cannot be written", errno, file_);
+    (void)posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
+    const int code = close(descriptor_) == 0 ? 0 : errno;
+    descriptor_ = -1;
+    if (code != 0) throw failed("cannot be written", code, file_);
+  }
+
+ private:
+  const fs::path& file_;
+  int descriptor_;
+};
+
+// Returns the hash of what was read.
+std::string copy_hashed(const fs::path& from, const fs::path& to) {
+  const RandomFile source(from);
+  std::vector<char> part(kPart);
+  Hash hash;
+  Output output(to);
+  for (std::uint64_t at = 0; at < source.size(); at += kPart) {
+    const std::size_t count = std::min<std::uint64_t>(kPart, source.size() - at);
+    source.read(at, count, part.data());
+    hash.add(part.data(), count);
+    output.write(part.data(), count);
+  }
+  output.finish();
+  return hash.hex();
+}
+
+class Staging {
+ public:
+  Staging(const fs::path& folder, const fs::path& into)
+      : folder_(folder), into_(into), files_(files_of_set(folder)) {
+    Hash hash;
+    for (const FolderFile& file : files_) {
+      hash.add(fmt::format("{} {} {}\n", file.path.string(), file.size, file.changed));
+      bytes_ += file.size;
+    }
+    name_ = fs::weakly_canonical(folder).filename().string() + "-" + hash.hex();
+    if (files_.empty()) {
+      throw Error(ErrorKind::input, "holds no data set to stage", folder.string(), "check --data");
+    }
+  }
+
+  StagedData go(bool verify) {
+    make_folder(into_);
+    refuse_inside();
+    const Lock lock(into_ / ("." + name_ + ".lock"));
+    const fs::path target = into_ / name_;
+    const bool there = fs::exists(target);
+    if (there) {
+      check(target, verify);
+    } else {
+      clear_leftovers();
+      copy(target);
+    }
+    return {target, bytes_, !there};
+  }
+
+ private:
+  void refuse_inside() const {
+    const fs::path place = fs::canonical(into_), data = fs::canonical(folder_);
+    const auto differ = std::mismatch(data.begin(), data.end(), place.begin(), place.end());
+    if (differ.first != data.end()) return;
+    throw Error(ErrorKind::usage, "the data set would be staged into its own folder",
+                into_.string(), "give another folder by --stage");
+  }
+
+  fs::path temporary() const { return into_ / ("." + name_ + ".tmp"); }
+
+  void clear_leftovers() const {  // of a job that was killed: we hold the lock
+    std::error_code code;
+    fs::remove_all(temporary(), code);
+    if (code) throw failed("cannot be cleared", code.value(), temporary());
+  }
+
+  void copy(const fs::path& target) const {
+    const std::uint64_t free = fs::space(into_).available;
+    if (free < bytes_) {
+      throw Error(ErrorKind::input,
+                  fmt::format("has {} free, and the data set takes {}",
+                              format_bytes(static_cast<double>(free)),
+                              format_bytes(static_cast<double>(bytes_))),
+                  into_.string(), "free some space or stage elsewhere");
+    }
+    try {
+      copy_files();
+      if (rename(temporary().c_str(), target.c_str()) != 0) {
+        throw failed("cannot be given its name", errno, target);
+      }
+    } catch (...) {
+      std::error_code ignored;
+      fs::remove_all(temporary(), ignored);
+      throw;
+    }
+  }
+
+  void copy_files() const {
+    std::string manifest;
+    for (const FolderFile& file : files_) {
+      const fs::path copy = temporary() / file.path;
+      make_folder(copy.parent_path());
+      const std::string hash = copy_hashed(folder_ / file.path, copy);
+      if (hash_of_file(copy) != hash) {
+        throw Error(ErrorKind::input, "does not read back as it was written", copy.string(),
+                    "check this disk, or stage elsewhere");
+      }
+      manifest += hash + " " + file.path.string() + "\n";
+    }
+    replace_file(temporary() / kManifest, manifest);
+  }
+
+  void check(const fs::path& target, bool verify) const {
+    const auto lines = split(read_text(target / kManifest), '\n');
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      const fs::path copy = target / files_[i].path;
+      std::error_code code;
+      bool same = fs::file_size(copy, code) == files_[i].size && !code && i < lines.size();
+      if (same && verify) same = lines[i] == hash_of_file(copy) + " " + files_[i].path.string();
+      if (same) continue;
+      throw Error(ErrorKind::input, "is no longer what was staged", copy.string(),
+                  "remove " + target.string() + " and stage again");
+    }
+  }
+
+  fs::path folder_, into_;
+  std::vector<FolderFile> files_;
+  std::uint64_t bytes_ = 0;
+  std::string name_;
+};
+
+}  // namespace
+
+StagedData stage_data(const fs::path& folder, const fs::path& into, bool verify) try {
+  return Staging(folder, into).go(verify);
+} catch (const fs::filesystem_error& error) {
+  throw failed("cannot be staged", error.code().value(), error.path1());
+}
+
+}  // namespace paceline
