@@ -186,7 +186,7 @@ class Bench {
         const std::vector<BenchSize>& sizes, const std::vector<std::string>& command)
       : arguments_(arguments),
         launch_(launch),
-        place_(find_place(environment_of_process())),
+        process_(find_process_rank(environment_of_process())),
         sizes_(sizes) {
     facts_.parameters = parameters;
     facts_.layout = launch_.layout;
@@ -198,20 +198,20 @@ class Bench {
 
   int go() {
     log::Setup logging;
-    logging.to_stderr = place_.rank == 0;
+    logging.to_stderr = process_.rank == 0;
     if (arguments_.quiet) logging.level = log::Level::warning;
     log::set_up(logging);
-    check_tasks(launch_, place_);
-    const CpuAssignment assignment = assign_cpus(launch_, place_);
+    check_tasks(launch_, process_);
+    const CpuAssignment assignment = assign_cpus(launch_, process_);
     facts_.cpu_model = assignment.cpu_model;
-    World world(launch_, place_, assignment);
+    World world(launch_, process_, assignment);
     try {
       measure_in(world, assignment);
     } catch (const std::exception& error) {
       world.abort(error.what());
       throw;
     }
-    return place_.rank == 0 ? finish() : 0;
+    return process_.rank == 0 ? finish() : 0;
   }
 
  private:
@@ -230,7 +230,7 @@ class Bench {
       bind_this_thread(assignment.replicas[i]);
       Communicator* library =
           baseline.communicators.empty() ? nullptr : baseline.communicators[i].get();
-      measure(communicator, library, i == 0 && place_.rank == 0);
+      measure(communicator, library, i == 0 && process_.rank == 0);
     });
     facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
   }
@@ -291,7 +291,7 @@ class Bench {
 
   const BenchArguments& arguments_;
   const LaunchSpec& launch_;
-  Place place_;
+  ProcessRank process_;
   const std::vector<BenchSize>& sizes_;
   BenchFacts facts_;
   std::vector<BenchRow> rows_;
@@ -308,14 +308,14 @@ int bench(const BenchArguments& arguments, const std::vector<std::string>& comma
   check_memory(sizes, type, launch.layout);
   check_replicas(arguments);
   const Environment environment = environment_of_process();
-  const Place place = find_place(environment);
-  if (place.rank == 0 && !arguments.record.empty()) check_new_record(arguments.record);
-  if (must_spawn(launch, place)) {
+  const ProcessRank process = find_process_rank(environment);
+  if (process.rank == 0 && !arguments.record.empty()) check_new_record(arguments.record);
+  if (must_spawn(launch, process)) {
     const RunVerdict verdict = spawn(launch, command);
     if (!verdict.line.empty()) print_note("paceline: {}\n", verdict.line);
     return verdict.exit_code;
   }
-  return run_rank(environment, place,
+  return run_rank(environment, process,
                   [&] { return Bench(arguments, parameters, launch, sizes, command).go(); });
 }
 

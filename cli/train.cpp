@@ -113,14 +113,14 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   if (!request.target.point_folder.empty()) request.events.name = request.target.point_folder;
   place_status(options.run);
   const Environment environment = environment_of_process();
-  const Place place = find_place(environment);
+  const ProcessRank process = find_process_rank(environment);
   LaunchSpec launch = launch_spec_of(request.config);
   launch.deadlines = request.deadlines;
-  if (must_spawn(launch, place)) return start(request, launch);
+  if (must_spawn(launch, process)) return start(request, launch);
   try {
-    return run_rank(environment, place, [&] { return run_training(request); });
+    return run_rank(environment, process, [&] { return run_training(request); });
   } catch (const Error& error) {  // of ranks that a starter of ours did not start
-    if (place.rank == 0) leave_failed_record(request, exit_code(error.kind()), error.what());
+    if (process.rank == 0) leave_failed_record(request, exit_code(error.kind()), error.what());
     throw;
   }
 }

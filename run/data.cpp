@@ -24,9 +24,9 @@ void tell_lost_records(const DatasetPair& data, RunFacts& facts) {
 }
 
 std::filesystem::path stage(const std::filesystem::path& folder, const InputPlaces& places,
-                            const Place& place, RunFacts& facts) {
+                            const ProcessRank& process, RunFacts& facts) {
   const double start = now_seconds();
-  const StagedData staged = stage_data(folder, places.stage, place.local_rank == 0);
+  const StagedData staged = stage_data(folder, places.stage, process.local_rank == 0);
   facts.stage_seconds = now_seconds() - start;
   facts.staged_bytes = staged.bytes;
   facts.staged_before = !staged.copied;
@@ -36,15 +36,15 @@ std::filesystem::path stage(const std::filesystem::path& folder, const InputPlac
   return staged.folder;
 }
 
-DatasetPair load_files(const RunRequest& request, const Workload& workload, const Place& place,
-                       RunFacts& facts) {
+DatasetPair load_files(const RunRequest& request, const Workload& workload,
+                       const ProcessRank& process, RunFacts& facts) {
   const InputPlaces& places = request.places;
   std::filesystem::path folder;  // none where the workload makes its samples
   if (!workload.data_set.empty()) {
     folder = find_data_folder(workload.data_set, places.data);
     facts.resident_share = resident_share(folder);
     facts.synthetic = has_synthetic_mark(folder);
-    if (!places.stage.empty()) folder = stage(folder, places, place, facts);
+    if (!places.stage.empty()) folder = stage(folder, places, process, facts);
   } else if (!places.data.empty() || !places.stage.empty()) {
     throw Error(ErrorKind::usage, "workload " + workload.name + " makes its samples itself",
                 places.data.empty() ? "--stage" : "--data", "leave it out");
@@ -63,7 +63,7 @@ DatasetPair load_files(const RunRequest& request, const Workload& workload, cons
 }  // namespace
 
 DatasetPair load_run_data(const RunRequest& request, const Workload& workload,
-                          const Network& network, const Place& place, RunFacts& facts) {
+                          const Network& network, const ProcessRank& process, RunFacts& facts) {
   const InputConfig& input = request.config.input;
   facts.synthetic = input.synthetic;
   facts.data_set = facts.synthetic             ? "synthetic"
@@ -76,7 +76,7 @@ DatasetPair load_run_data(const RunRequest& request, const Workload& workload,
         synthetic_images(shape.height, shape.width, shape.channels, network.classes(),
                          workload.train_samples, workload.test_samples, request.config.train.seed);
   } else {
-    data = load_files(request, workload, place, facts);
+    data = load_files(request, workload, process, facts);
   }
   limit_samples(data.train, input.train_limit);
   limit_samples(data.test, input.test_limit);

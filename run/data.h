@@ -1,7 +1,7 @@
 // The samples of a run: found, staged, read, limited; what the record says of them is noted.
 #pragma once
 
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 #include "run/outcome_record.h"
 #include "run/training_run.h"
 
@@ -9,6 +9,6 @@ namespace paceline {
 
 // Throws as the readers do, with the file. Fills in what RunFacts knows of data and input.
 DatasetPair load_run_data(const RunRequest& request, const Workload& workload,
-                          const Network& network, const Place& place, RunFacts& facts);
+                          const Network& network, const ProcessRank& process, RunFacts& facts);
 
 }  // namespace paceline

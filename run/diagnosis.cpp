@@ -54,12 +54,14 @@ Section about_machine() {
            {"memory", format_bytes(static_cast<double>(machine.memory_bytes))}}};
 }
 
-Place place_or_problem(const Environment& environment, Diagnosis& diagnosis, std::string& text) {
+ProcessRank place_or_problem(const Environment& environment, Diagnosis& diagnosis,
+                             std::string& text) {
   try {
-    const Place place = find_place(environment);
-    text = place.launched ? fmt::format("{}: rank {} of {}", place.evidence, place.rank, place.size)
-                          : "none: ranks are started by paceline";
-    return place;
+    const ProcessRank process = find_process_rank(environment);
+    text = process.launched
+               ? fmt::format("{}: rank {} of {}", process.evidence, process.rank, process.size)
+               : "none: ranks are started by paceline";
+    return process;
   } catch (const Error& error) {
     text = "unclear";
     diagnosis.problems.push_back({error.what(), "", true});
@@ -183,8 +185,8 @@ std::vector<Problem> surroundings_of(const Environment& environment) {
 Diagnosis diagnose(const Environment& environment) {
   Diagnosis diagnosis;
   std::string evidence;
-  const Place place = place_or_problem(environment, diagnosis, evidence);
-  const std::vector<Service> asked = services(place);
+  const ProcessRank process = place_or_problem(environment, diagnosis, evidence);
+  const std::vector<Service> asked = services(process);
   const Names& names = known_names();
   diagnosis.sections = {about_build(),
                         about_machine(),

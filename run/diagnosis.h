@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/core/environment.h"
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 
@@ -39,7 +39,7 @@ struct Service {
   std::string description;  // or why it does not serve
   bool absent = false;      // it is not in this machine, which is no fault of it
 };
-std::vector<Service> services(const Place& place);
+std::vector<Service> services(const ProcessRank& process);
 // What a device of GPUs finds here: "NVIDIA H200 (0000:1b:00.0, 150 GB)" a card, or why there is
 // none. Empty for other devices.
 std::string cards_of(const std::string& device);

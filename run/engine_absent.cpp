@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-std::vector<Service> services(const Place&) {
+std::vector<Service> services(const ProcessRank&) {
   return {};
 }
 

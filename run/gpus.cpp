@@ -50,8 +50,8 @@ std::filesystem::path choices_file(const Environment& environment) {
   return cache.empty() ? cache : cache / "paceline" / "gpu-choices.json";
 }
 
-ChosenGpus::ChosenGpus(const std::string& device, const std::string& backend, const Place& place,
-                       int replicas)
+ChosenGpus::ChosenGpus(const std::string& device, const std::string& backend,
+                       const ProcessRank& process, int replicas)
     : driver_(driver_of(device)) {
   if (!driver_) return;
   std::string why;
@@ -63,7 +63,7 @@ ChosenGpus::ChosenGpus(const std::string& device, const std::string& backend, co
     throw Error(ErrorKind::usage, fmt::format("device {} needs a GPU: {}", device, why), "",
                 "run it where nvidia-smi shows one, or give --device cpu");
   }
-  replicas_.gpus = choose_gpus(visible, place, replicas, environment_of_process(),
+  replicas_.gpus = choose_gpus(visible, process, replicas, environment_of_process(),
                                may_share_gpus(backend) ? GpuSharing::allowed : GpuSharing::refused);
   replicas_.select = [driver = driver_, gpus = replicas_.gpus](int replica) {
     driver->select(gpus.at(static_cast<std::size_t>(replica)).index);

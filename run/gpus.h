@@ -9,7 +9,7 @@
 #include "engine/comm/backend.h"
 #include "engine/core/environment.h"
 #include "engine/device/gpu_driver.h"
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 
@@ -29,7 +29,7 @@ class ChosenGpus {
   ChosenGpus() = default;  // the device is not of GPUs
   // Throws usage, with the cure, where there are too few, or one that this build does not run on.
   // Backends that reduce on the host may let replicas share one.
-  ChosenGpus(const std::string& device, const std::string& backend, const Place& place,
+  ChosenGpus(const std::string& device, const std::string& backend, const ProcessRank& process,
              int replicas);
 
   // Null: none.

@@ -6,7 +6,7 @@
 
 #include "engine/comm/table.h"
 #include "engine/core/backend_stack.h"
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
 #include "run/gpus.h"
@@ -75,7 +75,7 @@ std::string hindrance_here(const PlannedPoint& planned) {
              !why.empty()) {
     return why;
   }
-  static const bool launched = find_place(environment_of_process()).launched;
+  static const bool launched = find_process_rank(environment_of_process()).launched;
   if (layout.nodes > 1 && !launched) {
     return fmt::format("{} nodes, and a sweep runs on one: paceline submit", layout.nodes);
   }

@@ -11,13 +11,13 @@ namespace paceline {
 
 namespace {
 
-Service ask_backend(const Factory<BackendFactory>& row, const Place& place) {
+Service ask_backend(const Factory<BackendFactory>& row, const ProcessRank& process) {
   const auto backend = row.make();
-  Membership membership{place, 1, {}};
+  Membership membership{process, 1, {}};
   ChosenGpus gpus;
   if (backend->needs_gpus()) {
     try {
-      gpus = ChosenGpus(first_gpu_device(), row.name, place, 1);
+      gpus = ChosenGpus(first_gpu_device(), row.name, process, 1);
     } catch (const Error& error) {
       return {"backend", row.name, false, error.what(), true};
     }
@@ -71,9 +71,9 @@ std::string cards_of(const std::string& device) {
   return texts.empty() ? "none here: " + why : join(texts, "; ");
 }
 
-std::vector<Service> services(const Place& place) {
+std::vector<Service> services(const ProcessRank& process) {
   std::vector<Service> asked;
-  for (const auto& row : backend_table()) asked.push_back(ask_backend(row, place));
+  for (const auto& row : backend_table()) asked.push_back(ask_backend(row, process));
   for (const auto& row : device_table()) asked.push_back(ask_device(row));
   return asked;
 }

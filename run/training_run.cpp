@@ -55,11 +55,11 @@ class ThisRun {
         layout_(launch_.layout),
         threads_(request.config.threads),
         config_(request.config.train),
-        place_(find_place(environment_of_process())) {
+        process_(find_process_rank(environment_of_process())) {
     facts_.started_at = utc_time_stamp();
     launch_.deadlines = request.deadlines;
     launch_.recorded = true;
-    if (place_.rank == 0 && environment_of_process().count(kStarterVariable) == 0) {
+    if (process_.rank == 0 && environment_of_process().count(kStarterVariable) == 0) {
       launch_.last_words = [this](const Error& error) {
         leave_failed_record(request_, exit_code(error.kind()), error.what());
       };
@@ -67,20 +67,20 @@ class ThisRun {
   }
 
   int go() {
-    check_tasks(launch_, place_);
+    check_tasks(launch_, process_);
     check_target();
     set_up_log();
     if (request_.config.checkpoints.is_on()) {
       stop_ = std::make_unique<StopRequests>(request_file(environment_of_process()));
     }
-    const CpuAssignment assignment = assign_cpus(launch_, place_);
+    const CpuAssignment assignment = assign_cpus(launch_, process_);
     cpus_ = assignment.replicas;
     facts_.cpu_model = assignment.cpu_model;
     facts_.machine_cpus = assignment.machine_cpus;
     facts_.memory_bytes = assignment.memory_bytes;
     find_events();
     find_weights();
-    data_ = load_run_data(request_, workload_, network_, place_, facts_);
+    data_ = load_run_data(request_, workload_, network_, process_, facts_);
     warn_of_large_batch();
     find_state();
     const std::size_t stopped_after = train_in_world(assignment);
@@ -97,7 +97,7 @@ class ThisRun {
  private:
   // Returns the steps after which it was stopped on request, 0: it ran to its end.
   std::size_t train_in_world(const CpuAssignment& assignment) {
-    World world(launch_, place_, assignment);
+    World world(launch_, process_, assignment);
     try {
       return train_in(world);
     } catch (const std::exception& error) {
@@ -110,15 +110,15 @@ class ThisRun {
     exchange_rank_cards(world);
     share_caches(world);
     GpuReport report(world.gpus());
-    if (place_.local_rank == 0) warn_of_busy_cpus(cards_, place_.local_size);
+    if (process_.local_rank == 0) warn_of_busy_cpus(cards_, process_.local_size);
     const LoadReport load(cpus_);
     TrainingOutcome outcome = train(world);
-    if (place_.rank == 0 && outcome.trace) tell_trace(*outcome.trace);
+    if (process_.rank == 0 && outcome.trace) tell_trace(*outcome.trace);
     facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
     note_gpus(report.collect(world));
     note_load(load.collect(world, facts_.oversubscribed));
     if (outcome.stopped) return outcome.resumed_after + outcome.steps;
-    if (place_.rank == 0) finish(outcome);
+    if (process_.rank == 0) finish(outcome);
     return 0;
   }
 
@@ -136,29 +136,30 @@ class ThisRun {
     const RecordTarget& target = request_.target;
     if (!target.store.empty() && places.run.empty()) {
       places.run = target.store / "runs" / fmt::format("{}.{}", target.point_folder, target.repeat);
-      if (place_.rank == 0 && places.resume.empty()) std::filesystem::remove_all(places.run);
+      if (process_.rank == 0 && places.resume.empty()) std::filesystem::remove_all(places.run);
       if (!request_.config.checkpoints.is_on()) places.run.clear();
     }
     checkpoints_ =
         checkpoint_setup(request_.workload, request_.parameters, request_.config.checkpoints,
-                         places, data_.hash, place_.rank == 0);
+                         places, data_.hash, process_.rank == 0);
     if (stop_) checkpoints_.stop_signal = [this] { return stop_->pending(); };
   }
 
   // A record that cannot be written should be known before the training, not after it.
   void check_target() const {
-    if (place_.rank != 0) return;
+    if (process_.rank != 0) return;
     if (!request_.target.file.empty()) check_new_record(request_.target.file);
     if (!request_.trace.empty()) check_new_trace(request_.trace);
   }
 
   void set_up_log() const {
     log::Setup setup;
-    if (request_.log_ranks && place_.size > 1) setup.prefix = fmt::format("rank {}: ", place_.rank);
-    setup.to_stderr = place_.rank == 0 || request_.log_ranks;
+    if (request_.log_ranks && process_.size > 1)
+      setup.prefix = fmt::format("rank {}: ", process_.rank);
+    setup.to_stderr = process_.rank == 0 || request_.log_ranks;
     if (!request_.log_folder.empty()) {
       make_folder(request_.log_folder);
-      setup.file = request_.log_folder / fmt::format("rank-{}.log", place_.rank);
+      setup.file = request_.log_folder / fmt::format("rank-{}.log", process_.rank);
     }
     if (request_.quiet) setup.level = log::Level::warning;
     if (request_.verbose) setup.level = log::Level::debug;
@@ -167,7 +168,7 @@ class ThisRun {
 
   // A folder that cannot be made is known before the data are read.
   void find_events() {
-    if (place_.rank != 0 || request_.events.folder.empty()) return;
+    if (process_.rank != 0 || request_.events.folder.empty()) return;
     events_ = event_setup(request_.events);
     log::info("TensorBoard: {}", events_.folder.string());
   }
@@ -189,7 +190,7 @@ class ThisRun {
 
   void note_load(LoadFacts load) {
     facts_.machine_load = std::move(load);
-    if (place_.rank != 0 || !facts_.machine_load.busy.value_or(false)) return;
+    if (process_.rank != 0 || !facts_.machine_load.busy.value_or(false)) return;
     log::warning("the machine was busy: {}; the times of this run are not those of a quiet one",
                  facts_.machine_load.why);
   }
@@ -279,7 +280,7 @@ class ThisRun {
       session.report = [this](const Progress& progress) { print_progress(progress); };
     }
     session.failed = [this, &world](const Error& error) {
-      write_down_end(environment_of_process(), place_, error);
+      write_down_end(environment_of_process(), process_, error);
       world.expect_end(error);
     };
     setup_seconds_ = now_seconds() - started_;
@@ -391,7 +392,7 @@ class ThisRun {
   const Layout& layout_;
   ThreadPlan threads_;
   TrainConfig config_;
-  Place place_;
+  ProcessRank process_;
   double setup_seconds_ = 0;
   std::vector<CpuSet> cpus_;
   DatasetPair data_;
@@ -406,8 +407,8 @@ class ThisRun {
 
 }  // namespace
 
-LaunchSpec launch_spec_of(const PlaceConfig& place) {
-  return {place.backend, place.device, place.layout, place.oversubscribe};
+LaunchSpec launch_spec_of(const PlaceConfig& process) {
+  return {process.backend, process.device, process.layout, process.oversubscribe};
 }
 
 LaunchSpec launch_spec_of(const RunConfig& config) {

@@ -80,8 +80,8 @@ bool needs_store(const LaunchSpec& launch) {
 
 }  // namespace
 
-bool must_spawn(const LaunchSpec& launch, const Place& place) {
-  return launch.layout.ntasks > 1 && !place.launched;
+bool must_spawn(const LaunchSpec& launch, const ProcessRank& process) {
+  return launch.layout.ntasks > 1 && !process.launched;
 }
 
 RunVerdict spawn(const LaunchSpec& launch, const std::vector<std::string>& command) {
@@ -111,22 +111,23 @@ RunVerdict spawn(const LaunchSpec& launch, const std::vector<std::string>& comma
   return verdict;
 }
 
-void check_tasks(const LaunchSpec& launch, const Place& place) {
+void check_tasks(const LaunchSpec& launch, const ProcessRank& process) {
   const Layout& layout = launch.layout;
-  if (place.size == layout.ntasks) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("{} tasks were started ({}), but gpus={} with backend {} is {}",
-                          place.size, place.evidence, layout.gpus, launch.backend, layout.ntasks),
-              "", fmt::format("start {} tasks or set --gpus", layout.ntasks));
+  if (process.size == layout.ntasks) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("{} tasks were started ({}), but gpus={} with backend {} is {}", process.size,
+                  process.evidence, layout.gpus, launch.backend, layout.ntasks),
+      "", fmt::format("start {} tasks or set --gpus", layout.ntasks));
 }
 
-CpuAssignment assign_cpus(const LaunchSpec& launch, const Place& place) {
+CpuAssignment assign_cpus(const LaunchSpec& launch, const ProcessRank& process) {
   const Layout& layout = launch.layout;
   const int replicas_here = layout.gpus / layout.ntasks;
   check_mask(usable_cpus(), replicas_here, layout.cpus_per_replica, launch.oversubscribe);
   const Topology topology = topology_of_machine();
   const int cpus_of_one = std::min(layout.cpus_per_task, static_cast<int>(topology.cpus.size()));
-  const CpuSet mine = cpus_of_task(topology.cpus, place, cpus_of_one);
+  const CpuSet mine = cpus_of_task(topology.cpus, process, cpus_of_one);
   std::vector<Cpu> cpus;
   for (const Cpu& cpu : topology.cpus) {
     if (std::find(mine.begin(), mine.end(), cpu.id) != mine.end()) cpus.push_back(cpu);
@@ -149,28 +150,28 @@ struct World::Parts {
   std::optional<std::string> lost;
   int exceptions_at_start = std::uncaught_exceptions();
 
-  void join_store(const Place& place, const Deadlines& deadlines) {
+  void join_store(const ProcessRank& process, const Deadlines& deadlines) {
     const Environment environment = environment_of_process();
-    const BootstrapAddress where = find_bootstrap(place, environment);
-    if (where.rank0_hosts && place.rank == 0) server = serve(where, place.size);
+    const BootstrapAddress where = find_bootstrap(process, environment);
+    if (where.rank0_hosts && process.rank == 0) server = serve(where, process.size);
     const SignalsBlocked blocked;
     const double seconds = deadlines.limit_seconds();
-    client = std::make_unique<StoreClient>(where, place.rank, seconds);
+    client = std::make_unique<StoreClient>(where, process.rank, seconds);
     control = std::make_unique<LivenessConnection>(
-        where, place.rank, seconds, [this](int, const std::string& why) { lose(why); });
+        where, process.rank, seconds, [this](int, const std::string& why) { lose(why); });
     stall_monitor->ask(control.get());
     log::debug("bootstrap store at {}", client->server());
   }
 
   // A flight ring for each replica here.
-  void open_rings(const Place& place, int replicas_here) {
+  void open_rings(const ProcessRank& process, int replicas_here) {
     const Environment environment = environment_of_process();
     const auto folder = status_folder(environment);
     recording = std::make_shared<Recording>();
     recording->stall_monitor = stall_monitor.get();
     for (int i = 0; i < replicas_here; ++i) {
-      const FlightRing::Identity identity{place.rank * replicas_here + i,
-                                          place.size * replicas_here, place.rank, host_name(),
+      const FlightRing::Identity identity{process.rank * replicas_here + i,
+                                          process.size * replicas_here, process.rank, host_name(),
                                           attempt_of(environment)};
       recording->rings.push_back(std::make_shared<FlightRing>(identity, folder));
       if (folder && !recording->rings.back()->why().empty()) {
@@ -200,28 +201,28 @@ struct World::Parts {
   }
 };
 
-World::World(const LaunchSpec& launch, const Place& place, const CpuAssignment& assignment)
+World::World(const LaunchSpec& launch, const ProcessRank& process, const CpuAssignment& assignment)
     : parts_(std::make_unique<Parts>()) {
   bind_this_thread(all_of(assignment));
   Membership membership;
-  membership.place = place;
+  membership.process = process;
   membership.replicas_here = launch.layout.gpus / launch.layout.ntasks;
   membership.deadlines = launch.deadlines;
-  membership.last_words = [place, more = launch.last_words](const Error& error) {
-    leave_last_words(environment_of_process(), place, error);
+  membership.last_words = [process, more = launch.last_words](const Error& error) {
+    leave_last_words(environment_of_process(), process, error);
     if (more) more(error);
   };
   parts_->stall_monitor = std::make_unique<StallMonitor>(
-      StallMonitor::Setup{membership.deadlines, place.rank * membership.replicas_here,
+      StallMonitor::Setup{membership.deadlines, process.rank * membership.replicas_here,
                           membership.replicas_here, membership.last_words});
   membership.stall_monitor = parts_->stall_monitor.get();
   if (launch.recorded && flight_is_on(environment_of_process())) {
-    parts_->open_rings(place, membership.replicas_here);
+    parts_->open_rings(process, membership.replicas_here);
     const auto& recording = parts_->recording;
     membership.deadlines.settled = {recording, &recording->settled};
     parts_->stall_monitor->settle_by(membership.deadlines.settled);
   }
-  parts_->gpus = ChosenGpus(launch.device, launch.backend, place, membership.replicas_here);
+  parts_->gpus = ChosenGpus(launch.device, launch.backend, process, membership.replicas_here);
   membership.gpus = parts_->gpus.replicas();
   parts_->backend = make_backend(launch.backend, backend_table(), wrapper_table(),
                                  membership.gpus ? MemoryKind::device : MemoryKind::host);
@@ -230,8 +231,8 @@ World::World(const LaunchSpec& launch, const Place& place, const CpuAssignment& 
                                               parts_->backend->name(), support.because()));
   }
   const bool store_is_known = environment_of_process().count(kStoreVariable) != 0;
-  if (place.size > 1 && (needs_store(launch) || store_is_known)) {
-    parts_->join_store(place, membership.deadlines);
+  if (process.size > 1 && (needs_store(launch) || store_is_known)) {
+    parts_->join_store(process, membership.deadlines);
     membership.store = parts_->client.get();
     membership.control = parts_->control.get();
     if (parts_->recording) {

@@ -28,14 +28,14 @@ struct LaunchSpec {
 };
 
 // The ranks of a backend between processes are ours to start, unless a launcher did.
-bool must_spawn(const LaunchSpec& launch, const Place& place);
+bool must_spawn(const LaunchSpec& launch, const ProcessRank& process);
 
 // Starts `command` (of this program) as every rank, through mpirun or directly as the backend
 // wants it, and hosts their bootstrap store. The launcher's noise is printed, the line is not yet.
 RunVerdict spawn(const LaunchSpec& launch, const std::vector<std::string>& command);
 
 // Throws usage unless `place` has the tasks that the layout has.
-void check_tasks(const LaunchSpec& launch, const Place& place);
+void check_tasks(const LaunchSpec& launch, const ProcessRank& process);
 
 // The CPUs of each replica of this process, and the machine they are of. A task that asks for more
 // than there is (only with --oversubscribe) shares what there is; else that is refused.
@@ -45,7 +45,7 @@ struct CpuAssignment {
   int machine_cpus = 0;           // of the node, usable or not
   std::int64_t memory_bytes = 0;  // of the node
 };
-CpuAssignment assign_cpus(const LaunchSpec& launch, const Place& place);
+CpuAssignment assign_cpus(const LaunchSpec& launch, const ProcessRank& process);
 
 // This process in the run's world, from meeting to parting.
 class World {
@@ -53,7 +53,7 @@ class World {
   // Binds this process to its assignment first: threads that a backend starts for its own must not
   // wait for a CPU on which another rank computes. Then joins the bootstrap store where one is
   // known or needed, and connects the backend. Throws usage where it cannot serve.
-  World(const LaunchSpec& launch, const Place& place, const CpuAssignment& assignment);
+  World(const LaunchSpec& launch, const ProcessRank& process, const CpuAssignment& assignment);
   ~World();  // says goodbye, unless an exception passes: then the other ranks hear of a loss
   World(const World&) = delete;
   World& operator=(const World&) = delete;

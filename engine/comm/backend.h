@@ -11,7 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/core/support.h"
 #include "engine/launch/gpus.h"
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 
@@ -29,7 +29,7 @@ struct ReplicaGpus {
 
 // What connect() is told: where this process stands and how many replicas it holds.
 struct Membership {
-  Place place;
+  ProcessRank process;
   int replicas_here = 1;
   Deadlines deadlines;
   // Errors call this process and its peers rank t * ranks_a_task, t being the task: more than 1

@@ -49,10 +49,16 @@ RankStatus status_from(const Json& json) {
   return status;
 }
 
-RankStatus status_of(const Environment& environment, const Place& place) {
-  return {place.rank, host_name(), getpid(),       RankState::running,
-          0,          "",          unix_seconds(), attempt_of(environment),
-          place.size};
+RankStatus status_of(const Environment& environment, const ProcessRank& process) {
+  return {process.rank,
+          host_name(),
+          getpid(),
+          RankState::running,
+          0,
+          "",
+          unix_seconds(),
+          attempt_of(environment),
+          process.size};
 }
 
 // False where it could not be written: no reason to end a run.
@@ -168,13 +174,14 @@ RunFolder::~RunFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-int run_rank(const Environment& environment, const Place& place, const std::function<int()>& work) {
+int run_rank(const Environment& environment, const ProcessRank& process,
+             const std::function<int()>& work) {
   const auto folder = status_folder(environment);
   if (!folder) return work();
   const bool started_by_us = !value_of(environment, kStarterVariable).empty();
   std::error_code ignored;  // try_to_write() tells
   std::filesystem::create_directories(*folder, ignored);
-  RankStatus status = status_of(environment, place);
+  RankStatus status = status_of(environment, process);
   try_to_write(*folder, status);
   try {
     const int code = work();
@@ -198,17 +205,19 @@ int run_rank(const Environment& environment, const Place& place, const std::func
   return status.exit_code;
 }
 
-bool write_down_end(const Environment& environment, const Place& place, const Error& error) {
+bool write_down_end(const Environment& environment, const ProcessRank& process,
+                    const Error& error) {
   const auto folder = status_folder(environment);
   if (!folder) return false;
-  RankStatus status = status_of(environment, place);
+  RankStatus status = status_of(environment, process);
   const bool written =
       end(*folder, status, RankState::failed, exit_code(error.kind()), error.what());
   return written && !value_of(environment, kStarterVariable).empty();
 }
 
-void leave_last_words(const Environment& environment, const Place& place, const Error& error) {
-  if (!write_down_end(environment, place, error)) print_note("paceline: {}\n", error.what());
+void leave_last_words(const Environment& environment, const ProcessRank& process,
+                      const Error& error) {
+  if (!write_down_end(environment, process, error)) print_note("paceline: {}\n", error.what());
 }
 
 }  // namespace paceline

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 
@@ -68,13 +68,15 @@ class RunFolder {
 // Runs `work` as a rank: where there is a status folder, its end is written down there. Started by
 // us, its error is not thrown but becomes the exit code: the starter prints the one last line. A
 // folder that cannot be written is a note in the log.
-int run_rank(const Environment& environment, const Place& place, const std::function<int()>& work);
+int run_rank(const Environment& environment, const ProcessRank& process,
+             const std::function<int()>& work);
 
 // Writes down the end of this rank as run_rank() would, before it can return: another of its
 // threads may be stuck. False where no starter of ours reads it.
-bool write_down_end(const Environment& environment, const Place& place, const Error& error);
+bool write_down_end(const Environment& environment, const ProcessRank& process, const Error& error);
 
 // For a rank that will never return: the same, or else it is printed.
-void leave_last_words(const Environment& environment, const Place& place, const Error& error);
+void leave_last_words(const Environment& environment, const ProcessRank& process,
+                      const Error& error);
 
 }  // namespace paceline

@@ -44,9 +44,9 @@ std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cp
   return sets;
 }
 
-CpuSet cpus_of_task(const std::vector<Cpu>& usable, const Place& place, int cpus_per_task) {
-  const auto sets = split_cpus(usable, place.local_size, cpus_per_task);
-  return sets[static_cast<std::size_t>(place.local_rank)];
+CpuSet cpus_of_task(const std::vector<Cpu>& usable, const ProcessRank& process, int cpus_per_task) {
+  const auto sets = split_cpus(usable, process.local_size, cpus_per_task);
+  return sets[static_cast<std::size_t>(process.local_rank)];
 }
 
 void bind_this_thread(const CpuSet& cpus) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 #include "engine/launch/topology.h"
 
 namespace paceline {
@@ -19,7 +19,7 @@ std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cp
 // The CPUs of this task: the local_rank-th part of the mask. Right for a mask that all tasks of
 // the node share (our own mpirun, --bind-to none) and for one that the launcher made for this
 // task alone (srun, --bind-to core).
-CpuSet cpus_of_task(const std::vector<Cpu>& usable, const Place& place, int cpus_per_task);
+CpuSet cpus_of_task(const std::vector<Cpu>& usable, const ProcessRank& process, int cpus_per_task);
 
 // Binds the calling thread; threads it starts from then on inherit it. Throws internal.
 void bind_this_thread(const CpuSet& cpus);

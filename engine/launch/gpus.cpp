@@ -36,11 +36,11 @@ std::string cure(const Environment& environment, int gpus) {
 
 }  // namespace
 
-std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const Place& place, int replicas,
-                             const Environment& environment, GpuSharing sharing) {
+std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const ProcessRank& process,
+                             int replicas, const Environment& environment, GpuSharing sharing) {
   const auto seen = static_cast<int>(visible.size());
   if (seen == replicas) return visible;
-  const int needed = place.local_size * replicas;
+  const int needed = process.local_size * replicas;
   if (seen == 0 || (seen < needed && sharing == GpuSharing::refused)) {
     throw Error(
         ErrorKind::usage,
@@ -49,7 +49,7 @@ std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const Place& place
   }
   std::vector<Gpu> chosen;
   for (int i = 0; i < replicas; ++i) {
-    const int at = (place.local_rank * replicas + i) % seen;
+    const int at = (process.local_rank * replicas + i) % seen;
     chosen.push_back(visible[static_cast<std::size_t>(at)]);
   }
   return chosen;

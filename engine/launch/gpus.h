@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/core/environment.h"
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 
@@ -29,8 +29,8 @@ enum class GpuSharing { refused, allowed };
 // The GPUs of this task's `replicas`: all that it sees if these are as many, else its part of what
 // every task of the node sees. `environment` is read for the cure only. Throws usage where there
 // are too few.
-std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const Place& place, int replicas,
-                             const Environment& environment,
+std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const ProcessRank& process,
+                             int replicas, const Environment& environment,
                              GpuSharing sharing = GpuSharing::refused);
 
 // What a replica tells the others of its GPU; fit for an all_gather.

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 

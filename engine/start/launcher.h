@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/failure/verdict.h"
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 

@@ -63,11 +63,11 @@ void ThreadCommunicator::all_gather(const void* mine, std::size_t bytes, void* a
 }
 
 Support serves_one_process(const Membership& membership, std::string_view backend) {
-  if (membership.place.size == 1) return Support::yes();
+  if (membership.process.size == 1) return Support::yes();
   return Support::no(
       fmt::format("backend {} is one process, but {} were started ({}): start one, "
                   "or choose a backend between processes such as mpi",
-                  backend, membership.place.size, membership.place.evidence));
+                  backend, membership.process.size, membership.process.evidence));
 }
 
 }  // namespace paceline

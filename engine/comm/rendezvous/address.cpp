@@ -82,34 +82,34 @@ bool slurm_step_is_theirs(const Environment& environment) {
 }
 
 // The same text in every rank of a job, another in every other job where the launcher tells.
-std::string identity_of(const Place& place, const Environment& environment) {
+std::string identity_of(const ProcessRank& process, const Environment& environment) {
   std::vector<std::string> names{"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID",
                                  "TORCHELASTIC_RESTART_COUNT", "PMIX_NAMESPACE", "PALS_APID"};
-  if (place.evidence.starts_with("torchrun")) {
+  if (process.evidence.starts_with("torchrun")) {
     names.insert(names.end(), {"MASTER_ADDR", "MASTER_PORT"});
   } else if (slurm_step_is_theirs(environment)) {
     names.emplace_back("SLURM_STEP_ID");
   }
-  std::string identity = fmt::format("{} ranks", place.size);
+  std::string identity = fmt::format("{} ranks", process.size);
   for (const std::string& name : names) {
     identity += fmt::format(" {}={}", name, value_of(environment, name));
   }
   return identity;
 }
 
-std::string host_of(const Place& place, const Environment& environment) {
+std::string host_of(const ProcessRank& process, const Environment& environment) {
   for (const char* name : {kStoreVariable, "MASTER_ADDR"}) {
     const std::string host = value_of(environment, name);
     if (!host.empty()) return name == kStoreVariable ? split_address(host).host : host;
   }
-  if (place.local_size == place.size) return "127.0.0.1";
+  if (process.local_size == process.size) return "127.0.0.1";
   const char* name =
       slurm_step_is_theirs(environment) ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
   const std::string nodelist = value_of(environment, name);
   if (!nodelist.empty()) return first_host(nodelist);
-  throw wrong(
-      fmt::format("nothing says which node rank 0 of {} is on ({})", place.size, place.evidence),
-      "bootstrap store", "set PACELINE_STORE to an address of rank 0's node");
+  throw wrong(fmt::format("nothing says which node rank 0 of {} is on ({})", process.size,
+                          process.evidence),
+              "bootstrap store", "set PACELINE_STORE to an address of rank 0's node");
 }
 
 std::string checked_token(const Environment& environment) {
@@ -121,10 +121,10 @@ std::string checked_token(const Environment& environment) {
 
 }  // namespace
 
-BootstrapAddress find_bootstrap(const Place& place, const Environment& environment) {
+BootstrapAddress find_bootstrap(const ProcessRank& process, const Environment& environment) {
   BootstrapAddress address;
   address.token = checked_token(environment);
-  address.across_nodes = place.local_size != place.size;
+  address.across_nodes = process.local_size != process.size;
   const HostPort told = split_address(value_of(environment, kStoreVariable));
   if (!told.port.empty()) {
     const auto port = to_port(told.port);
@@ -143,9 +143,9 @@ BootstrapAddress find_bootstrap(const Place& place, const Environment& environme
   }
 
   address.rank0_hosts = true;
-  address.host = host_of(place, environment);
+  address.host = host_of(process, environment);
   address.ports = ports_of(environment);
-  const std::string identity = identity_of(place, environment);
+  const std::string identity = identity_of(process, environment);
   const std::size_t start = hash_value(identity) % address.ports.size();
   std::rotate(address.ports.begin(), address.ports.begin() + static_cast<std::ptrdiff_t>(start),
               address.ports.end());

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/core/environment.h"
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 
@@ -30,7 +30,7 @@ struct BootstrapAddress {
 //
 // Without PACELINE_TOKEN the token is a hash of the job's identity and the user's number: it keeps
 // jobs apart and does not keep strangers out. Throws usage, with the cure.
-BootstrapAddress find_bootstrap(const Place& place, const Environment& environment);
+BootstrapAddress find_bootstrap(const ProcessRank& process, const Environment& environment);
 
 // What a starter serves at before it knows the port: any address of this machine, the site's ports.
 BootstrapAddress starter_bootstrap(const std::string& host, const Environment& environment);

@@ -7,7 +7,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline {
 

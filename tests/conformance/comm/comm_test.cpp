@@ -159,7 +159,7 @@ TEST(CommTable, HoldsTheBackendsEveryBuildHas) {
 
 TEST(CommTable, OneProcessBackendsRefuseAWorldOfProcesses) {
   Membership two = membership(1);
-  two.place.size = 2;
+  two.process.size = 2;
   for (const char* name : {"self", "null", "mirrored"}) {
     EXPECT_FALSE(make_backend(name)->serves(two)) << name;
   }

@@ -49,10 +49,10 @@ DeviceCopies played_copies() {
       [](std::size_t bytes) { return host_memory(bytes); }};
 }
 
-ReplicaGpus played_gpus(const Place& place, int replicas) {
+ReplicaGpus played_gpus(const ProcessRank& process, int replicas) {
   ReplicaGpus gpus;
   for (int i = 0; i < replicas; ++i) {
-    gpus.gpus.push_back({i, fmt::format("0000:{:02x}:00.0", place.rank * replicas + i), "", ""});
+    gpus.gpus.push_back({i, fmt::format("0000:{:02x}:00.0", process.rank * replicas + i), "", ""});
   }
   gpus.select = [](int) {};
   gpus.clear = [](void* data, std::size_t bytes) { std::memset(data, 0, bytes); };
@@ -231,27 +231,27 @@ class Hearing {
 };
 
 int run(const std::string& text, int replicas, const std::string& what, bool gpus) {
-  const Place place = find_place(environment_of_process());
+  const ProcessRank process = find_process_rank(environment_of_process());
   const auto backend = make_backend(text, backend_table(), wrapper_table(),
                                     gpus ? MemoryKind::device : MemoryKind::host);
-  const ReplicaGpus played = played_gpus(place, replicas);
+  const ReplicaGpus played = played_gpus(process, replicas);
   Membership membership;
-  membership.place = place;
+  membership.process = process;
   membership.replicas_here = replicas;
   if (gpus) membership.gpus = &played;
   const auto largest = to_integer(what);
   membership.deadlines = largest ? Deadlines{20, 60} : Deadlines{1, 2};
-  membership.last_words = [place](const Error& error) {
-    leave_last_words(environment_of_process(), place, error);
+  membership.last_words = [process](const Error& error) {
+    leave_last_words(environment_of_process(), process, error);
   };
   std::unique_ptr<StoreClient> store;
   std::unique_ptr<Hearing> hearing;
   if (std::getenv(kStoreVariable) != nullptr) {
-    const BootstrapAddress where = find_bootstrap(place, environment_of_process());
-    store = std::make_unique<StoreClient>(where, place.rank, membership.deadlines.abort_seconds);
+    const BootstrapAddress where = find_bootstrap(process, environment_of_process());
+    store = std::make_unique<StoreClient>(where, process.rank, membership.deadlines.abort_seconds);
     membership.store = store.get();
     if (gpus) {  // other backends hear of a loss by their own connections
-      hearing = std::make_unique<Hearing>(where, place.rank, membership.deadlines.abort_seconds);
+      hearing = std::make_unique<Hearing>(where, process.rank, membership.deadlines.abort_seconds);
       membership.control = &hearing->control();
     }
   }
@@ -268,11 +268,11 @@ int run(const std::string& text, int replicas, const std::string& what, bool gpu
   for (auto& communicator : communicators) {
     threads.emplace_back([&] {
       try {
-        require(communicator->size() == place.size * replicas, "size of the world");
+        require(communicator->size() == process.size * replicas, "size of the world");
         run_replica(*communicator, gpus, what, casts);
       } catch (const Error& error) {
         const bool consequence = error.kind() == ErrorKind::peer_lost;
-        if (!consequence) write_down_end(environment_of_process(), place, error);
+        if (!consequence) write_down_end(environment_of_process(), process, error);
         if (hearing) hearing->control().abort(error.what());
         communicator->abort(error.what());
         std::lock_guard lock(mutex);
@@ -295,7 +295,7 @@ int main(int argc, char** argv) {
   try {
     if (argc != 5) throw Error(ErrorKind::usage, "comm_ranks STACK REPLICAS WHAT MEMORY");
     const Environment environment = environment_of_process();
-    return run_rank(environment, find_place(environment), [&] {
+    return run_rank(environment, find_process_rank(environment), [&] {
       return run(argv[1], std::stoi(argv[2]), argv[3], std::string(argv[4]) == "gpus");
     });
   } catch (const Error& error) {

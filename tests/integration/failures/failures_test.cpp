@@ -11,7 +11,7 @@
 
 #include "engine/failure/flight_reader.h"
 #include "engine/failure/rank_status.h"
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 #include "engine/launch/program.h"
 #include "results/names.h"
 #include "tests/integration/cli/paceline.h"

@@ -12,25 +12,25 @@
 namespace paceline {
 namespace {
 
-int work(const Place& place, const std::string& how) {
+int work(const ProcessRank& process, const std::string& how) {
   if (how == "talks") {
-    std::printf("rank %d of %d on %d\n", place.rank, place.size, place.local_size);
-    std::fprintf(stderr, "progress of rank %d\n", place.rank);
+    std::printf("rank %d of %d on %d\n", process.rank, process.size, process.local_size);
+    std::fprintf(stderr, "progress of rank %d\n", process.rank);
   }
   if (how == "hangs") {
-    if (place.rank == 0) throw Error(ErrorKind::stall, "rank 0: rank 1 did not come");
+    if (process.rank == 0) throw Error(ErrorKind::stall, "rank 0: rank 1 did not come");
     sleep(60);
   }
   if (how == "silent") {
-    const FlightRing ring(
-        {place.rank, place.size, place.rank, host_name(), attempt_of(environment_of_process())},
-        status_folder(environment_of_process()));
+    const FlightRing ring({process.rank, process.size, process.rank, host_name(),
+                           attempt_of(environment_of_process())},
+                          status_folder(environment_of_process()));
     raise(SIGSTOP);
   }
-  if (how == "code") return place.rank == 1 ? 3 : 0;
-  if (place.rank == 1 && how == "killed") raise(SIGKILL);
-  if (place.rank == 1 && how == "throws") throw Error(ErrorKind::input, "a bad file", "rank1.gz");
-  if (how == "waits" || (place.rank == 0 && how != "talks")) sleep(30);
+  if (how == "code") return process.rank == 1 ? 3 : 0;
+  if (process.rank == 1 && how == "killed") raise(SIGKILL);
+  if (process.rank == 1 && how == "throws") throw Error(ErrorKind::input, "a bad file", "rank1.gz");
+  if (how == "waits" || (process.rank == 0 && how != "talks")) sleep(30);
   return 0;
 }
 
@@ -40,6 +40,6 @@ int work(const Place& place, const std::string& how) {
 int main(int, char** argv) {
   using namespace paceline;
   const Environment environment = environment_of_process();
-  const Place place = find_place(environment);
-  return run_rank(environment, place, [&] { return work(place, argv[1]); });
+  const ProcessRank process = find_process_rank(environment);
+  return run_rank(environment, process, [&] { return work(process, argv[1]); });
 }

@@ -36,9 +36,9 @@ T value(int rank, std::size_t i) {
 
 class Ranks {
  public:
-  explicit Ranks(const Place& place, Deadlines deadlines = {})
-      : place_(place), backend_(make_mpi_backend()) {
-    const Membership membership{place, 1, deadlines};
+  explicit Ranks(const ProcessRank& process, Deadlines deadlines = {})
+      : process_(process), backend_(make_mpi_backend()) {
+    const Membership membership{process, 1, deadlines};
     if (const Support support = backend_->serves(membership); !support) {
       throw Error(ErrorKind::usage, support.because());
     }
@@ -59,8 +59,8 @@ class Ranks {
     ThreadLane thread_lane;
     for (const std::size_t count : std::vector<std::size_t>{0, 1, 7, 63, 64, 65, 4097, most}) {
       auto* inside = reinterpret_cast<T*>(window_.data());
-      if (place_.size > 1) all_reduce(inside + 3, count, type, inline_lane, one_node);
-      if (place_.size > 1) all_reduce(inside, count, type, thread_lane, one_node);
+      if (process_.size > 1) all_reduce(inside + 3, count, type, inline_lane, one_node);
+      if (process_.size > 1) all_reduce(inside, count, type, thread_lane, one_node);
       all_reduce(outside.data() + 3, count, type, thread_lane, one_node);
     }
   }
@@ -95,7 +95,7 @@ class Ranks {
     const std::string what = fmt::format("all-reduce of {} {}", count, name_of(type));
     std::vector<T> first;
     for (int time = 0; time < 2; ++time) {
-      for (std::size_t i = 0; i < count; ++i) data[i] = value<T>(place_.rank, i);
+      for (std::size_t i = 0; i < count; ++i) data[i] = value<T>(process_.rank, i);
       communicator().all_reduce(data, count, type, lane, "all-reduce");
       lane.drain();
       if (time == 0) first.assign(data, data + count);
@@ -110,7 +110,7 @@ class Ranks {
   void check_sum(const T* data, std::size_t count, bool one_node, const std::string& what) {
     for (std::size_t i = 0; i < count; ++i) {
       T sum = value<T>(0, i);
-      for (int r = 1; r < place_.size; ++r) sum += value<T>(r, i);
+      for (int r = 1; r < process_.size; ++r) sum += value<T>(r, i);
       const double tolerance = one_node ? 0 : 1e-6;  // between nodes MPI chooses the order
       require(std::abs(static_cast<double>(data[i] - sum)) <= tolerance,
               fmt::format("{}: element {} is {}, not {}", what, i, data[i], sum));
@@ -119,36 +119,37 @@ class Ranks {
 
   void check_same_bits(const void* data, std::size_t bytes, const std::string& what) {
     const std::uint64_t mine = Hash().add(data, bytes).value();
-    std::vector<std::uint64_t> all(static_cast<std::size_t>(place_.size));
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(process_.size));
     communicator().all_gather(&mine, sizeof mine, all.data());
     for (const std::uint64_t other : all) require(other == mine, what + " differs between ranks");
   }
 
-  Place place_;
+  ProcessRank process_;
   std::unique_ptr<Backend> backend_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
   Memory window_;
 };
 
-int collectives(const Place& place, const std::string& nodes) {
-  Ranks ranks(place);
+int collectives(const ProcessRank& process, const std::string& nodes) {
+  Ranks ranks(process);
   ranks.all_reduces<float>(DType::f32, nodes == "1");
   ranks.all_reduces<double>(DType::f64, nodes == "1");
   ranks.control_plane();
-  require(ranks.description().find(fmt::format("{} ranks on {} node", place.size, nodes)) !=
+  require(ranks.description().find(fmt::format("{} ranks on {} node", process.size, nodes)) !=
               std::string::npos,
           ranks.description());
   return 0;
 }
 
 // As the trainer does: what one rank throws releases the others.
-int failing(const Place& place, const std::string& how) {
-  Ranks ranks(place, {1.0, how == "stalls" ? 2.0 : 20.0});
+int failing(const ProcessRank& process, const std::string& how) {
+  Ranks ranks(process, {1.0, how == "stalls" ? 2.0 : 20.0});
   ranks.communicator().barrier();
   try {
-    if (place.rank == 1 && how == "killed") raise(SIGKILL);
-    if (place.rank == 1 && how == "throws") throw Error(ErrorKind::input, "a bad file", "rank1.gz");
-    if (place.rank == 1 && (how == "stalls" || how == "waits")) sleep(10);
+    if (process.rank == 1 && how == "killed") raise(SIGKILL);
+    if (process.rank == 1 && how == "throws")
+      throw Error(ErrorKind::input, "a bad file", "rank1.gz");
+    if (process.rank == 1 && (how == "stalls" || how == "waits")) sleep(10);
     ranks.communicator().barrier();
   } catch (const Error& error) {
     ranks.communicator().abort(error.what());
@@ -157,32 +158,32 @@ int failing(const Place& place, const std::string& how) {
   return 0;
 }
 
-int window(const Place& place, const std::string& bytes) {
-  Ranks ranks(place);
+int window(const ProcessRank& process, const std::string& bytes) {
+  Ranks ranks(process);
   const Memory memory = ranks.communicator().allocate(std::stoull(bytes));
   require(memory.bytes() == std::stoull(bytes), "window size");
   return 0;
 }
 
 // One line of standard output a rank, and progress on standard error.
-int talk(const Place& place, const std::string& code) {
-  Ranks ranks(place);
-  std::printf("rank %d of %d\n", place.rank, place.size);
-  std::fprintf(stderr, "progress of rank %d\n", place.rank);
+int talk(const ProcessRank& process, const std::string& code) {
+  Ranks ranks(process);
+  std::printf("rank %d of %d\n", process.rank, process.size);
+  std::fprintf(stderr, "progress of rank %d\n", process.rank);
   std::fflush(stdout);
   ranks.communicator().barrier();  // a launcher stops the others once one has ended with a code
-  return place.rank == 0 ? std::stoi(code) : 0;
+  return process.rank == 0 ? std::stoi(code) : 0;
 }
 
 int run(int argc, char** argv) {
-  const std::map<std::string, int (*)(const Place&, const std::string&)> cases = {
+  const std::map<std::string, int (*)(const ProcessRank&, const std::string&)> cases = {
       {"collectives", collectives}, {"failing", failing}, {"window", window}, {"talk", talk}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end() || argc != 3)
     throw Error(ErrorKind::usage, "launch_ranks CASE ARGUMENT");
   const Environment environment = environment_of_process();
-  const Place place = find_place(environment);
-  return run_rank(environment, place, [&] { return found->second(place, argv[2]); });
+  const ProcessRank process = find_process_rank(environment);
+  return run_rank(environment, process, [&] { return found->second(process, argv[2]); });
 }
 
 }  // namespace

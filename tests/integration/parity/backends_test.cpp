@@ -67,16 +67,16 @@ int start_ranks(const char* program, const char* stack) {
   return verdict.exit_code;
 }
 
-int run(const char* stack, const Place& place) {
+int run(const char* stack, const ProcessRank& process) {
   const DatasetPair data = load_mnist(std::string(PACELINE_SOURCE_DIR) + "/data/mnist");
   const auto backend = make_backend(stack, backend_table(), wrapper_table());
   Membership membership;
-  membership.place = place;
-  membership.replicas_here = kRanks / membership.place.size;
+  membership.process = process;
+  membership.replicas_here = kRanks / membership.process.size;
   std::unique_ptr<StoreClient> store;
   if (std::getenv(kStoreVariable) != nullptr) {
-    store = std::make_unique<StoreClient>(find_bootstrap(place, environment_of_process()),
-                                          place.rank, membership.deadlines.abort_seconds);
+    store = std::make_unique<StoreClient>(find_bootstrap(process, environment_of_process()),
+                                          process.rank, membership.deadlines.abort_seconds);
     membership.store = store.get();
   }
   const auto communicators = backend->connect(membership);
@@ -106,10 +106,10 @@ int main(int argc, char** argv) {
   }
   try {
     const Environment environment = environment_of_process();
-    const Place place = find_place(environment);
-    const bool alone = !place.launched && std::string(argv[1]).starts_with("gloo");
+    const ProcessRank process = find_process_rank(environment);
+    const bool alone = !process.launched && std::string(argv[1]).starts_with("gloo");
     if (alone) return start_ranks(argv[0], argv[1]);
-    return run_rank(environment, place, [&] { return run(argv[1], place); });
+    return run_rank(environment, process, [&] { return run(argv[1], process); });
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

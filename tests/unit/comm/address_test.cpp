@@ -10,14 +10,14 @@
 namespace paceline {
 namespace {
 
-Place place_of(int rank, int size, int local_size, const std::string& evidence) {
-  Place place;
-  place.rank = rank;
-  place.size = size;
-  place.local_size = local_size;
-  place.evidence = evidence;
-  place.launched = true;
-  return place;
+ProcessRank place_of(int rank, int size, int local_size, const std::string& evidence) {
+  ProcessRank process;
+  process.rank = rank;
+  process.size = size;
+  process.local_size = local_size;
+  process.evidence = evidence;
+  process.launched = true;
+  return process;
 }
 
 const Environment kSlurm{{"SLURM_JOB_ID", "17"},

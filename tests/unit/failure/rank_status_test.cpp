@@ -16,11 +16,11 @@ RankStatus only_status(const RunFolder& folder) {
   return statuses.empty() ? RankStatus{} : statuses[0];
 }
 
-Place place_of_rank(int rank) {
-  Place place;
-  place.rank = rank;
-  place.size = rank + 1;
-  return place;
+ProcessRank place_of_rank(int rank) {
+  ProcessRank process;
+  process.rank = rank;
+  process.size = rank + 1;
+  return process;
 }
 
 TEST(RunRank, OutOfMemoryIsCalledSo) {

@@ -73,11 +73,11 @@ TEST(SplitCpus, ASetLargerThanTheMaskIsRefused) {
 }
 
 TEST(CpusOfTask, OwnMaskOrSharedMask) {
-  Place place;
-  place.local_rank = 1;
-  place.local_size = 2;
-  EXPECT_EQ(cpus_of_task({{4, 4, 0}, {5, 5, 0}}, place, 2), (CpuSet{4, 5}));  // ours alone
-  EXPECT_EQ(cpus_of_task({{4, 4, 0}, {5, 5, 0}}, place, 1), (CpuSet{5}));     // shared by both
+  ProcessRank process;
+  process.local_rank = 1;
+  process.local_size = 2;
+  EXPECT_EQ(cpus_of_task({{4, 4, 0}, {5, 5, 0}}, process, 2), (CpuSet{4, 5}));  // ours alone
+  EXPECT_EQ(cpus_of_task({{4, 4, 0}, {5, 5, 0}}, process, 1), (CpuSet{5}));     // shared by both
 }
 
 TEST(Affinity, BoundThreadKeepsToItsCpu) {

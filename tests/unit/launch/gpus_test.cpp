@@ -16,11 +16,11 @@ std::vector<Gpu> node_of(int gpus) {
   return all;
 }
 
-Place place(int local_rank, int local_size) {
-  Place place;
-  place.rank = place.local_rank = local_rank;
-  place.size = place.local_size = local_size;
-  return place;
+ProcessRank process(int local_rank, int local_size) {
+  ProcessRank process;
+  process.rank = process.local_rank = local_rank;
+  process.size = process.local_size = local_size;
+  return process;
 }
 
 std::vector<int> indices(const std::vector<Gpu>& gpus) {
@@ -33,18 +33,18 @@ using Indices = std::vector<int>;
 
 TEST(Gpus, TheLocalRankChoosesAmongThoseOfTheNode) {
   for (int rank = 0; rank < 4; ++rank) {
-    EXPECT_EQ(indices(choose_gpus(node_of(4), place(rank, 4), 1, {})), Indices{rank});
+    EXPECT_EQ(indices(choose_gpus(node_of(4), process(rank, 4), 1, {})), Indices{rank});
   }
-  EXPECT_EQ(indices(choose_gpus(node_of(8), place(1, 2), 3, {})), (Indices{3, 4, 5}));
+  EXPECT_EQ(indices(choose_gpus(node_of(8), process(1, 2), 3, {})), (Indices{3, 4, 5}));
 }
 
 TEST(Gpus, WhatTheLauncherGaveThisTaskAloneIsTaken) {
-  EXPECT_EQ(indices(choose_gpus(node_of(1), place(3, 4), 1, {})), Indices{0});
-  EXPECT_EQ(indices(choose_gpus(node_of(2), place(1, 2), 2, {})), (Indices{0, 1}));
+  EXPECT_EQ(indices(choose_gpus(node_of(1), process(3, 4), 1, {})), Indices{0});
+  EXPECT_EQ(indices(choose_gpus(node_of(2), process(1, 2), 2, {})), (Indices{0, 1}));
 }
 
 TEST(Gpus, OneTaskTakesAsManyAsItHasReplicas) {
-  EXPECT_EQ(indices(choose_gpus(node_of(4), place(0, 1), 2, {})), (Indices{0, 1}));
+  EXPECT_EQ(indices(choose_gpus(node_of(4), process(0, 1), 2, {})), (Indices{0, 1}));
 }
 
 TEST(Gpus, TooFewAreRefusedWithTheCure) {
@@ -52,17 +52,18 @@ TEST(Gpus, TooFewAreRefusedWithTheCure) {
                {"4 replicas of this node need 4 GPUs, 2 are visible", "CUDA_VISIBLE_DEVICES=0,1",
                 "unset CUDA_VISIBLE_DEVICES"},
                [] {
-                 choose_gpus(node_of(2), place(0, 4), 1, {{"CUDA_VISIBLE_DEVICES", "0,1"}});
+                 choose_gpus(node_of(2), process(0, 4), 1, {{"CUDA_VISIBLE_DEVICES", "0,1"}});
                });
   expect_error(ErrorKind::usage, {"--gpus-per-task=1", "--gpu-bind=none"}, [] {
-    choose_gpus(node_of(2), place(0, 1), 4, {{"SLURM_JOB_ID", "7"}});
+    choose_gpus(node_of(2), process(0, 1), 4, {{"SLURM_JOB_ID", "7"}});
   });
   expect_error(ErrorKind::usage, {"0 are visible"},
-               [] { choose_gpus({}, place(0, 1), 1, {}, GpuSharing::allowed); });
+               [] { choose_gpus({}, process(0, 1), 1, {}, GpuSharing::allowed); });
 }
 
 TEST(Gpus, SharingGoesRoundWhereItIsAllowed) {
-  EXPECT_EQ(indices(choose_gpus(node_of(2), place(3, 4), 1, {}, GpuSharing::allowed)), Indices{1});
+  EXPECT_EQ(indices(choose_gpus(node_of(2), process(3, 4), 1, {}, GpuSharing::allowed)),
+            Indices{1});
 }
 
 TEST(Gpus, TwoRanksOnOneCardAreNamed) {

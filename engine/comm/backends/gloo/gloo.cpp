@@ -62,15 +62,15 @@ class GlooBackend final : public Backend {
   }
 
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
-    if (membership.place.size == 1) return connect_threads<ThreadCommunicator>(membership);
+    if (membership.process.size == 1) return connect_threads<ThreadCommunicator>(membership);
     if (membership.store == nullptr) {
       throw Error(ErrorKind::internal, "backend gloo was given no bootstrap store");
     }
-    const Place& place = membership.place;
+    const ProcessRank& process = membership.process;
     const double seconds = membership.deadlines.limit_seconds();
     address_ = membership.store->local_address();
-    size_ = place.size;
-    const auto context = std::make_shared<gloo::rendezvous::Context>(place.rank, place.size);
+    size_ = process.size;
+    const auto context = std::make_shared<gloo::rendezvous::Context>(process.rank, process.size);
     context_ = context;
     deadlines_ = membership.deadlines;
     context->setTimeout(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)));
@@ -88,7 +88,7 @@ class GlooBackend final : public Backend {
                   "gloo at " + address_,
                   "see the other ranks' errors, and whether a firewall is "
                   "between the nodes: Gloo listens on ports that the system chooses")
-          .on_rank(place.rank);
+          .on_rank(process.rank);
     }
     std::vector<std::unique_ptr<Communicator>> communicators;
     if (flat_) {

@@ -29,12 +29,12 @@ class MpiBackend final : public Backend {
                       membership.replicas_here));
     }
     // Open MPI takes its rank from PMIx only; a step without it is N jobs of one rank.
-    if (membership.place.evidence == "Slurm step" && membership.place.size > 1 &&
+    if (membership.process.evidence == "Slurm step" && membership.process.size > 1 &&
         mpi::library_version().starts_with("Open MPI")) {
       return Support::no(
           fmt::format("srun started {} processes that Open MPI cannot join: start "
                       "them with srun --mpi=pmix, or with mpirun",
-                      membership.place.size));
+                      membership.process.size));
     }
     return Support::yes();
   }
@@ -42,7 +42,7 @@ class MpiBackend final : public Backend {
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
     {
       const StallMonitor::Call starting(membership.stall_monitor, "MPI_Init", kStartCure);
-      world_ = std::make_unique<mpi::World>(membership.place, membership.ranks_a_task);
+      world_ = std::make_unique<mpi::World>(membership.process, membership.ranks_a_task);
     }
     deadlines_ = membership.deadlines;
     last_words_ = membership.last_words;

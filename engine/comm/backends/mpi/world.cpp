@@ -53,12 +53,12 @@ std::string library_version() {
   return std::string(trim(version));
 }
 
-World::World(const Place& place, int ranks_a_task)
+World::World(const ProcessRank& process, int ranks_a_task)
     : ranks_a_task_(ranks_a_task), exceptions_at_start_(std::uncaught_exceptions()) {
   initialise();
   check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
-  check_against_mpi(place, rank_, size_);
+  check_against_mpi(process, rank_, size_);
   check(MPI_Comm_dup(MPI_COMM_WORLD, &all_), "MPI_Comm_dup");
   split_nodes();
   count_cpus();

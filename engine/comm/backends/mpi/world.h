@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/comm/backends/mpi/call.h"
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 namespace paceline::mpi {
 
@@ -20,7 +20,7 @@ class World {
  public:
   // Calls MPI_Init_thread and compares with `place`. Throws usage with the cure where they differ.
   // Errors call process r rank r * ranks_a_task.
-  World(const Place& place, int ranks_a_task);
+  World(const ProcessRank& process, int ranks_a_task);
   // Finalises, except after a failure or while an exception passes: peers may be gone, and
   // MPI_Finalize would wait for them for ever.
   ~World();

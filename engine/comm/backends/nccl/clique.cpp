@@ -65,10 +65,10 @@ Clique::Clique(Setup setup)
     : library_(std::move(setup.library)),
       membership_(std::move(setup.membership)),
       gpus_(*membership_.gpus),
-      size_(membership_.place.size * membership_.replicas_here) {
+      size_(membership_.process.size * membership_.replicas_here) {
   for (int i = 0; i < membership_.replicas_here; ++i) {
     members_.push_back(std::make_unique<Member>());
-    members_.back()->rank = membership_.place.rank * membership_.replicas_here + i;
+    members_.back()->rank = membership_.process.rank * membership_.replicas_here + i;
   }
   try {
     // Joining is watched by await_join(); a library that blocks in spite of that, by the stall
@@ -343,7 +343,7 @@ std::string Clique::late_ranks() const {
     }
   } else if (membership_.control != nullptr) {
     const std::vector<int> tasks = membership_.control->late_ranks();
-    if (static_cast<int>(tasks.size()) == membership_.place.size) return "";
+    if (static_cast<int>(tasks.size()) == membership_.process.size) return "";
     for (const int task : tasks) {
       names.push_back(std::to_string(task * membership_.replicas_here));
     }

@@ -47,16 +47,16 @@ std::size_t hosts_of(const std::vector<GpuCard>& cards) {
 }
 
 std::shared_ptr<SocketCommunicator> connect_tasks(const Membership& membership) {
-  const Place& place = membership.place;
-  if (place.size == 1) return nullptr;
+  const ProcessRank& process = membership.process;
+  if (process.size == 1) return nullptr;
   if (membership.store == nullptr) {
     throw Error(ErrorKind::internal, "backend nccl was given no bootstrap store");
   }
   const Membership leader = membership.replicas_here == 1 ? membership : leader_of(membership);
   return std::make_shared<SocketCommunicator>(
-      connect_mesh(*membership.store, place.rank, place.size, leader.deadlines,
+      connect_mesh(*membership.store, process.rank, process.size, leader.deadlines,
                    leader.ranks_a_task),
-      place.rank, place.size, leader.deadlines, leader.ranks_a_task);
+      process.rank, process.size, leader.deadlines, leader.ranks_a_task);
 }
 
 class NcclBackend final : public Backend {
@@ -120,7 +120,7 @@ class NcclBackend final : public Backend {
 
   ncclUniqueId share_id(const Membership& membership, Communicator* tasks) const {
     ncclUniqueId id{};
-    if (membership.place.rank == 0 && library_->get_unique_id(&id) != ncclSuccess) {
+    if (membership.process.rank == 0 && library_->get_unique_id(&id) != ncclSuccess) {
       throw Error(ErrorKind::internal, fmt::format("NCCL: {}", library_->last_error(nullptr)),
                   library_->path, "see NCCL_DEBUG=INFO");
     }

@@ -1,4 +1,4 @@
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 #include <gtest/gtest.h>
 
@@ -13,15 +13,15 @@ struct Expected {
 };
 
 void expect_place(const Environment& environment, const Expected& expected) {
-  const Place place = find_place(environment);
-  EXPECT_EQ(place.rank, expected.rank);
-  EXPECT_EQ(place.size, expected.size);
-  EXPECT_EQ(place.local_rank, expected.local_rank);
-  EXPECT_EQ(place.local_size, expected.local_size);
-  EXPECT_EQ(place.node, expected.node);
-  EXPECT_EQ(place.nodes, expected.nodes);
-  EXPECT_EQ(place.evidence, expected.evidence);
-  EXPECT_EQ(place.launched, expected.evidence != "alone");
+  const ProcessRank process = find_process_rank(environment);
+  EXPECT_EQ(process.rank, expected.rank);
+  EXPECT_EQ(process.size, expected.size);
+  EXPECT_EQ(process.local_rank, expected.local_rank);
+  EXPECT_EQ(process.local_size, expected.local_size);
+  EXPECT_EQ(process.node, expected.node);
+  EXPECT_EQ(process.nodes, expected.nodes);
+  EXPECT_EQ(process.evidence, expected.evidence);
+  EXPECT_EQ(process.launched, expected.evidence != "alone");
 }
 
 Environment operator+(Environment a, const Environment& b) {
@@ -55,11 +55,11 @@ const Environment kBatchShell = {{"SLURM_PROCID", "0"},
                                  {"SLURM_NTASKS", "4"},
                                  {"SLURM_NNODES", "2"}};
 
-TEST(Place, NothingIsAlone) {
+TEST(ProcessRank, NothingIsAlone) {
   expect_place({}, {0, 1, 0, 1, 0, 1, "alone"});
 }
 
-TEST(Place, EachLauncherIsRead) {
+TEST(ProcessRank, EachLauncherIsRead) {
   expect_place(kOpenMpi, {3, 4, 1, 2, 1, 2, "Open MPI (OMPI_COMM_WORLD_RANK)"});
   expect_place(kStep, {3, 4, 1, 2, 1, 2, "Slurm step"});
   expect_place(kStep + Environment{{"PMIX_RANK", "3"}},
@@ -69,12 +69,12 @@ TEST(Place, EachLauncherIsRead) {
   expect_place(kPals, {3, 4, 1, 2, 1, 2, "PALS (PALS_RANKID)"});
 }
 
-TEST(Place, PmiUnderSrunTakesSlurmsLocalRank) {
+TEST(ProcessRank, PmiUnderSrunTakesSlurmsLocalRank) {
   expect_place(kStep + Environment{{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}},
                {3, 4, 1, 2, 1, 2, "PMI (PMI_RANK)"});
 }
 
-TEST(Place, UnequalNodesOfAStep) {
+TEST(ProcessRank, UnequalNodesOfAStep) {
   Environment step = kStep;
   step["SLURM_STEP_TASKS_PER_NODE"] = "3,1";
   step["SLURM_LOCALID"] = "0";
@@ -82,7 +82,7 @@ TEST(Place, UnequalNodesOfAStep) {
 }
 
 // Under mpirun Slurm's numbers are those of mpirun's helpers, one a node.
-TEST(Place, SlurmIsNotBelievedUnderMpirun) {
+TEST(ProcessRank, SlurmIsNotBelievedUnderMpirun) {
   const Expected right{3, 4, 1, 2, 1, 2, "Open MPI (OMPI_COMM_WORLD_RANK)"};
   expect_place(kOpenMpi + kBatchShell, right);  // ranks on the head node
   Environment helper = {{"SLURM_STEP_ID", "0"},
@@ -99,50 +99,50 @@ TEST(Place, SlurmIsNotBelievedUnderMpirun) {
   expect_place(kHydra + helper, {3, 4, 1, 2, 1, 2, "PMI (PMI_RANK)"});
 }
 
-TEST(Place, ShellsOfAJobAreNoRanks) {
+TEST(ProcessRank, ShellsOfAJobAreNoRanks) {
   expect_place(kBatchShell, {0, 1, 0, 1, 0, 1, "alone"});
   Environment interactive = kStep;
   interactive["SLURM_STEP_ID"] = "4294967290";
   expect_place(interactive, {0, 1, 0, 1, 0, 1, "alone"});
 }
 
-TEST(Place, TorchrunOnEachNodeOfAStep) {
+TEST(ProcessRank, TorchrunOnEachNodeOfAStep) {
   Environment step = kStep;
   step["SLURM_PROCID"] = "1";
   step["SLURM_STEP_NUM_TASKS"] = "2";
   expect_place(kTorchrun + step, {3, 4, 1, 2, 1, 2, "torchrun (RANK)"});
 }
 
-TEST(Place, LaunchersThatDisagreeAreRefused) {
+TEST(ProcessRank, LaunchersThatDisagreeAreRefused) {
   Environment stale = kTorchrun;
   stale["RANK"] = "0";
   stale["LOCAL_RANK"] = "0";
-  EXPECT_ERROR(find_place(stale + kOpenMpi), usage,
+  EXPECT_ERROR(find_process_rank(stale + kOpenMpi), usage,
                "torchrun (RANK) says rank 0 of 4, but Open MPI (OMPI_COMM_WORLD_RANK) says rank 3 "
                "of 4; start the ranks with one launcher only");
   Environment wrong = kStep + Environment{{"PMIX_RANK", "2"}};
-  EXPECT_ERROR(find_place(wrong), usage, "PMIX_RANK=2 but SLURM_PROCID=3");
+  EXPECT_ERROR(find_process_rank(wrong), usage, "PMIX_RANK=2 but SLURM_PROCID=3");
 }
 
-TEST(Place, IncompleteOrImpossibleEvidenceIsRefused) {
-  EXPECT_ERROR(find_place({{"PMIX_RANK", "1"}}), usage, "nothing says how many ranks");
-  EXPECT_ERROR(find_place({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), usage, "LOCAL_RANK is not");
-  EXPECT_ERROR(find_place({{"OMPI_COMM_WORLD_RANK", "x"}}), usage, "x is not a rank");
+TEST(ProcessRank, IncompleteOrImpossibleEvidenceIsRefused) {
+  EXPECT_ERROR(find_process_rank({{"PMIX_RANK", "1"}}), usage, "nothing says how many ranks");
+  EXPECT_ERROR(find_process_rank({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), usage, "LOCAL_RANK is not");
+  EXPECT_ERROR(find_process_rank({{"OMPI_COMM_WORLD_RANK", "x"}}), usage, "x is not a rank");
   Environment beyond = kOpenMpi;
   beyond["OMPI_COMM_WORLD_RANK"] = "4";
-  EXPECT_ERROR(find_place(beyond), usage, "rank 4 of 4");
+  EXPECT_ERROR(find_process_rank(beyond), usage, "rank 4 of 4");
   Environment torn = kStep;
   torn["SLURM_STEP_TASKS_PER_NODE"] = "2(x";
-  EXPECT_ERROR(find_place(torn), usage, "SLURM_STEP_TASKS_PER_NODE");
+  EXPECT_ERROR(find_process_rank(torn), usage, "SLURM_STEP_TASKS_PER_NODE");
 }
 
-TEST(Place, MpiMustAgree) {
-  const Place place = find_place(kStep);
-  EXPECT_NO_THROW(check_against_mpi(place, 3, 4));
-  EXPECT_ERROR(check_against_mpi(place, 0, 1), usage,
+TEST(ProcessRank, MpiMustAgree) {
+  const ProcessRank process = find_process_rank(kStep);
+  EXPECT_NO_THROW(check_against_mpi(process, 3, 4));
+  EXPECT_ERROR(check_against_mpi(process, 0, 1), usage,
                "Slurm step says rank 3 of 4, but MPI sees 1 rank: these are 4 singletons, not 4 "
                "ranks; start them with srun --mpi=pmix");
-  EXPECT_ERROR(check_against_mpi(place, 2, 4), usage, "MPI says rank 2 of 4");
+  EXPECT_ERROR(check_against_mpi(process, 2, 4), usage, "MPI says rank 2 of 4");
   EXPECT_ERROR(check_against_mpi({}, 2, 4), usage, "alone says rank 0 of 1");
 }
 

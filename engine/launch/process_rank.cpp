@@ -1,4 +1,4 @@
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -51,43 +51,43 @@ class Numbers {
   const Environment& environment_;
 };
 
-void guess_nodes(Place& place) {
-  place.nodes = (place.size + place.local_size - 1) / place.local_size;
-  place.node = place.rank / place.local_size;
+void guess_nodes(ProcessRank& process) {
+  process.nodes = (process.size + process.local_size - 1) / process.local_size;
+  process.node = process.rank / process.local_size;
 }
 
-std::optional<Place> from_torchrun(const Numbers& env) {
+std::optional<ProcessRank> from_torchrun(const Numbers& env) {
   if (!env.has("RANK") || !env.has("WORLD_SIZE")) return std::nullopt;
-  Place place;
-  place.rank = env.need("RANK", "WORLD_SIZE");
-  place.size = env.need("WORLD_SIZE", "RANK");
-  place.local_rank = env.need("LOCAL_RANK", "RANK");
-  place.local_size = env.need("LOCAL_WORLD_SIZE", "RANK");
-  place.evidence = "torchrun (RANK)";
-  return place;
+  ProcessRank process;
+  process.rank = env.need("RANK", "WORLD_SIZE");
+  process.size = env.need("WORLD_SIZE", "RANK");
+  process.local_rank = env.need("LOCAL_RANK", "RANK");
+  process.local_size = env.need("LOCAL_WORLD_SIZE", "RANK");
+  process.evidence = "torchrun (RANK)";
+  return process;
 }
 
-std::optional<Place> from_open_mpi(const Numbers& env) {
+std::optional<ProcessRank> from_open_mpi(const Numbers& env) {
   const std::string prefix = "OMPI_COMM_WORLD_", rank = prefix + "RANK";
   if (!env.has(rank)) return std::nullopt;
-  Place place;
-  place.rank = env.need(rank, rank);
-  place.size = env.need(prefix + "SIZE", rank);
-  place.local_rank = env.need(prefix + "LOCAL_RANK", rank);
-  place.local_size = env.need(prefix + "LOCAL_SIZE", rank);
-  place.evidence = "Open MPI (OMPI_COMM_WORLD_RANK)";
-  return place;
+  ProcessRank process;
+  process.rank = env.need(rank, rank);
+  process.size = env.need(prefix + "SIZE", rank);
+  process.local_rank = env.need(prefix + "LOCAL_RANK", rank);
+  process.local_size = env.need(prefix + "LOCAL_SIZE", rank);
+  process.evidence = "Open MPI (OMPI_COMM_WORLD_RANK)";
+  return process;
 }
 
-std::optional<Place> from_pals(const Numbers& env) {
+std::optional<ProcessRank> from_pals(const Numbers& env) {
   if (!env.has("PALS_RANKID")) return std::nullopt;
-  Place place;
-  place.rank = env.need("PALS_RANKID", "PALS_RANKID");
-  place.size = env.need("PMI_SIZE", "PALS_RANKID");
-  place.local_rank = env.need("PALS_LOCAL_RANKID", "PALS_RANKID");
-  place.local_size = env.need("PMI_LOCAL_SIZE", "PALS_RANKID");
-  place.evidence = "PALS (PALS_RANKID)";
-  return place;
+  ProcessRank process;
+  process.rank = env.need("PALS_RANKID", "PALS_RANKID");
+  process.size = env.need("PMI_SIZE", "PALS_RANKID");
+  process.local_rank = env.need("PALS_LOCAL_RANKID", "PALS_RANKID");
+  process.local_size = env.need("PMI_LOCAL_SIZE", "PALS_RANKID");
+  process.evidence = "PALS (PALS_RANKID)";
+  return process;
 }
 
 // "2(x3),1" for node 3 is 1: Slurm's tasks per node, equal counts folded.
@@ -115,89 +115,89 @@ bool in_slurm_step(const Numbers& env) {
   return step && *step < kFirstSpecialStep && env.has("SLURM_PROCID");
 }
 
-std::optional<Place> from_slurm(const Numbers& env) {
+std::optional<ProcessRank> from_slurm(const Numbers& env) {
   if (!in_slurm_step(env)) return std::nullopt;
   const std::string rank = "SLURM_PROCID";
-  Place place;
-  place.rank = env.need(rank, rank);
-  place.size = env.has("SLURM_STEP_NUM_TASKS") ? env.need("SLURM_STEP_NUM_TASKS", rank)
-                                               : env.need("SLURM_NTASKS", rank);
-  place.local_rank = env.need("SLURM_LOCALID", rank);
-  place.node = env.need("SLURM_NODEID", rank);
-  place.nodes = env.has("SLURM_STEP_NUM_NODES") ? env.need("SLURM_STEP_NUM_NODES", rank)
-                                                : env.need("SLURM_NNODES", rank);
-  const auto tasks = tasks_on_node(env.text("SLURM_STEP_TASKS_PER_NODE"), place.node);
+  ProcessRank process;
+  process.rank = env.need(rank, rank);
+  process.size = env.has("SLURM_STEP_NUM_TASKS") ? env.need("SLURM_STEP_NUM_TASKS", rank)
+                                                 : env.need("SLURM_NTASKS", rank);
+  process.local_rank = env.need("SLURM_LOCALID", rank);
+  process.node = env.need("SLURM_NODEID", rank);
+  process.nodes = env.has("SLURM_STEP_NUM_NODES") ? env.need("SLURM_STEP_NUM_NODES", rank)
+                                                  : env.need("SLURM_NNODES", rank);
+  const auto tasks = tasks_on_node(env.text("SLURM_STEP_TASKS_PER_NODE"), process.node);
   if (!tasks) {
     throw Error(ErrorKind::usage,
                 fmt::format("cannot read \"{}\"", env.text("SLURM_STEP_TASKS_PER_NODE")),
                 "SLURM_STEP_TASKS_PER_NODE", "start the ranks with srun --mpi=pmix");
   }
-  place.local_size = *tasks;
-  place.evidence = "Slurm step";
-  return place;
+  process.local_size = *tasks;
+  process.evidence = "Slurm step";
+  return process;
 }
 
-std::optional<Place> from_pmi(const Numbers& env) {
+std::optional<ProcessRank> from_pmi(const Numbers& env) {
   if (!env.has("PMI_RANK") || env.has("PALS_RANKID")) return std::nullopt;
-  Place place;
-  place.rank = env.need("PMI_RANK", "PMI_RANK");
-  place.size = env.need("PMI_SIZE", "PMI_RANK");
-  place.evidence = "PMI (PMI_RANK)";
+  ProcessRank process;
+  process.rank = env.need("PMI_RANK", "PMI_RANK");
+  process.size = env.need("PMI_SIZE", "PMI_RANK");
+  process.evidence = "PMI (PMI_RANK)";
   const auto slurm = from_slurm(env);
   if (env.has("MPI_LOCALRANKID")) {
-    place.local_rank = env.need("MPI_LOCALRANKID", "PMI_RANK");
-    place.local_size = env.need("MPI_LOCALNRANKS", "MPI_LOCALRANKID");
-  } else if (slurm && slurm->size == place.size) {
-    place.local_rank = slurm->local_rank;
-    place.local_size = slurm->local_size;
+    process.local_rank = env.need("MPI_LOCALRANKID", "PMI_RANK");
+    process.local_size = env.need("MPI_LOCALNRANKS", "MPI_LOCALRANKID");
+  } else if (slurm && slurm->size == process.size) {
+    process.local_rank = slurm->local_rank;
+    process.local_size = slurm->local_size;
   } else {
-    place.local_rank = env.need("PMI_LOCAL_RANK", "PMI_RANK");
-    place.local_size = env.need("PMI_LOCAL_SIZE", "PMI_RANK");
+    process.local_rank = env.need("PMI_LOCAL_RANK", "PMI_RANK");
+    process.local_size = env.need("PMI_LOCAL_SIZE", "PMI_RANK");
   }
-  return place;
+  return process;
 }
 
 // PMIx numbers the ranks but does not say how many there are: Slurm or Open MPI does.
-std::optional<Place> from_pmix(const Numbers& env) {
+std::optional<ProcessRank> from_pmix(const Numbers& env) {
   if (!env.has("PMIX_RANK") || env.has("OMPI_COMM_WORLD_RANK")) return std::nullopt;
   const int rank = env.need("PMIX_RANK", "PMIX_RANK");
-  auto place = from_slurm(env);
-  if (!place) {
+  auto process = from_slurm(env);
+  if (!process) {
     throw Error(ErrorKind::usage, "PMIX_RANK is set, but nothing says how many ranks there are", "",
                 "start the ranks with mpirun or srun --mpi=pmix, or set RANK, WORLD_SIZE, "
                 "LOCAL_RANK and LOCAL_WORLD_SIZE");
   }
-  if (place->rank != rank) {
+  if (process->rank != rank) {
     throw Error(ErrorKind::usage,
-                fmt::format("PMIX_RANK={} but SLURM_PROCID={}", rank, place->rank), "",
+                fmt::format("PMIX_RANK={} but SLURM_PROCID={}", rank, process->rank), "",
                 "start the ranks with one launcher only: srun --mpi=pmix or mpirun");
   }
-  place->evidence = "PMIx in a Slurm step (PMIX_RANK)";
-  return place;
+  process->evidence = "PMIx in a Slurm step (PMIX_RANK)";
+  return process;
 }
 
-void check_range(const Place& place) {
-  if (place.size >= 1 && place.rank < place.size && place.local_size >= 1 &&
-      place.local_rank < place.local_size && place.local_size <= place.size) {
+void check_range(const ProcessRank& process) {
+  if (process.size >= 1 && process.rank < process.size && process.local_size >= 1 &&
+      process.local_rank < process.local_size && process.local_size <= process.size) {
     return;
   }
   throw Error(ErrorKind::usage,
-              fmt::format("rank {} of {}, local rank {} of {} cannot be", place.rank, place.size,
-                          place.local_rank, place.local_size),
-              place.evidence, "start the ranks with mpirun or srun --mpi=pmix");
+              fmt::format("rank {} of {}, local rank {} of {} cannot be", process.rank,
+                          process.size, process.local_rank, process.local_size),
+              process.evidence, "start the ranks with mpirun or srun --mpi=pmix");
 }
 
 }  // namespace
 
-Place find_place(const Environment& environment) {
+ProcessRank find_process_rank(const Environment& environment) {
   const Numbers env(environment);
-  std::vector<Place> claims;
+  std::vector<ProcessRank> claims;
   for (const auto source : {from_torchrun, from_open_mpi, from_pals, from_pmi, from_pmix}) {
-    auto place = source(env);
-    if (!place) continue;
-    check_range(*place);
-    if (place->nodes == 1) guess_nodes(*place);
-    claims.push_back(*place);
+    auto process = source(env);
+    if (!process) continue;
+    check_range(*process);
+    if (process->nodes == 1) guess_nodes(*process);
+    claims.push_back(*process);
   }
   if (claims.empty()) {
     if (const auto slurm = from_slurm(env)) {
@@ -206,7 +206,7 @@ Place find_place(const Environment& environment) {
     }
   }
   if (claims.empty()) return {};
-  for (const Place& other : claims) {
+  for (const ProcessRank& other : claims) {
     if (other.rank == claims[0].rank && other.size == claims[0].size) continue;
     throw Error(ErrorKind::usage,
                 fmt::format("{} says rank {} of {}, but {} says rank {} of {}", claims[0].evidence,
@@ -217,14 +217,14 @@ Place find_place(const Environment& environment) {
   return claims[0];
 }
 
-void check_against_mpi(const Place& place, int mpi_rank, int mpi_size) {
-  if (mpi_rank == place.rank && mpi_size == place.size) return;
+void check_against_mpi(const ProcessRank& process, int mpi_rank, int mpi_size) {
+  if (mpi_rank == process.rank && mpi_size == process.size) return;
   const std::string claim =
-      fmt::format("{} says rank {} of {}", place.evidence, place.rank, place.size);
+      fmt::format("{} says rank {} of {}", process.evidence, process.rank, process.size);
   if (mpi_size == 1) {
     throw Error(ErrorKind::usage,
                 fmt::format("{0}, but MPI sees 1 rank: these are {1} singletons, not {1} ranks",
-                            claim, place.size),
+                            claim, process.size),
                 "",
                 "start them with srun --mpi=pmix, or with the mpirun of the MPI that this was "
                 "built with");

@@ -4,7 +4,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/launch/place.h"
+#include "engine/launch/process_rank.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (equals != std::string::npos) environment[line.substr(0, equals)] = line.substr(equals + 1);
   }
   try {
-    paceline::find_place(environment);
+    paceline::find_process_rank(environment);
   } catch (const paceline::Error&) {
   }
   return 0;

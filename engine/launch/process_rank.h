@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-struct Place {
+struct ProcessRank {
   int rank = 0, size = 1;              // of tasks (processes)
   int local_rank = 0, local_size = 1;  // among the tasks of this node
   // Launchers of MPI do not number the nodes: there, these two assume equal, block-wise filled
@@ -23,11 +23,11 @@ struct Place {
 //
 // Slurm's variables count only inside a step and only where no other launcher's rank is set: in a
 // batch shell SLURM_PROCID is 0, and under mpirun it numbers mpirun's helpers, not the ranks.
-Place find_place(const Environment& environment);
+ProcessRank find_process_rank(const Environment& environment);
 
 // What MPI itself says, cross-checked: throws usage with the cure ("--mpi=pmix") where a launcher
 // started N tasks and MPI sees 1 (N singletons).
-void check_against_mpi(const Place& place, int mpi_rank, int mpi_size);
+void check_against_mpi(const ProcessRank& process, int mpi_rank, int mpi_size);
 
 // Of this machine, as its kernel has it.
 std::string host_name();
