@@ -322,45 +322,61 @@ int bench(const BenchArguments& arguments, const std::vector<std::string>& comma
 }  // namespace
 
 void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& command) {
-  CLI::App* bench_verb = app.add_subcommand("bench", "Measure all-reduce, or input, by itself");
+  CLI::App* bench_verb = app.add_subcommand("bench", "Benchmark all-reduce or the input pipeline");
   bench_verb->require_subcommand(1);
   bench_verb->footer(kVerbFooter);
   add_bench_input(*bench_verb, action);
-  CLI::App* verb =
-      bench_verb->add_subcommand("allreduce", "A collective beside memcpy and MPI's own");
+  CLI::App* verb = bench_verb->add_subcommand(
+      "allreduce", "Benchmark all-reduce beside memcpy and the library's own");
   auto a = std::make_shared<BenchArguments>();
-  verb->add_option("--gpus", a->gpus, "replicas in all");
-  verb->add_option("--nodes", a->nodes, "nodes that the replicas are spread over");
-  verb->add_option("--backend", a->backend, "see: paceline list backends");
-  verb->add_option("--cpus-per-task", a->cpus_per_task, "CPUs of one task");
-  verb->add_flag("--oversubscribe", a->oversubscribe, "let replicas share CPUs");
-  auto* least = verb->add_option("--min-bytes", a->least, "smallest size")->capture_default_str();
-  auto* most = verb->add_option("--max-bytes", a->most, "largest size")->capture_default_str();
-  auto* factor = verb->add_option("--step-factor", a->step_factor, "from one size to the next")
+  verb->add_option("--gpus", a->gpus, "number of replicas")->type_name("N");
+  verb->add_option("--nodes", a->nodes, "nodes that the replicas are spread over")->type_name("N");
+  verb->add_option("--backend", a->backend, "communication stack (paceline list backends)")
+      ->type_name("NAME");
+  verb->add_option("--cpus-per-task", a->cpus_per_task, "CPUs of one task")->type_name("N");
+  verb->add_flag("--oversubscribe", a->oversubscribe, "allow replicas to share CPUs");
+  auto* least = verb->add_option("--min-bytes", a->least, "smallest size")
+                    ->type_name("BYTES")
+                    ->capture_default_str();
+  auto* most = verb->add_option("--max-bytes", a->most, "largest size")
+                   ->type_name("BYTES")
+                   ->capture_default_str();
+  auto* factor = verb->add_option("--step-factor", a->step_factor, "message size multiplier")
                      ->capture_default_str();
-  auto* sizes = verb->add_option("--sizes", a->sizes, "these sizes instead: 4K,1M,16M")
+  auto* sizes = verb->add_option("--sizes", a->sizes, "measure these sizes instead (4K,1M,16M)")
+                    ->type_name("BYTES,...")
                     ->excludes(least)
                     ->excludes(most)
                     ->excludes(factor);
-  auto* like = verb->add_option("--like", a->like, "the buckets of this workload's training")
-                   ->excludes(sizes)
-                   ->excludes(least)
-                   ->excludes(most)
-                   ->excludes(factor);
-  verb->add_option("--bucket-mb", a->bucket_mb, "their cap in MiB")
+  auto* like =
+      verb->add_option("--like", a->like, "measure the buckets of this workload's training")
+          ->type_name("WORKLOAD")
+          ->excludes(sizes)
+          ->excludes(least)
+          ->excludes(most)
+          ->excludes(factor);
+  verb->add_option("--bucket-mb", a->bucket_mb, "with --like, bucket cap in MiB")
+      ->type_name("MIB")
       ->needs(like)
       ->check(CLI::PositiveNumber);
-  verb->add_option("--last-bucket-mb", a->last_bucket_mb, "the cap of the last one in MiB")
+  verb->add_option("--last-bucket-mb", a->last_bucket_mb,
+                   "with --like, cap of the last bucket in MiB")
+      ->type_name("MIB")
       ->needs(like)
       ->check(CLI::PositiveNumber);
-  verb->add_option("--dtype", a->dtype, "f32, f64, bf16 or f16")->capture_default_str();
-  verb->add_option("--iterations", a->iterations, "calls a round; 0: as many as 0.25 s allow");
-  verb->add_option("--warmup", a->warmup, "calls before the first round")->capture_default_str();
-  verb->add_option("--rounds", a->rounds, "in which all-reduce, memcpy and library take turns")
+  verb->add_option("--dtype", a->dtype, "element type")
+      ->type_name("{f32,f64,bf16,f16}")
       ->capture_default_str();
-  verb->add_flag("--no-baselines", a->no_baselines, "measure neither memcpy nor the library's own");
+  verb->add_option("--iterations", a->iterations,
+                   "calls per round [default: as many as fit in 0.25 s]");
+  verb->add_option("--warmup", a->warmup, "calls before the first round")->capture_default_str();
+  verb->add_option("--rounds", a->rounds,
+                   "rounds; all-reduce, memcpy and library take turns in each")
+      ->capture_default_str();
+  verb->add_flag("--no-baselines", a->no_baselines,
+                 "do not measure memcpy and the library's all-reduce");
   verb->add_flag("--json", a->json, "print the record to standard output");
-  verb->add_option("--record", a->record, "write the record to this new file");
+  verb->add_option("--record", a->record, "write the record to this new file")->type_name("FILE");
   verb->add_flag("--quiet", a->quiet, "no progress");
   add_deadlines(*verb, a->deadlines, false);
   verb->footer(kBenchFooter);

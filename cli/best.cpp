@@ -107,19 +107,21 @@ int best(const BestArguments& arguments) {
 
 void add_best(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<BestArguments>();
-  CLI::App* verb =
-      app.add_subcommand("best", "The fewest GPUs and CPUs that are nearly as fast as the best");
+  CLI::App* verb = app.add_subcommand(
+      "best", "Find the fewest GPUs and CPUs that are nearly as fast as the fastest");
   verb->footer(kBestFooter);
-  verb->add_option("STUDY", arguments->studies, "Folders of run records, records, published tables")
+  verb->add_option("STUDY", arguments->studies,
+                   "folders of run records, records, or published tables")
       ->required();
-  verb->add_option("--within", arguments->within, "How much slower than the best is near enough")
+  verb->add_option("--within", arguments->within, "how much slower than the fastest is near enough")
+      ->type_name("PERCENT")
       ->capture_default_str();
-  verb->add_option("--only", arguments->only, "Use only such records (may be repeated)")
+  verb->add_option("--only", arguments->only, "use only these records (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb->add_flag("--pool", arguments->pool,
-                 "Take several studies of the same points as one, sessions nested");
-  verb->add_flag("--json", arguments->json, "For programs");
+                 "pool several studies of the same points, sessions nested");
+  verb->add_flag("--json", arguments->json, "print JSON");
   verb->callback([arguments, &action] { action = [arguments] { return best(*arguments); }; });
 }
 

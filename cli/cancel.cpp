@@ -44,7 +44,7 @@ int cancel(const std::string& folder) {
 }  // namespace
 
 void add_cancel(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("cancel", "Take a study out of Slurm's queue");
+  CLI::App* verb = app.add_subcommand("cancel", "Cancel a study's jobs in Slurm");
   auto study = std::make_shared<std::string>();
   verb->add_option("study", *study, "a study's folder (results/local/NAME)")->required();
   verb->footer(

@@ -148,23 +148,24 @@ int export_model(const CheckpointOptions& options) {
 }  // namespace
 
 void add_checkpoint(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("checkpoint", "Look at what runs wrote to go on from");
+  CLI::App* verb = app.add_subcommand("checkpoint", "Inspect, verify or export checkpoints");
   verb->footer(kCheckpointFooter);  // before its verbs, which take it over
   auto options = std::make_shared<CheckpointOptions>();
   const auto add = [&](const char* name, const char* help,
                        int (*act)(const CheckpointOptions&)) -> CLI::App* {
     CLI::App* sub = verb->add_subcommand(name, help);
-    sub->add_option("path", options->path, "a checkpoint's folder, or a run's")->required();
+    sub->add_option("path", options->path, "folder of a checkpoint, or of a run")->required();
     sub->callback([options, act, &action] { action = [options, act] { return act(*options); }; });
     return sub;
   };
-  add("show", "How far, of what, by whom (exit code 1: one of several cannot be read)", show)
+  add("show", "Show progress, model and origin (exit code 1: one of several cannot be read)", show)
       ->add_flag("--json", options->json, "as JSON");
   add("verify", "Compare every file with its checksum (exit code 1: one is damaged)", verify)
       ->add_flag("--json", options->json, "as JSON");
-  CLI::App* out = add("export", "The model alone, as one safetensors file", export_model);
+  CLI::App* out = add("export", "Export the model as one safetensors file", export_model);
   out->add_option("file", options->out, "a new .safetensors file")->required();
-  out->add_option("--names", options->names, "keras (as they are here) or torch (torchvision's)")
+  out->add_option("--names", options->names,
+                  "names of parameters: keras (as stored) or torch (as in torchvision)")
       ->check(CLI::IsMember({"keras", "torch"}));
   verb->require_subcommand(1);
 }

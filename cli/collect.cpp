@@ -50,7 +50,8 @@ int collect(const std::string& folder) {
 }  // namespace
 
 void add_collect(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("collect", "The table of a study that ran in Slurm's jobs");
+  CLI::App* verb =
+      app.add_subcommand("collect", "Collect the records of a submitted study and print its table");
   auto study = std::make_shared<std::string>();
   verb->add_option("study", *study, "a study's folder (results/local/NAME)")->required();
   verb->footer(

@@ -59,13 +59,15 @@ std::string bounds_text(const std::string& low, const std::string& high, const s
 
 std::string kind_of_value(const std::string& type) {
   if (type.starts_with("INT") || type.starts_with("UINT")) return "a whole number";
-  if (type.starts_with("FLOAT")) return "a number";
+  for (const char* number : {"FLOAT", "SECONDS", "HOURS", "MIB"}) {
+    if (type.starts_with(number)) return "a number";
+  }
   return "such a value";
 }
 
-// "--ab" takes several values; which these are stands in its help.
+// "--ab" takes several values: "OLD NEW SPEC".
 std::string values_of(const CLI::Option& option) {
-  return fmt::format("{} values ({})", option.get_items_expected_min(), option.get_description());
+  return fmt::format("{} values ({})", option.get_items_expected_min(), option.get_type_name());
 }
 
 std::string in_our_words(const CLI::App& verb, const std::string& said) {

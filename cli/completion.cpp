@@ -77,9 +77,11 @@ OptionWords words_of(const CLI::Option& option, const std::string& name) {
   }
   if (!words.values.empty()) return words;
   const std::string type = option.get_type_name();
-  const bool is_number = type.starts_with("INT") || type.starts_with("FLOAT") ||
-                         (parameter != nullptr && (parameter->kind == ValueKind::integer ||
-                                                   parameter->kind == ValueKind::real));
+  const bool is_number =
+      type.starts_with("INT") || type.starts_with("FLOAT") || type.starts_with("SECONDS") ||
+      type.starts_with("HOURS") || type.starts_with("MIB") || type == "N" ||
+      (parameter != nullptr &&
+       (parameter->kind == ValueKind::integer || parameter->kind == ValueKind::real));
   words.takes = is_number ? Takes::number : Takes::any;
   return words;
 }
@@ -203,7 +205,7 @@ void print_fish(const std::vector<Verb>& verbs) {
 }  // namespace
 
 void add_completion(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("completion", "A completion script for your shell");
+  CLI::App* verb = app.add_subcommand("completion", "Print a completion script for your shell");
   auto shell = std::make_shared<std::string>();
   verb->add_option("shell", *shell, "bash, zsh or fish")
       ->required()

@@ -191,7 +191,7 @@ int verify(const DataArguments& a) {
 }
 
 void add_common(CLI::App& verb, DataArguments& a) {
-  verb.add_option("--threads", a.threads, "threads that work; default: the CPUs of this process")
+  verb.add_option("--threads", a.threads, "threads [default: the CPUs of this process]")
       ->check(CLI::Range(1, 1024));
   verb.add_flag("--quiet", a.quiet, "no progress");
 }
@@ -199,14 +199,16 @@ void add_common(CLI::App& verb, DataArguments& a) {
 void add_make(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& action) {
   CLI::App* verb = data.add_subcommand("make", "Make a synthetic set in the format of a real one");
   verb->add_option("set", a->make, "cassava or cifar10")->required();
-  verb->add_option("--images", a->images, "of the training split")->required();
-  verb->add_option("--out", a->out, "a new folder")->required();
-  verb->add_option("--test", a->test, "images of the test split (cassava: and of validation)")
+  verb->add_option("--images", a->images, "images in the training split")->required();
+  verb->add_option("--out", a->out, "write the set to this new folder")
+      ->type_name("FOLDER")
+      ->required();
+  verb->add_option("--test", a->test, "images in the test split (cassava: also in validation)")
       ->check(CLI::NonNegativeNumber);
-  verb->add_option("--seed", a->seed, "another seed, another set")
+  verb->add_option("--seed", a->seed, "seed of the images")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  verb->add_option("--shards", a->shards, "cassava: files of the training split (8)")
+  verb->add_option("--shards", a->shards, "cassava: files of the training split [default: 8]")
       ->check(CLI::PositiveNumber);
   verb->add_option("--size-min", a->size_min, "cassava: shortest side in pixels")
       ->capture_default_str();
@@ -220,15 +222,16 @@ void add_make(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& a
 void add_fetch(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& action) {
   CLI::App* verb = data.add_subcommand("fetch", "Download a published set or weights");
   verb->add_option("set", a->fetch, "mnist, cifar10, cassava or resnet50-imagenet")->required();
-  verb->add_option("--out", a->out, "folder to put it into")->required();
-  verb->add_option("--mirror", a->mirror, "take the files from this URL instead");
+  verb->add_option("--out", a->out, "download into this folder")->type_name("FOLDER")->required();
+  verb->add_option("--mirror", a->mirror, "download from this URL instead")->type_name("URL");
   verb->add_flag("--dry-run", a->dry_run, "print URLs, sizes and checksums, download nothing");
   verb->add_flag("--tfrecord", a->tfrecord,
                  "cassava: write TFRecord shards from the class folders");
-  verb->add_option("--retries", a->retries, "after a failure of the network, with growing pauses")
+  verb->add_option("--retries", a->retries, "retries after a network failure, with growing pauses")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
-  verb->add_option("--timeout", a->timeout, "seconds without a byte before that is one")
+  verb->add_option("--timeout", a->timeout, "time without a byte that counts as a network failure")
+      ->type_name("SECONDS")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
   add_common(*verb, *a);
@@ -239,7 +242,7 @@ void add_fetch(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& 
 void add_verify(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& action) {
   CLI::App* verb = data.add_subcommand("verify", "Check every record and image of a data set");
   verb->add_option("DIR", a->verify, "folder of the set")->required();
-  verb->add_flag("--json", a->json, "machine-readable");
+  verb->add_flag("--json", a->json, "print JSON");
   add_common(*verb, *a);
   verb->footer(kVerifyFooter);
   verb->callback([a, &action] { action = [a] { return verify(*a); }; });

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cli/help.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -31,17 +32,20 @@ std::optional<double> seconds_of(const std::string& option, const char* name,
 }  // namespace
 
 void add_deadlines(CLI::App& verb, DeadlineTexts& texts, bool start) {
+  const std::string group = start ? rarely_used("Deadlines") : "Deadlines";
   const auto add = [&](const char* name, std::string& text, const char* help) {
-    verb.add_option(name, text, help)->group("Deadlines");
+    verb.add_option(name, text, help)->type_name("SECONDS")->group(group);
   };
-  add("--warn-seconds", texts.warn, "a rank that waits so long for others names them (30)");
-  add("--abort-seconds", texts.abort, "one that waits so long ends the run (120)");
+  add("--warn-seconds", texts.warn, "warn and name missing ranks after this time [default: 30]");
+  add("--abort-seconds", texts.abort,
+      "end the run after waiting this long for a rank [default: 120]");
   if (!start) return;
   add("--start-seconds", texts.start,
-      "the same until the first step has ended (5 times --abort-seconds, at least 600)");
+      "--abort-seconds until the first step has ended [default: 5 times --abort-seconds, at "
+      "least 600]");
   add("--first-sum-seconds", texts.first_sum,
-      "a backend that cannot sum one bucket within these, before the first step, ends the run "
-      "(30)");
+      "end the run if the backend cannot sum one bucket in this time before the first step "
+      "[default: 30]");
 }
 
 Deadlines deadlines_of(const DeadlineTexts& texts, const Environment& environment) {

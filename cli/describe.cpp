@@ -156,16 +156,18 @@ void print_description(const Description& description, const std::string& precis
 }  // namespace
 
 void add_describe(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("describe", "Layers, shapes, parameters, FLOPs, memory");
+  CLI::App* verb = app.add_subcommand(
+      "describe", "Show layers, shapes, parameters, FLOPs and memory of a workload");
   auto options = std::make_shared<DescribeOptions>();
   verb->add_option("workload", options->workload, "see: paceline list workloads")->required();
-  verb->add_option("--batch-per-replica", options->batch, "batch to plan memory for")
+  verb->add_option("--batch-per-replica", options->batch, "batch size for the memory plan")
       ->check(CLI::Range(1, 1 << 20));
   verb->add_option("--precision", options->precision,
-                   "to plan memory for: fp32, bf16, fp64, or a GPU's tf32, fp16")
+                   "precision for the memory plan; tf32 and fp16 are for GPUs")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16", "fp64"}));
-  verb->add_option("--variant", options->variant, "of the network, where it has some");
-  verb->add_flag("--json", options->json, "machine-readable");
+  verb->add_option("--variant", options->variant, "variant of the network, where it has several")
+      ->type_name("NAME");
+  verb->add_flag("--json", options->json, "print JSON");
   verb->footer(
       "Examples:\n"
       "  paceline describe mnist-cnn\n"

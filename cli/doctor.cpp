@@ -83,24 +83,27 @@ int doctor(bool json, const std::string& site, const SupportBundle& bundle) {
 }  // namespace
 
 void add_doctor(CLI::App& app, Action& action) {
-  CLI::App* verb =
-      app.add_subcommand("doctor", "What is here, what is missing, and what to do about it");
+  CLI::App* verb = app.add_subcommand(
+      "doctor", "Check this machine: what works, what is missing, how to get it");
   struct Options {
     bool json = false;
     std::string folder, site;
     SupportBundle bundle;
   };
   auto options = std::make_shared<Options>();
-  verb->add_flag("--json", options->json, "machine-readable");
+  verb->add_flag("--json", options->json, "print JSON");
   verb->add_option("--post-mortem", options->folder,
-                   "why a run ended, from its status folder (RUN/status)");
-  verb->add_option("--site", options->site,
-                   "also whether Slurm here is what this site profile says");
+                   "say why a run ended, from its status folder (RUN/status)")
+      ->type_name("FOLDER");
+  verb->add_option("--site", options->site, "also compare Slurm with this site profile")
+      ->type_name("NAME");
   CLI::Option* file =
       verb->add_option("--bundle", options->bundle.file,
-                       "write a support archive of this machine, without secrets (NAME.tar.gz)");
+                       "write a support archive of this machine, without secrets (NAME.tar.gz)")
+          ->type_name("FILE");
   verb->add_option("--about", options->bundle.about,
-                   "put records, logs and status files of this study or run into the archive")
+                   "add records, logs and status files of this study or run to the archive")
+      ->type_name("FOLDER")
       ->needs(file);
   verb->footer(
       "Exits with 1 if something that was built cannot be used here, and after a post-mortem with "

@@ -74,19 +74,19 @@ int run_explain(const ExplainArguments& arguments) {
 
 void add_explain(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ExplainArguments>();
-  CLI::App* verb = app.add_subcommand("explain", "Where the efficiency of a study went, in words");
+  CLI::App* verb = app.add_subcommand("explain", "Say where the efficiency of a study went");
   verb->footer(kExplainFooter);
-  verb->add_option("STUDY", arguments->studies, "Folders of run records, or published tables")
+  verb->add_option("STUDY", arguments->studies, "folders of run records, or published tables")
       ->required();
-  verb->add_option("--base", arguments->base, "Base of speed-ups")
+  verb->add_option("--base", arguments->base, "base of speed-ups")
       ->type_name("TEXT:{matched,best}")
       ->capture_default_str();
-  verb->add_option("--only", arguments->only, "Use only such records (may be repeated)")
+  verb->add_option("--only", arguments->only, "use only these records (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb->add_flag("--pool", arguments->pool,
-                 "Explain several studies of the same points as one, sessions nested");
-  verb->add_flag("--json", arguments->json, "machine-readable");
+                 "pool several studies of the same points, sessions nested");
+  verb->add_flag("--json", arguments->json, "print JSON");
   verb->callback(
       [arguments, &action] { action = [arguments] { return run_explain(*arguments); }; });
 }

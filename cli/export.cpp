@@ -51,13 +51,14 @@ int run_export(const ExportArguments& arguments) {
 
 void add_export(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ExportArguments>();
-  CLI::App* verb = app.add_subcommand("export", "A study as other tools read it");
+  CLI::App* verb = app.add_subcommand("export", "Export a study for other tools");
   verb->footer(kExportFooter);
-  verb->add_option("STUDY", arguments->studies, "Folders of run records, or records")->required();
-  verb->add_option("--format", arguments->format, "What reads it")
+  verb->add_option("STUDY", arguments->studies, "folders of run records, or records")->required();
+  verb->add_option("--format", arguments->format, "format of the output")
       ->type_name("TEXT:{gbench,github-action}")
       ->required();
-  verb->add_option("--out", arguments->out, "file, instead of standard output");
+  verb->add_option("--out", arguments->out, "write to this file instead of standard output")
+      ->type_name("FILE");
   verb->callback([arguments, &action] { action = [arguments] { return run_export(*arguments); }; });
 }
 

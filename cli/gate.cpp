@@ -221,53 +221,66 @@ void add_thresholds(CLI::App& verb, const std::shared_ptr<GateArguments>& argume
     verb.add_option(threshold_option(info), arguments->thresholds[info.quantity],
                     fmt::format("{} this much {} is a regression", info.heading,
                                 info.more_is_worse ? "higher" : "lower"))
-        ->default_str(fmt::format("{}", info.threshold));
+        ->default_str(fmt::format("{}", info.threshold))
+        ->type_name("FRACTION");
   }
 }
 
 }  // namespace
 
 void add_gate(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("gate", "Has it got worse? Pass, regression or undecided");
+  CLI::App* verb = app.add_subcommand(
+      "gate", "Judge whether performance got worse: pass, regression or undecided");
   auto arguments = std::make_shared<GateArguments>();
   GateRuns& runs = arguments->runs;
   verb->footer(kGateFooter);
-  verb->add_option("--baseline", arguments->baseline, "what was: studies, or Google Benchmark JSON")
+  verb->add_option("--baseline", arguments->baseline,
+                   "the studies to compare with, or Google Benchmark JSON")
+      ->type_name("STUDY")
       ->allow_extra_args(false);
-  verb->add_option("--current", arguments->current, "what is: studies, or Google Benchmark JSON")
+  verb->add_option("--current", arguments->current,
+                   "the studies to judge, or Google Benchmark JSON")
+      ->type_name("STUDY")
       ->allow_extra_args(false);
-  verb->add_option("--ab", arguments->ab,
-                   "OLD_BINARY NEW_BINARY SPEC: run both builds side by side")
+  verb->add_option("--ab", arguments->ab, "run both builds side by side")
+      ->type_name("OLD NEW SPEC")
       ->expected(3);
-  verb->add_option("--aa", arguments->aa, "SPEC: this build against itself, as a control");
-  verb->add_option(
-      "--rerun", arguments->rerun,
-      "the baseline's binary: what does not pass is run again, both builds side by side");
+  verb->add_option("--aa", arguments->aa, "run this build against itself, as a control")
+      ->type_name("SPEC");
+  verb->add_option("--rerun", arguments->rerun,
+                   "the baseline's binary: run what does not pass again, both builds side by side")
+      ->type_name("BINARY");
   verb->add_option("--current-binary", arguments->current_program,
-                   "with --rerun: the current side's binary, instead of this one");
+                   "the current side's binary for --rerun, instead of this one")
+      ->type_name("BINARY");
   CLI::Option* rounds =
       verb->add_option("--rounds", runs.rounds, "fresh runs of each point and side")
           ->check(CLI::Range(1, 1000))
           ->capture_default_str();
-  verb->add_flag("--control", runs.control, "with --ab: the old build once more, against itself");
-  verb->add_option("--set", runs.set, "or AXIS=V1,V2: instead of what the spec says")
+  verb->add_flag("--control", runs.control, "with --ab, also run the old build against itself");
+  verb->add_option("--set", runs.set, "replace values of the spec (or AXIS=V1,V2; repeatable)")
       ->type_name("AXIS=VALUE")
       ->expected(1)
       ->take_all();
-  verb->add_option("--data", arguments->data, "folder with the data sets' folders (e.g. data)");
-  verb->add_option("--timeout", runs.timeout_seconds, "seconds that one run may take")
+  verb->add_option("--data", arguments->data,
+                   "folder that holds the data sets' folders (data/mnist is in data)")
+      ->type_name("FOLDER");
+  verb->add_option("--timeout", runs.timeout_seconds, "limit of one run")
+      ->type_name("SECONDS")
       ->check(CLI::PositiveNumber);
-  verb->add_option("--out", runs.out, "folder that keeps the records of fresh runs");
+  verb->add_option("--out", runs.out, "keep the records of fresh runs here")->type_name("FOLDER");
   add_thresholds(*verb, arguments);
-  verb->add_option("--only", arguments->only, "quantities to judge; comma-separated")
+  verb->add_option("--only", arguments->only, "judge only these quantities, separated by commas")
+      ->type_name("QUANTITY")
       ->delimiter(',')
       ->allow_extra_args(false);
-  verb->add_flag("--force", arguments->force, "compare unlike machines, and say so");
-  verb->add_flag("--json", arguments->json, "machine-readable");
-  verb->add_option("--junit", arguments->junit, "file for JUnit XML");
-  verb->add_option("--markdown", arguments->markdown, "file for Markdown");
+  verb->add_flag("--force", arguments->force, "compare runs of different machines, and say so");
+  verb->add_flag("--json", arguments->json, "print the verdict as JSON");
+  verb->add_option("--junit", arguments->junit, "write JUnit XML")->type_name("FILE");
+  verb->add_option("--markdown", arguments->markdown, "write a Markdown summary")
+      ->type_name("FILE");
   verb->add_flag("--github", arguments->github,
-                 "annotations for GitHub Actions (always where GITHUB_ACTIONS is true)");
+                 "print annotations for GitHub Actions [default: where GITHUB_ACTIONS is true]");
   verb->callback([arguments, rounds, &action] {
     arguments->rounds_given = rounds->count() > 0;
     std::erase_if(arguments->thresholds, [](const auto& entry) { return entry.second.empty(); });

@@ -153,15 +153,15 @@ int print_parameters(bool json) {
 
 void add_list(CLI::App& app, Action& action) {
   CLI::App* verb =
-      app.add_subcommand("list", "Workloads, backends, wrappers, devices and parameters");
+      app.add_subcommand("list", "List workloads, backends, wrappers, devices or parameters");
   auto what = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   verb->add_option("what", *what, "workloads, backends, wrappers, devices or parameters")
       ->required()
       ->check(CLI::IsMember({"workloads", "backends", "wrappers", "devices", "parameters"}));
   auto markdown = std::make_shared<bool>(false);
-  verb->add_flag("--json", *json, "machine-readable");
-  verb->add_flag("--markdown", *markdown, "docs/options.md (of parameters)");
+  verb->add_flag("--json", *json, "print JSON");
+  verb->add_flag("--markdown", *markdown, "print parameters as Markdown (docs/options.md)");
   verb->footer(
       "Examples:\n  paceline list backends\n  paceline list workloads --json\n"
       "  paceline list parameters");

@@ -4,8 +4,8 @@
 #include <exception>
 #include <sstream>
 
-#include "analysis/table/aligned.h"
 #include "cli/complaint.h"
+#include "cli/help.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
@@ -97,56 +97,48 @@ void check_text(const std::vector<std::string>& command) {
   }
 }
 
-// CLI11 writes a switch as "--x{true},--no-x{false}", and lines of any length.
-class HelpFormatter : public CLI::Formatter {
- public:
-  HelpFormatter() { column_width(kNames); }
-
-  std::string make_option_desc(const CLI::Option* option) const override {
-    std::string text = paceline::wrapped(option->get_description(), kColumns - kNames, "", 0);
-    while (text.ends_with('\n')) text.pop_back();
-    return text;
+void group_verbs(CLI::App& app) {
+  const std::pair<const char*, std::vector<const char*>> groups[] = {
+      {"Study", {"sweep", "report", "explain", "best", "gate", "export"}},
+      {"Train", {"train", "describe", "bench", "checkpoint", "data"}},
+      {"Slurm", {"submit", "status", "cancel", "collect"}},
+      {"Look up", {"list", "doctor", "completion"}},
+  };
+  for (const auto& [title, verbs] : groups) {
+    for (const char* verb : verbs) app.get_subcommand(verb)->group(title);
   }
-
-  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
-    const std::string name = CLI::Formatter::make_option_name(option, is_positional);
-    const auto on = name.find("{true},--no-");
-    return on == std::string::npos ? name : "--[no-]" + name.substr(2, on - 2);
-  }
-
- private:
-  static constexpr std::size_t kNames = 34, kColumns = 100;
-};
+}
 
 int run(int argc, char** argv) {
   CLI::App app{"What speed-up did N times the GPUs give, and where did the rest go?", "paceline"};
-  app.set_version_flag("--version", paceline::version_line());
+  paceline::set_help_format(app);
+  app.set_version_flag("--version", paceline::version_line(), "show the version");
   app.footer(kMainFooter);
   app.require_subcommand(1);
-  app.formatter(std::make_shared<HelpFormatter>());
   check_text({argv, argv + argc});
   const std::vector<std::string> command =
       with_options_for_verbs(with_units_joined({argv, argv + argc}));
   paceline::Action action;
-  paceline::add_list(app, action);
-  paceline::add_describe(app, action);
+  paceline::add_sweep(app, action);
+  paceline::add_report(app, action);
+  paceline::add_explain(app, action);
+  paceline::add_best(app, action);
+  paceline::add_gate(app, action);
+  paceline::add_export(app, action);
   paceline::add_train(app, action, command);
+  paceline::add_describe(app, action);
   paceline::add_bench(app, action, command);
   paceline::add_checkpoint(app, action);
-  paceline::add_sweep(app, action);
+  paceline::add_data(app, action);
   paceline::add_submit(app, action);
   paceline::add_status(app, action);
   paceline::add_cancel(app, action);
   paceline::add_collect(app, action);
-  paceline::add_element(app, action);
-  paceline::add_data(app, action);
-  paceline::add_report(app, action);
-  paceline::add_explain(app, action);
-  paceline::add_gate(app, action);
-  paceline::add_export(app, action);
-  paceline::add_best(app, action);
+  paceline::add_list(app, action);
   paceline::add_doctor(app, action);
   paceline::add_completion(app, action);
+  paceline::add_element(app, action);
+  group_verbs(app);
   refuse_empty_values(app);
   refuse_empty_words(command);
   try {

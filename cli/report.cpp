@@ -57,32 +57,34 @@ int report(const ReportArguments& arguments, bool plots_asked) {
 
 void add_report(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ReportArguments>();
-  CLI::App* verb = app.add_subcommand("report", "Tables, findings and plots of a study");
+  CLI::App* verb = app.add_subcommand("report", "Make the tables, findings and plots of a study");
   verb->footer(kReportFooter);
   verb->add_option("STUDY", arguments->studies,
-                   "Folders of run records, records, or published tables")
+                   "folders of run records, records, or published tables")
       ->required();
-  verb->add_option("--base", arguments->base, "Base of speed-ups")
-      ->type_name("TEXT:{matched,best} or AXIS=VALUE")
+  verb->add_option("--base", arguments->base, "base of speed-ups")
+      ->type_name("TEXT:{matched,best,AXIS=VALUE}")
       ->capture_default_str();
-  verb->add_option("--format", arguments->format, "What is printed")
+  verb->add_option("--format", arguments->format, "print the report as this")
       ->type_name("TEXT:{text,md,csv,json,html}")
       ->capture_default_str();
   verb->add_option("--out", arguments->out,
-                   "Folder for report.html, .md, .csv, .json and the plots");
+                   "write report.html, .md, .csv, .json and the plots into this folder")
+      ->type_name("FOLDER");
   verb->add_flag("--anonymous", arguments->anonymous,
-                 "Leave out hosts, users, accounts and paths, in every format");
+                 "hide hosts, users, accounts and paths in every format");
   verb->add_flag("--pool", arguments->pool,
-                 "One table of all sessions, nested: their means make the intervals");
-  verb->add_option("--only", arguments->only, "Use only such records (may be repeated)")
+                 "put all sessions into one table, with intervals over session means");
+  verb->add_option("--only", arguments->only, "use only these records (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   CLI::Option* plots = verb->add_option("--plots", arguments->plots,
-                                        "Plots to write: svg, png, pdf; comma-separated")
+                                        "formats of the plots: svg, png, pdf, separated by commas")
+                           ->type_name("FORMAT")
                            ->delimiter(',')
                            ->allow_extra_args(false)
                            ->capture_default_str();
-  verb->add_flag("--no-plots", arguments->no_plots, "Write no plots")->excludes(plots);
+  verb->add_flag("--no-plots", arguments->no_plots, "write no plots")->excludes(plots);
   verb->callback([arguments, plots, &action] {
     action = [arguments, asked = plots->count() > 0] { return report(*arguments, asked); };
   });

@@ -59,12 +59,13 @@ int status(const StatusOptions& options) {
 }  // namespace
 
 void add_status(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("status", "Where a submitted study stands");
+  CLI::App* verb = app.add_subcommand("status", "Show the progress of a submitted study");
   auto options = std::make_shared<StatusOptions>();
   verb->add_option("study", options->study, "a study's folder (results/local/NAME)")->required();
-  verb->add_flag("--watch", options->watch, "again and again, until nothing is in the queue");
-  verb->add_flag("--json", options->json, "machine-readable");
-  verb->add_option("--every", options->every, "seconds between two looks of --watch")
+  verb->add_flag("--watch", options->watch, "refresh until the queue is empty");
+  verb->add_flag("--json", options->json, "print JSON");
+  verb->add_option("--every", options->every, "refresh interval of --watch")
+      ->type_name("SECONDS")
       ->capture_default_str()
       ->check(CLI::Range(kFewestSeconds, 86400));
   verb->footer(

@@ -5,18 +5,22 @@
 namespace paceline {
 
 void add_study_options(CLI::App& verb, StudyOptions& options) {
-  verb.add_option("spec", options.spec, "a sweep spec (sweeps/*.json)")->required();
-  verb.add_option("--results", options.results, "where studies lie; of jobs, too")
+  verb.add_option("spec", options.spec, "a sweep spec: a file, or the name of one that ships")
+      ->required();
+  verb.add_option("--results", options.results, "folder of studies; jobs write here, too")
+      ->type_name("FOLDER")
       ->capture_default_str();
-  verb.add_option("--data", options.data, "folder with the data sets' folders (e.g. data)");
-  verb.add_option("--set", options.set, "or AXIS=V1,V2: instead of what the spec says")
+  verb.add_option("--data", options.data,
+                  "folder that holds the data sets' folders (data/mnist is in data)")
+      ->type_name("FOLDER");
+  verb.add_option("--set", options.set, "replace values of the spec (or AXIS=V1,V2; repeatable)")
       ->type_name("AXIS=VALUE")
       ->expected(1)
       ->take_all();
   verb.add_option("--repeats", options.repeats, "runs of each point")->check(CLI::Range(1, 1000));
   verb.add_flag("--control", options.control,
-                "run the smallest point once more in each round, to see how far equal runs differ");
-  verb.add_flag("--new-build", options.new_build, "run again what another build recorded");
+                "run the smallest point twice a round, to show run-to-run noise");
+  verb.add_flag("--new-build", options.new_build, "rerun points that another build recorded");
 }
 
 }  // namespace paceline

@@ -379,26 +379,34 @@ int submit(SubmitOptions options) {
 }  // namespace
 
 void add_submit(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("submit", "Send a study to Slurm, or what is missing of it");
+  CLI::App* verb =
+      app.add_subcommand("submit", "Submit a study to Slurm, or what is missing of it");
   auto options = std::make_shared<SubmitOptions>();
   add_study_options(*verb, *options);
-  verb->add_option("--site", options->site, "a site profile (slurm/sites/*.json)")->required();
-  verb->add_option("--max-gpu-hours", options->max_gpu_hours, "refuse what may cost more")
+  verb->add_option("--site", options->site, "a site profile: a file, or the name of one that ships")
+      ->type_name("NAME")
+      ->required();
+  verb->add_option("--max-gpu-hours", options->max_gpu_hours,
+                   "refuse to submit if the study may cost more")
+      ->type_name("HOURS")
       ->check(CLI::NonNegativeNumber);
   verb->add_option(
           "--fallback", options->fallback,
-          "a backend to try, in the same job, where the run's own cannot sum (record says so)")
+          "backend to try in the same job if the run's own cannot connect; the record says so")
       ->check(CLI::IsMember(backends_of_ranks()));
   verb->add_flag("--dry-run", options->dry_run,
-                 "print arrays and cost, write the scripts, send nothing");
+                 "print job arrays and cost, write the scripts, submit nothing");
   verb->add_option("--scripts", options->scripts,
-                   "with --dry-run: the folder for them (a new one in /tmp, unless given)");
+                   "with --dry-run, write the scripts here [default: a new folder in /tmp]")
+      ->type_name("FOLDER");
   verb->add_flag("--data-elsewhere", options->data_elsewhere,
-                 "the data set is not here, and the jobs see it");
-  verb->add_flag("--smoke", options->smoke, "on CPUs, two steps, once: is everything in place?");
-  verb->add_flag("--yes", options->yes, "do not ask whether the cost is fine");
-  verb->add_flag("--no-container", options->no_container, "without the profile's container");
-  verb->add_flag("--no-collect", options->no_collect, "without the job that collects the study");
+                 "the data set is not on this machine, but the jobs see it");
+  verb->add_flag("--smoke", options->smoke,
+                 "submit a test first: each shape once, two steps, on CPUs");
+  verb->add_flag("--yes", options->yes, "do not ask for confirmation");
+  verb->add_flag("--no-container", options->no_container, "ignore the profile's container");
+  verb->add_flag("--no-collect", options->no_collect,
+                 "do not submit the job that collects the study");
   verb->footer(kSubmitFooter);
   verb->callback([options, &action] { action = [options] { return submit(*options); }; });
 }

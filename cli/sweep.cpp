@@ -143,15 +143,17 @@ int sweep(const SweepOptions& options) {
 }  // namespace
 
 void add_sweep(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("sweep", "Run a study, or what is missing of it");
+  CLI::App* verb =
+      app.add_subcommand("sweep", "Run a study on this machine, or what is missing of it");
   auto options = std::make_shared<SweepOptions>();
   add_study_options(*verb, *options);
-  verb->add_option("--timeout", options->timeout, "seconds that one run may take")
+  verb->add_option("--timeout", options->timeout, "limit of one run")
+      ->type_name("SECONDS")
       ->check(CLI::PositiveNumber);
-  CLI::Option* dry_run =
-      verb->add_flag("--dry-run", options->dry_run, "only print the points, and what is missing");
-  verb->add_flag("--json", options->json, "with --dry-run: machine-readable")->needs(dry_run);
-  verb->add_flag("--no-report", options->no_report, "no table and plots at the end");
+  CLI::Option* dry_run = verb->add_flag("--dry-run", options->dry_run,
+                                        "print the points and what is missing, run nothing");
+  verb->add_flag("--json", options->json, "with --dry-run, print JSON")->needs(dry_run);
+  verb->add_flag("--no-report", options->no_report, "make no table and plots at the end");
   verb->footer(kSweepFooter);
   verb->callback([options, &action] { action = [options] { return sweep(*options); }; });
 }

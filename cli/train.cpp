@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "cli/deadlines.h"
+#include "cli/help.h"
 #include "cli/verb.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
@@ -125,6 +126,19 @@ int train(const TrainOptions& options, const std::vector<std::string>& command) 
   }
 }
 
+std::string help_group(const Parameter& parameter) {
+  const std::string_view title = title_of(parameter.group);
+  switch (parameter.shown) {
+    case Shown::first:
+      return kMostUsed;
+    case Shown::often:
+      return std::string(title);
+    case Shown::rarely:
+      break;
+  }
+  return rarely_used(title);
+}
+
 // In groups by task, each in the order of the table.
 void add_parameters(CLI::App& verb, TrainOptions& options) {
   for (const Group group : groups()) {
@@ -140,7 +154,7 @@ void add_parameters(CLI::App& verb, TrainOptions& options) {
       CLI::Option* option =
           is_switch ? verb.add_flag(both, text, help) : verb.add_option(names, text, help);
       if (!is_switch) option->type_name(type_text(parameter));
-      option->group(std::string(title_of(group)));
+      option->group(help_group(parameter));
       if (parameter.name == "tensorboard") options.tensorboard = option->expected(0, 1);
     }
   }
@@ -149,34 +163,55 @@ void add_parameters(CLI::App& verb, TrainOptions& options) {
 }  // namespace
 
 void add_train(CLI::App& app, Action& action, const std::vector<std::string>& command) {
-  CLI::App* verb = app.add_subcommand("train", "Train a workload, and leave a record");
+  CLI::App* verb = app.add_subcommand("train", "Train a workload and write its record");
   auto options = std::make_shared<TrainOptions>();
-  verb->add_option("workload", options->workload, "see: paceline list workloads")->required();
-  verb->add_option("--data", options->data, "folder of the data set's files");
-  verb->add_option("--stage", options->stage, "copy the data set here first, once a node");
-  verb->add_option("--cache-dir", options->cache_folder,
-                   "for what of the cache does not fit in memory");
+  verb->add_option("workload", options->workload, "see paceline list workloads")->required();
+  add_parameters(*verb, *options);
+  const std::string input(title_of(Group::input)), state(title_of(Group::checkpoints)),
+      output(title_of(Group::output));
+  verb->add_option("--data", options->data, "folder of the data set's files")
+      ->type_name("FOLDER")
+      ->group(input);
+  verb->add_option("--stage", options->stage, "copy the data set to this folder first, once a node")
+      ->type_name("FOLDER")
+      ->group(rarely_used(input));
+  verb->add_option("--cache-dir", options->cache_folder, "cache overflow folder")
+      ->type_name("FOLDER")
+      ->group(rarely_used(input));
   verb->add_option("--run-dir", options->run,
-                   "checkpoints and the final model go here (Slurm: the job's number below its "
-                   "folder; else runs/WORKLOAD)");
+                   "write checkpoints and the final model here [default: runs/WORKLOAD; in a Slurm "
+                   "job, the job's number below its folder]")
+      ->type_name("FOLDER")
+      ->group(state);
   verb->add_option("--resume", options->resume,
-                   "go on from: latest (of the run's folder; none yet: start afresh), a "
-                   "checkpoint, or a job's number");
+                   "resume from a checkpoint, a job's number, or latest (of the run's folder; "
+                   "starts anew if there is none)")
+      ->type_name("CHECKPOINT")
+      ->group(state);
+  verb->add_option("--record", options->record, "write the run record to this new file")
+      ->type_name("FILE")
+      ->group(output);
+  verb->add_flag("--json", options->json, "print the record to standard output")->group(output);
+  CLI::Option* quiet = verb->add_flag("--quiet", options->quiet, "print only warnings and errors");
+  quiet->group(output);
+  verb->add_flag("--verbose", options->verbose, "also print which kernel runs each operation")
+      ->excludes(quiet)
+      ->group(output);
   verb->add_option(
-      "--trace", options->trace,
-      "write a timeline of all ranks to this new file, for ui.perfetto.dev; the run is "
-      "marked as traced and enters no interval");
-  verb->add_option("--record", options->record, "write the run record to this new file");
-  verb->add_flag("--json", options->json, "print the record to standard output");
-  CLI::Option* quiet =
-      verb->add_flag("--quiet", options->quiet, "no progress, only warnings and errors");
-  verb->add_flag("--verbose", options->verbose, "also what runs each operation")->excludes(quiet);
-  verb->add_flag("--log-ranks", options->log_ranks, "let every rank print, not only rank 0");
-  verb->add_option("--log-dir", options->log_folder, "a log file of each rank in this folder");
+          "--trace", options->trace,
+          "write a timeline of all ranks to this new file, for ui.perfetto.dev; the run is "
+          "marked as traced and excluded from intervals")
+      ->type_name("FILE")
+      ->group(rarely_used(output));
+  verb->add_flag("--log-ranks", options->log_ranks, "let every rank print, not only rank 0")
+      ->group(rarely_used(output));
+  verb->add_option("--log-dir", options->log_folder, "write a log file of each rank to this folder")
+      ->type_name("FOLDER")
+      ->group(rarely_used(output));
   verb->add_option("--store", options->store)->group("");
   verb->add_option("--context", options->context)->group("");
   add_deadlines(*verb, options->deadlines, true);
-  add_parameters(*verb, *options);
+  add_help_all(*verb);
   verb->footer(kTrainFooter);
   verb->callback([options, command, &action] {
     action = [options, command] { return train(*options, command); };

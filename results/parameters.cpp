@@ -57,6 +57,7 @@ bool has_role(std::string_view name, Role role) {
 }
 
 std::string type_text(const Parameter& parameter) {
+  if (!parameter.form.empty()) return std::string(parameter.form);
   if (parameter.is_file) return "FILE";
   if (parameter.kind == ValueKind::integer) return "N";
   if (parameter.kind == ValueKind::real) return "X";

@@ -34,6 +34,9 @@ enum class Group {
 const std::vector<Group>& groups();
 std::string_view title_of(Group group);  // "Where it runs"
 
+// Where --help shows a parameter; --help-all shows all.
+enum class Shown { rarely, often, first };
+
 // What a parameter is in a study.
 enum class Role {
   layout,       // columns of its own; a speed-up compares rows that differ in it
@@ -67,10 +70,12 @@ struct Parameter {
   std::string_view also = {};  // a short name, or that of records of earlier versions
   ValueKind kind = ValueKind::text;
   std::string_view values = {};   // "a|b|c" for a closed set, a range "1.." or "0..1", or empty
+  std::string_view form = {};     // what help calls a value of another kind: "NAME"
   std::string_view initial = {};  // its value where none is given; empty: see `otherwise`
   bool is_assumed = false;        // `initial` is what absence means, and is not written into points
   std::string_view otherwise = {};  // what is done where none is given, in words
   Group group = Group::place;
+  Shown shown = Shown::rarely;
   Role role = Role::setting;
   OnResume on_resume = OnResume::announced;
   bool is_file = false;       // may be the name of a file or folder of this machine

@@ -40,8 +40,9 @@ class CliCheckpoint : public testing::Cli {
   Ran interrupted(const std::string& arguments, const std::string& when,
                   const std::string& signal) const {
     return shell("'" PACELINE_BINARY "' " + arguments + " 2> said & pid=$!\n" +
-                 "for i in $(seq 3000); do grep -q '" + when + "' said && break; sleep 0.02; done\n" +
-                 "kill -" + signal + " $pid; wait $pid; code=$?; cat said >&2; exit $code");
+                 "for i in $(seq 3000); do grep -q '" + when +
+                 "' said && break; sleep 0.02; done\n" + "kill -" + signal +
+                 " $pid; wait $pid; code=$?; cat said >&2; exit $code");
   }
   void clear() const {
     for (const auto& entry : fs::directory_iterator(folder())) fs::remove_all(entry.path());

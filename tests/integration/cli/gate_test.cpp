@@ -212,7 +212,7 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
   expect_refused("gate --baseline no --current spec.json", 65, {"no"});
   expect_refused(
       "gate --ab ./old ./new", 64,
-      {"--ab: needs 3 values (OLD_BINARY NEW_BINARY SPEC", "has 2", "see paceline gate --help"});
+      {"--ab: needs 3 values (OLD NEW SPEC)", "has 2", "see paceline gate --help"});
   expect_refused(ab + "--timeout -3", 64, {"--timeout: is -3, must be above 0"});
   expect_refused("gate --ab ./missing ./new spec.json", 64, {"./missing", "paceline binary"});
   expect_refused("gate --ab /bin/true ./new spec.json", 64, {"does not say that it is a paceline"});

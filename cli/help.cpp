@@ -1,0 +1,205 @@
+#include "cli/help.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <memory>
+#include <vector>
+
+#include "analysis/table/aligned.h"
+#include "engine/core/output.h"
+#include "engine/core/terminal.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kNames = 34, kColumns = 100;
+constexpr char kRarely[] = ", rarely used", kGeneral[] = "Options";
+
+using Options = std::vector<const CLI::Option*>;
+
+bool takes_value(const CLI::Option& option) {
+  return option.get_items_expected_max() > 0;
+}
+
+bool is_repeated(const CLI::Option& option) {
+  return option.get_items_expected_max() >= CLI::detail::expected_max_vector_size;
+}
+
+std::string upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+// "N", "{a,b}", "FILE": CLI11 writes "INT:INT in [1 - 1000]", "TEXT:{a,b}", "FILE:POSITIVE".
+std::string type_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  if (type.starts_with("TEXT:{")) return type.substr(5);
+  const std::string kind = type.starts_with("{") ? type : type.substr(0, type.find(':'));
+  if (kind == "INT" || kind == "UINT") return "N";
+  if (kind == "FLOAT") return "X";
+  return kind;
+}
+
+std::string positional_name(const CLI::Option& option) {
+  return upper(option.get_name(true)) + (is_repeated(option) ? "..." : "");
+}
+
+// "--record FILE", "--[no-]overlap", "-h, --help".
+std::string names_of(const CLI::Option& option) {
+  if (option.get_positional()) return positional_name(option);
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  const auto& words = option.get_lnames();
+  for (const std::string& name : words) {
+    if (name.starts_with("no-") && std::count(words.begin(), words.end(), name.substr(3))) continue;
+    const bool both = std::count(words.begin(), words.end(), "no-" + name) > 0;
+    names.push_back((both ? "--[no-]" : "--") + name);
+  }
+  std::string text = join(names, ", ");
+  if (!takes_value(option)) return text;
+  const std::string type = type_of(option);
+  text += option.get_items_expected_min() == 0 ? " [" + type + "]" : " " + type;
+  return is_repeated(option) ? text + "..." : text;
+}
+
+std::string text_of(const CLI::Option& option) {
+  std::string text = option.get_description();
+  if (option.get_required() && !option.get_positional()) text += " (required)";
+  const std::string initial = option.get_default_str();
+  if (!initial.empty()) text += fmt::format(" [default: {}]", initial);
+  return text;
+}
+
+std::string entry(const std::string& name, const std::string& text) {
+  const std::string left = "  " + name;
+  std::string wrapped_text = wrapped(text, kColumns - kNames, "", 0);
+  while (wrapped_text.ends_with('\n')) wrapped_text.pop_back();
+  std::string line = left.size() + 2 <= kNames ? left + std::string(kNames - left.size(), ' ')
+                                               : left + "\n" + std::string(kNames, ' ');
+  for (const char c : wrapped_text) {
+    line += c;
+    if (c == '\n') line += std::string(kNames, ' ');
+  }
+  return line + "\n";
+}
+
+std::string title(const std::string& text) {
+  if (!colours_welcome(STDOUT_FILENO)) return text;
+  return kBold + text + kPlain;
+}
+
+class Help : public CLI::FormatterBase {
+ public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string text = app->get_description() + "\n\n" + usage(*app, name);
+    text += section("", options(*app, [](const CLI::Option& it) { return it.get_positional(); }));
+    text += verbs(*app);
+    bool has_more = false;
+    for (const std::string& group : groups_of(*app)) {
+      const Options often = of_group(*app, group), rarely = of_group(*app, rarely_used(group));
+      Options shown = often;
+      if (mode == CLI::AppFormatMode::All) shown.insert(shown.end(), rarely.begin(), rarely.end());
+      has_more = has_more || shown.size() < often.size() + rarely.size();
+      text += section(group, shown);
+    }
+    if (has_more) text += fmt::format("\n{} --help-all shows all options.\n", name);
+    const std::string footer = app->get_footer();
+    return footer.empty() ? text : text + "\n" + footer + "\n";
+  }
+
+ private:
+  template <typename Wanted>
+  static Options options(const CLI::App& app, const Wanted& wanted) {
+    Options found = app.get_options(
+        [&](const CLI::Option* it) { return !it->get_group().empty() && wanted(*it); });
+    const auto is_of_every_verb = [](const CLI::Option* it) {
+      return it->check_name("--help") || it->check_name("--help-all") ||
+             it->check_name("--version");
+    };
+    std::stable_partition(found.begin(), found.end(),
+                          [&](const CLI::Option* it) { return !is_of_every_verb(it); });
+    return found;
+  }
+
+  static Options of_group(const CLI::App& app, const std::string& group) {
+    return options(app, [&](const CLI::Option& it) {
+      return !it.get_positional() && it.get_group() == group;
+    });
+  }
+
+  // In the order in which they were added, what belongs to no task last.
+  static std::vector<std::string> groups_of(const CLI::App& app) {
+    std::vector<std::string> groups;
+    for (std::string group : app.get_groups()) {
+      if (group.ends_with(kRarely)) group.resize(group.size() - std::string_view(kRarely).size());
+      if (!group.empty() && std::find(groups.begin(), groups.end(), group) == groups.end()) {
+        groups.push_back(group);
+      }
+    }
+    std::stable_partition(groups.begin(), groups.end(),
+                          [](const std::string& group) { return group == kMostUsed; });
+    const auto general = std::find(groups.begin(), groups.end(), kGeneral);
+    if (general != groups.end()) std::rotate(general, general + 1, groups.end());
+    return groups;
+  }
+
+  static std::string usage(const CLI::App& app, const std::string& name) {
+    std::string text = title("Usage:") + " " + name;
+    if (!verbs(app).empty()) return text + " COMMAND [OPTIONS]\n";
+    text += " [OPTIONS]";
+    for (const CLI::Option* each : app.get_options()) {
+      if (!each->get_positional() || each->get_group().empty()) continue;
+      text +=
+          each->get_required() ? " " + positional_name(*each) : " [" + positional_name(*each) + "]";
+    }
+    return text + "\n";
+  }
+
+  static std::string section(const std::string& name, const Options& options) {
+    if (options.empty()) return "";
+    std::string text = name.empty() ? "\n" : "\n" + title(name + ":") + "\n";
+    for (const CLI::Option* each : options) text += entry(names_of(*each), text_of(*each));
+    return text;
+  }
+
+  static std::string verbs(const CLI::App& app) {
+    std::vector<std::string> groups;
+    std::string text;
+    const auto all = app.get_subcommands([](const CLI::App*) { return true; });
+    for (const CLI::App* verb : all) {
+      const std::string group = verb->get_group();
+      if (group.empty() || std::find(groups.begin(), groups.end(), group) != groups.end()) continue;
+      groups.push_back(group);
+      text += "\n" + title((group == "Subcommands" ? "Commands" : group) + ":") + "\n";
+      for (const CLI::App* each : all) {
+        if (each->get_group() == group) text += entry(each->get_name(), each->get_description());
+      }
+    }
+    return text;
+  }
+};
+
+}  // namespace
+
+void set_help_format(CLI::App& app) {
+  app.formatter(std::make_shared<Help>());
+  app.set_help_flag("-h,--help", "show this help");
+}
+
+std::string rarely_used(std::string_view title) {
+  return std::string(title) + kRarely;
+}
+
+void add_help_all(CLI::App& verb) {
+  verb.set_help_all_flag("--help-all", "show all options");
+}
+
+}  // namespace paceline
