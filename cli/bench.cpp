@@ -114,8 +114,10 @@ std::vector<BenchSize> sizes_of(const BenchArguments& arguments, DType type) {
   const std::size_t least = size_of_text(arguments.least, "--min-bytes");
   const std::size_t most = size_of_text(arguments.most, "--max-bytes");
   if (least > most) {
-    throw Error(ErrorKind::usage, fmt::format("--min-bytes {} is above --max-bytes {}",
-                                              arguments.least, arguments.most));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--min-bytes {} is above --max-bytes {}", arguments.least, arguments.most), "",
+        "give a larger --max-bytes");
   }
   const auto factor = static_cast<std::size_t>(arguments.step_factor);
   for (std::size_t bytes = least; bytes <= most; bytes *= factor) add(bytes);
@@ -166,10 +168,12 @@ void check_sums(const std::string& backend) {
 
 void check_count(const char* option, std::int64_t value, std::int64_t least, std::int64_t most) {
   if (value < least) {
-    throw Error(ErrorKind::usage, fmt::format("{} must be {} or more", option, least));
+    throw Error(ErrorKind::usage, fmt::format("{} is less than {}", value, least), option,
+                fmt::format("give {} to {}", least, most));
   }
   if (value > most) {
-    throw Error(ErrorKind::usage, fmt::format("{} must be {} or less", option, most));
+    throw Error(ErrorKind::usage, fmt::format("{} is more than {}", value, most), option,
+                fmt::format("give {} to {}", least, most));
   }
 }
 

@@ -77,7 +77,7 @@ int best(const BestArguments& arguments) {
   if (!arguments.pool) {
     const Sides found = sides_of(places, only);
     if (!found.comparisons.empty()) {
-      throw Error(ErrorKind::usage, "have runs of the same points",
+      throw Error(ErrorKind::usage, "several studies have runs of the same points",
                   join(arguments.studies, " and "),
                   "name one of them, or nest their sessions with --pool; report compares them");
     }

@@ -104,7 +104,7 @@ int fetch(const DataArguments& a) {
   const PublishedSet* set = find_published(a.fetch);
   if (!set) refuse_name(a.fetch, known);
   if (!a.mirror.empty() && a.mirror.find("://") == std::string::npos) {
-    throw Error(ErrorKind::usage, "is no URL", "--mirror " + a.mirror,
+    throw Error(ErrorKind::usage, "not a URL", "--mirror " + a.mirror,
                 "give one that begins with https://, http:// or file://");
   }
   FetchOptions options;
@@ -179,7 +179,7 @@ void print_verified(const Verified& v) {
 int verify(const DataArguments& a) {
   std::error_code none;
   if (!std::filesystem::is_directory(a.verify, none)) {
-    throw Error(ErrorKind::input, "is not a folder", a.verify, "name the folder of a set");
+    throw Error(ErrorKind::input, "not a folder", a.verify, "name the folder of a set");
   }
   const Verified verified = verify_folder(a.verify, threads_of(a), a.quiet || a.json);
   if (a.json) {

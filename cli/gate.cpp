@@ -170,7 +170,7 @@ void check_arguments(const GateArguments& arguments) {
   const int modes = stored + !arguments.ab.empty() + !arguments.aa.empty();
   const std::string ways = "give --baseline DIR --current DIR, --ab OLD NEW SPEC, or --aa SPEC";
   if (modes == 0) throw Error(ErrorKind::usage, "there is nothing to judge", "", ways);
-  if (modes > 1) throw Error(ErrorKind::usage, "is asked for several gates at once", "", ways);
+  if (modes > 1) throw Error(ErrorKind::usage, "several gates are asked for at once", "", ways);
   if (stored && (arguments.baseline.empty() || arguments.current.empty())) {
     throw Error(
         ErrorKind::usage,
@@ -192,13 +192,14 @@ void check_arguments(const GateArguments& arguments) {
   if (!arguments.junit.empty()) junit_file(arguments).check();
   if (!arguments.markdown.empty()) markdown_file(arguments).check();
   if (!stored && arguments.force) {
-    throw Error(ErrorKind::usage, "is for stored studies: fresh runs share a machine", "--force",
-                "leave it out");
+    throw Error(ErrorKind::usage, "this option is for stored studies: fresh runs share a machine",
+                "--force", "leave it out");
   }
   if (!stored) return;
   for (const auto& [given, option] : {std::pair(arguments.runs.control, "--control"),
                                       std::pair(!arguments.runs.set.empty(), "--set")}) {
-    if (given) throw Error(ErrorKind::usage, "is for --ab and --aa", option, "leave it out");
+    if (given)
+      throw Error(ErrorKind::usage, "this option is for --ab and --aa", option, "leave it out");
   }
 }
 

@@ -168,7 +168,7 @@ void add_list(CLI::App& app, Action& action) {
   verb->callback([what, json, markdown, &action] {
     action = [what, json, markdown] {
       if (*markdown && *what != "parameters") {
-        throw Error(ErrorKind::usage, "is for parameters", "--markdown",
+        throw Error(ErrorKind::usage, "this option is for parameters", "--markdown",
                     "write: paceline list parameters --markdown");
       }
       if (*what == "parameters") {

@@ -307,7 +307,8 @@ class Submitter {
     const fs::path parent = fs::temp_directory_path(code);
     std::string name = (code ? "/tmp" : parent) / ("paceline-" + plan_.spec.name + "-XXXXXX");
     if (mkdtemp(name.data()) == nullptr) {
-      throw Error(ErrorKind::input, std::string("cannot be made: ") + std::strerror(errno), name,
+      throw Error(ErrorKind::input,
+                  std::string("the folder cannot be made: ") + std::strerror(errno), name,
                   "name a folder: --scripts DIR");
     }
     return name;

@@ -40,7 +40,8 @@ Value value_of(const Json& json, const std::string& where) {
   if (json.is_number_integer()) return json.get<std::int64_t>();
   if (json.is_number_float()) return json.get<double>();
   if (json.is_string()) return json.get<std::string>();
-  throw Error(ErrorKind::input, "is no number, text, true or false", where, "run the sweep again");
+  throw Error(ErrorKind::input, "the value is not a number, text, true or false", where,
+              "run the sweep again");
 }
 
 Point point_of(const JsonDocument& document, std::size_t index) {
@@ -87,7 +88,7 @@ std::optional<ExpectedRuns> read_wanted(const fs::path& study_folder) {
   try {
     return wanted_of(read_json(file));
   } catch (const Json::exception&) {
-    throw Error(ErrorKind::input, "is no plan of a study: a value has the wrong type",
+    throw Error(ErrorKind::input, "not a plan of a study: a value has the wrong type",
                 file.string(), "run the sweep again");
   }
 }

@@ -156,7 +156,8 @@ class Reader {
     return value;
   }
   template <typename T>
-  void read(const Json& json, const std::string& key, std::optional<T>& value, Bounds bounds) const {
+  void read(const Json& json, const std::string& key, std::optional<T>& value,
+            Bounds bounds) const {
     read(json, key, value.emplace(), bounds);
   }
   template <typename T>
@@ -226,10 +227,10 @@ void check_schema(const Json& json, const std::string& where) {
   }
   const auto version = schema->get<std::int64_t>();
   if (version > kRecordSchema) {
-    throw Error(
-        ErrorKind::input,
-        fmt::format("has schema {}, newer than this build reads ({})", version, kRecordSchema),
-        where + ", key /schema", "use a newer paceline");
+    throw Error(ErrorKind::input,
+                fmt::format("the record has schema {}, newer than this build reads ({})", version,
+                            kRecordSchema),
+                where + ", key /schema", "use a newer paceline");
   }
   if (version != kRecordSchema)
     fail(fmt::format("has unknown schema {}", version), where, "/schema");

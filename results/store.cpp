@@ -146,8 +146,8 @@ class Loader {
     const auto name = record_name(file);
     if (!name || *name == std::pair(record->repeat, record->attempt)) return;
     throw Error(ErrorKind::input,
-                fmt::format("says it is repeat {}, attempt {}, unlike its name", record->repeat,
-                            record->attempt),
+                fmt::format("the record says it is repeat {}, attempt {}, unlike its name",
+                            record->repeat, record->attempt),
                 file.string() + ", keys /repeat and /attempt", "was it copied? remove it");
   }
 
@@ -160,8 +160,8 @@ class Loader {
     const auto [it, first] = seen_.emplace(key, record.where());
     if (first) return;
     throw Error(ErrorKind::input,
-                fmt::format("is the same run as {} (session {}, point {})", it->second,
-                            record->session, record->point),
+                fmt::format("the record is of the same run as {} (session {}, point {})",
+                            it->second, record->session, record->point),
                 record.where() + ", keys /session, /point, /repeat and /attempt",
                 "remove the copy");
   }
@@ -209,7 +209,7 @@ class Walk {
       }
     }
     if (code) {
-      throw Error(ErrorKind::input, "cannot be read: " + code.message(), folder.string(),
+      throw Error(ErrorKind::input, "the folder cannot be read: " + code.message(), folder.string(),
                   "check its permissions");
     }
     std::sort(links.begin(), links.end());
@@ -277,7 +277,7 @@ void write_record_file(const fs::path& file, Json json, std::string_view compres
   const fs::path samples = samples_file(file);
   if (file.has_parent_path()) make_folder(file.parent_path());
   if (taken(file) || !write_pair(file, samples, json, compressed_samples)) {
-    throw Error(ErrorKind::input, "exists already, and a record is never overwritten",
+    throw Error(ErrorKind::input, "the record exists already, and a record is never overwritten",
                 taken(file) ? file.string() : samples.string(),
                 "choose another name or move it away");
   }

@@ -35,7 +35,7 @@ class FreshRuns {
     }
     std::error_code ignored;
     if (fs::exists(out, ignored) && !fs::is_empty(out, ignored)) {
-      throw Error(ErrorKind::usage, "is not an empty folder", "--out " + out.string(),
+      throw Error(ErrorKind::usage, "not an empty folder", "--out " + out.string(),
                   "name a new one, or judge what it holds with --baseline and --current");
     }
     make_folder(out);

@@ -49,13 +49,13 @@ InterleavedRecords run_interleaved(const InterleavedRuns& plan) {
 std::string version_of_program(const fs::path& program, const std::string& option) {
   std::error_code ignored;
   if (!fs::is_regular_file(program, ignored) || access(program.c_str(), X_OK) != 0) {
-    throw Error(ErrorKind::usage, "is no program that can be run", option + " " + program.string(),
+    throw Error(ErrorKind::usage, "not an executable", option + " " + program.string(),
                 "give the path of a paceline binary");
   }
   const std::string said = output_of({program.string(), "--version"});
   const std::string line = said.substr(0, said.find('\n'));
   if (line.starts_with("paceline ")) return line;
-  throw Error(ErrorKind::usage, "does not say that it is a paceline",
+  throw Error(ErrorKind::usage, "the program does not say that it is a paceline",
               option + " " + program.string(), "give the path of a paceline binary");
 }
 

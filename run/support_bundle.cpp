@@ -136,7 +136,7 @@ class Packing {
                   file.string(), "is tar in PATH, and room on the disk?");
     }
     if (!give_name(packed, file)) {
-      throw Error(ErrorKind::input, "is there already", file.string(), "give another name");
+      throw Error(ErrorKind::input, "the file exists already", file.string(), "give another name");
     }
   }
 

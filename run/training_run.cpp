@@ -85,7 +85,8 @@ class ThisRun {
     find_state();
     const std::size_t stopped_after = train_in_world(assignment);
     if (!trace_failure_.empty()) {
-      throw Error(ErrorKind::input, "the run is done, but its trace is not: " + trace_failure_);
+      throw Error(ErrorKind::input, "the run is done, but its trace is not: " + trace_failure_, "",
+                  "trace again to another file");
     }
     if (stopped_after == 0) return 0;
     throw Error(

@@ -25,8 +25,8 @@ fs::path imagenet_file() {
     if (ending == ".h5" || ending == ".safetensors") files.push_back(entry.path());
   }
   if (files.empty()) {
-    throw Error(ErrorKind::input, "holds no .h5 and no .safetensors file", folder.string(),
-                kBothWays);
+    throw Error(ErrorKind::input, "the folder holds no .h5 and no .safetensors file",
+                folder.string(), kBothWays);
   }
   return *std::min_element(files.begin(), files.end());
 }

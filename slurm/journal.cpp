@@ -25,7 +25,7 @@ namespace {
 constexpr int kArraySchema = 1;
 
 [[noreturn]] void fail(const fs::path& file, int code) {
-  throw Error(ErrorKind::input, std::string("cannot be written: ") + std::strerror(code),
+  throw Error(ErrorKind::input, std::string("the file cannot be written: ") + std::strerror(code),
               file.string(), "make room, or check its permissions");
 }
 

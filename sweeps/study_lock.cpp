@@ -42,7 +42,7 @@ std::string this_process() {
                 study.string(), "wait for it, or choose another folder by --results");
   }
   if (descriptor >= 0) close(descriptor);
-  throw Error(ErrorKind::input, fmt::format("cannot be locked: {}", std::strerror(code)),
+  throw Error(ErrorKind::input, fmt::format("the study cannot be locked: {}", std::strerror(code)),
               study.string(), "choose another folder by --results");
 }
 

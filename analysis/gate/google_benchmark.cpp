@@ -61,22 +61,22 @@ class Reader {
     side_.sessions.insert(session_);
     const Json& json = document_.value();
     if (!json.contains("benchmarks") || !json["benchmarks"].is_array()) {
-      throw Error(ErrorKind::input, "has no list of benchmarks", document_.where(""),
+      throw Error(ErrorKind::input, "the file has no list of benchmarks", document_.where(""),
                   "make the file again with --benchmark_format=json");
     }
     const Json& benchmarks = json["benchmarks"];
     for (const Json& row : benchmarks) {
       if (row.is_object()) names_.insert(text_in(row, "name"));
       if (!row.is_object() || !row.contains("stats") || row.contains("real_time")) continue;
-      throw Error(ErrorKind::input, "is pytest-benchmark's JSON, not Google Benchmark's",
+      throw Error(ErrorKind::input, "the file is pytest-benchmark's JSON, not Google Benchmark's",
                   document_.name(), "give a file of --benchmark_out_format=json, or records");
     }
     for (std::size_t i = 0; i < benchmarks.size(); ++i) {
       add(benchmarks[i], document_.where(fmt::format("/benchmarks/{}", i)));
     }
     if (side_.subjects.empty() && aggregates_ > 0) {
-      throw Error(ErrorKind::input, "holds aggregates only, no single runs", document_.name(),
-                  "run it again without --benchmark_report_aggregates_only");
+      throw Error(ErrorKind::input, "the file holds aggregates only, no single runs",
+                  document_.name(), "run it again without --benchmark_report_aggregates_only");
     }
     return std::move(side_);
   }
@@ -98,7 +98,7 @@ class Reader {
 
   void add(const Json& row, const std::string& where) {
     if (!row.is_object() || text_in(row, "name").empty()) {
-      throw Error(ErrorKind::input, "is no benchmark: it has no name", where,
+      throw Error(ErrorKind::input, "the entry is not a benchmark: it has no name", where,
                   "make the file again");
     }
     if (is_aggregate(row)) {

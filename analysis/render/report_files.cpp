@@ -34,7 +34,7 @@ OutputFile report_file(const fs::path& folder, const std::string& name) {
 void check_report_folder(const fs::path& folder, const std::vector<std::string>& names) {
   std::error_code none;
   if (fs::exists(folder, none) && !fs::is_directory(folder, none)) {
-    throw Error(ErrorKind::usage, "is no folder", folder.string(), "name another with --out");
+    throw Error(ErrorKind::usage, "not a folder", folder.string(), "name another with --out");
   }
   for (const std::string& name : names) report_file(folder, name).check_name();
 }

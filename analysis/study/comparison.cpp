@@ -101,7 +101,8 @@ class Comparer {
       }
     }
     if (needed && without) {
-      throw Error(ErrorKind::input, "has no samples per second, by which it must be compared",
+      throw Error(ErrorKind::input,
+                  "the record has no samples per second, by which it must be compared",
                   without->where + ", key /throughput/samples_per_second", "report it apart");
     }
     return needed;

@@ -25,7 +25,8 @@ BackendStack split_stack(std::string_view text, const std::string& where) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (std::find(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i), words[i]) !=
         words.begin() + static_cast<std::ptrdiff_t>(i)) {
-      throw Error(ErrorKind::usage, fmt::format("\"{}\" names +{} twice", text, words[i]), where);
+      throw Error(ErrorKind::usage, fmt::format("\"{}\" names +{} twice", text, words[i]), where,
+                  "name each wrapper once");
     }
   }
   stack.wrappers = std::move(words);

@@ -24,7 +24,7 @@ constexpr char kDescriptors[] = "/proc/self/fd";  // by which a nameless file ge
 [[noreturn]] void fail(const fs::path& file, int code) {
   const char* fix = code == ENOSPC || code == EDQUOT ? "free some space or choose another folder"
                                                      : "check the path and its permissions";
-  throw Error(ErrorKind::input, std::string("cannot be written: ") + std::strerror(code),
+  throw Error(ErrorKind::input, std::string("the file cannot be written: ") + std::strerror(code),
               file.string(), fix);
 }
 

@@ -252,7 +252,7 @@ void refuse_utf16(const std::string& name, std::string_view text) {
   if (text.size() < 2) return;
   const bool marked = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
   if (marked || (text[0] == '\0') != (text[1] == '\0')) {
-    throw Error(ErrorKind::input, "is UTF-16, or no text at all", name, "save it as UTF-8");
+    throw Error(ErrorKind::input, "the file is UTF-16, or not text", name, "save it as UTF-8");
   }
 }
 
@@ -295,10 +295,11 @@ JsonDocument::JsonDocument(std::string name, std::string_view text)
                     CountingIterator(text.data() + text.size(), &read), &builder);
     *value_ = builder.take();
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorKind::input,
-                fmt::format("needs more memory to be read than there is, for {} of JSON",
-                            format_bytes(static_cast<double>(text.size()))),
-                name_, "is it the right file?");
+    throw Error(
+        ErrorKind::input,
+        fmt::format("the document needs more memory to be read than there is, for {} of JSON",
+                    format_bytes(static_cast<double>(text.size()))),
+        name_, "is it the right file?");
   }
 }
 
@@ -337,7 +338,7 @@ class RegularFile {
     if (known && S_ISREG(status.st_mode)) return;
     close(descriptor_);
     throw Error(ErrorKind::input,
-                S_ISDIR(status.st_mode) ? "is a folder, not a file" : "is no regular file",
+                S_ISDIR(status.st_mode) ? "this is a folder, not a file" : "not a regular file",
                 path.string(), "name a file");
   }
   ~RegularFile() { close(descriptor_); }
@@ -355,7 +356,7 @@ class RegularFile {
 
  private:
   [[noreturn]] void fail_reading() const {
-    throw Error(ErrorKind::input, std::string("cannot be read: ") + std::strerror(errno),
+    throw Error(ErrorKind::input, std::string("the file cannot be read: ") + std::strerror(errno),
                 path_.string(), "check the path and its permissions");
   }
 
@@ -409,7 +410,8 @@ std::string read_text(const std::filesystem::path& file, std::size_t limit) {
   while (const std::size_t count = opened.read_some(buffer, sizeof buffer)) {
     text.append(buffer, count);
     if (text.size() > limit) {
-      throw Error(ErrorKind::input, "is larger than " + format_bytes(static_cast<double>(limit)),
+      throw Error(ErrorKind::input,
+                  "the file is larger than " + format_bytes(static_cast<double>(limit)),
                   file.string(), "is it the right file?");
     }
   }

@@ -29,15 +29,15 @@ void OutputFile::check_name() const {
   const fs::file_status there = fs::symlink_status(file_, none);
   if (!fs::exists(there)) return;
   if (!fs::is_regular_file(there)) {
-    throw Error(ErrorKind::input, "is there already and is no file", option_ + " " + file_.string(),
-                "give another name");
+    throw Error(ErrorKind::input, "something that is not a file exists there",
+                option_ + " " + file_.string(), "give another name");
   }
   if (!is_ours_) {
-    throw Error(ErrorKind::input, "is there already", option_ + " " + file_.string(),
+    throw Error(ErrorKind::input, "the file exists already", option_ + " " + file_.string(),
                 "a " + kind_ + " replaces nothing: give another name");
   }
   if (may_replace()) return;
-  throw Error(ErrorKind::input, "is there already and is no " + kind_,
+  throw Error(ErrorKind::input, "the file exists already and is no " + kind_,
               option_ + " " + file_.string(), "give another name, or move it away");
 }
 

@@ -42,7 +42,7 @@ bool SharedLibrary::has(const char* name) const {
 void* SharedLibrary::symbol(const char* name) const {
   void* found = handle_ ? dlsym(handle_, name) : nullptr;
   if (!found) {
-    throw Error(ErrorKind::usage, std::string("has no function ") + name,
+    throw Error(ErrorKind::usage, std::string("the library has no function ") + name,
                 handle_ ? path_ : problem_, "install the version that the README names");
   }
   return found;

@@ -75,7 +75,8 @@ void run_isolated(const std::function<void()>& work, double seconds, const std::
                   const std::string& where) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ErrorKind::internal, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    throw Error(ErrorKind::internal,
+                fmt::format("no pipe could be made: {}", std::strerror(errno)));
   }
   const pid_t child = fork();
   if (child == 0) be_child(work, ends[1]);
@@ -83,7 +84,7 @@ void run_isolated(const std::function<void()>& work, double seconds, const std::
   if (child < 0) {
     close(ends[0]);
     throw Error(ErrorKind::internal,
-                fmt::format("cannot start a process: {}", std::strerror(errno)));
+                fmt::format("no process could be started: {}", std::strerror(errno)));
   }
   std::string words;
   const bool in_time = hear(ends[0], seconds, words);
@@ -93,15 +94,15 @@ void run_isolated(const std::function<void()>& work, double seconds, const std::
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!in_time) {
-    throw Error(
-        ErrorKind::input,
-        fmt::format("is damaged: {} does not come to an end of it in {:.0f} s", what, seconds),
-        where, kFix);
+    throw Error(ErrorKind::input,
+                fmt::format("the file is damaged: {} does not come to an end of it in {:.0f} s",
+                            what, seconds),
+                where, kFix);
   }
   if (!words.empty()) throw Error(static_cast<ErrorKind>(words[0] - 'A'), words.substr(1));
   if (status != 0) {
-    throw Error(ErrorKind::input, fmt::format("is damaged, and {} breaks on it", what), where,
-                kFix);
+    throw Error(ErrorKind::input, fmt::format("the file is damaged, and {} breaks on it", what),
+                where, kFix);
   }
 }
 

@@ -36,7 +36,8 @@ RankStatus status_from(const Json& json) {
   json.at("pid").get_to(status.pid);
   const std::string state = json.at("state");
   const auto found = std::find(kStates.begin(), kStates.end(), state);
-  if (found == kStates.end()) throw Error(ErrorKind::input, "unknown state " + state);
+  if (found == kStates.end())
+    throw Error(ErrorKind::input, "unknown state " + state, "", "delete the file");
   status.state = static_cast<RankState>(found - kStates.begin());
   json.at("exit_code").get_to(status.exit_code);
   json.at("message").get_to(status.message);
@@ -44,7 +45,8 @@ RankStatus status_from(const Json& json) {
   status.attempt = json.value("attempt", "");
   status.size = json.value("size", 0);
   if (status.rank < 0 || status.rank > kMostRanks || status.size > kMostRanks) {
-    throw Error(ErrorKind::input, fmt::format("rank {} of {}", status.rank, status.size));
+    throw Error(ErrorKind::input, fmt::format("rank {} of {}", status.rank, status.size), "",
+                "delete the file");
   }
   return status;
 }
@@ -162,8 +164,9 @@ RunFolder::RunFolder(const Environment& environment) {
   const auto base = std::filesystem::temp_directory_path(error);
   std::string name = ((error ? "/tmp" : base) / "paceline-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) {
-    throw Error(ErrorKind::input, fmt::format("cannot make a folder: {}", std::strerror(errno)),
-                name, "set TMPDIR to a folder with free space that can be written");
+    throw Error(ErrorKind::input,
+                fmt::format("the folder cannot be made: {}", std::strerror(errno)), name,
+                "set TMPDIR to a folder with free space that can be written");
   }
   path_ = name;
 }

@@ -70,7 +70,7 @@ RunArtifacts remains_of(const std::filesystem::path& folder, const std::string& 
 
 RunArtifacts remains_of_latest(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder)) {
-    throw Error(ErrorKind::input, "is no folder", folder.string(),
+    throw Error(ErrorKind::input, "not a folder", folder.string(),
                 "give the status folder of a run");
   }
   const auto statuses = read_statuses(folder);

@@ -60,7 +60,8 @@ void bind_this_thread(const CpuSet& cpus) {
   CPU_FREE(mask);
   if (result == 0) return;
   throw Error(ErrorKind::internal,
-              fmt::format("cannot bind to CPUs {}: {}", format_cpus(cpus), std::strerror(cause)),
+              fmt::format("the process cannot be bound to CPUs {}: {}", format_cpus(cpus),
+                          std::strerror(cause)),
               "sched_setaffinity", "check the affinity mask with paceline doctor");
 }
 

@@ -129,7 +129,7 @@ std::optional<ProcessRank> from_slurm(const Numbers& env) {
   const auto tasks = tasks_on_node(env.text("SLURM_STEP_TASKS_PER_NODE"), process.node);
   if (!tasks) {
     throw Error(ErrorKind::usage,
-                fmt::format("cannot read \"{}\"", env.text("SLURM_STEP_TASKS_PER_NODE")),
+                fmt::format("no list of tasks: \"{}\"", env.text("SLURM_STEP_TASKS_PER_NODE")),
                 "SLURM_STEP_TASKS_PER_NODE", "start the ranks with srun --mpi=pmix");
   }
   process.local_size = *tasks;

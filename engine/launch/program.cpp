@@ -34,7 +34,7 @@ std::filesystem::path this_program() {
   std::error_code error;
   const auto file = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) return file;
-  throw Error(ErrorKind::internal, "cannot find this program's own file: " + error.message(),
+  throw Error(ErrorKind::internal, "this program's own file was not found: " + error.message(),
               "/proc/self/exe", "mount /proc, or start the ranks with mpirun yourself");
 }
 

@@ -126,7 +126,7 @@ CpuSet usable_cpus() {
     if (!cpus.empty()) return cpus;
     if (errno != EINVAL) break;
   }
-  throw Error(ErrorKind::internal, fmt::format("cannot read the affinity: {}", strerror(errno)),
+  throw Error(ErrorKind::internal, fmt::format("the affinity cannot be read: {}", strerror(errno)),
               "sched_getaffinity", "report it");
 }
 

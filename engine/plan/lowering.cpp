@@ -10,7 +10,8 @@ namespace {
 
 [[noreturn]] void refuse(const Layer& layer, const Shape& in, const std::string& why) {
   throw Error(ErrorKind::usage,
-              fmt::format("layer {} cannot take {}: {}", layer.name, in.text(), why));
+              fmt::format("layer {} cannot take {}: {}", layer.name, in.text(), why), "",
+              "change the layer, or what comes before it");
 }
 
 // Outputs of a window that moves over `extent` places with `padding` on both sides.
@@ -33,7 +34,8 @@ class Lowering {
     if (static_cast<int>(end.shape.elements()) != network_.classes()) {
       throw Error(ErrorKind::usage,
                   fmt::format("network {} ends with {} values for {} classes", network_.name(),
-                              end.shape.elements(), network_.classes()));
+                              end.shape.elements(), network_.classes()),
+                  "", "give the last layer a value a class");
     }
     Operation& loss = push(OpKind::softmax_cross_entropy, "softmax_cross_entropy", end, end.shape);
     loss.smoothing = network_.label_smoothing();

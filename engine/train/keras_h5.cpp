@@ -22,9 +22,10 @@ std::string checked(const std::filesystem::path& file) {
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(file, error);
   if (error || bytes > kMostFileBytes) {
-    throw Error(ErrorKind::input,
-                error ? "cannot be read: " + error.message() : "is too large for a weights file",
-                file.string(), "get the file again");
+    throw Error(
+        ErrorKind::input,
+        error ? "the file cannot be read: " + error.message() : "is too large for a weights file",
+        file.string(), "get the file again");
   }
   return file.string();
 }

@@ -34,7 +34,7 @@ constexpr Disguise kDisguises[] = {
 std::string first_bytes(const std::filesystem::path& file) {
   std::error_code code;
   if (std::filesystem::is_directory(file, code)) {
-    throw Error(ErrorKind::input, "is a folder, not a weights file", file.string(), "name a file");
+    throw Error(ErrorKind::input, "this is a folder, not a weights file", file.string(), "name a file");
   }
   std::ifstream stream(file, std::ios::binary);
   if (!stream) {
@@ -57,7 +57,7 @@ void try_weights(const std::filesystem::path& file) {
 std::vector<NamedTensor> read_weights(const std::filesystem::path& file) {
   const std::string begin = first_bytes(file);
   if (begin.empty()) {
-    throw Error(ErrorKind::input, "is empty", file.string(), "get the file again");
+    throw Error(ErrorKind::input, "the file is empty", file.string(), "get the file again");
   }
   if (begin.starts_with(kHdf5)) return read_keras_h5(file);
   // A safetensors header follows its length; the length may begin with any byte.

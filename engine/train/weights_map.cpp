@@ -135,8 +135,8 @@ class Mapping {
       }
       if (!index_.emplace(name, i).second) {
         throw Error(ErrorKind::input,
-                    "has two tensors for " + name + ": " + tensors_[index_[name]].name + " and " +
-                        tensors_[i].name,
+                    "the file has two tensors for " + name + ": " + tensors_[index_[name]].name +
+                        " and " + tensors_[i].name,
                     where_, "keep one of them");
       }
     }

@@ -47,7 +47,8 @@ std::vector<std::vector<ConfigRow>> gather_rows(Communicator& communicator, cons
   std::uint64_t most = 0;
   for (const Digest& digest : digests) most = std::max(most, digest.bytes);
   if (most > kMostBytes)
-    throw Error(ErrorKind::mismatch, "ranks cannot be compared: they send too much");
+    throw Error(ErrorKind::mismatch, "ranks cannot be compared: they send too much", "",
+                "start all ranks with the same program");
   std::string padded = mine, all(most * digests.size(), kEnd);
   padded.resize(most, kEnd);
   communicator.all_gather(padded.data(), most, all.data());

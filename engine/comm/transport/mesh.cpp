@@ -55,7 +55,7 @@ struct Meeting {
         connect_to(resolve(parts[0]).front(), static_cast<std::uint16_t>(*port), end);
     if (!socket || !send_all(socket, greeting(parts[2], rank), end)) {
       throw Error(ErrorKind::peer_lost,
-                  fmt::format("cannot connect to rank {}", peer * ranks_a_task),
+                  fmt::format("no connection to rank {}", peer * ranks_a_task),
                   format_address(parts[0], static_cast<std::uint16_t>(*port)),
                   "see that rank's error, and whether a firewall is between the nodes")
           .on_rank(rank * ranks_a_task);
@@ -107,7 +107,7 @@ std::map<int, Descriptor> connect_mesh(StoreClient& store, int rank, int size,
   const std::string host = store.local_address(), word = random_token();
   const Descriptor listener = listen_at(resolve(host).front(), 0);
   if (!listener) {
-    throw Error(ErrorKind::internal, "cannot listen for the other ranks", host,
+    throw Error(ErrorKind::internal, "no port to listen on for the other ranks", host,
                 "see whether this process may open more sockets (ulimit -n)");
   }
   store.set(key_of(rank), fmt::format("{} {} {}", host, local_port_of(listener), word));

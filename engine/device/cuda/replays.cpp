@@ -79,7 +79,8 @@ std::unique_ptr<Graph> Replays::captured(const char* what, const char* cure,
   } catch (const Error& error) {
     runtime_.cancel_capture(lane_.stream());
     if (error.kind() != ErrorKind::internal) throw;
-    throw Error(error.kind(), std::string("cannot capture: ") + error.what(), what, cure);
+    throw Error(error.kind(), std::string("the step cannot be captured: ") + error.what(), what,
+                cure);
   } catch (...) {
     runtime_.cancel_capture(lane_.stream());
     throw;

@@ -81,8 +81,10 @@ int open_of_process(std::int32_t process, int descriptor) {
   const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
   const int opened = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
   if (opened >= 0) return opened;
-  throw Error(ErrorKind::input, fmt::format("cannot open the cache of process {}: {}", process,
-                                            std::strerror(errno)));
+  throw Error(
+      ErrorKind::input,
+      fmt::format("no access to the cache of process {}: {}", process, std::strerror(errno)), "",
+      "start all ranks of a node as one user");
 }
 
 }  // namespace
@@ -122,7 +124,8 @@ CacheArea::CacheArea(const Address& address, const std::vector<std::size_t>& sam
   if (!is_large || header().token != address.token || header().samples != wanted ||
       header().data_bytes != mapping_->bytes() - least) {
     throw Error(ErrorKind::input,
-                fmt::format("process {} as this rank sees it is another one", address.process));
+                fmt::format("process {} as this rank sees it is another one", address.process), "",
+                "start the run again");
   }
   if (address.file >= 0) {
     file_ = std::make_unique<NamelessFile>(open_of_process(address.process, address.file),

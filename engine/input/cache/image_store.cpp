@@ -134,8 +134,8 @@ void ImageStore::decode(std::size_t i, void* out, Worker& worker) {
     const Stopwatch watch(worker.counts.decode_seconds);
     if (sample.height > 0) {
       if (size_.channels != 3) {
-        throw Error(ErrorKind::input, "holds RGB pixels where gray ones are wanted", where(i),
-                    "give the data set of this workload");
+        throw Error(ErrorKind::input, "the image holds RGB pixels where gray ones are wanted",
+                    where(i), "give the data set of this workload");
       }
       image.resize(sample.height, sample.width, 3);
       std::memcpy(image.pixels.data(), sample.image.data(), sample.image.size());

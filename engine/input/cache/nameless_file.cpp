@@ -19,7 +19,8 @@ NamelessFile::NamelessFile(const std::filesystem::path& folder) : place_(folder)
   std::string name = (folder / "paceline-cache-XXXXXX").string();  // where O_TMPFILE is unknown
   descriptor_ = mkostemp(name.data(), O_CLOEXEC);
   if (descriptor_ < 0) {
-    throw Error(ErrorKind::input, std::string("cannot hold the cache: ") + std::strerror(errno),
+    throw Error(ErrorKind::input,
+                std::string("the folder cannot hold the cache: ") + std::strerror(errno),
                 folder.string(), "give another folder by --cache-dir");
   }
   unlink(name.c_str());

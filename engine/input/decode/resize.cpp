@@ -27,7 +27,8 @@ const ResizeLoops& loops_for(std::string_view isa) {
   }
 #endif
   if (isa.empty() || isa == "baseline") return baseline::kResizeLoops;
-  throw Error(ErrorKind::usage, "instruction set " + std::string(isa) + " is not to be had here");
+  throw Error(ErrorKind::usage, "this CPU does not have instruction set " + std::string(isa), "",
+              "choose baseline");
 }
 
 }  // namespace

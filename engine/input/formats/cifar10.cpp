@@ -28,10 +28,12 @@ class Cifar10Source final : public SampleSource {
     for (const fs::path& path : paths) {
       RandomFile file(path, options.buffer_bytes);
       if (file.size() == 0 || file.size() % kRecord != 0) {
-        throw Error(ErrorKind::input,
-                    fmt::format("is cut short or no CIFAR-10 batch: {} bytes are no multiple of {}",
-                                file.size(), kRecord),
-                    path.string(), "get the file again");
+        throw Error(
+            ErrorKind::input,
+            fmt::format(
+                "the file is cut short or not a CIFAR-10 batch: {} bytes are no multiple of {}",
+                file.size(), kRecord),
+            path.string(), "get the file again");
       }
       const std::size_t records = file.size() / kRecord;
       batches_.push_back({std::move(file), samples_});
@@ -124,7 +126,7 @@ TrainingBatches training_batches(const fs::path& folder) {
     if (!name.starts_with("data_batch_") || !name.ends_with(".bin") || known.contains(name)) {
       continue;
     }
-    throw Error(ErrorKind::input, fmt::format("is none of CIFAR-10's {} batches", kBatches),
+    throw Error(ErrorKind::input, fmt::format("not one of CIFAR-10's {} batches", kBatches),
                 entry.path().string(), "move it out of the folder");
   }
   return batches;
@@ -152,7 +154,8 @@ ImageSet open_cifar10(const fs::path& folder, const ReadOptions& options) {
       if (!trim(line).empty()) set.classes.emplace_back(trim(line));
     }
     if (set.classes.size() != kClasses) {
-      throw Error(ErrorKind::input, fmt::format("names {} classes, not 10", set.classes.size()),
+      throw Error(ErrorKind::input,
+                  fmt::format("the file names {} classes, not 10", set.classes.size()),
                   (folder / kNames).string(), "get the data set again");
     }
   } else {

@@ -33,7 +33,7 @@ RandomFile::RandomFile(const std::filesystem::path& file, std::size_t buffer_byt
   if (code != 0 || !S_ISREG(status.st_mode)) {
     close(descriptor_);
     if (code != 0) throw unreadable(file.string(), code);
-    throw Error(ErrorKind::input, "is no ordinary file", file.string(), "name a file");
+    throw Error(ErrorKind::input, "not a regular file", file.string(), "name a file");
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
 }

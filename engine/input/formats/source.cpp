@@ -69,7 +69,7 @@ constexpr Format kFormats[] = {
 
 ImageSet open_detected(const fs::path& folder, const ReadOptions& options) {
   if (!fs::is_directory(folder)) {
-    throw Error(ErrorKind::input, "is not a folder", folder.string(), "check --data");
+    throw Error(ErrorKind::input, "not a folder", folder.string(), "check --data");
   }
   std::vector<std::string> looked_for;
   for (const Format& format : kFormats) {
@@ -78,7 +78,7 @@ ImageSet open_detected(const fs::path& folder, const ReadOptions& options) {
     looked_for.emplace_back(format.looked_for);
   }
   looked_for.back().insert(0, "and ");
-  throw Error(ErrorKind::input, "holds no data set of images", folder.string(),
+  throw Error(ErrorKind::input, "the folder holds no data set of images", folder.string(),
               "looked for " + join(looked_for, ", "));
 }
 
@@ -97,8 +97,8 @@ ImageSet open_image_set(const fs::path& folder, const ReadOptions& options) try 
   if (set.synthetic) set.description_files.push_back(folder / kSyntheticMark);
   return set;
 } catch (const fs::filesystem_error& error) {
-  throw Error(ErrorKind::input, "cannot be read: " + error.code().message(), error.path1().string(),
-              "check the path and its permissions");
+  throw Error(ErrorKind::input, "the folder cannot be read: " + error.code().message(),
+              error.path1().string(), "check the path and its permissions");
 }
 
 }  // namespace paceline

@@ -192,7 +192,7 @@ class TfdsFolder {
     const fs::path features = folder_ / kFeaturesFile;
     if (!fs::exists(features)) {
       throw Error(
-          ErrorKind::input, "names no classes",
+          ErrorKind::input, "the set names no classes",
           folder_.string() + ": neither " + names.filename().string() + " nor " + kFeaturesFile,
           "prepare the data set again");
     }
@@ -205,7 +205,8 @@ class TfdsFolder {
           document.value(), {"featuresDict", "features", keys_.label, "classLabel", "numClasses"}));
     }
     if (!classes || *classes == 0 || *classes > kMostClasses) {
-      throw Error(ErrorKind::input, "does not say how many classes \"" + keys_.label + "\" has",
+      throw Error(ErrorKind::input,
+                  "the file does not say how many classes \"" + keys_.label + "\" has",
                   features.string(), "prepare the data set again");
     }
     for (std::size_t c = 0; c < *classes; ++c) set_.classes.push_back(std::to_string(c));
@@ -286,7 +287,8 @@ fs::path find_tfds(const fs::path& folder) {
   }
   std::sort(versions.begin(), versions.end());
   if (versions.size() > 1) {
-    throw Error(ErrorKind::input, "holds several prepared data sets: " + join(versions, ", "),
+    throw Error(ErrorKind::input,
+                "the folder holds several prepared data sets: " + join(versions, ", "),
                 folder.string(), "name one of them");
   }
   return versions.empty() ? fs::path() : folder / versions[0];

@@ -54,7 +54,7 @@ bool is_gzipped(const RandomFile& file) {
 RandomFile inflated(const RandomFile& packed) {
   if (packed.size() > TfRecordFile::kMostInflatedBytes / 2) {
     throw Error(ErrorKind::input,
-                "is a gzip file of " + format_bytes(static_cast<double>(packed.size())),
+                "this is a gzip file of " + format_bytes(static_cast<double>(packed.size())),
                 packed.name(), "write smaller shards, or shards without compression");
   }
   std::string bytes(packed.size(), '\0');

@@ -40,8 +40,8 @@ Dataset read_split(const fs::path& folder, const std::string& name, const char* 
   const fs::path labels_path = find_file(folder, labels_file);
   IdxArray images = read_idx(images_path), labels = read_idx(labels_path);
   if (images.extents.size() != 3) {
-    throw Error(ErrorKind::input, "holds no images (rank 3 is expected)", images_path.string(),
-                "was it renamed?");
+    throw Error(ErrorKind::input, "the file holds no images (rank 3 is expected)",
+                images_path.string(), "was it renamed?");
   }
   if (labels.extents.size() != 1 || labels.extents[0] != images.extents[0]) {
     throw Error(ErrorKind::input,
@@ -50,7 +50,8 @@ Dataset read_split(const fs::path& folder, const std::string& name, const char* 
                 "take both files from one distribution");
   }
   if (images.elements.empty()) {
-    throw Error(ErrorKind::input, "holds no samples", images_path.string(), "get the file again");
+    throw Error(ErrorKind::input, "the file holds no samples", images_path.string(),
+                "get the file again");
   }
   Dataset set;
   set.name = name;
@@ -156,7 +157,7 @@ void limit_samples(Dataset& set, std::size_t limit) {
 fs::path find_data_folder(const std::string& name, const fs::path& given, const std::string& fix) {
   if (!given.empty()) {
     if (fs::is_directory(given)) return given;
-    throw Error(ErrorKind::input, "is not a folder", given.string(), "check --data");
+    throw Error(ErrorKind::input, "not a folder", given.string(), "check --data");
   }
   std::vector<fs::path> places;
   if (const char* root = std::getenv("PACELINE_DATA")) places.push_back(fs::path(root) / name);

@@ -46,8 +46,8 @@ std::vector<FolderFile> files_of_set(const fs::path& folder) try {
   files.erase(std::unique(files.begin(), files.end(), same), files.end());
   return files;
 } catch (const fs::filesystem_error& error) {
-  throw Error(ErrorKind::input, "cannot be read: " + error.code().message(), error.path1().string(),
-              "check the path and its permissions");
+  throw Error(ErrorKind::input, "the folder cannot be read: " + error.code().message(),
+              error.path1().string(), "check the path and its permissions");
 }
 
 }  // namespace paceline

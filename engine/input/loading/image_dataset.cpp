@@ -80,7 +80,7 @@ void keep_apart(DatasetPair& pair, const InputOptions& options) {
 DatasetPair load_cifar10(const std::filesystem::path& folder) {
   const std::filesystem::path found = find_cifar10(folder);
   if (found.empty()) {
-    throw Error(ErrorKind::input, "holds no data_batch_1.bin", folder.string(),
+    throw Error(ErrorKind::input, "the folder holds no data_batch_1.bin", folder.string(),
                 "give the folder of CIFAR-10's binary version by --data");
   }
   const ImageSet set = open_cifar10(found, {});

@@ -26,7 +26,8 @@ InputBench bench_input(const std::shared_ptr<const SampleSource>& source,
   InputBench bench;
   bench.samples =
       options.samples ? std::min(options.samples, source->samples()) : source->samples();
-  if (bench.samples == 0) throw Error(ErrorKind::input, "the split holds no samples");
+  if (bench.samples == 0)
+    throw Error(ErrorKind::input, "the split holds no samples", "", "choose another split");
   Dataset set;
   set.name = "bench";
   set.height = options.size.height;

@@ -123,7 +123,8 @@ class Staging {
     }
     name_ = fs::weakly_canonical(folder).filename().string() + "-" + hash.hex();
     if (files_.empty()) {
-      throw Error(ErrorKind::input, "holds no data set to stage", folder.string(), "check --data");
+      throw Error(ErrorKind::input, "the folder holds no data set to stage", folder.string(),
+                  "check --data");
     }
   }
 
@@ -163,7 +164,7 @@ class Staging {
     const std::uint64_t free = fs::space(into_).available;
     if (free < bytes_) {
       throw Error(ErrorKind::input,
-                  fmt::format("has {} free, and the data set takes {}",
+                  fmt::format("the file system has {} free, and the data set takes {}",
                               format_bytes(static_cast<double>(free)),
                               format_bytes(static_cast<double>(bytes_))),
                   into_.string(), "free some space or stage elsewhere");
@@ -187,8 +188,8 @@ class Staging {
       make_folder(copy.parent_path());
       const std::string hash = copy_hashed(folder_ / file.path, copy);
       if (hash_of_file(copy) != hash) {
-        throw Error(ErrorKind::input, "does not read back as it was written", copy.string(),
-                    "check this disk, or stage elsewhere");
+        throw Error(ErrorKind::input, "the copy does not read back as it was written",
+                    copy.string(), "check this disk, or stage elsewhere");
       }
       manifest += hash + " " + file.path.string() + "\n";
     }
@@ -203,7 +204,7 @@ class Staging {
       bool same = fs::file_size(copy, code) == files_[i].size && !code && i < lines.size();
       if (same && verify) same = lines[i] == hash_of_file(copy) + " " + files_[i].path.string();
       if (same) continue;
-      throw Error(ErrorKind::input, "is no longer what was staged", copy.string(),
+      throw Error(ErrorKind::input, "the copy is no longer what was staged", copy.string(),
                   "remove " + target.string() + " and stage again");
     }
   }

@@ -73,9 +73,10 @@ class Target {
   }
 
   [[noreturn]] void fail() const {
-    throw Error(ErrorKind::input,
-                std::string("cannot be written: ") + std::strerror(error_ ? error_ : errno),
-                file_.string(), "free some space or choose another folder; what came is kept");
+    throw Error(
+        ErrorKind::input,
+        std::string("the file cannot be written: ") + std::strerror(error_ ? error_ : errno),
+        file_.string(), "free some space or choose another folder; what came is kept");
   }
 
  private:

@@ -51,7 +51,8 @@ class Fetcher {
         file_digest(path, file.algorithm) == file.digest) {
       return true;
     }
-    throw Error(ErrorKind::input, "is there, and not the published file; nothing is overwritten",
+    throw Error(ErrorKind::input,
+                "the file exists but differs from the published one; nothing is overwritten",
                 path.string(), "move it away, or choose another --out");
   }
 
@@ -75,7 +76,7 @@ class Fetcher {
     const PublishedFile& file = set_.files[0];
     for (const auto& entry : fs::directory_iterator(options_.out)) {
       if (entry.path().filename() == kPartial) continue;
-      throw Error(ErrorKind::input, "is there and not empty; nothing is overwritten",
+      throw Error(ErrorKind::input, "the folder exists and is not empty; nothing is overwritten",
                   options_.out.string(), "see paceline data verify, or choose another --out");
     }
     const std::uint64_t copies = options_.tfrecord ? 2 : 1;
@@ -134,8 +135,8 @@ class Fetcher {
     std::error_code code;
     fs::rename(from, to, code);
     if (code) {
-      throw Error(ErrorKind::input, "cannot be given its name: " + code.message(), to.string(),
-                  "check the folder and its permissions");
+      throw Error(ErrorKind::input, "the file cannot be given its name: " + code.message(),
+                  to.string(), "check the folder and its permissions");
     }
   }
 

@@ -29,8 +29,9 @@ fs::path normal(const fs::path& out) {
 int lock_file(const fs::path& file, const fs::path& what) {
   const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0) {
-    throw Error(ErrorKind::input, std::string("cannot be written: ") + std::strerror(errno),
-                what.string(), "choose another folder or fix its permissions");
+    throw Error(ErrorKind::input,
+                std::string("the folder cannot be written: ") + std::strerror(errno), what.string(),
+                "choose another folder or fix its permissions");
   }
   // A file system without locks is no reason to refuse the work.
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -56,15 +57,15 @@ void check_space(const fs::path& folder, std::uint64_t bytes) {
 StagedFolder::StagedFolder(const fs::path& out) : out_(normal(out)), path_(out_) {
   path_ += ".partial";
   if (fs::exists(out_) && (!fs::is_directory(out_) || !fs::is_empty(out_))) {
-    throw Error(ErrorKind::usage, "is there and not empty; nothing is overwritten", out.string(),
-                "name a new folder by --out");
+    throw Error(ErrorKind::usage, "the folder exists and is not empty; nothing is overwritten",
+                out.string(), "name a new folder by --out");
   }
   claim();
 }
 
 void StagedFolder::claim() {
   if (fs::exists(path_) && !fs::exists(path_ / kLock) && !fs::is_empty(path_)) {
-    throw Error(ErrorKind::usage, "is in the way, and not ours", path_.string(),
+    throw Error(ErrorKind::usage, "a file that is not ours is in the way", path_.string(),
                 "remove it, or choose another --out");
   }
   make_folder(path_);
@@ -79,8 +80,8 @@ void StagedFolder::commit() {
   fs::remove(path_ / kLock, code);
   if (!code) fs::rename(path_, out_, code);
   if (code) {
-    throw Error(ErrorKind::input, "cannot be given its name: " + code.message(), out_.string(),
-                "choose another folder or fix its permissions");
+    throw Error(ErrorKind::input, "the folder cannot be given its name: " + code.message(),
+                out_.string(), "choose another folder or fix its permissions");
   }
   path_.clear();
 }

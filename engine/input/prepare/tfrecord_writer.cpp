@@ -15,7 +15,7 @@ namespace paceline {
 namespace {
 
 [[noreturn]] void fail(const std::filesystem::path& file) {
-  throw Error(ErrorKind::input, std::string("cannot be written: ") + std::strerror(errno),
+  throw Error(ErrorKind::input, std::string("the file cannot be written: ") + std::strerror(errno),
               file.string(), "free some space or choose another folder");
 }
 

@@ -118,8 +118,9 @@ class Unpacker {
   }
 
   [[noreturn]] static void fail(const fs::path& file) {
-    throw Error(ErrorKind::input, std::string("cannot be written: ") + std::strerror(errno),
-                file.string(), "free some space or choose another folder");
+    throw Error(ErrorKind::input,
+                std::string("the file cannot be written: ") + std::strerror(errno), file.string(),
+                "free some space or choose another folder");
   }
 
   const fs::path &archive_, &folder_;

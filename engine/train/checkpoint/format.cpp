@@ -284,7 +284,7 @@ std::size_t write_checkpoint(const fs::path& folder, const Snapshot& snapshot,
 CheckpointManifest read_manifest(const fs::path& folder) {
   const fs::path file = folder / kManifestFile;
   if (!fs::exists(file)) {
-    throw Error(ErrorKind::input, "is no checkpoint: it has no manifest.json", folder.string(),
+    throw Error(ErrorKind::input, "not a checkpoint: it has no manifest.json", folder.string(),
                 "name the folder of a checkpoint");
   }
   return parse_manifest(read_text(file, kMostManifestBytes), file.string());

@@ -147,10 +147,10 @@ CheckpointManifest parse_manifest(std::string_view text, const std::string& wher
   if (root["format"].text() != kFormat) throw bad("is no manifest of a checkpoint", where);
   const int version = root["version"].small();
   if (version > kCheckpointVersion) {
-    throw Error(
-        ErrorKind::input,
-        fmt::format("is of version {}, and this program knows {}", version, kCheckpointVersion),
-        where, "use a newer paceline");
+    throw Error(ErrorKind::input,
+                fmt::format("the checkpoint is of version {}, and this program knows {}", version,
+                            kCheckpointVersion),
+                where, "use a newer paceline");
   }
   CheckpointManifest manifest;
   manifest.workload = root["workload"].text();

@@ -75,12 +75,12 @@ EventsRead read_events(const std::filesystem::path& file) {
     if (i > 0) {
       read.events.push_back(std::move(event));
     } else if (event.file_version != kVersion) {
-      throw Error(ErrorKind::input, "is no event file", file.string(),
+      throw Error(ErrorKind::input, "not an event file", file.string(),
                   fmt::format("give one that begins with {}", kVersion));
     }
   }
   if (records.records() == 0) {
-    throw Error(ErrorKind::input, "is no event file", file.string(), "give another file");
+    throw Error(ErrorKind::input, "not an event file", file.string(), "give another file");
   }
   if (!records.damage().empty()) {
     read.damage = fmt::format("{} {}", records.where_end(), records.damage());

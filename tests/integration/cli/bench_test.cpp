@@ -73,7 +73,7 @@ TEST_F(CliBench, RecordIsWrittenOnceAndReported) {
   EXPECT_TRUE(contains(report.out, "backend mirrored")) << report.out;
   EXPECT_TRUE(contains(report.out, "1024")) << report.out;
   EXPECT_EQ(paceline("report a.json --format csv").out.find("size (B),count"), 0U);
-  expect_refused(command, 65, {"is there already", "a.json"});
+  expect_refused(command, 65, {"the file exists already", "a.json"});
   expect_refused(
       kShort + "--gpus 2 --backend mirrored --oversubscribe --sizes 1K --record no/a.json", 65,
       {"cannot be written", "no/a.json"});
@@ -145,15 +145,15 @@ TEST_F(CliBench, BadInput) {
   expect_refused(kShort + "--sizes 1024G", 64, {"of memory are needed", "measure smaller sizes"});
   expect_refused(kShort + "--dtype f23", 64, {"\"f23\" cannot be summed", "\"f32\"?"});
   expect_refused(kShort + "--like mnist-cn", 64, {"unknown workload", "\"mnist-cnn\"?"});
-  expect_refused(kShort + "--step-factor 1", 64, {"--step-factor must be 2 or more"});
-  expect_refused(kShort + "--step-factor 4611686018427387904", 64, {"must be 1024 or less"});
+  expect_refused(kShort + "--step-factor 1", 64, {"--step-factor: 1 is less than 2"});
+  expect_refused(kShort + "--step-factor 4611686018427387904", 64, {"give 2 to 1024"});
   expect_refused(kShort + "--sizes 4K --step-factor 8", 64, {"--step-factor", "excludes"});
   expect_refused(kShort + "--sizes 1099511627776G", 64, {"more than any memory"});
   expect_refused(kShort + "--max-bytes 8589934592G", 64, {"more than any memory"});
-  expect_refused("bench allreduce --iterations -1", 64, {"--iterations must be 0 or more"});
-  expect_refused("bench allreduce --warmup -1", 64, {"--warmup must be 0 or more"});
-  expect_refused("bench allreduce --rounds 1000000000000", 64, {"--rounds must be 1000 or less"});
-  expect_refused("bench allreduce --rounds 0", 64, {"--rounds must be 1 or more"});
+  expect_refused("bench allreduce --iterations -1", 64, {"--iterations: -1 is less than 0"});
+  expect_refused("bench allreduce --warmup -1", 64, {"--warmup: -1 is less than 0"});
+  expect_refused("bench allreduce --rounds 1000000000000", 64, {"is more than 1000; give 1 to 1000"});
+  expect_refused("bench allreduce --rounds 0", 64, {"--rounds: 0 is less than 1"});
   expect_refused("bench allreduce", 64, {"one replica has nothing to sum", "--gpus 2"});
   expect_refused(kShort + "--gpus 64 --backend mirrored --cpus-per-task 64", 64, {"CPU"});
 }

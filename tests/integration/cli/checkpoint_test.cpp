@@ -179,7 +179,7 @@ TEST_F(CliCheckpoint, ShowVerifyAndExport) {
   const Ran exported = paceline("checkpoint export a/model m.safetensors --names torch");
   EXPECT_EQ(exported.code, 0) << exported.err;
   EXPECT_TRUE(contains(exported.out, "tensors")) << exported.out;
-  expect_refused("checkpoint export a/model m.safetensors", 65, {"is there already"});
+  expect_refused("checkpoint export a/model m.safetensors", 65, {"the file exists already"});
   // The model's folder as weights: the parameters, of a fresh optimizer.
   EXPECT_EQ(paceline("train mnist-cnn --cpus-per-task 1 --steps 1 --weights a/model --quiet").code,
             0);

@@ -119,7 +119,7 @@ TEST_F(CliData, NothingToVerify) {
   expect_refused("data verify .", 65, {"no data set", "dataset_info.json"});
   std::ofstream(folder() / "file") << "mine";
   const Ran ran = paceline("data verify file");
-  EXPECT_TRUE(contains(ran.err, "is not a folder") && !contains(ran.err, "--data")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "not a folder") && !contains(ran.err, "--data")) << ran.err;
 }
 
 TEST_F(CliData, NamesOfSetsCannotSteerATerminal) {
@@ -138,7 +138,7 @@ TEST_F(CliData, NamesOfSetsCannotSteerATerminal) {
 TEST_F(CliData, NestedVerbsHaveHelpAndNearestNames) {
   expect_refused("data", 64, {"paceline data --help"});
   expect_refused("data fech mnist", 64, {"unknown verb fech", "did you mean fetch?"});
-  expect_refused("data fetch mnist --out x --mirror not-a-url", 64, {"--mirror", "is no URL"});
+  expect_refused("data fetch mnist --out x --mirror not-a-url", 64, {"--mirror", "not a URL"});
   expect_refused("data fetch mnist --out x --miror y", 64, {"--miror", "did you mean --mirror?"});
   for (const char* verb : {"make", "fetch", "verify"}) {
     const Ran ran = paceline(std::string("data ") + verb + " --help");

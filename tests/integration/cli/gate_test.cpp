@@ -208,7 +208,7 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
   expect_refused("gate", 64, {"nothing to judge", "--ab OLD NEW SPEC"});
   expect_refused("gate --baseline a", 64, {"there is no --current"});
   expect_refused("gate --current a", 64, {"there is no --baseline"});
-  expect_refused(ab + "--baseline a --current b", 64, {"several gates at once"});
+  expect_refused(ab + "--baseline a --current b", 64, {"several gates are asked for at once"});
   expect_refused("gate --baseline no --current spec.json", 65, {"no"});
   expect_refused(
       "gate --ab ./old ./new", 64,
@@ -216,7 +216,7 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
   expect_refused(ab + "--timeout -3", 64, {"--timeout: is -3, must be above 0"});
   expect_refused("gate --ab ./missing ./new spec.json", 64, {"./missing", "paceline binary"});
   expect_refused("gate --ab /bin/true ./new spec.json", 64, {"does not say that it is a paceline"});
-  expect_refused("gate --ab spec.json ./new spec.json", 64, {"no program that can be run"});
+  expect_refused("gate --ab spec.json ./new spec.json", 64, {"not an executable"});
   expect_refused(ab + "--threshold fast", 64, {"\"fast\" is no threshold", "--threshold"});
   expect_refused(ab + "--accuracy-threshold -1", 64, {"--accuracy-threshold"});
   expect_refused(ab + "--only tme", 64, {"unknown quantity \"tme\"", "did you mean \"time\"?"});
@@ -241,7 +241,7 @@ TEST_F(CliGate, OnlyItsOwnFilesAreReplaced) {
   for (const std::string& command : {std::string("export a/first/old --format gbench --out "),
                                      gate + "--junit ", gate + "--markdown "}) {
     expect_refused(command + "a/first/old/gpus=1/1.1.json", 65,
-                   {"1.1.json", "is there already and is no", "give another name"});
+                   {"1.1.json", "the file exists already and is no", "give another name"});
     const Ran once = paceline(command + "mine"), again = paceline(command + "mine");
     EXPECT_EQ(again.code, once.code) << again.err;
     std::filesystem::remove(folder() / "mine");

@@ -418,7 +418,7 @@ TEST_F(CliBundle, HoldsWhatHelpsAndNoSecrets) {
 
 TEST_F(CliBundle, RefusalsLeaveNothingBehind) {
   shell("echo mine > b.tar.gz");
-  expect_refused("doctor --bundle b.tar.gz", 65, {"is there already", "b.tar.gz"});
+  expect_refused("doctor --bundle b.tar.gz", 65, {"the file exists already", "b.tar.gz"});
   expect_refused("doctor --bundle no/b.tar.gz", 65, {"No such file", "no/b.tar.gz"});
   expect_refused("doctor --bundle c.tar.gz --about nowhere", 65, {"no such folder", "nowhere"});
   expect_refused("doctor --about study", 64, {"--bundle"});

@@ -251,7 +251,7 @@ TEST_F(CliTrain, BadDataIsOneLineOfAllRanks) {
 TEST_F(CliTrain, RecordsThatCannotBeWritten) {
   std::ofstream(folder() / "there.json") << "mine";
   expect_refused(kRun + "--record there.json", 65,
-                 {"there.json", "is there already", "give another name"});
+                 {"there.json", "the file exists already", "give another name"});
   EXPECT_EQ(text_of(folder() / "there.json"), "mine");
   expect_refused(kRun + "--record no/such/run.json", 65, {"no/such/run.json"});
   EXPECT_EQ(std::distance(fs::directory_iterator(folder()), {}), 1) << "something was left behind";

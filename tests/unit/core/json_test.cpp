@@ -157,8 +157,8 @@ TEST(Json, FilesThatCannotBeRead) {
   expect_error(ErrorKind::input, {"is a folder"}, [&] { read_text(scratch.path()); });
   const auto pipe = scratch.path() / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  expect_error(ErrorKind::input, {"is no regular file", pipe.string()}, [&] { read_text(pipe); });
-  expect_error(ErrorKind::input, {"is no regular file"}, [&] { read_text("/dev/zero"); });
+  expect_error(ErrorKind::input, {"not a regular file", pipe.string()}, [&] { read_text(pipe); });
+  expect_error(ErrorKind::input, {"not a regular file"}, [&] { read_text("/dev/zero"); });
   std::ofstream(scratch.path() / "large") << std::string(1001, 'x');
   expect_error(ErrorKind::input, {"is larger than 1.0 kB"},
                [&] { read_text(scratch.path() / "large", 1000); });

@@ -48,7 +48,7 @@ TEST(OutputFile, ReplacesWhatIsItsOwnAndNothingElse) {
                           std::function<void()>([&] { output.write("ours"); })}) {
     const std::string line = refusal(act);
     for (const std::string& part : {std::string("--out " + file.string()),
-                                    std::string("is there already and is no export")}) {
+                                    std::string("the file exists already and is no export")}) {
       EXPECT_NE(line.find(part), std::string::npos) << line;
     }
   }
@@ -69,8 +69,8 @@ TEST(OutputFile, OnlyFilesAreReplaced) {
   const auto line = [&](const fs::path& file) {
     return refusal([&] { OutputFile(file, "--out", "export", any).check(); });
   };
-  EXPECT_NE(line(scratch.path()).find("is no file"), std::string::npos);
-  EXPECT_NE(line("/dev/null").find("is no file"), std::string::npos);
+  EXPECT_NE(line(scratch.path()).find("not a file"), std::string::npos);
+  EXPECT_NE(line("/dev/null").find("not a file"), std::string::npos);
   EXPECT_NE(line(scratch.path() / "absent/f").find("cannot be written"), std::string::npos);
 }
 

@@ -139,7 +139,7 @@ TEST_F(Blas, AlgorithmsAreRebuiltFromTheirRecipe) {
   EXPECT_EQ(recipe.algorithm.size(), 128U);
   EXPECT_EQ(build_product(library_, product, recipe)->workspace_bytes(), 64U);
   const Recipe of_cudnn;
-  expect_error(ErrorKind::input, {"no algorithm of cuBLASLt"},
+  expect_error(ErrorKind::input, {"not an algorithm of cuBLASLt"},
                [&] { build_product(library_, product, of_cudnn); });
   recipe.algorithm.back() = '0';
   expect_error(ErrorKind::internal, {"algorithm of an earlier run"},

@@ -177,7 +177,7 @@ TEST_F(Folder, WhoLivesStillRuns) {
 TEST_F(Folder, NothingThereIsSaid) {
   expect_error(ErrorKind::input, {"no rank of a run left anything", path().string()},
                [&] { remains_of_latest(path()); });
-  expect_error(ErrorKind::input, {"is no folder"}, [&] { remains_of_latest(path() / "none"); });
+  expect_error(ErrorKind::input, {"not a folder"}, [&] { remains_of_latest(path() / "none"); });
 }
 
 TEST(FailureSnapshot, ReplicasOfATask) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -13,18 +12,13 @@
 #include <vector>
 
 #include "results/parameters.h"
+#include "tests/unit/house/sources.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Source {
-  std::string path;  // from the root: "engine/core/json.cpp"
-  std::string text;
-};
-
-const std::vector<std::string> kRoots = {"analysis", "cli",   "engine", "results",
-                                         "run",      "slurm", "sweeps", "workloads"};
+using paceline::house::Source;
+using paceline::house::sources;
 
 // A folder may include itself, these, and what these may include is not implied.
 const std::map<std::string, std::vector<std::string>> kMayUse = {
@@ -82,25 +76,6 @@ std::string inner_folder_of(const std::string& path) {
     if (end != std::string::npos) return path.substr(0, end);
   }
   return "";
-}
-
-const std::vector<Source>& sources() {
-  static const std::vector<Source> all = [] {
-    std::vector<Source> found;
-    const fs::path root = PACELINE_SOURCE_DIR;
-    for (const std::string& top : kRoots) {
-      for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
-        const std::string ending = entry.path().extension();
-        if (ending != ".cpp" && ending != ".h" && ending != ".cu" && ending != ".cuh") continue;
-        std::ifstream stream(entry.path());
-        std::stringstream text;
-        text << stream.rdbuf();
-        found.push_back({fs::relative(entry.path(), root).string(), text.str()});
-      }
-    }
-    return found;
-  }();
-  return all;
 }
 
 std::vector<std::string> includes_of(const Source& source) {

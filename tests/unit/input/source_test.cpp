@@ -320,7 +320,7 @@ TEST_F(SourceTest, BadCifar10) {
   write_file(folder() / "data_batch_2.bin", cifar_record(1, 1, 2, 3));
   refuse({"label 10 is out of range", "data_batch_1.bin, record 0 at byte 0"});
   write_file(folder() / "data_batch_6.bin", cifar_record(1, 1, 2, 3));
-  refuse({"is none of CIFAR-10's 5 batches", "data_batch_6.bin"});
+  refuse({"not one of CIFAR-10's 5 batches", "data_batch_6.bin"});
   fs::remove(folder() / "data_batch_6.bin");
   write_file(folder() / "data_batch_2.bin", cifar_record(1, 1, 2, 3).substr(1));
   refuse({"cut short", "data_batch_2.bin"});

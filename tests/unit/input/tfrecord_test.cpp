@@ -153,7 +153,7 @@ TEST(TfRecord, SaysWhatAFileIsInstead) {
   refuse_records("<!DOCTYPE html><html></html>", {"web page"});
   refuse_records(gzip(records()).substr(0, 20), {"cut short"});
   expect_error(ErrorKind::input, {"no-such-file"}, [] { TfRecordFile("no-such-file"); });
-  expect_error(ErrorKind::input, {"no ordinary file"}, [] { TfRecordFile("/"); });
+  expect_error(ErrorKind::input, {"not a regular file"}, [] { TfRecordFile("/"); });
 }
 
 // A sound header that declares more than any record has.

@@ -89,7 +89,7 @@ TEST(Affinity, BoundThreadKeepsToItsCpu) {
   }).join();
   EXPECT_EQ(seen, CpuSet{all.back()});
   EXPECT_EQ(usable_cpus(), all);
-  EXPECT_ERROR(bind_this_thread({}), internal, "cannot bind");
+  EXPECT_ERROR(bind_this_thread({}), internal, "cannot be bound");
 }
 
 TEST(Affinity, Format) {

@@ -188,7 +188,7 @@ TEST_F(Fetch, WhatIsThereIsNotOverwritten) {
   HttpServer server({{"a", {body}}});
   fs::create_directories(out());
   std::ofstream(out() / "a") << "mine";
-  expect_bad(set_of("a", body), server, {"not the published file", "out/a"});
+  expect_bad(set_of("a", body), server, {"differs from the published one", "out/a"});
   EXPECT_EQ(text_of(out() / "a"), "mine");
   EXPECT_TRUE(server.requests().empty());
 }

@@ -107,7 +107,7 @@ TEST_F(Verify, AnImageThatIsNone) {
 }
 
 TEST_F(Verify, NoDataSetIsAnError) {
-  expect_error(ErrorKind::input, {"is not a folder", "nowhere"},
+  expect_error(ErrorKind::input, {"not a folder", "nowhere"},
                [&] { verify_folder(scratch_.path() / "nowhere", 1, true); });
   fs::create_directories(scratch_.path() / "empty");
   expect_error(ErrorKind::input, {"no data set", "empty"},

@@ -214,7 +214,7 @@ TEST(Store, LoadsInOrderAndReportsWhatItIgnores) {
     reasons.push_back(rejected.reason);
   }
   ASSERT_EQ(reasons.size(), 4U);
-  EXPECT_NE(reasons[0].find("is the same run as"), std::string::npos) << reasons[0];
+  EXPECT_NE(reasons[0].find("is of the same run as"), std::string::npos) << reasons[0];
   EXPECT_NE(reasons[1].find("not JSON"), std::string::npos) << reasons[1];
   EXPECT_NE(reasons[2].find("newer"), std::string::npos) << reasons[2];
   EXPECT_NE(reasons[3].find("unlike its name"), std::string::npos) << reasons[3];
@@ -258,7 +258,7 @@ TEST(Store, APipeNamedLikeARecordIsReportedAndNotWaitedFor) {
   const StoreContent content = load_store(folder / "study");
   EXPECT_EQ(content.records.size(), 1U);
   ASSERT_EQ(content.rejected.size(), 1U);
-  EXPECT_NE(content.rejected[0].reason.find("is no regular file"), std::string::npos);
+  EXPECT_NE(content.rejected[0].reason.find("not a regular file"), std::string::npos);
 }
 
 TEST(Store, ARecordFileIsNeverOverwritten) {

@@ -84,7 +84,7 @@ class GlooBackend final : public Backend {
       context->connectFullMesh(rendezvous, device);
     } catch (const gloo::Exception& error) {
       throw Error(ErrorKind::peer_lost,
-                  fmt::format("cannot connect to the other ranks: {}", error.what()),
+                  fmt::format("no connection to the other ranks: {}", error.what()),
                   "gloo at " + address_,
                   "see the other ranks' errors, and whether a firewall is "
                   "between the nodes: Gloo listens on ports that the system chooses")

@@ -187,7 +187,7 @@ Recipe recipe_of(const CublasLt& library, const cublasLtMatmulAlgo_t& algorithm)
 cublasLtMatmulAlgo_t algorithm_of(const Recipe& recipe) {
   cublasLtMatmulAlgo_t algorithm{};
   if (recipe.library != Recipe::Library::cublas_lt || recipe.algorithm.size() != 128) {
-    throw Error(ErrorKind::input, "is no algorithm of cuBLASLt", recipe.text(),
+    throw Error(ErrorKind::input, "not an algorithm of cuBLASLt", recipe.text(),
                 "remove it from the file of choices");
   }
   std::size_t at = 0;

@@ -46,7 +46,7 @@ Json to_json(const std::string& circumstances, const Choice& choice) {
 }
 
 void expect(bool good, const char* what) {
-  if (!good) throw Error(ErrorKind::input, what);
+  if (!good) throw Error(ErrorKind::input, what, "", "delete the file: choices are made again");
 }
 
 // Throws what is wrong: nlohmann's exceptions for types, ours for values.

@@ -196,7 +196,7 @@ Offered offered_engines(const std::shared_ptr<const OperationGraph>& graph,
 std::shared_ptr<Implementation> build_engine(const std::shared_ptr<const OperationGraph>& graph,
                                              const EngineRules& rules, const Recipe& recipe) {
   if (recipe.library != Recipe::Library::cudnn) {
-    throw Error(ErrorKind::input, "is no engine of cuDNN", recipe.text(),
+    throw Error(ErrorKind::input, "not an engine of cuDNN", recipe.text(),
                 "remove it from the file of choices");
   }
   const Engine engine = engine_of(*graph, recipe);
