@@ -32,7 +32,8 @@ std::string absence_of(const std::string& device);
 class RandomBatch {
  public:
   RandomBatch(const Network& network, int samples, int global_samples, std::uint32_t seed);
-  const Batch& batch() const { return batch_; }
+  const Batch& batch() const& { return batch_; }
+  const Batch& batch() const&& = delete;  // it points into this
 
  private:
   std::vector<std::uint8_t> images_;

@@ -261,7 +261,8 @@ TEST(Reference, HandsOnWhatIsNoNumber) {
     auto values = replica.program().read_parameter(replica.index_of(name));
     values.back() = std::numeric_limits<double>::quiet_NaN();
     replica.program().write_parameter(replica.index_of(name), values);
-    EXPECT_TRUE(std::isnan(replica.loss(RandomBatch(network, 2, 2, 7).batch()))) << name;
+    const RandomBatch inputs(network, 2, 2, 7);
+    EXPECT_TRUE(std::isnan(replica.loss(inputs.batch()))) << name;
     replica.backward();
     EXPECT_TRUE(has_nan(replica.program().read_gradient(replica.index_of("conv2d/kernel"))));
   }
