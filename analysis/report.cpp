@@ -7,6 +7,8 @@
 #include <optional>
 #include <ostream>
 
+#include "analysis/explain/explain.h"
+#include "analysis/findings/best.h"
 #include "analysis/gate/sides.h"
 #include "analysis/plots/draw.h"
 #include "analysis/plots/study_plots.h"
@@ -30,7 +32,11 @@ namespace {
 struct Result {
   Table table;
   std::vector<Plot> plots;
+  std::string best, explain;  // for pages
 };
+
+constexpr double kNearEnough = 0.05;
+constexpr std::size_t kPageColumns = 100;
 
 Result result_of(const Study& study, const Base& asked) {
   const Comparison comparison =
@@ -39,7 +45,7 @@ Result result_of(const Study& study, const Base& asked) {
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     facts.push_back(row_facts(study, comparison, i));
   }
-  Result result{make_table(study, comparison, facts), {}};
+  Result result{make_table(study, comparison, facts), {}, "", ""};
   result.plots = study_plots({study, comparison, facts, result.table.title});
   return result;
 }
@@ -104,6 +110,7 @@ class Report {
       tables_.push_back(results_.back().table);
     }
     name_plots();
+    if (options.format == Format::html || !options.out.empty()) add_answers(content, made);
   }
 
   // Names of every file that will be written.
@@ -175,7 +182,7 @@ class Report {
   bool add_sides(const std::vector<fs::path>& studies) {
     Sides found = sides_of(studies, options_.only, options_.anonymous);
     if (found.comparisons.empty() || found.has_collectives) return false;
-    for (Table& table : found.comparisons) results_.push_back({std::move(table), {}});
+    for (Table& table : found.comparisons) results_.push_back({std::move(table), {}, "", ""});
     std::vector<Study> made;
     for (const ReportSide& side : found.sides) {
       made.insert(made.end(), side.studies.begin(), side.studies.end());
@@ -189,6 +196,26 @@ class Report {
     }
     for (const Result& result : results_) tables_.push_back(result.table);
     return true;
+  }
+
+  // What `best` and `explain` say; of some studies they can say nothing.
+  void add_answers(const StoreContent& content, const std::vector<Study>& studies) {
+    for (std::size_t i = 0; i < studies.size(); ++i) {
+      try {
+        const std::string text = best_text(studies[i], find_best(studies[i], kNearEnough));
+        const std::size_t title = text.find("\n\n");  // it stands above
+        results_[i].best = title == std::string::npos ? text : text.substr(title + 2);
+      } catch (const Error&) {
+      }
+      if (options_.base != Base::matched && options_.base != Base::best) continue;
+      try {
+        const auto explanations = explain(content, options_.base, {studies[i]});
+        const std::string text = explanation_text(explanations.front(), kPageColumns);
+        const std::size_t title = text.find("\n\n");
+        results_[i].explain = title == std::string::npos ? text : text.substr(title + 2);
+      } catch (const Error&) {
+      }
+    }
   }
 
   // Plots of a second table are named after it.
@@ -236,11 +263,17 @@ class Report {
     HtmlPage page;
     if (refused_) page.missing = refused_->what();
     for (std::size_t i = 0; with_tables && i < results_.size(); ++i) {
-      page.sections.push_back({results_[i].table, pictures(results_[i].plots)});
+      page.sections.push_back(
+          {results_[i].table, pictures(results_[i].plots), results_[i].best, results_[i].explain});
     }
     if (with_collectives && !collectives_.empty()) {
       page.collectives = render_collectives(collectives_, Format::html);
       page.collective_pictures = pictures(bandwidth_);
+    }
+    if (options_.format != Format::html) {
+      for (const std::string& name : file_names()) {
+        if (!name.ends_with(".html")) page.files.push_back(name);
+      }
     }
     return render_html(page);
   }

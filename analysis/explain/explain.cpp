@@ -415,9 +415,13 @@ class Explainer {
 std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  const std::vector<Selection>& selections,
                                  const std::vector<ExpectedRuns>& plans, bool pool) {
+  return explain(content, base, make_studies(content, selections, plans, pool));
+}
+
+std::vector<Explanation> explain(const StoreContent& content, const Base& base,
+                                 std::vector<Study> studies) {
   const StepRecords records(content);
   std::vector<Explanation> all;
-  std::vector<Study> studies = make_studies(content, selections, plans, pool);
   for (Study& study : studies) {
     all.emplace_back();
     all.back().study = std::move(study);

@@ -73,6 +73,10 @@ std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  const std::vector<Selection>& selections = {},
                                  const std::vector<ExpectedRuns>& plans = {}, bool pool = false);
 
+// The same of studies that were made of `content`.
+std::vector<Explanation> explain(const StoreContent& content, const Base& base,
+                                 std::vector<Study> studies);
+
 // In lines of at most `width` columns, but for single words.
 std::string explanation_text(const Explanation& explanation, std::size_t width = 300);
 // {"schema": 1, "explanations": [{"title", "base", "points": [..], "series": [..], "notes"}]}

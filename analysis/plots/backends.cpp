@@ -67,7 +67,7 @@ std::vector<Plot> backend_plots(const PlotSource& source) {
   }
   Plot plot;
   plot.name = "backends";
-  plot.title = source.title;
+  plot.title = "Backends: " + source.title;
   plot.subtitle = "backends compared at the same size and CPUs; lines: 95 % intervals";
   plot.x_label = source.study.replicas_are_cores ? "samples per second per replica"
                                                  : "samples per second per GPU";

@@ -90,7 +90,7 @@ std::vector<Plot> breakdown_plots(const PlotSource& source) {
   }
   Plot plot;
   plot.name = "breakdown";
-  plot.title = source.title;
+  plot.title = "Where a step goes: " + source.title;
   plot.subtitle = "where the mean step goes (over ranks and runs)";
   std::size_t measured = 0;
   for (const Row& row : source.study.rows) measured += has_phases(row) ? 1 : 0;

@@ -89,7 +89,7 @@ std::vector<Plot> cpus_plots(const PlotSource& source) {
     const auto& [kind, system, backend] = group;
     Plot plot;
     plot.name = plots.empty() ? "cpus" : fmt::format("cpus-backend{}", plots.size() + 1);
-    plot.title = source.title;
+    plot.title = "CPUs per replica: " + source.title;
     const std::string whose = system + (system.empty() || backend.empty() ? "" : ", ") + backend;
     plot.subtitle = fmt::format("{}{}{}; darker: slower than the best of its row", whose,
                                 whose.empty() ? "" : ": ",

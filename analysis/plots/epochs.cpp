@@ -76,7 +76,7 @@ std::vector<Plot> epoch_plots(const PlotSource& source) {
   if (spread_of(lines) > kMostSpreadOnALinearAxis) lines.log_y = 10;
   Plot plot;
   plot.name = "epochs";
-  plot.title = source.title;
+  plot.title = "Epochs: " + source.title;
   plot.subtitle = std::string("seconds of each epoch, the fastest point of each size") +
                   (bars ? "; bars: 95 % intervals" : "");
   plot.x_label = "epoch";

@@ -85,7 +85,7 @@ std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
   lines.highest_y = 1.5 * at_end;
   Plot plot;
   plot.name = per_replica ? "efficiency" : kSpeedUpPlot;
-  plot.title = source.title;
+  plot.title = (per_replica ? "Efficiency: " : "Speed-up: ") + source.title;
   plot.subtitle = fmt::format("{}ratio of {}, base {}", per_replica ? "speed-up / replicas: " : "",
                               source.comparison.rates ? "samples per second" : "fit seconds",
                               source.comparison.base.text());

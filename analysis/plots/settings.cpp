@@ -99,7 +99,7 @@ std::vector<Plot> settings_plots(const PlotSource& source) {
     lines.aside = bars && lines.series.size() > 1;
     Plot plot;
     plot.name = "setting-" + axis;
-    plot.title = source.title;
+    plot.title = "Settings: " + source.title;
     plot.subtitle =
         fmt::format("{} over {}, the rest being equal{}{}",
                     source.comparison.rates ? "samples per second" : "fit seconds", axis,

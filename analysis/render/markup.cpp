@@ -55,6 +55,13 @@ std::string html_text(std::string_view text) {
   return result;
 }
 
+std::string html_text_lines(std::string_view text) {
+  std::string lines;
+  for (const std::string& line : split(text, '\n')) lines += html_text(line) + '\n';
+  while (lines.ends_with("\n\n")) lines.pop_back();
+  return lines;
+}
+
 std::string inline_svg(const std::string& svg, const std::string& prefix,
                        const std::string& title) {
   std::string text = svg.substr(std::min(svg.size(), svg.find("<svg")));

@@ -10,6 +10,8 @@ namespace paceline {
 // Text as it may stand between tags and in quoted attributes: & < > " ' are entities, control
 // characters blanks.
 std::string html_text(std::string_view text);
+// The same, line by line, for <pre>.
+std::string html_text_lines(std::string_view text);
 
 // gnuplot's SVG file as an element of a page: no prolog, no namespaces, no titles of gnuplot's own,
 // ids made unlike those of other pictures by `prefix`, `title` for those who hear the page.

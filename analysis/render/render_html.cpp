@@ -12,30 +12,59 @@ namespace {
 
 // Screens first, and light enough to print as it is.
 constexpr char kStyle[] = R"(
-:root { color-scheme: light; }
-body { font: 15px/1.5 system-ui, "DejaVu Sans", Helvetica, Arial, sans-serif; color: #1a1a1a;
-  background: #fff; max-width: 84rem; margin: 1.5rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin: 0 0 .3rem; } h2 { font-size: 1.25rem; margin: 2.2rem 0 .6rem;
-  border-top: 2px solid #0072b2; padding-top: .6rem; } h3 { font-size: 1rem; margin: 1.4rem 0 .4rem; }
-.lead { color: #555; margin: 0 0 1rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .4rem; text-align: right; white-space: nowrap;
-  border-bottom: 1px solid #ddd; }
-th { border-bottom: 2px solid #888; vertical-align: bottom; } .text { text-align: left; }
-tbody tr:nth-child(even) { background: #f6f8fa; } tr.gap td { color: #777; font-style: italic; }
-.margin { display: block; font-size: .75em; color: #555; }
-.pictures { display: flex; flex-wrap: wrap; gap: 1rem; }
-figure { margin: 0; flex: 1 1 30rem; max-width: 46rem; }
-svg { width: 100%; height: auto; border: 1px solid #eee; }
-.rules li { color: #8a3a00; } .warning { font-weight: 600; color: #8a3a00;
-  border-left: 4px solid #d55e00; padding-left: .6rem; } .facts td, .commands td { text-align: left; white-space: normal;
-  vertical-align: top; } code { font: .82rem/1.35 "DejaVu Sans Mono", monospace;
-  overflow-wrap: anywhere; }
-@media print { body { margin: 0; max-width: none; font-size: 10.5px; } h2 { break-before: auto; }
-  figure, tr, li { break-inside: avoid; } .wide { overflow: visible; }
-  .pictures { display: block; } svg { max-height: 10cm; border: 0; }
-  table { font-size: 7.5px; } th, td { padding: .1rem .25rem; } }
+:root { color-scheme: light dark; --ink: #1a1a1a; --soft: #555; --line: #d5d9de; --paper: #fff;
+  --band: #f6f8fa; --accent: #0072b2; --alarm: #8a3a00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8eaed; --soft: #a9b0b8; --line: #3c434b;
+  --paper: #16191d; --band: #1f242a; --accent: #56b4e9; --alarm: #f0a860; } }
+* { box-sizing: border-box; }
+body { font: 15px/1.5 system-ui, "DejaVu Sans", Helvetica, Arial, sans-serif; color: var(--ink);
+  background: var(--paper); max-width: 84rem; margin: 1.5rem auto; padding: 0 1rem;
+  overflow-wrap: break-word; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .3rem; }
+h2 { font-size: 1.25rem; margin: 2.2rem 0 .6rem; border-top: 2px solid var(--accent);
+  padding-top: .6rem; }
+h3 { font-size: 1rem; margin: 1.4rem 0 .4rem; }
+a { color: var(--accent); }
+.lead { color: var(--soft); margin: 0 0 .8rem; }
+.headline { font-size: 1.15rem; margin: .8rem 0; }
+.wide { overflow: auto; max-height: 85vh; border-bottom: 1px solid var(--line); }
+table { border-collapse: separate; border-spacing: 0; font-size: .86rem;
+  font-variant-numeric: tabular-nums; }
+caption { caption-side: bottom; text-align: left; color: var(--soft); padding: .4rem 0;
+  font-size: .95em; }
+th, td { padding: .2rem .4rem; text-align: right; white-space: nowrap; background: var(--paper);
+  border-bottom: 1px solid var(--line); }
+.results thead th { position: sticky; top: 0; z-index: 2; border-bottom: 2px solid var(--soft);
+  vertical-align: bottom; }
+.results th:first-child, .results td:first-child { position: sticky; left: 0; z-index: 1; }
+.results thead th:first-child { z-index: 3; }
+.text { text-align: left; }
+tbody tr:nth-child(even) td { background: var(--band); }
+tr.gap td { color: var(--soft); font-style: italic; }
+.margin { display: block; font-size: .75em; color: var(--soft); }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr));
+  gap: 1rem; margin: 1rem 0; }
+figure { margin: 0; min-width: 0; max-width: 46rem; }
+svg { display: block; width: 100%; height: auto; border: 1px solid var(--line);
+  background: #fff; }
+pre { overflow-x: auto; max-width: 100%; padding: .6rem .8rem; background: var(--band);
+  font: .8rem/1.4 "DejaVu Sans Mono", monospace; }
+pre.words { white-space: pre-wrap; }
+.rules li { color: var(--alarm); }
+.warning { font-weight: 600; color: var(--alarm); border-left: 4px solid #d55e00;
+  padding-left: .6rem; }
+.facts, .commands { width: 100%; }
+.facts td, .commands td { text-align: left; white-space: normal; vertical-align: top; }
+.facts td:first-child { white-space: nowrap; }
+code { font: .82rem/1.35 "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
+@media (max-width: 40rem) { body { padding: 0 .6rem; }
+  .commands td { display: block; } .results td, .results th { padding: .2rem .3rem; } }
+@media print { :root { color-scheme: light; --ink: #000; --soft: #444; --line: #ccc;
+    --paper: #fff; --band: #fff; --accent: #000; --alarm: #000; }
+  body { margin: 0; max-width: none; font-size: 10px; } h2 { break-before: auto; }
+  figure, tr, li { break-inside: avoid; } .wide { overflow: visible; max-height: none; }
+  .pictures { grid-template-columns: 1fr 1fr; } svg { max-height: 7cm; border: 0; }
+  table { font-size: 7.5px; } th, td { padding: .1rem .25rem; } .links { display: none; } }
 )";
 
 std::string list(const std::vector<std::string>& sentences, const char* style) {
@@ -47,16 +76,43 @@ std::string list(const std::vector<std::string>& sentences, const char* style) {
   return text + "</ul>\n";
 }
 
+// Where a row ran and what it was of, alike in all rows: said once, below the table.
+bool is_folded(const Table& table, std::size_t k) {
+  const Column& column = table.columns[k];
+  if (!(column.is_layout || column.is_text || column.is_whole) || column.has_interval) return false;
+  if (table.rows.size() < 2 || column.key == "gpus") return false;
+  return std::all_of(table.rows.begin(), table.rows.end(), [&](const std::vector<Cell>& row) {
+    return row[k].text == table.rows.front()[k].text && !row[k].text.empty();
+  });
+}
+
+std::string unbroken(std::string heading) {
+  std::replace(heading.begin(), heading.end(), '\n', ' ');
+  return heading;
+}
+
+std::string caption(const Table& table) {
+  std::string alike;
+  for (std::size_t k = 0; k < table.columns.size(); ++k) {
+    if (!table.columns[k].shown || !is_folded(table, k)) continue;
+    alike += fmt::format("{}{} {}", alike.empty() ? "In all rows: " : ", ",
+                         unbroken(table.columns[k].heading), table.rows.front()[k].text);
+  }
+  return alike.empty() ? "" : "<caption>" + html_text(alike) + "</caption>\n";
+}
+
 std::string headings(const Table& table) {
   std::string text = "<thead><tr>";
-  for (const Column& column : table.columns) {
-    if (!column.shown) continue;
+  for (std::size_t k = 0; k < table.columns.size(); ++k) {
+    const Column& column = table.columns[k];
+    if (!column.shown || is_folded(table, k)) continue;
     std::string heading = html_text(column.heading);
     if (const std::size_t end = column.heading.find('\n'); end != std::string::npos) {
       heading = html_text(column.heading.substr(0, end)) + "<br/>" +
                 html_text(column.heading.substr(end + 1));
     }
-    text += fmt::format("<th{}>{}</th>", column.is_text ? " class=\"text\"" : "", heading);
+    text += fmt::format("<th scope=\"col\"{}>{}</th>", column.is_text ? " class=\"text\"" : "",
+                        heading);
   }
   return text + "</tr></thead>\n";
 }
@@ -77,7 +133,7 @@ std::string rows(const Table& table) {
     text += table.is_gap[i] ? "<tr class=\"gap\">" : "<tr>";
     for (std::size_t k = 0; k < table.columns.size(); ++k) {
       const Column& column = table.columns[k];
-      if (!column.shown) continue;
+      if (!column.shown || is_folded(table, k)) continue;
       text += fmt::format("<td{}>{}</td>", column.is_text ? " class=\"text\"" : "",
                           cell_of(column, table.rows[i][k]));
     }
@@ -131,18 +187,83 @@ std::string left_out(const Table& table) {
       table.left_out.size(), list(table.left_out, "notes"));
 }
 
-std::string section(const HtmlSection& section, std::size_t& number) {
+const Column* find_column(const Table& table, std::string_view key, std::size_t& at) {
+  for (at = 0; at < table.columns.size(); ++at) {
+    if (table.columns[at].key == key) return &table.columns[at];
+  }
+  return nullptr;
+}
+
+// "Largest speed-up: 1.84 ±0.33 (mirrored, 2 replicas, 1 CPU each), efficiency 92.0 ±16.7 %": of
+// means; how sure it is, the intervals say. Empty where no row has a speed-up of several replicas.
+std::string headline(const Table& table) {
+  std::size_t speed_up = 0, efficiency = 0, gpus = 0;
+  if (table.is_comparison || !find_column(table, "speed_up", speed_up) ||
+      !find_column(table, "gpus", gpus)) {
+    return "";
+  }
+  const bool has_efficiency = find_column(table, "efficiency", efficiency) != nullptr;
+  const std::vector<Cell>* largest = nullptr;
+  std::string name;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const std::vector<Cell>& row = table.rows[i];
+    if (!row[speed_up].value || row[gpus].value.value_or(1) < 2) continue;
+    if (largest && *(*largest)[speed_up].value >= *row[speed_up].value) continue;
+    largest = &row;
+    name = table.row_names[i];
+  }
+  if (!largest) return "";
+  std::string text = fmt::format("Largest mean speed-up: {} ({})", (*largest)[speed_up].text, name);
+  if (has_efficiency && !(*largest)[efficiency].text.empty()) {
+    text += ", efficiency " + (*largest)[efficiency].text;
+  }
+  return text;
+}
+
+// When, where: what a reader asks first.
+std::string lead(const Table& table) {
+  std::string text;
+  for (const char* name : {"started", "hosts", "machine", "device"}) {
+    for (const ProvenanceFact& fact : table.provenance) {
+      if (fact.name != name) continue;
+      for (std::size_t i = 0; i < fact.values.size() && i < 3; ++i) {
+        text += (text.empty() ? "" : " · ") + fact.values[i].first;
+      }
+      if (fact.values.size() > 3) text += fmt::format(" and {} more", fact.values.size() - 3);
+    }
+  }
+  return text;
+}
+
+std::string lines(const char* heading, const char* style, const std::string& text) {
+  if (text.empty()) return "";
+  return fmt::format("<h3>{}</h3>\n<pre class=\"{}\" tabindex=\"0\">{}</pre>\n", heading, style,
+                     html_text_lines(text));
+}
+
+std::string section(const HtmlSection& section, bool with_title, std::size_t& number) {
   const Table& table = section.table;
-  std::string text = fmt::format("<section>\n<h2>{}</h2>\n", html_text(table.title));
+  std::string text = "<section>\n";
+  if (with_title) text += fmt::format("<h2>{}</h2>\n", html_text(table.title));
+  if (const std::string when = lead(table); !when.empty()) {
+    text += "<p class=\"lead\">" + html_text(when) + "</p>\n";
+  }
+  if (!table.quiet.empty()) text += "<p class=\"lead\">" + html_text(table.quiet) + "</p>\n";
+  if (const std::string sentence = headline(table); !sentence.empty()) {
+    text += "<p class=\"headline\">" + html_text(sentence) + "</p>\n";
+  }
   text += list(table.findings, "findings");
-  text += "<div class=\"wide\"><table>\n" + headings(table) + rows(table) + "</table></div>\n";
+  text += pictures(section.pictures, number);
+  text += "<div class=\"wide\" tabindex=\"0\"><table class=\"results\">\n" + caption(table) +
+          headings(table) + rows(table) + "</table></div>\n";
+  text += lines("The smallest point within 5 % of the fastest", "words", section.best);
+  text += lines("Where the efficiency went", "aligned", section.explain);
   if (!table.is_comparison) {
     text += fmt::format("<h3>{}</h3>\n", html_text(summary_of(table.broken)));
   }
   std::vector<std::string> broken;
   for (const BrokenRule& each : table.broken) broken.push_back(sentence_of(each));
   text += list(broken, "rules");
-  text += pictures(section.pictures, number);
   text += "<h3>Legend</h3>\n" + list(table.notes, "notes") + left_out(table);
   return text + facts(table) + commands(table) + "</section>\n";
 }
@@ -177,18 +298,25 @@ std::string render_html(const HtmlPage& page) {
       "style-src &#39;unsafe-inline&#39;\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
       "<meta name=\"generator\" content=\"paceline\"/>\n"
-      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n"
-      "<p class=\"lead\">A scaling report by paceline.</p>\n",
+      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
       title, kStyle);
   for (const std::string& warning : warnings_of(page)) {
     text += "<p class=\"warning\">Warning: " + html_text(warning) + "</p>\n";
   }
   if (!page.missing.empty()) text += "<p>" + html_text(page.missing) + "</p>\n";
   std::size_t number = 0;
-  for (const HtmlSection& each : page.sections) text += section(each, number);
+  const bool has_several = page.sections.size() > 1;
+  for (const HtmlSection& each : page.sections) text += section(each, has_several, number);
   if (!page.collectives.empty()) {
     text += "<section>\n<h2>All-reduce</h2>\n" + page.collectives;
     text += pictures(page.collective_pictures, number) + "</section>\n";
+  }
+  if (!page.files.empty()) {
+    text += "<p class=\"links\">The same as files:";
+    for (const std::string& file : page.files) {
+      text += fmt::format(" <a href=\"{0}\">{0}</a>", html_text(file));
+    }
+    text += "</p>\n";
   }
   return text + "</body>\n</html>\n";
 }

@@ -190,7 +190,8 @@ std::string session_note(const Study& study) {
       most);
 }
 
-// Of what the warnings leave to be said.
+}  // namespace
+
 std::string quiet_note(const Study& study) {
   const Quiet quiet = quiet_of(study);
   const std::size_t recorded = quiet.measured - quiet.not_recorded, still = recorded - quiet.busy;
@@ -208,8 +209,6 @@ std::string quiet_note(const Study& study) {
          fmt::format("of {} run{} it is not recorded whether the machine was quiet",
                      quiet.not_recorded, quiet.not_recorded == 1 ? "" : "s");
 }
-
-}  // namespace
 
 std::vector<std::string> row_warnings(const Study& study) {
   const auto machines = counted(

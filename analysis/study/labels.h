@@ -24,6 +24,9 @@ std::vector<Run> never_completed(const std::vector<Run>& unfinished,
 std::vector<std::string> row_warnings(const Study& study);
 std::vector<std::string> row_notes(const Study& study);
 
+// "the machine was quiet (...) in all runs", one of the notes; or nothing.
+std::string quiet_note(const Study& study);
+
 // "oversubscribed, synthetic": what must be known of a row before it is believed; of a gap, why
 // it is one; or nothing.
 std::string row_label(const Row& row);

@@ -309,6 +309,7 @@ Table make_table(const Study& study, const Comparison& comparison,
   table.provenance = provenance(study);
   table.left_out = study.left_out;
   table.notes = legend(study, comparison, facts, table.interval);
+  table.quiet = quiet_note(study);
   return table;
 }
 

@@ -156,6 +156,95 @@ std::string browser() {
   return "";
 }
 
+// Asked of the page in the browser; the answer stands in its title.
+constexpr char kQuestions[] = R"(<script>
+addEventListener('load', () => {
+  const wrong = [], root = document.scrollingElement;
+  if (root.scrollWidth > innerWidth) wrong.push('wider than the window by ' + (root.scrollWidth - innerWidth));
+  for (const each of document.querySelectorAll('h1, h2, h3, p, ul, figure, .wide, pre, details')) {
+    const box = each.getBoundingClientRect();
+    if (box.width && box.right > innerWidth + 1) wrong.push('sticks out: ' + each.textContent.slice(0, 30));
+  }
+  for (const svg of document.querySelectorAll('svg')) {
+    const frame = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim())
+        .map(t => [t.textContent.trim(), t.getBoundingClientRect()]);
+    for (const [text, box] of texts) {
+      if (box.left < frame.left - 1 || box.right > frame.right + 1) wrong.push('cut off: ' + text);
+    }
+    for (let i = 0; i < texts.length; ++i) for (let k = 0; k < i; ++k) {
+      const [a, b] = [texts[i][1], texts[k][1]];
+      const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (across > 1 && down > Math.min(a.height, b.height) / 3) {
+        wrong.push('overlap: ' + texts[i][0] + ' / ' + texts[k][0]);
+      }
+    }
+  }
+  for (const link of document.querySelectorAll('a')) {
+    const to = link.getAttribute('href');
+    if (to.startsWith('#') && !document.getElementById(to.slice(1))) wrong.push('leads nowhere: ' + to);
+  }
+  const channel = v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = colour => {
+    const [r, g, b] = colour.match(/[\d.]+/g).map(Number);
+    return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b) + 0.05;
+  };
+  const paper = light(getComputedStyle(document.body).backgroundColor);
+  for (const each of document.querySelectorAll('body, .lead, .margin, caption, .rules li, .warning, a')) {
+    const ink = light(getComputedStyle(each).color);
+    const contrast = Math.max(ink, paper) / Math.min(ink, paper);
+    if (contrast < 4.5) wrong.push('hard to read: ' + each.className + ' ' + contrast.toFixed(1));
+  }
+  const names = [...document.querySelectorAll('svg')].map(svg => svg.getAttribute('aria-label'));
+  if (new Set(names).size !== names.length || names.some(name => !name)) wrong.push('pictures alike');
+  document.title = 'asked: ' + wrong.join('; ');
+});
+</script>)";
+
+// A page that scripts may ask, of one colour scheme.
+std::string with_questions(std::string page, bool dark) {
+  static const std::regex kPolicy("<meta http-equiv=\"Content-Security-Policy\"[^>]*>");
+  page = std::regex_replace(page, kPolicy, kQuestions, std::regex_constants::format_first_only);
+  static const std::regex kDark("\\(prefers-color-scheme: dark\\)");
+  return std::regex_replace(page, kDark, dark ? "all" : "not all");
+}
+
+TEST(Html, ABrowserFindsNothingCutOffOverlappingOrPale) {
+  const std::string program = browser();
+  if (program.empty()) GTEST_SKIP() << "no chromium or google-chrome is installed";
+  const TemporaryFolder folder;
+  store(folder / "quick", drifting_study());
+  ReportOptions options;
+  options.out = folder / "page";
+  std::ostringstream printed;
+  write_report({folder / "quick"}, options, printed);
+  std::stringstream written;
+  written << std::ifstream(folder / "page/report.html").rdbuf();
+  for (const char* file : {"report.csv", "report.json", "speedup.svg"}) {
+    EXPECT_EQ(count(written.str(), std::string("href=\"") + file), 1U) << file;
+    EXPECT_TRUE(fs::exists(folder / "page" / file)) << file;
+  }
+  for (const bool dark : {false, true}) {
+    std::ofstream(folder / "page/asked.html") << with_questions(written.str(), dark);
+    for (const int width : {1400, 800, 400}) {
+      const std::string command =
+          "cd '" + folder.path().string() + "' && HOME=. timeout 45 " + program +
+          " --headless --no-sandbox --disable-gpu --user-data-dir=profile --hide-scrollbars "
+          "--window-size=" +
+          std::to_string(width) + ",1000 --dump-dom page/asked.html > dom.html 2>/dev/null";
+      if (std::system(command.c_str()) != 0) GTEST_SKIP() << program << " does not run here";
+      std::stringstream dom;
+      dom << std::ifstream(folder / "dom.html").rdbuf();
+      const std::string text = dom.str();
+      const std::size_t at = text.find("<title>asked: ");
+      ASSERT_NE(at, std::string::npos) << text.substr(0, 500);
+      EXPECT_EQ(text.substr(at + 14, text.find("</title>", at) - at - 14), "")
+          << width << (dark ? " dark" : " light");
+    }
+  }
+}
+
 // What a browser makes of the page: it has laid out every picture and row, and painted something.
 TEST(Html, ABrowserShowsIt) {
   const std::string program = browser();
