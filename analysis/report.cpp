@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "analysis/explain/explain.h"
+#include "analysis/explain/loss_plot.h"
 #include "analysis/findings/best.h"
 #include "analysis/gate/sides.h"
 #include "analysis/plots/draw.h"
@@ -81,6 +82,10 @@ std::vector<Record> take_collectives(StoreContent& content, const std::vector<Se
 
 // A CSV or JSON text is of one thing.
 void check_one_kind(const StoreContent& content, Format format) {
+  if (format == Format::latex) {
+    throw Error(ErrorKind::usage, "records of collectives have no LaTeX table", "--format",
+                "use text, md, csv, json or html");
+  }
   if (content.records.empty() || (format != Format::csv && format != Format::json)) return;
   throw Error(ErrorKind::usage, "records of collectives and of training are no one table",
               "--format", "name the records of one kind, or use text, md or html");
@@ -109,8 +114,8 @@ class Report {
       results_.push_back(result_of(study, options.base));
       tables_.push_back(results_.back().table);
     }
-    name_plots();
     if (options.format == Format::html || !options.out.empty()) add_answers(content, made);
+    name_plots();
   }
 
   // Names of every file that will be written.
@@ -213,6 +218,10 @@ class Report {
         const std::string text = explanation_text(explanations.front(), kPageColumns);
         const std::size_t title = text.find("\n\n");
         results_[i].explain = title == std::string::npos ? text : text.substr(title + 2);
+        std::vector<Plot>& plots = results_[i].plots;
+        const auto behind_speed_up = plots.begin() + (plots.empty() ? 0 : 1);
+        const std::vector<Plot> losses = loss_plots(explanations.front());
+        plots.insert(behind_speed_up, losses.begin(), losses.end());
       } catch (const Error&) {
       }
     }

@@ -36,7 +36,7 @@ int cancel(const std::string& folder) {
   const std::vector<std::int64_t> list(jobs.begin(), jobs.end());
   slurm.cancel(list);
   journal.cancelled(list);
-  print("cancelled {} running and {} pending runs; submit goes on where they were\n",
+  print("cancelled {} running and {} pending runs; submit resumes where they were\n",
         runs_in_phase(runs, RunPhase::running), runs_in_phase(runs, RunPhase::pending));
   return 0;
 }

@@ -153,7 +153,7 @@ int begin_run(const ElementOptions& options) {
   const LineOfRun run = read_run(options);
   const Environment environment = environment_of_process();
   if (is_done(run)) {
-    print_note("the record of this run is there already\n");
+    print_note("the record of this run exists already\n");
     print("done\n");
     return 0;
   }

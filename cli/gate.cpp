@@ -75,7 +75,8 @@ void refuse_unlike_machines(const Side& baseline, const Side& current, bool forc
   const auto differences = unlike_machines(baseline, current);
   if (differences.empty()) return;
   if (!force) {
-    throw Error(ErrorKind::input, "unlike machines cannot be compared", join(differences, "; "),
+    throw Error(ErrorKind::input, "runs of different machines cannot be compared",
+                join(differences, "; "),
                 "run both on like machines, or compare nevertheless with --force");
   }
   notes.push_back("UNLIKE MACHINES: " + join(differences, "; "));

@@ -66,7 +66,7 @@ void add_report(CLI::App& app, Action& action) {
       ->type_name("TEXT:{matched,best,AXIS=VALUE}")
       ->capture_default_str();
   verb->add_option("--format", arguments->format, "print the report as this")
-      ->type_name("TEXT:{text,md,csv,json,html}")
+      ->type_name("TEXT:{text,md,csv,json,html,latex}")
       ->capture_default_str();
   verb->add_option("--out", arguments->out,
                    "write report.html, .md, .csv, .json and the plots into this folder")

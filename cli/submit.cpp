@@ -334,7 +334,7 @@ class Submitter {
     }
     if (options_.yes) return true;
     if (!is_terminal(STDIN_FILENO)) {
-      throw Error(ErrorKind::usage, "nobody is here to confirm the cost", "", "add --yes");
+      throw Error(ErrorKind::usage, "there is no terminal to confirm the cost on", "", "add --yes");
     }
     print("submit? [y/N] ");
     flush_output();
@@ -403,7 +403,7 @@ void add_submit(CLI::App& app, Action& action) {
   verb->add_flag("--data-elsewhere", options->data_elsewhere,
                  "the data set is not on this machine, but the jobs see it");
   verb->add_flag("--smoke", options->smoke,
-                 "submit a test first: each shape once, two steps, on CPUs");
+                 "submit a test instead: each shape once, two steps, on CPUs");
   verb->add_flag("--yes", options->yes, "do not ask for confirmation");
   verb->add_flag("--no-container", options->no_container, "ignore the profile's container");
   verb->add_flag("--no-collect", options->no_collect,

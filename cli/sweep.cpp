@@ -120,7 +120,7 @@ int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved
   const RunnerResult result = run_study(setup, lock, plan.runs);
   screen.clear();
   if (result.stopped_by == 0) return conclude(options, plan, result, screen);
-  screen.line(fmt::format("paceline: stopped by {}; the same command goes on where it was",
+  screen.line(fmt::format("paceline: stopped by {}; the same command resumes where it was",
                           strsignal(result.stopped_by)));
   return 128 + result.stopped_by;
 }

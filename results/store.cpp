@@ -145,10 +145,11 @@ class Loader {
   static void check_name(const Record& record, const fs::path& file) {
     const auto name = record_name(file);
     if (!name || *name == std::pair(record->repeat, record->attempt)) return;
-    throw Error(ErrorKind::input,
-                fmt::format("the record says it is repeat {}, attempt {}, unlike its name",
-                            record->repeat, record->attempt),
-                file.string() + ", keys /repeat and /attempt", "was it copied? remove it");
+    throw Error(
+        ErrorKind::input,
+        fmt::format("the record says it is repeat {}, attempt {}, but its name says otherwise",
+                    record->repeat, record->attempt),
+        file.string() + ", keys /repeat and /attempt", "was it copied? remove it");
   }
 
   // The same run twice would count as two. The two sides of a gate are alike in all but their

@@ -31,7 +31,7 @@ void check_nothing_in_the_way(const std::filesystem::path& run) {
   const auto there = find_checkpoints(run);
   if (there.empty()) return;
   throw Error(ErrorKind::usage, "an earlier run left checkpoints", there.back().folder.string(),
-              "go on with --resume latest, or give another --run-dir");
+              "resume with --resume latest, or give another --run-dir");
 }
 
 // Where the rate falls until the run's end, its length is part of the schedule.

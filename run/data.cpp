@@ -20,7 +20,7 @@ void tell_lost_records(const DatasetPair& data, RunFacts& facts) {
       texts.push_back(lost.text());
     }
   }
-  if (!texts.empty()) log::warning("going on without what is damaged: {}", join(texts, "; "));
+  if (!texts.empty()) log::warning("skipping what is damaged: {}", join(texts, "; "));
 }
 
 std::filesystem::path stage(const std::filesystem::path& folder, const InputPlaces& places,

@@ -66,7 +66,8 @@ Finding find(const std::filesystem::path& folder, const RunArtifacts& remains) {
   } else {
     finding.verdict = {
         kUndecided,
-        fmt::format("the run goes on: rank {} did not end", fmt::join(finding.running, ", ")), ""};
+        fmt::format("the run still runs: rank {} did not end", fmt::join(finding.running, ", ")),
+        ""};
   }
   if (finding.verdict.line.empty() && finding.verdict.exit_code == 0) {
     finding.verdict.line = "all ranks ended well";

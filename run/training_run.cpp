@@ -92,7 +92,7 @@ class ThisRun {
     throw Error(
         ErrorKind::preempted,
         fmt::format("stopped on request after step {}, with a complete checkpoint", stopped_after),
-        checkpoints_.run.string(), "go on with --resume latest");
+        checkpoints_.run.string(), "resume with --resume latest");
   }
 
  private:

@@ -400,7 +400,7 @@ class Explainer {
     }
     if (!it_.study.goal.empty()) {
       it_.notes.push_back(
-          "no law of scaling is fitted, as the goal takes unlike numbers of samples");
+          "no law of scaling is fitted, as the goal takes different numbers of samples");
     }
     it_.notes.insert(it_.notes.end(), it_.comparison.notes.begin(), it_.comparison.notes.end());
     it_.notes.insert(it_.notes.end(), it_.study.notes.begin(), it_.study.notes.end());

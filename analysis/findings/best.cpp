@@ -100,7 +100,7 @@ class Candidates {
     for (const std::size_t i : rows) {
       const Run& run = study_.rows[i].first();
       if (run.system == first.system && run.kind == first.kind) continue;
-      throw Error(ErrorKind::usage, "the best of unlike systems is no answer",
+      throw Error(ErrorKind::usage, "different systems have no common best",
                   first.where + " and " + run.where, "choose one with --only system=...");
     }
   }

@@ -121,7 +121,7 @@ class Checker {
       return *most > kUnlikeLengths * *least;
     });
     if (rows == 0) return;
-    add(4, "GPU utilization is averaged over runs of unlike length in " + counted(rows, "row"),
+    add(4, "GPU utilization is averaged over runs of different length in " + counted(rows, "row"),
         "judge by samples/s");
   }
 
@@ -235,7 +235,7 @@ class Checker {
     if (builds.size() > 1)
       add(9, "runs of several builds stand together", "run all with one build");
     if (machines.size() > 1) {
-      add(9, "runs of unlike machines stand together", "report them apart (--only system=...)");
+      add(9, "one table has runs of different machines", "report them apart (--only system=...)");
     }
   }
 

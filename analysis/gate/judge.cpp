@@ -168,7 +168,7 @@ class Judge {
       if (std::string note = failures_note(*side, *subject); !note.empty()) notes_.push_back(note);
     }
     if (!before.data.empty() && !now.data.empty() && before.data != now.data) {
-      notes_.push_back(fmt::format("{}: unlike data: {}, and {}", before.name,
+      notes_.push_back(fmt::format("{}: different data: {}, and {}", before.name,
                                    join({before.data.begin(), before.data.end()}, ", "),
                                    join({now.data.begin(), now.data.end()}, ", ")));
     }

@@ -146,10 +146,10 @@ class SideTable {
                           [&](const Machine& known) { return alike(known, machine); });
     });
     if (unlike && !before.empty()) {
-      table_.warnings.push_back(
-          fmt::format("unlike machines stand side by side: {} (first), {} (second); the ratios are "
-                      "of the machines, too",
-                      machines_text(before), machines_text(now)));
+      table_.warnings.push_back(fmt::format(
+          "the sides ran on different machines: {} (first), {} (second); the ratios are "
+          "of the machines, too",
+          machines_text(before), machines_text(now)));
     }
     for (const ReportSide* side : {&first_, &second_}) {
       for (const Study& study : side->studies) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/plots/script_parts.h"
+#include "analysis/table/aligned.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -74,6 +75,27 @@ std::string error_bars(const Bars& bars) {
   return block.empty() ? block : "$errors << END\n" + block + "END\n";
 }
 
+// How far the axis reaches, so that the note behind each stack fits: in pixels, of a letter of a
+// note and of a group's name, and of a picture of 700.
+double axis_end(const Bars& bars, double most) {
+  constexpr double kNoteLetter = 7.3, kNameLetter = 10, kPicture = 667, kNames = 32;
+  std::size_t longest_name = 0;
+  for (const std::string& name : bars.groups)
+    longest_name = std::max(longest_name, columns_of(name));
+  const double width =
+      std::max(200.0, kPicture - kNames - kNameLetter * static_cast<double>(longest_name));
+  double end = 1.18 * most;
+  for (std::size_t g = 0; g < bars.notes.size(); ++g) {
+    double stack = 0;
+    for (const BarSeries& series : bars.series) {
+      if (series.bars[g]) stack += series.bars[g]->value;
+    }
+    const double note = kNoteLetter * static_cast<double>(columns_of(bars.notes[g]) + 1) / width;
+    end = std::max(end, stack / (1 - std::min(0.7, note)));
+  }
+  return end;
+}
+
 // Numbers behind the bars, notes behind the stacks.
 std::string labels(const Bars& bars, double most) {
   std::string text;
@@ -131,8 +153,9 @@ std::size_t body_height(const Bars& bars) {
 std::string bars_script(const Bars& bars) {
   const double most = longest(bars);
   std::string script = group_tics(bars);
-  script += fmt::format("set xrange [0:{}]\nset xtics 0,{}\nset yrange [{}:0.6]\n", 1.18 * most,
-                        tic_step(most), 0.4 - static_cast<double>(bars.groups.size()));
+  script +=
+      fmt::format("set xrange [0:{}]\nset xtics 0,{}\nset yrange [{}:0.6]\n", axis_end(bars, most),
+                  tic_step(most), 0.4 - static_cast<double>(bars.groups.size()));
   script += "set grid xtics linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\n";
   script += "set border 1\nset style fill solid 1.0 border rgb '#ffffff'\n";
   script += labels(bars, most);

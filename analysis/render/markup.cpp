@@ -98,6 +98,46 @@ std::string markdown_text(std::string_view text) {
   return result;
 }
 
+std::string latex_text(std::string_view text) {
+  std::string result;
+  for (const char c : printable(text)) {
+    switch (c) {
+      case '\\':
+        result += "\\textbackslash{}";
+        break;
+      case '~':
+        result += "\\textasciitilde{}";
+        break;
+      case '^':
+        result += "\\textasciicircum{}";
+        break;
+      case '<':
+        result += "\\textless{}";
+        break;
+      case '>':
+        result += "\\textgreater{}";
+        break;
+      case '&':
+      case '%':
+      case '$':
+      case '#':
+      case '_':
+      case '{':
+      case '}':
+        result += '\\';
+        result += c;
+        break;
+      case '\n':
+        result += ' ';
+        break;
+      default:
+        result += c;
+    }
+  }
+  replace_all(result, "±", "$\\pm$");
+  return result;
+}
+
 std::string csv_text(std::string_view text) {
   std::string cell = printable(text);
   const std::string_view seen = trim(cell);  // spreadsheets overlook what is before it

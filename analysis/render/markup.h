@@ -20,6 +20,9 @@ std::string inline_svg(const std::string& svg, const std::string& prefix, const 
 // On one line, with nothing in it that Markdown would act on.
 std::string markdown_text(std::string_view text);
 
+// On one line, with nothing in it that LaTeX would act on.
+std::string latex_text(std::string_view text);
+
 // A cell of CSV on one line. A text that spreadsheets would take for a formula gets a quote mark
 // in front; numbers stay numbers.
 std::string csv_text(std::string_view text);

@@ -20,8 +20,9 @@ Format format_of(std::string_view name) {
   if (name == "csv") return Format::csv;
   if (name == "json") return Format::json;
   if (name == "html") return Format::html;
+  if (name == "latex") return Format::latex;
   throw Error(ErrorKind::usage, fmt::format("unknown format \"{}\"", name), "--format",
-              suggestion(name, {"text", "md", "csv", "json", "html"}));
+              suggestion(name, {"text", "md", "csv", "json", "html", "latex"}));
 }
 
 std::string_view extension_of(Format format) {
@@ -36,6 +37,8 @@ std::string_view extension_of(Format format) {
       return "json";
     case Format::html:
       return "html";
+    case Format::latex:
+      return "tex";
   }
   return "txt";
 }
@@ -339,7 +342,9 @@ std::string render(const std::vector<Table>& tables, Format format, const TextSt
   std::string text;
   for (const Table& table : tables) {
     if (!text.empty()) text += '\n';
-    text += format == Format::text ? render_text(table, style) : render_markdown(table);
+    text += format == Format::text    ? render_text(table, style)
+            : format == Format::latex ? render_latex(table)
+                                      : render_markdown(table);
   }
   return text;
 }

@@ -9,11 +9,11 @@
 
 namespace paceline {
 
-enum class Format { text, markdown, csv, json, html };
+enum class Format { text, markdown, csv, json, html, latex };
 
-// "text", "md", "csv", "json", "html"; throws usage otherwise.
+// "text", "md", "csv", "json", "html", "latex"; throws usage otherwise.
 Format format_of(std::string_view name);
-std::string_view extension_of(Format format);  // "txt", "md", "csv", "json", "html"
+std::string_view extension_of(Format format);  // "txt", "md", "csv", "json", "html", "tex"
 
 struct TextStyle {
   bool colours = false;
@@ -23,6 +23,8 @@ struct TextStyle {
 
 std::string render_text(const Table& table, const TextStyle& style = {});
 std::string render_markdown(const Table& table);
+// For a paper: a booktabs table; warnings and the legend are comments above it.
+std::string render_latex(const Table& table);
 
 // A header line, then a line a row; gaps are empty cells. Shares are from 0 to 1.
 // Of several tables, the last column names the one that a line is of.

@@ -76,28 +76,8 @@ std::string list(const std::vector<std::string>& sentences, const char* style) {
   return text + "</ul>\n";
 }
 
-// Where a row ran and what it was of, alike in all rows: said once, below the table.
-bool is_folded(const Table& table, std::size_t k) {
-  const Column& column = table.columns[k];
-  if (!(column.is_layout || column.is_text || column.is_whole) || column.has_interval) return false;
-  if (table.rows.size() < 2 || column.key == "gpus") return false;
-  return std::all_of(table.rows.begin(), table.rows.end(), [&](const std::vector<Cell>& row) {
-    return row[k].text == table.rows.front()[k].text && !row[k].text.empty();
-  });
-}
-
-std::string unbroken(std::string heading) {
-  std::replace(heading.begin(), heading.end(), '\n', ' ');
-  return heading;
-}
-
 std::string caption(const Table& table) {
-  std::string alike;
-  for (std::size_t k = 0; k < table.columns.size(); ++k) {
-    if (!table.columns[k].shown || !is_folded(table, k)) continue;
-    alike += fmt::format("{}{} {}", alike.empty() ? "In all rows: " : ", ",
-                         unbroken(table.columns[k].heading), table.rows.front()[k].text);
-  }
+  const std::string alike = alike_text(table);
   return alike.empty() ? "" : "<caption>" + html_text(alike) + "</caption>\n";
 }
 
@@ -105,7 +85,7 @@ std::string headings(const Table& table) {
   std::string text = "<thead><tr>";
   for (std::size_t k = 0; k < table.columns.size(); ++k) {
     const Column& column = table.columns[k];
-    if (!column.shown || is_folded(table, k)) continue;
+    if (!column.shown || is_alike(table, k)) continue;
     std::string heading = html_text(column.heading);
     if (const std::size_t end = column.heading.find('\n'); end != std::string::npos) {
       heading = html_text(column.heading.substr(0, end)) + "<br/>" +
@@ -133,7 +113,7 @@ std::string rows(const Table& table) {
     text += table.is_gap[i] ? "<tr class=\"gap\">" : "<tr>";
     for (std::size_t k = 0; k < table.columns.size(); ++k) {
       const Column& column = table.columns[k];
-      if (!column.shown || is_folded(table, k)) continue;
+      if (!column.shown || is_alike(table, k)) continue;
       text += fmt::format("<td{}>{}</td>", column.is_text ? " class=\"text\"" : "",
                           cell_of(column, table.rows[i][k]));
     }

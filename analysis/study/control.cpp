@@ -52,7 +52,7 @@ std::string control_line(const ControlCheck& control) {
   if (control.doubt.disturbed) return text + ": the point has only disturbed runs to judge by";
   if (control.doubt) return text + fmt::format(": too few {} to judge by", units);
   return text + (control.differs()
-                     ? ", although nothing is unlike: find out why before you trust the rest"
+                     ? ", although nothing differs: find out why before you trust the rest"
                      : ": smaller differences mean nothing here");
 }
 

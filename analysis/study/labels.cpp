@@ -62,8 +62,8 @@ std::string listed(const std::map<std::string, std::size_t>& counts) {
 
 // What should be alike in runs that are averaged or compared, beside the machine, and what to say
 // where it is not.
-constexpr std::pair<const char*, const char*> kUnlike[] = {{"GPU", "unlike GPUs"},
-                                                           {"data", "unlike data"}};
+constexpr std::pair<const char*, const char*> kUnlike[] = {{"GPU", "different GPUs"},
+                                                           {"data", "different data"}};
 
 std::string measured_origin(const Run& run, std::string_view name) {
   if (run.kind != "measured") return "";

@@ -313,4 +313,26 @@ Table make_table(const Study& study, const Comparison& comparison,
   return table;
 }
 
+bool is_alike(const Table& table, std::size_t column) {
+  const Column& it = table.columns[column];
+  if (!it.shown || it.has_interval || it.key == "gpus" || table.rows.size() < 2) return false;
+  if (!it.is_layout && !it.is_text && !it.is_whole) return false;
+  const std::string& first = table.rows.front()[column].text;
+  return !first.empty() && std::ranges::all_of(table.rows, [&](const std::vector<Cell>& row) {
+    return row[column].text == first;
+  });
+}
+
+std::string alike_text(const Table& table) {
+  std::string text;
+  for (std::size_t k = 0; k < table.columns.size(); ++k) {
+    if (!is_alike(table, k)) continue;
+    std::string heading = table.columns[k].heading;
+    std::ranges::replace(heading, '\n', ' ');
+    text += fmt::format("{}{} {}", text.empty() ? "In all rows: " : ", ", heading,
+                        table.rows.front()[k].text);
+  }
+  return text;
+}
+
 }  // namespace paceline

@@ -52,6 +52,12 @@ struct Table {
   std::vector<std::string> left_out;  // see Study
 };
 
+// Whether a shown column says where all rows ran or what they were of, alike in all of two or more:
+// pages and papers say it once, below the table.
+bool is_alike(const Table& table, std::size_t column);
+// "In all rows: nodes 1, runs 5"; or nothing.
+std::string alike_text(const Table& table);
+
 // "1.69 ±0.03", or "1.7 [0.9, 3.1]" where the interval is so wide that it is lopsided.
 Cell estimate_cell(const Estimate& estimate, int digits);
 // With as many digits as were measured; empty where there is nothing.

@@ -135,7 +135,7 @@ void SocketWire::throw_late(int peer, bool came) const {
   throw Error(
       ErrorKind::stall,
       fmt::format("rank {} {} within {:g} s", peer * ranks_a_task_,
-                  came ? "came but did not go on" : "did not come", deadlines_.limit_seconds()),
+                  came ? "came but did not continue" : "did not come", deadlines_.limit_seconds()),
       std::string(label_), came ? "see which rank it waited for" : "see what it was doing")
       .on_rank(rank_ * ranks_a_task_);
 }

@@ -80,7 +80,7 @@ const Kernels& kernels_for(std::string_view wanted) {
     if (wanted.empty() || wanted == kernels->isa) return *kernels;
     names.emplace_back(kernels->isa);
   }
-  throw Error(ErrorKind::usage, "instruction set " + std::string(wanted) + " is not to be had here",
+  throw Error(ErrorKind::usage, "this CPU does not have instruction set " + std::string(wanted),
               "PACELINE_ISA", "choose of: " + join(names, ", "));
 }
 

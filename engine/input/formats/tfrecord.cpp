@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kLengthBytes = 8, kCrcBytes = 4, kHeaderBytes = kLengthBytes + kCrcBytes;
 constexpr char kGetAgain[] =
-    "get the file again and compare its checksum, or go on without it by --on-bad-sample skip";
+    "get the file again and compare its checksum, or skip it with --on-bad-sample skip";
 
 template <typename T>
 void append(std::string& bytes, T number) {

@@ -204,7 +204,7 @@ class Staging {
       bool same = fs::file_size(copy, code) == files_[i].size && !code && i < lines.size();
       if (same && verify) same = lines[i] == hash_of_file(copy) + " " + files_[i].path.string();
       if (same) continue;
-      throw Error(ErrorKind::input, "the copy is no longer what was staged", copy.string(),
+      throw Error(ErrorKind::input, "the copy has changed since it was staged", copy.string(),
                   "remove " + target.string() + " and stage again");
     }
   }

@@ -193,7 +193,7 @@ std::string fix_for(const Outcome& outcome) {
     case CURLE_URL_MALFORMAT:
       return "give an http:// or https:// URL";
     default:
-      return "call again: it goes on where it stopped";
+      return "call again: it resumes where it stopped";
   }
 }
 

@@ -118,11 +118,12 @@ void CheckpointManager::check_goes_on(const CheckpointManifest& manifest) const 
     if (!is_compared || now.value == then || now.on_change == OnChange::ignored) continue;
     const std::string is = now.value.value_or("not given"), was = then.value_or("not given");
     if (now.on_change == OnChange::refused && now.value && then) {
-      throw Error(ErrorKind::usage,
-                  fmt::format("{} is {}, and {} in the checkpoint: the run would not go on as it "
-                              "began",
-                              name, is, was),
-                  where, "give the same, or take only its weights by --weights");
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("{} is {}, and {} in the checkpoint: the run would not continue as it "
+                      "began",
+                      name, is, was),
+          where, "give the same, or take only its weights by --weights");
     }
     changed.push_back(fmt::format("{} {} (was {})", name, is, was));
   }

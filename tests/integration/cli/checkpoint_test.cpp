@@ -88,7 +88,7 @@ TEST_F(CliCheckpoint, ASignalStopsAllRanksAfterACheckpoint) {
           interrupted(run + "--checkpoint-every 60minutes --record never.json", "step 20/", signal);
       ASSERT_EQ(stopped.code, 75) << stopped.err;
       EXPECT_TRUE(contains(stopped.err, "stopped on request after step")) << stopped.err;
-      EXPECT_TRUE(contains(stopped.err, "go on with --resume latest")) << stopped.err;
+      EXPECT_TRUE(contains(stopped.err, "resume with --resume latest")) << stopped.err;
       EXPECT_FALSE(fs::exists(folder() / "never.json"));
       const Ran resumed = paceline(run + "--resume latest --record resumed.json");
       ASSERT_EQ(resumed.code, 0) << resumed.err;

@@ -134,7 +134,7 @@ TEST_F(CliGate, UnlikeMachinesOnlyByForce) {
   make("new.cpu", "Another CPU");
   ASSERT_EQ(paceline("gate --ab ./old ./new spec.json --rounds 3 --out kept").code, 0);
   const std::string gate = "gate --baseline kept/first/old --current kept/first/new";
-  expect_refused(gate, 65, {"unlike machines", "A CPU", "Another CPU", "--force"});
+  expect_refused(gate, 65, {"different machines", "A CPU", "Another CPU", "--force"});
   const Ran forced = paceline(gate + " --force");
   EXPECT_EQ(forced.code, 0) << forced.out;
   EXPECT_TRUE(contains(forced.out, "UNLIKE MACHINES: only the baseline ran on A CPU"));
@@ -210,9 +210,8 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
   expect_refused("gate --current a", 64, {"there is no --baseline"});
   expect_refused(ab + "--baseline a --current b", 64, {"several gates are asked for at once"});
   expect_refused("gate --baseline no --current spec.json", 65, {"no"});
-  expect_refused(
-      "gate --ab ./old ./new", 64,
-      {"--ab: needs 3 values (OLD NEW SPEC)", "has 2", "see paceline gate --help"});
+  expect_refused("gate --ab ./old ./new", 64,
+                 {"--ab: needs 3 values (OLD NEW SPEC)", "has 2", "see paceline gate --help"});
   expect_refused(ab + "--timeout -3", 64, {"--timeout: is -3, must be above 0"});
   expect_refused("gate --ab ./missing ./new spec.json", 64, {"./missing", "paceline binary"});
   expect_refused("gate --ab /bin/true ./new spec.json", 64, {"does not say that it is a paceline"});

@@ -311,7 +311,8 @@ TEST_F(CliSlurm, TheBudgetAndTheConfirmation) {
   }
   const Ran nobody = paceline("submit s.json --site site.json");
   EXPECT_EQ(nobody.code, 64);
-  EXPECT_TRUE(contains(nobody.err, "nobody is here to confirm the cost; add --yes")) << nobody.err;
+  EXPECT_TRUE(contains(nobody.err, "there is no terminal to confirm the cost on; add --yes"))
+      << nobody.err;
 }
 
 TEST_F(CliSlurm, SubmittedAgainOnlyWhatIsInNoQueue) {

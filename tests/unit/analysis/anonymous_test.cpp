@@ -53,7 +53,7 @@ TEST(Anonymous, NoFormatTellsHostsUsersAccountsOrPaths) {
   for (const Json& json : telling_study()) store.write(json["point"], json["repeat"], json, "");
   std::ofstream(study / "9.1.json") << "{\"schema\": 1, ";
   for (const Format format :
-       {Format::text, Format::markdown, Format::csv, Format::json, Format::html}) {
+       {Format::text, Format::markdown, Format::csv, Format::json, Format::html, Format::latex}) {
     ReportOptions options;
     options.format = format;
     options.anonymous = true;

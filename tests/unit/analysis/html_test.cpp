@@ -85,8 +85,8 @@ TEST(Html, ThePageHasEveryRowAndPlotAndNeedsNothingElse) {
   store(folder / "quick", drifting_study());
   const std::string page = page_of(folder / "quick");
   EXPECT_EQ(complaint(page), "");
-  EXPECT_EQ(count(page, "<svg "), 3U);
-  for (const char* plot : {"speedup", "efficiency", "breakdown"}) {
+  EXPECT_EQ(count(page, "<svg "), 4U);
+  for (const char* plot : {"speedup", "loss", "efficiency", "breakdown"}) {
     EXPECT_NE(page.find(std::string("id=\"plot-") + plot), std::string::npos) << plot;
   }
   for (const char* text :
@@ -268,8 +268,8 @@ TEST(Html, ABrowserShowsIt) {
   }
   std::stringstream dom;
   dom << std::ifstream(folder / "dom.html").rdbuf();
-  EXPECT_EQ(count(dom.str(), "<svg "), 3U);
-  EXPECT_EQ(count(dom.str(), "</figure>"), 3U);
+  EXPECT_EQ(count(dom.str(), "<svg "), 4U);
+  EXPECT_EQ(count(dom.str(), "</figure>"), 4U);
   EXPECT_NE(dom.str().find("1.80<span class=\"margin\"> ±0.05</span>"), std::string::npos);
   EXPECT_NE(dom.str().find("</html>"), std::string::npos);
 }

@@ -101,7 +101,7 @@ TEST(Report, WritesTablesAndPlots) {
   std::ostringstream stream;
   const ReportFiles files = write_report({folder / "quick"}, options, stream);
   EXPECT_EQ(files.tables.size(), 4U);
-  ASSERT_EQ(files.plots.size(), 6U);  // speed-up, efficiency and breakdown, twice each
+  ASSERT_EQ(files.plots.size(), 8U);  // speed-up, loss, efficiency and breakdown, twice each
   for (const auto& file : files.tables) EXPECT_GT(fs::file_size(file), 100U);
   for (const auto& file : files.plots) EXPECT_GT(fs::file_size(file), 1000U);
   const std::string text = stream.str();
@@ -249,9 +249,9 @@ TEST(Report, RunsOfUnlikeDataOrStudiesAreNotAveragedInSilence) {
   const Store store(folder / "quick");
   for (const Json& json : records) store.write(json["point"], json["repeat"], json, "");
   const std::string text = printed(folder / "quick", {});
-  EXPECT_NE(text.find("UNLIKE DATA: hash 1111 (5 runs), hash 2222 (1 run)"), std::string::npos)
+  EXPECT_NE(text.find("DIFFERENT DATA: hash 1111 (5 runs), hash 2222 (1 run)"), std::string::npos)
       << text;
-  EXPECT_NE(text.find("unlike data"), std::string::npos);
+  EXPECT_NE(text.find("different data"), std::string::npos);
   EXPECT_NE(text.find("records of several studies: another (1 run), quick (5 runs)"),
             std::string::npos);
 }

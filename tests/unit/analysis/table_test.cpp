@@ -490,6 +490,28 @@ TEST(Table, AHoleInTheMatrixIsAGap) {
             std::string::npos);
 }
 
+TEST(Render, LatexSetsWhatDiffersAndSaysTheRestOnce) {
+  Table table = table_of(drifting_study());
+  table.title = "a_b & 5 % of {x} \\input";
+  const std::string latex = render_latex(table);
+  EXPECT_NE(
+      latex.find("\\caption{a\\_b \\& 5 \\% of \\{x\\} \\textbackslash{}input. In all rows: "),
+      std::string::npos)
+      << latex;
+  EXPECT_NE(latex.find("1.80 $\\pm$0.05"), std::string::npos) << latex;
+  const std::size_t begin = latex.find("\\begin{tabular}{") + 16;
+  const std::size_t columns = latex.find('}', begin) - begin;
+  std::size_t rows = 0;
+  for (const std::string& line : split(latex.substr(begin), '\n')) {
+    if (!line.ends_with(" \\\\")) continue;
+    EXPECT_EQ(std::count(line.begin(), line.end(), '&'), static_cast<std::ptrdiff_t>(columns) - 1)
+        << line;
+    ++rows;
+  }
+  EXPECT_EQ(rows, table.rows.size() + 1);
+  EXPECT_EQ(latex.find("nodes &"), std::string::npos);  // one in all rows
+}
+
 TEST(Render, MarkdownRowsHaveAllCells) {
   std::size_t bars = 0;
   for (const std::string& line : split(render_markdown(table_of(drifting_study())), '\n')) {
@@ -503,6 +525,7 @@ TEST(Render, MarkdownRowsHaveAllCells) {
 
 TEST(Render, FormatsAreNamed) {
   EXPECT_EQ(format_of("md"), Format::markdown);
+  EXPECT_EQ(format_of("latex"), Format::latex);
   EXPECT_THROW(format_of("xml"), Error);
 }
 

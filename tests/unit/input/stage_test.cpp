@@ -115,7 +115,7 @@ TEST_F(Stage, AChangedCopyIsRefused) {
   write_file(target / "a" / "1.jpg", "two");
   EXPECT_FALSE(stage_data(data_, into_, false).copied);  // sizes agree
   const auto expect_refused = [&](bool verify) {
-    expect_error(ErrorKind::input, {"no longer what was staged", "a/1.jpg", "remove"},
+    expect_error(ErrorKind::input, {"has changed since it was staged", "a/1.jpg", "remove"},
                  [&] { stage_data(data_, into_, verify); });
   };
   expect_refused(true);

@@ -217,7 +217,7 @@ TEST(Store, LoadsInOrderAndReportsWhatItIgnores) {
   EXPECT_NE(reasons[0].find("is of the same run as"), std::string::npos) << reasons[0];
   EXPECT_NE(reasons[1].find("not JSON"), std::string::npos) << reasons[1];
   EXPECT_NE(reasons[2].find("newer"), std::string::npos) << reasons[2];
-  EXPECT_NE(reasons[3].find("unlike its name"), std::string::npos) << reasons[3];
+  EXPECT_NE(reasons[3].find("its name says otherwise"), std::string::npos) << reasons[3];
 }
 
 TEST(Store, ReadsOneFileAndAStudyNamedTwiceOnce) {

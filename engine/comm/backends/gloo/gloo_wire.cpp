@@ -34,7 +34,7 @@ void throw_translated(const std::exception& error, int rank, int peer, bool came
                 std::string(label), "see that rank's error")
         .on_rank(rank);
   }
-  const std::string_view did = came ? "came but did not go on" : "did not come";
+  const std::string_view did = came ? "came but did not continue" : "did not come";
   throw Error(ErrorKind::stall,
               fmt::format("rank {} {} within {:g} s", peer, did, deadlines.limit_seconds()),
               std::string(label), came ? "see which rank it waited for" : "see what it was doing")

@@ -30,7 +30,7 @@ std::string name_of(const Awaited& who) {
 
 [[noreturn]] void throw_stall(double seconds, std::string_view label, const Awaited& who) {
   const std::string what =
-      who.came ? fmt::format("{} came but did not go on within {:g} s", name_of(who), seconds)
+      who.came ? fmt::format("{} came but did not continue within {:g} s", name_of(who), seconds)
                : fmt::format("{} did not come within {:g} s", name_of(who), seconds);
   throw Error(ErrorKind::stall, what, std::string(label),
               who.came ? "see which rank it waited for" : "see what it was doing");
