@@ -34,7 +34,8 @@ constexpr Disguise kDisguises[] = {
 std::string first_bytes(const std::filesystem::path& file) {
   std::error_code code;
   if (std::filesystem::is_directory(file, code)) {
-    throw Error(ErrorKind::input, "this is a folder, not a weights file", file.string(), "name a file");
+    throw Error(ErrorKind::input, "this is a folder, not a weights file", file.string(),
+                "name a file");
   }
   std::ifstream stream(file, std::ios::binary);
   if (!stream) {

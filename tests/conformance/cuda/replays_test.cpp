@@ -79,7 +79,8 @@ TEST_F(ReplaysTest, WhatCannotBeCapturedIsAnErrorWithACure) {
   const auto fails = [&](const std::function<void()>& queue, const char* why) {
     Replays replays(*runtime_, compute_, comm_, {});
     for (int step = 1; step <= 2; ++step) replays.run_step({1}, queue);
-    expect_error(ErrorKind::internal, {"a step: the step cannot be captured: ", why, "--no-step-graph"},
+    expect_error(ErrorKind::internal,
+                 {"a step: the step cannot be captured: ", why, "--no-step-graph"},
                  [&] { replays.run_step({1}, queue); });
     replays_.run_step({1}, [&] { queue_step(); });  // the lanes are as before
   };

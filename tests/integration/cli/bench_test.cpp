@@ -152,7 +152,8 @@ TEST_F(CliBench, BadInput) {
   expect_refused(kShort + "--max-bytes 8589934592G", 64, {"more than any memory"});
   expect_refused("bench allreduce --iterations -1", 64, {"--iterations: -1 is less than 0"});
   expect_refused("bench allreduce --warmup -1", 64, {"--warmup: -1 is less than 0"});
-  expect_refused("bench allreduce --rounds 1000000000000", 64, {"is more than 1000; give 1 to 1000"});
+  expect_refused("bench allreduce --rounds 1000000000000", 64,
+                 {"is more than 1000; give 1 to 1000"});
   expect_refused("bench allreduce --rounds 0", 64, {"--rounds: 0 is less than 1"});
   expect_refused("bench allreduce", 64, {"one replica has nothing to sum", "--gpus 2"});
   expect_refused(kShort + "--gpus 64 --backend mirrored --cpus-per-task 64", 64, {"CPU"});

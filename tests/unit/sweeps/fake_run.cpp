@@ -105,7 +105,8 @@ int misbehave(const std::string& mode, const Request& request) {
 int main(int argc, char** argv) {
   const Request request = parse(argc, argv);
   const std::string mode = argv[1], point = argv[2];
-  const bool concerned = point == "train" || point == request.context.at("point").get<std::string>();
+  const bool concerned =
+      point == "train" || point == request.context.at("point").get<std::string>();
   if (mode != "complete" && concerned) return misbehave(mode, request);
   std::printf("trained\n");
   paceline::Store(request.options.at("store"))

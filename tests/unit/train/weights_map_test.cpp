@@ -156,7 +156,9 @@ TEST(WeightsMap, AFileWithoutATensorOfTheNetworkIsRefused) {
   const std::vector<WantedTensor> wanted = {{"dense/kernel", {5, 3}}, {"dense/bias", {3}}};
   for (const std::vector<NamedTensor>& file :
        {std::vector<NamedTensor>(), std::vector<NamedTensor>{counted("dense/kernel", {7, 3})}}) {
-    expect_error(ErrorKind::input, {"w.safetensors: weights do not fit the network: no tensor of it is there", "--weights none"},
+    expect_error(ErrorKind::input,
+                 {"w.safetensors: weights do not fit the network: no tensor of it is there",
+                  "--weights none"},
                  [&] { map_weights(file, wanted, "w.safetensors"); });
   }
 }
