@@ -39,9 +39,12 @@ struct Result {
 constexpr double kNearEnough = 0.05;
 constexpr std::size_t kPageColumns = 100;
 
+Base base_of(const Study& study, const Base& asked) {
+  return asked == Base::matched ? default_base(study) : asked;
+}
+
 Result result_of(const Study& study, const Base& asked) {
-  const Comparison comparison =
-      compare(study, asked == Base::matched ? default_base(study) : asked);
+  const Comparison comparison = compare(study, base_of(study, asked));
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     facts.push_back(row_facts(study, comparison, i));
@@ -203,28 +206,32 @@ class Report {
     return true;
   }
 
-  // What `best` and `explain` say; of some studies they can say nothing.
+  // What `best` and `explain` say. Of some studies they have nothing to say, and throw why;
+  // `explain` has no answer where a setting is the base.
   void add_answers(const StoreContent& content, const std::vector<Study>& studies) {
     for (std::size_t i = 0; i < studies.size(); ++i) {
       try {
-        const std::string text = best_text(studies[i], find_best(studies[i], kNearEnough));
-        const std::size_t title = text.find("\n\n");  // it stands above
-        results_[i].best = title == std::string::npos ? text : text.substr(title + 2);
+        results_[i].best = best_answer(studies[i], find_best(studies[i], kNearEnough));
       } catch (const Error&) {
+        results_[i].best.clear();
       }
-      if (options_.base != Base::matched && options_.base != Base::best) continue;
+      const Base base = base_of(studies[i], options_.base);
+      if (base.kind == Base::setting) continue;
       try {
-        const auto explanations = explain(content, options_.base, {studies[i]});
-        const std::string text = explanation_text(explanations.front(), kPageColumns);
-        const std::size_t title = text.find("\n\n");
-        results_[i].explain = title == std::string::npos ? text : text.substr(title + 2);
-        std::vector<Plot>& plots = results_[i].plots;
-        const auto behind_speed_up = plots.begin() + (plots.empty() ? 0 : 1);
-        const std::vector<Plot> losses = loss_plots(explanations.front());
-        plots.insert(behind_speed_up, losses.begin(), losses.end());
+        const auto explanations = explain(content, base, {studies[i]});
+        results_[i].explain = explanation_body(explanations.front(), kPageColumns);
+        add_losses(explanations.front(), results_[i].plots);
       } catch (const Error&) {
+        results_[i].explain.clear();
       }
     }
+  }
+
+  // Behind the speed-up, where there is one.
+  static void add_losses(const Explanation& explanation, std::vector<Plot>& plots) {
+    const std::vector<Plot> losses = loss_plots(explanation);
+    const bool has_speed_up = !plots.empty() && plots.front().name == kSpeedUpPlot;
+    plots.insert(plots.begin() + (has_speed_up ? 1 : 0), losses.begin(), losses.end());
   }
 
   // Plots of a second table are named after it.

@@ -77,7 +77,8 @@ std::vector<Explanation> explain(const StoreContent& content, const Base& base,
 std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  std::vector<Study> studies);
 
-// In lines of at most `width` columns, but for single words.
+// In lines of at most `width` columns, but for single words; without and with its title.
+std::string explanation_body(const Explanation& explanation, std::size_t width = 300);
 std::string explanation_text(const Explanation& explanation, std::size_t width = 300);
 // {"schema": 1, "explanations": [{"title", "base", "points": [..], "series": [..], "notes"}]}
 std::string explanations_json(const std::vector<Explanation>& explanations);

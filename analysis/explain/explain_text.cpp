@@ -220,9 +220,12 @@ Json json_of(const SeriesExplanation& series) {
 }  // namespace
 
 std::string explanation_text(const Explanation& explanation, std::size_t width) {
-  std::string text =
-      sentence_line({fmt::format("{}; base {}", explanation.title, explanation.base)}, width) +
-      '\n';
+  return sentence_line({fmt::format("{}; base {}", explanation.title, explanation.base)}, width) +
+         '\n' + explanation_body(explanation, width);
+}
+
+std::string explanation_body(const Explanation& explanation, std::size_t width) {
+  std::string text;
   for (const Finding& finding : explanation.unlike)
     text += sentence_line({finding.text}, width) + '\n';
   std::vector<std::vector<std::string>> rows = {{"point", "efficiency", "product", "rest", "input",

@@ -30,20 +30,30 @@ std::string text_of(const Loss& lost) {
                      100 * lost.interval->high);
 }
 
-std::vector<const PointExplanation*> shown_points(const Explanation& explanation) {
+std::vector<const PointExplanation*> losing_points(const Explanation& explanation) {
   std::vector<const PointExplanation*> points;
   for (const PointExplanation& point : explanation.points) {
-    if (!point.lost || point.lost->value <= 0 || point.losses.empty()) continue;
-    if (points.size() < kMostBars) points.push_back(&point);
+    if (point.lost && point.lost->value > 0 && !point.losses.empty()) points.push_back(&point);
   }
   return points;
+}
+
+std::string subtitle_of(const std::vector<const PointExplanation*>& points, std::size_t losing) {
+  std::string text = "against the base of each; behind the bar: in all";
+  if (std::ranges::all_of(points, [](const auto* it) { return it->lost->interval.has_value(); })) {
+    text += ", with its 95 % interval";
+  }
+  if (points.size() < losing) text += fmt::format("; the first {} of {}", points.size(), losing);
+  return text;
 }
 
 }  // namespace
 
 std::vector<Plot> loss_plots(const Explanation& explanation) {
-  const auto points = shown_points(explanation);
+  auto points = losing_points(explanation);
   if (points.empty()) return {};
+  const std::size_t losing = points.size();
+  points.resize(std::min(losing, kMostBars));
   std::vector<std::string> names;
   for (const PointExplanation* point : points) {
     for (const Loss& loss : point->losses) {
@@ -76,7 +86,7 @@ std::vector<Plot> loss_plots(const Explanation& explanation) {
   Plot plot;
   plot.name = "loss";
   plot.title = "Efficiency lost: " + explanation.title;
-  plot.subtitle = "against the base of each; behind the bar: in all, with its 95 % interval";
+  plot.subtitle = subtitle_of(points, losing);
   plot.x_label = "points of efficiency";
   plot.body = std::move(bars);
   return {plot};

@@ -332,10 +332,13 @@ std::vector<std::string> fastest_sentences(const Study& study) {
 }
 
 std::string best_text(const Study& study, const Best& best) {
-  std::string text =
-      fmt::format("{}: the smallest point within {:g} % of the best {}\n\n", study_title(study),
-                  100 * best.within, best.rates ? "rate" : "time");
-  text += fastest_sentence(study, best) + '\n';
+  return fmt::format("{}: the smallest point within {:g} % of the best {}\n\n", study_title(study),
+                     100 * best.within, best.rates ? "rate" : "time") +
+         best_answer(study, best);
+}
+
+std::string best_answer(const Study& study, const Best& best) {
+  std::string text = fastest_sentence(study, best) + '\n';
   if (!has_smaller(best)) {
     text += "no point is smaller\n";
   } else if (best.smallest.row == best.best.row) {

@@ -57,6 +57,8 @@ std::string fastest_sentence(const Study& study, const Best& best);
 std::vector<std::string> fastest_sentences(const Study& study);
 
 // An answer in a sentence or two, and the points nearby.
+std::string best_answer(const Study& study, const Best& best);
+// The same below its title.
 std::string best_text(const Study& study, const Best& best);
 // {"schema": 1, "within", "compared", "decided", "best", "alike": [names], "smallest",
 // "smallest_by_mean", "undecided": [..],

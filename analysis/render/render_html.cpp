@@ -167,39 +167,6 @@ std::string left_out(const Table& table) {
       table.left_out.size(), list(table.left_out, "notes"));
 }
 
-const Column* find_column(const Table& table, std::string_view key, std::size_t& at) {
-  for (at = 0; at < table.columns.size(); ++at) {
-    if (table.columns[at].key == key) return &table.columns[at];
-  }
-  return nullptr;
-}
-
-// "Largest speed-up: 1.84 ±0.33 (mirrored, 2 replicas, 1 CPU each), efficiency 92.0 ±16.7 %": of
-// means; how sure it is, the intervals say. Empty where no row has a speed-up of several replicas.
-std::string headline(const Table& table) {
-  std::size_t speed_up = 0, efficiency = 0, gpus = 0;
-  if (table.is_comparison || !find_column(table, "speed_up", speed_up) ||
-      !find_column(table, "gpus", gpus)) {
-    return "";
-  }
-  const bool has_efficiency = find_column(table, "efficiency", efficiency) != nullptr;
-  const std::vector<Cell>* largest = nullptr;
-  std::string name;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const std::vector<Cell>& row = table.rows[i];
-    if (!row[speed_up].value || row[gpus].value.value_or(1) < 2) continue;
-    if (largest && *(*largest)[speed_up].value >= *row[speed_up].value) continue;
-    largest = &row;
-    name = table.row_names[i];
-  }
-  if (!largest) return "";
-  std::string text = fmt::format("Largest mean speed-up: {} ({})", (*largest)[speed_up].text, name);
-  if (has_efficiency && !(*largest)[efficiency].text.empty()) {
-    text += ", efficiency " + (*largest)[efficiency].text;
-  }
-  return text;
-}
-
 // When, where: what a reader asks first.
 std::string lead(const Table& table) {
   std::string text;
@@ -229,8 +196,8 @@ std::string section(const HtmlSection& section, bool with_title, std::size_t& nu
     text += "<p class=\"lead\">" + html_text(when) + "</p>\n";
   }
   if (!table.quiet.empty()) text += "<p class=\"lead\">" + html_text(table.quiet) + "</p>\n";
-  if (const std::string sentence = headline(table); !sentence.empty()) {
-    text += "<p class=\"headline\">" + html_text(sentence) + "</p>\n";
+  if (!table.headline.empty()) {
+    text += "<p class=\"headline\">" + html_text(table.headline) + "</p>\n";
   }
   text += list(table.findings, "findings");
   text += pictures(section.pictures, number);

@@ -11,6 +11,7 @@
 #include "analysis/findings/legend.h"
 #include "analysis/study/labels.h"
 #include "analysis/study/point_names.h"
+#include "analysis/study/switches.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -279,6 +280,38 @@ Cell measured_cell(const std::optional<Estimate>& value) {
   return estimate_cell(*value, digits_of(value->value, value->count == 1));
 }
 
+namespace {
+
+// "Largest mean speed-up: 1.84 ±0.33 (mirrored, 2 replicas, 1 CPU each), efficiency 92.0 ±16.7 %".
+// Of rows of several replicas against one; of none that is spared work, disturbed or missed its
+// goal.
+std::string headline_of(const Study& study, const Comparison& comparison,
+                        const std::vector<RowFacts>& facts) {
+  if (comparison.base.kind == Base::setting) return "";
+  const std::vector<bool> spared = spared_work(study);
+  const RowFacts* largest = nullptr;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const RowFacts& row = facts[i];
+    if (!row.speed_up || row.run().gpus < 2 || spared[i] || row.row->tainted ||
+        !reached_goal(*row.row)) {
+      continue;
+    }
+    if (!largest || row.speed_up->ratio.estimate.value > largest->speed_up->ratio.estimate.value) {
+      largest = &row;
+    }
+  }
+  if (!largest) return "";
+  std::vector<const Row*> rows;
+  for (const Row& row : study.rows) rows.push_back(&row);
+  const auto at = static_cast<std::size_t>(largest->row - study.rows.data());
+  std::string text = fmt::format("Largest mean speed-up: {} ({})", speed_up_cell(*largest).text,
+                                 point_names(study, rows)[at]);
+  if (largest->efficiency) text += ", efficiency " + percent_estimate(largest->efficiency, 1).text;
+  return text;
+}
+
+}  // namespace
+
 Table make_table(const Study& study, const Comparison& comparison,
                  const std::vector<RowFacts>& facts) {
   Table table;
@@ -309,6 +342,7 @@ Table make_table(const Study& study, const Comparison& comparison,
   table.provenance = provenance(study);
   table.left_out = study.left_out;
   table.notes = legend(study, comparison, facts, table.interval);
+  table.headline = headline_of(study, comparison, facts);
   table.quiet = quiet_note(study);
   return table;
 }

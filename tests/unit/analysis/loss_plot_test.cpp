@@ -36,6 +36,7 @@ TEST(LossPlot, NamesOnlyCausesBeyondTheNoise) {
   const std::vector<Plot> plots = loss_plots(explanation);
   ASSERT_EQ(plots.size(), 1U);
   EXPECT_EQ(plots[0].title, "Efficiency lost: mnist");
+  EXPECT_EQ(plots[0].subtitle.find("interval"), std::string::npos);  // one has none
   const auto& bars = std::get<Bars>(plots[0].body);
   EXPECT_TRUE(bars.stacked);
   EXPECT_EQ(bars.groups, (std::vector<std::string>{"a", "b"}));
@@ -47,6 +48,17 @@ TEST(LossPlot, NamesOnlyCausesBeyondTheNoise) {
   EXPECT_DOUBLE_EQ(value_of(bars, "compute", 0), 0);
   EXPECT_DOUBLE_EQ(value_of(bars, "compute", 1), 5);
   EXPECT_DOUBLE_EQ(value_of(bars, "cannot be told from noise", 0), 12);
+}
+
+TEST(LossPlot, SaysHowManyItLeavesOut) {
+  Explanation explanation;
+  for (int i = 0; i < 20; ++i) {
+    explanation.points.push_back(point(std::to_string(i), {"", 0.1, Interval{0.05, 0.15}},
+                                       {{"compute", 0.1, Interval{0.05, 0.15}}}));
+  }
+  const std::vector<Plot> plots = loss_plots(explanation);
+  EXPECT_EQ(std::get<Bars>(plots.at(0).body).groups.size(), 16U);
+  EXPECT_NE(plots[0].subtitle.find("95 % interval; the first 16 of 20"), std::string::npos);
 }
 
 TEST(LossPlot, IsNotDrawnWhereNothingWasLost) {

@@ -12,32 +12,16 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "results/csv.h"
-#include "tests/unit/analysis/samples.h"
+#include "tests/unit/analysis/tables.h"
 
 namespace paceline {
 namespace {
 
+using testing::cell;
 using testing::content_of;
 using testing::drifting_study;
 using testing::sample_record;
-
-Table table_of(const std::vector<Json>& records, Base base = Base::matched,
-               const std::vector<ExpectedRuns>& wanted = {}) {
-  const Study study = make_studies(content_of(records), {}, wanted).at(0);
-  const Comparison comparison = compare(study, base);
-  std::vector<RowFacts> facts;
-  for (std::size_t i = 0; i < study.rows.size(); ++i) {
-    facts.push_back(row_facts(study, comparison, i));
-  }
-  return make_table(study, comparison, facts);
-}
-
-const Cell& cell(const Table& table, std::size_t row, const std::string& key) {
-  for (std::size_t k = 0; k < table.columns.size(); ++k) {
-    if (table.columns[k].key == key) return table.rows.at(row).at(k);
-  }
-  throw std::runtime_error("no column " + key);
-}
+using testing::table_of;
 
 bool shown(const Table& table, const std::string& key) {
   for (const Column& column : table.columns) {
@@ -488,45 +472,6 @@ TEST(Table, AHoleInTheMatrixIsAGap) {
   EXPECT_EQ(cell(table, 2, "cpus_per_task").text, "2");
   EXPECT_NE(join(table.notes, "\n").find("2, 4 replicas (mirrored, CPUs per replica 2)"),
             std::string::npos);
-}
-
-TEST(Render, LatexSetsWhatDiffersAndSaysTheRestOnce) {
-  Table table = table_of(drifting_study());
-  table.title = "a_b & 5 % of {x} \\input";
-  const std::string latex = render_latex(table);
-  EXPECT_NE(
-      latex.find("\\caption{a\\_b \\& 5 \\% of \\{x\\} \\textbackslash{}input. In all rows: "),
-      std::string::npos)
-      << latex;
-  EXPECT_NE(latex.find("1.80 $\\pm$0.05"), std::string::npos) << latex;
-  const std::size_t begin = latex.find("\\begin{tabular}{") + 16;
-  const std::size_t columns = latex.find('}', begin) - begin;
-  std::size_t rows = 0;
-  for (const std::string& line : split(latex.substr(begin), '\n')) {
-    if (!line.ends_with(" \\\\")) continue;
-    EXPECT_EQ(std::count(line.begin(), line.end(), '&'), static_cast<std::ptrdiff_t>(columns) - 1)
-        << line;
-    ++rows;
-  }
-  EXPECT_EQ(rows, table.rows.size() + 1);
-  EXPECT_EQ(latex.find("nodes &"), std::string::npos);  // one in all rows
-}
-
-TEST(Render, MarkdownRowsHaveAllCells) {
-  std::size_t bars = 0;
-  for (const std::string& line : split(render_markdown(table_of(drifting_study())), '\n')) {
-    if (!line.starts_with("|")) continue;
-    const auto count = static_cast<std::size_t>(std::count(line.begin(), line.end(), '|'));
-    if (bars == 0) bars = count;
-    EXPECT_EQ(count, bars) << line;
-  }
-  EXPECT_GT(bars, 10U);
-}
-
-TEST(Render, FormatsAreNamed) {
-  EXPECT_EQ(format_of("md"), Format::markdown);
-  EXPECT_EQ(format_of("latex"), Format::latex);
-  EXPECT_THROW(format_of("xml"), Error);
 }
 
 }  // namespace
