@@ -33,11 +33,11 @@ namespace {
 struct Result {
   Table table;
   std::vector<Plot> plots;
-  std::string best, explain;  // for pages
+  std::string best = {};  // for pages
+  HtmlExplanation explanation = {};
 };
 
 constexpr double kNearEnough = 0.05;
-constexpr std::size_t kPageColumns = 100;
 
 Base base_of(const Study& study, const Base& asked) {
   return asked == Base::matched ? default_base(study) : asked;
@@ -49,7 +49,7 @@ Result result_of(const Study& study, const Base& asked) {
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     facts.push_back(row_facts(study, comparison, i));
   }
-  Result result{make_table(study, comparison, facts), {}, "", ""};
+  Result result{make_table(study, comparison, facts), {}};
   result.plots = study_plots({study, comparison, facts, result.table.title});
   return result;
 }
@@ -190,7 +190,7 @@ class Report {
   bool add_sides(const std::vector<fs::path>& studies) {
     Sides found = sides_of(studies, options_.only, options_.anonymous);
     if (found.comparisons.empty() || found.has_collectives) return false;
-    for (Table& table : found.comparisons) results_.push_back({std::move(table), {}, "", ""});
+    for (Table& table : found.comparisons) results_.push_back({std::move(table), {}});
     std::vector<Study> made;
     for (const ReportSide& side : found.sides) {
       made.insert(made.end(), side.studies.begin(), side.studies.end());
@@ -219,12 +219,31 @@ class Report {
       if (base.kind == Base::setting) continue;
       try {
         const auto explanations = explain(content, base, {studies[i]});
-        results_[i].explain = explanation_body(explanations.front(), kPageColumns);
+        results_[i].explanation =
+            without_what_the_table_says(view_of(explanations.front()), results_[i].table);
         add_losses(explanations.front(), results_[i].plots);
       } catch (const Error&) {
-        results_[i].explain.clear();
+        results_[i].explanation = {};
       }
     }
+  }
+
+  // A page has the findings and the legend of the table above.
+  static HtmlExplanation without_what_the_table_says(const ExplanationView& view,
+                                                     const Table& table) {
+    HtmlExplanation explanation;
+    const auto append = [](const std::vector<std::string>& sentences,
+                           const std::vector<std::string>& said, std::vector<std::string>& to) {
+      std::ranges::copy_if(sentences, std::back_inserter(to), [&](const std::string& sentence) {
+        return std::ranges::find(said, sentence) == said.end();
+      });
+    };
+    append(view.first, table.findings, explanation.first);
+    explanation.table = view.table;
+    append(view.points, {}, explanation.sentences);
+    append(view.series, table.findings, explanation.sentences);
+    append(view.notes, table.notes, explanation.notes);
+    return explanation;
   }
 
   // Behind the speed-up, where there is one.
@@ -275,12 +294,25 @@ class Report {
     return all;
   }
 
+  // To the records of each row, from a page in the folder of the report.
+  std::vector<std::vector<std::string>> links_of(const Table& table) const {
+    if (options_.out.empty() || options_.format == Format::html || options_.anonymous) return {};
+    const fs::path folder = fs::absolute(options_.out);
+    std::vector<std::vector<std::string>> links = table.records;
+    for (std::vector<std::string>& row : links) {
+      for (std::string& file : row) {
+        file = fs::absolute(file).lexically_normal().lexically_relative(folder.lexically_normal());
+      }
+    }
+    return links;
+  }
+
   std::string page(bool with_tables, bool with_collectives) const {
     HtmlPage page;
     if (refused_) page.missing = refused_->what();
     for (std::size_t i = 0; with_tables && i < results_.size(); ++i) {
-      page.sections.push_back(
-          {results_[i].table, pictures(results_[i].plots), results_[i].best, results_[i].explain});
+      page.sections.push_back({results_[i].table, pictures(results_[i].plots), results_[i].best,
+                               results_[i].explanation, links_of(results_[i].table)});
     }
     if (with_collectives && !collectives_.empty()) {
       page.collectives = render_collectives(collectives_, Format::html);

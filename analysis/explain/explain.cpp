@@ -9,6 +9,7 @@
 
 #include "analysis/findings/findings.h"
 #include "analysis/study/contrast.h"
+#include "analysis/study/point_names.h"
 #include "analysis/study/scaling_series.h"
 #include "analysis/table/table.h"
 #include "engine/core/text.h"
@@ -32,24 +33,6 @@ constexpr char kWaiting[] = "communication or straggler";  // where only their s
 
 constexpr double kFits = 0.05, kNone = 0.005;
 constexpr double kWorthATerm = 0.005;  // parts of less than half a point are not listed
-
-std::string name_of_point(const Study& study, const Run& run) {
-  std::vector<std::string> parts;
-  if (!run.system.empty()) parts.push_back(run.system);
-  parts.push_back(fmt::format("gpus={}", run.gpus));
-  if (run.nodes.value_or(1) > 1) parts.push_back(fmt::format("nodes={}", *run.nodes));
-  if (!run.backend.empty()) parts.push_back(run.backend);
-  for (const std::string& axis : study.axes) {
-    parts.push_back(fmt::format("{}={}", axis, run.parameters.text(axis).value_or("-")));
-  }
-  if (run.replicas_are_cores && run.cpus_per_replica()) {
-    parts.push_back(fmt::format("{:g} CPU{} a replica", *run.cpus_per_replica(),
-                                *run.cpus_per_replica() == 1 ? "" : "s"));
-  } else if (run.cpus_per_task) {
-    parts.push_back(fmt::format("cpus-per-task {}", *run.cpus_per_task));
-  }
-  return join(parts, ", ");
-}
 
 // Of each run, for contrast(): the parts, then the samples.
 RowValues part_values(const Row& row, const std::vector<Costs>& costs) {
@@ -262,7 +245,13 @@ class Explainer {
     }
     it_.unlike = unlike_runs(it_.study, it_.comparison, it_.facts);
     it_.title = make_table(it_.study, it_.comparison, it_.facts).title;
-    for (const RowFacts& facts : it_.facts) it_.points.push_back(point(facts));
+    std::vector<const Row*> rows;
+    for (const RowFacts& facts : it_.facts) rows.push_back(facts.row);
+    const std::vector<std::string> names = point_names(it_.study, rows);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      it_.points.push_back(point(it_.facts[i]));
+      it_.points.back().name = names[i];
+    }
     for (const ScalingSeries& series :
          make_scaling_series(it_.study, it_.comparison, it_.facts, false)) {
       it_.series.push_back(explained(series));
@@ -279,7 +268,6 @@ class Explainer {
   PointExplanation point(const RowFacts& facts) const {
     PointExplanation point;
     point.facts = &facts;
-    point.name = name_of_point(it_.study, facts.run());
     point.counterfactuals = counterfactuals(it_.study, *facts.row, it_.comparison.rates);
     point.step = records_.efficiency(*facts.row, it_.comparison.rates);
     if (!point.step) return point;

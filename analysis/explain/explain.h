@@ -27,7 +27,7 @@ struct Loss {
 
 struct PointExplanation {
   const RowFacts* facts = nullptr;
-  std::string name;  // "gpus=2, mpi, 1 CPU per replica"
+  std::string name;  // see point_names()
   // What cost the most, beyond the noise of the runs; several joined by "or" where they cannot be
   // told apart. Empty: nothing can be told from noise, or there are no phases to tell by.
   std::string label;
@@ -77,8 +77,15 @@ std::vector<Explanation> explain(const StoreContent& content, const Base& base,
 std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  std::vector<Study> studies);
 
-// In lines of at most `width` columns, but for single words; without and with its title.
-std::string explanation_body(const Explanation& explanation, std::size_t width = 300);
+// What there is to read, without the title.
+struct ExplanationView {
+  std::vector<std::string> first;                  // what must be known before the points are read
+  std::vector<std::vector<std::string>> table;     // headings, then a row a point
+  std::vector<std::string> points, series, notes;  // sentences
+};
+ExplanationView view_of(const Explanation& explanation);
+
+// In lines of at most `width` columns, but for single words.
 std::string explanation_text(const Explanation& explanation, std::size_t width = 300);
 // {"schema": 1, "explanations": [{"title", "base", "points": [..], "series": [..], "notes"}]}
 std::string explanations_json(const std::vector<Explanation>& explanations);

@@ -14,10 +14,6 @@ namespace paceline {
 
 namespace {
 
-std::string sentence_line(const std::vector<std::string>& parts, std::size_t width) {
-  return wrapped(join(parts, ": "), width);
-}
-
 std::string percent_if_known(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f} %", *share * 100) : "";
 }
@@ -81,7 +77,7 @@ std::string law_text(const char* law, const std::string& found, double off) {
   return fmt::format("{}, {}, off by up to {:.1f} %", law, found, off * 100);
 }
 
-std::string series_text(const SeriesExplanation& series, std::size_t width) {
+std::vector<std::string> sentences_of(const SeriesExplanation& series) {
   std::vector<std::string> laws;
   if (series.amdahl) {
     laws.push_back(
@@ -98,17 +94,29 @@ std::string series_text(const SeriesExplanation& series, std::size_t width) {
                              fitted_text(series.usl->coherence)),
                  series.usl->off));
   }
-  std::string text;
+  std::vector<std::string> sentences;
   bool apply = series.sizes > 1;  // one size fits any law
   for (const Finding& finding : series.verdict) {
-    text += sentence_line({finding.text}, width);
+    sentences.push_back(finding.text);
     apply = apply && finding.kind != FindingKind::slower_than_one;
   }
   if (apply && !laws.empty()) {
-    text += sentence_line(
-        {(series.name.empty() ? "" : series.name + ": ") + "fits: " + join(laws, "; ")}, width);
+    sentences.push_back((series.name.empty() ? "" : series.name + ": ") +
+                        "fits: " + join(laws, "; "));
   }
-  return text;
+  return sentences;
+}
+
+std::vector<std::string> sentences_of(const PointExplanation& point) {
+  std::vector<std::string> sentences;
+  if (!point.because.empty()) {
+    const std::string label = point.by_means.empty() ? point.label : point.by_means + "?";
+    sentences.push_back(point.name + (label.empty() ? ": " : ": " + label + ": ") + point.because);
+  }
+  for (const Counterfactual& what : point.counterfactuals) {
+    sentences.push_back(point.name + ": " + counterfactual_text(what));
+  }
+  return sentences;
 }
 
 std::vector<std::string> legend(const Explanation& explanation) {
@@ -219,43 +227,40 @@ Json json_of(const SeriesExplanation& series) {
 
 }  // namespace
 
-std::string explanation_text(const Explanation& explanation, std::size_t width) {
-  return sentence_line({fmt::format("{}; base {}", explanation.title, explanation.base)}, width) +
-         '\n' + explanation_body(explanation, width);
+ExplanationView view_of(const Explanation& explanation) {
+  ExplanationView view;
+  for (const Finding& finding : explanation.unlike) view.first.push_back(finding.text);
+  view.table = {{"point", "efficiency", "product", "rest", "input", "launch", "transfer",
+                 "serialization", "load balance", "computation scaling"}};
+  const bool to_goal = !explanation.study.goal.empty();
+  if (to_goal) view.table.front().emplace_back("samples to goal");
+  view.table.front().emplace_back("label");
+  const auto append = [](std::vector<std::string>& all, const std::vector<std::string>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  };
+  for (const PointExplanation& point : explanation.points) {
+    view.table.push_back(cells_of(point, to_goal));
+    append(view.points, sentences_of(point));
+  }
+  for (const SeriesExplanation& series : explanation.series) {
+    append(view.series, sentences_of(series));
+  }
+  for (const Finding& cause : explanation.causes) view.series.push_back(cause.text);
+  view.notes = legend(explanation);
+  return view;
 }
 
-std::string explanation_body(const Explanation& explanation, std::size_t width) {
-  std::string text;
-  for (const Finding& finding : explanation.unlike)
-    text += sentence_line({finding.text}, width) + '\n';
-  std::vector<std::vector<std::string>> rows = {{"point", "efficiency", "product", "rest", "input",
-                                                 "launch", "transfer", "serialization",
-                                                 "load balance", "computation scaling"}};
-  const bool to_goal = !explanation.study.goal.empty();
-  if (to_goal) rows.front().emplace_back("samples to goal");
-  rows.front().emplace_back("label");
-  for (const PointExplanation& point : explanation.points) {
-    rows.push_back(cells_of(point, to_goal));
+std::string explanation_text(const Explanation& explanation, std::size_t width) {
+  const ExplanationView view = view_of(explanation);
+  std::string text =
+      wrapped(fmt::format("{}; base {}", explanation.title, explanation.base), width) + '\n';
+  for (const std::string& sentence : view.first) text += wrapped(sentence, width) + '\n';
+  text += aligned(view.table, 1, width) + '\n';
+  for (const auto* sentences : {&view.points, &view.series}) {
+    for (const std::string& sentence : *sentences) text += wrapped(sentence, width);
+    if (!sentences->empty()) text += '\n';
   }
-  text += aligned(rows, 1, width) + '\n';
-  bool any = false;
-  for (const PointExplanation& point : explanation.points) {
-    if (!point.because.empty()) {
-      const std::string label = point.by_means.empty() ? point.label : point.by_means + "?";
-      std::vector<std::string> parts = {point.name, point.because};
-      if (!label.empty()) parts.insert(parts.begin() + 1, label);
-      text += sentence_line(parts, width);
-    }
-    for (const Counterfactual& what : point.counterfactuals) {
-      text += sentence_line({point.name, counterfactual_text(what)}, width);
-    }
-    any = any || !point.because.empty() || !point.counterfactuals.empty();
-  }
-  if (any) text += '\n';
-  for (const SeriesExplanation& series : explanation.series) text += series_text(series, width);
-  for (const Finding& cause : explanation.causes) text += sentence_line({cause.text}, width);
-  if (!explanation.series.empty()) text += '\n';
-  for (const std::string& note : legend(explanation)) text += wrapped(note, width, "- ");
+  for (const std::string& note : view.notes) text += wrapped(note, width, "- ");
   return text;
 }
 

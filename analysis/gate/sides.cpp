@@ -196,6 +196,7 @@ class SideTable {
     table_.is_gap.push_back(is_gap);
     table_.row_names.push_back(point);
     table_.commands.emplace_back();
+    table_.records.emplace_back();
   }
 
   // Points that both have and of which no ratio can be given.

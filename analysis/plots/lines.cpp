@@ -50,6 +50,7 @@ Span y_range(const Lines& lines) {
       range.add(*point.y);
       if (point.interval) range.add(point.interval->high);
       if (point.interval) range.add(point.interval->low);
+      for (const double run : point.runs) range.add(run);
     }
   };
   for (const PlotSeries& series : lines.series) add(series);
@@ -79,6 +80,21 @@ std::string data_block(const Lines& lines, const Span& range, std::size_t index)
     const Interval bar = point.interval.value_or(Interval{*point.y, *point.y});
     block += fmt::format("{} {} {} {}\n", shifted(lines, range, index, point), *point.y, bar.low,
                          bar.high);
+  }
+  return block + "END\n";
+}
+
+bool has_dots(const PlotSeries& series) {
+  return std::any_of(series.points.begin(), series.points.end(),
+                     [](const PlotPoint& point) { return !point.runs.empty(); });
+}
+
+std::string dots_block(const Lines& lines, const Span& range, std::size_t index) {
+  std::string block = fmt::format("$runs{} << END\n", index);
+  for (const PlotPoint& point : lines.series[index].points) {
+    for (const double run : point.runs) {
+      block += fmt::format("{} {}\n", shifted(lines, range, index, point), run);
+    }
   }
   return block + "END\n";
 }
@@ -127,6 +143,12 @@ std::string curves(const Lines& lines) {
   }
   for (std::size_t i = 0; i < lines.series.size(); ++i) {
     const PlotSeries& series = lines.series[i];
+    if (has_dots(series)) {
+      parts.push_back(
+          fmt::format("$runs{} using 1:2 with points pointtype 7 pointsize 0.3 "
+                      "linecolor rgb '{}' notitle",
+                      i, colour(i)));
+    }
     parts.push_back(fmt::format("$series{} using 1:2 with linespoints {} title {}", i,
                                 line_style(i), quoted(clipped(series.name, kMostLineName))));
     if (has_bars(series)) {
@@ -152,7 +174,10 @@ std::string lines_script(const Lines& lines) {
   const double top = lines.log_y ? y.high * 1.2 : 1.04 * y.high;
   std::string script = axes(lines, x, floor, top);
   if (lines.ideal) script += ideal_block(*lines.ideal);
-  for (std::size_t i = 0; i < lines.series.size(); ++i) script += data_block(lines, x, i);
+  for (std::size_t i = 0; i < lines.series.size(); ++i) {
+    script += data_block(lines, x, i);
+    if (has_dots(lines.series[i])) script += dots_block(lines, x, i);
+  }
   if (has_gaps(lines)) script += gap_block(lines, floor);
   return script + curves(lines);
 }

@@ -15,6 +15,7 @@ struct PlotPoint {
   double x = 0;
   std::optional<double> y;
   std::optional<Interval> interval;
+  std::vector<double> runs = {};  // the y of each run of which y is a mean: small dots
 };
 
 struct PlotSeries {

@@ -18,8 +18,21 @@ const Estimate& speed_up_of(const RowFacts& row) {
   return row.speed_up->ratio.estimate;
 }
 
+// Each run against the mean of the base that y has: their mean is y, but for rounding.
+std::vector<double> runs_of(const RowFacts& row, bool rates, double y) {
+  const std::optional<Estimate>& mean = rates ? row.samples_per_second : row.fit_seconds;
+  std::vector<double> values;
+  for (const Run& run : row.row->runs) {
+    const std::optional<double>& value = rates ? run.samples_per_second : run.fit_seconds;
+    if (value && mean) values.push_back(y * (rates ? *value / mean->value : mean->value / *value));
+  }
+  if (values.size() < 2) values.clear();
+  return values;
+}
+
 // `per_replica`: divided by the replicas, in percent.
-PlotSeries series_of(const ScalingSeries& series, const std::string& otherwise, bool per_replica) {
+PlotSeries series_of(const ScalingSeries& series, const std::string& otherwise, bool rates,
+                     bool per_replica) {
   PlotSeries line{series.name.empty() ? otherwise : series.name, {}};
   for (const SizeGroup& group : series.groups) {
     const RowFacts* best = *std::max_element(group.rows.begin(), group.rows.end(),
@@ -31,6 +44,7 @@ PlotSeries series_of(const ScalingSeries& series, const std::string& otherwise, 
     if (const auto& interval = speed_up_of(*best).interval) {
       point.interval = Interval{interval->low * scale, interval->high * scale};
     }
+    point.runs = runs_of(*best, rates, *point.y);
     line.points.push_back(point);
   }
   for (const int gpus : series.gaps) {
@@ -61,6 +75,12 @@ std::vector<Tic> tics(const std::vector<PlotSeries>& series, int most, bool loga
   return result;
 }
 
+bool has_dots(const std::vector<PlotSeries>& all) {
+  return std::ranges::any_of(all, [](const PlotSeries& series) {
+    return std::ranges::any_of(series.points, [](const auto& it) { return !it.runs.empty(); });
+  });
+}
+
 std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
   std::vector<ScalingSeries> all_series =
       make_scaling_series(source.study, source.comparison, source.facts, true);
@@ -71,7 +91,8 @@ std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
   Lines lines;
   int most = 1;
   for (const ScalingSeries& series : all_series) {
-    lines.series.push_back(series_of(series, source.facts.front().run().kind, per_replica));
+    lines.series.push_back(
+        series_of(series, source.facts.front().run().kind, source.comparison.rates, per_replica));
     most = std::max(
         {most, series.groups.back().gpus, static_cast<int>(lines.series.back().points.back().x)});
   }
@@ -90,6 +111,7 @@ std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
                               source.comparison.rates ? "samples per second" : "fit seconds",
                               source.comparison.base.text());
   if (has_bars(lines.series)) plot.subtitle += "; bars: 95 % intervals";
+  if (has_dots(lines.series)) plot.subtitle += "; dots: runs";
   plot.x_label = source.study.replicas_are_cores ? "replicas (groups of CPU cores)" : "GPUs";
   plot.y_label = per_replica ? "efficiency (%)" : "speed-up";
   plot.body = std::move(lines);

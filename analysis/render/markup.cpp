@@ -55,6 +55,21 @@ std::string html_text(std::string_view text) {
   return result;
 }
 
+std::string url_text(std::string_view path) {
+  std::string text;
+  for (const char c : path) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') ||
+                          std::string_view("-._~/=,").find(c) != std::string_view::npos;
+    if (is_plain) {
+      text += c;
+    } else {
+      text += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return text;
+}
+
 std::string html_text_lines(std::string_view text) {
   std::string lines;
   for (const std::string& line : split(text, '\n')) lines += html_text(line) + '\n';

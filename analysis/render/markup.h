@@ -13,6 +13,9 @@ std::string html_text(std::string_view text);
 // The same, line by line, for <pre>.
 std::string html_text_lines(std::string_view text);
 
+// A path as it may stand in a link.
+std::string url_text(std::string_view path);
+
 // gnuplot's SVG file as an element of a page: no prolog, no namespaces, no titles of gnuplot's own,
 // ids made unlike those of other pictures by `prefix`, `title` for those who hear the page.
 std::string inline_svg(const std::string& svg, const std::string& prefix, const std::string& title);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/render/markup.h"
+#include "analysis/render/page_script.h"
 
 namespace paceline {
 
@@ -47,9 +48,15 @@ tr.gap td { color: var(--soft); font-style: italic; }
 figure { margin: 0; min-width: 0; max-width: 46rem; }
 svg { display: block; width: 100%; height: auto; border: 1px solid var(--line);
   background: #fff; }
-pre { overflow-x: auto; max-width: 100%; padding: .6rem .8rem; background: var(--band);
+pre { max-width: 100%; padding: .6rem .8rem; background: var(--band); white-space: pre-wrap;
   font: .8rem/1.4 "DejaVu Sans Mono", monospace; }
-pre.words { white-space: pre-wrap; }
+button { font: inherit; color: var(--accent); background: none; border: 1px solid var(--line);
+  border-radius: .2rem; cursor: pointer; }
+th button { color: inherit; border: 0; padding: 0; text-align: inherit; }
+th[aria-sort="ascending"] button::after { content: " \25b4"; }
+th[aria-sort="descending"] button::after { content: " \25be"; }
+input { font: inherit; color: inherit; background: none; border: 1px solid var(--line);
+  border-radius: .2rem; padding: .15rem .4rem; margin: .4rem 0; max-width: 100%; }
 .rules li { color: var(--alarm); }
 .warning { font-weight: 600; color: var(--alarm); border-left: 4px solid #d55e00;
   padding-left: .6rem; }
@@ -61,10 +68,12 @@ code { font: .82rem/1.35 "DejaVu Sans Mono", monospace; overflow-wrap: anywhere;
   .commands td { display: block; } .results td, .results th { padding: .2rem .3rem; } }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --line: #ccc;
     --paper: #fff; --band: #fff; --accent: #000; --alarm: #000; }
-  body { margin: 0; max-width: none; font-size: 10px; } h2 { break-before: auto; }
+  @page { margin: 1.2cm; } html { font-size: 10px; }
+  body { margin: 0; padding: 0; max-width: none; font-size: 9px; line-height: 1.35; }
+  h2 { margin-top: 1.2rem; } h1, h2, h3 { break-after: avoid; } ul { margin: .4rem 0; }
   figure, tr, li { break-inside: avoid; } .wide { overflow: visible; max-height: none; }
-  .pictures { grid-template-columns: 1fr 1fr; } svg { max-height: 7cm; border: 0; }
-  table { font-size: 7.5px; } th, td { padding: .1rem .25rem; } .links { display: none; } }
+  .pictures { grid-template-columns: 1fr 1fr; } svg { max-height: 5.6cm; border: 0; }
+  table { font-size: 7.5px; } th, td { padding: .1rem .25rem; } .links, .runs, input { display: none; } }
 )";
 
 std::string list(const std::vector<std::string>& sentences, const char* style) {
@@ -97,14 +106,30 @@ std::string headings(const Table& table) {
   return text + "</tr></thead>\n";
 }
 
+// 31250.5 is 31,250.5.
+std::string separated(std::string number) {
+  const std::size_t digits = number.find_first_not_of("0123456789");
+  std::size_t end = std::min(digits, number.size());
+  if (end < 5) return number;
+  while (end > 3) number.insert(end -= 3, ",");
+  return number;
+}
+
 // The margin stands below the value, so that wide tables fit a page.
-std::string cell_of(const Column& column, const Cell& cell) {
+std::string content_of(const Column& column, const Cell& cell) {
   if (column.is_text) return html_text(cell.text);
   if (cell.text.empty()) return "–";
   const std::size_t at = std::min(cell.text.find(" ±"), cell.text.find(" ["));
-  if (at == std::string::npos) return html_text(cell.text);
-  return fmt::format("{}<span class=\"margin\">{}</span>", html_text(cell.text.substr(0, at)),
+  if (at == std::string::npos) return html_text(separated(cell.text));
+  return fmt::format("{}<span class=\"margin\">{}</span>",
+                     html_text(separated(cell.text.substr(0, at))),
                      html_text(cell.text.substr(at)));
+}
+
+std::string cell_of(const Column& column, const Cell& cell) {
+  std::string attributes = column.is_text ? " class=\"text\"" : "";
+  if (!column.is_text && cell.value) attributes += fmt::format(" data-value=\"{}\"", *cell.value);
+  return fmt::format("<td{}>{}</td>", attributes, content_of(column, cell));
 }
 
 std::string rows(const Table& table) {
@@ -114,8 +139,7 @@ std::string rows(const Table& table) {
     for (std::size_t k = 0; k < table.columns.size(); ++k) {
       const Column& column = table.columns[k];
       if (!column.shown || is_alike(table, k)) continue;
-      text += fmt::format("<td{}>{}</td>", column.is_text ? " class=\"text\"" : "",
-                          cell_of(column, table.rows[i][k]));
+      text += cell_of(column, table.rows[i][k]);
     }
     text += "</tr>\n";
   }
@@ -146,18 +170,33 @@ std::string facts(const Table& table) {
   return text + "</tbody></table>\n";
 }
 
-std::string commands(const Table& table) {
-  if (std::all_of(table.commands.begin(), table.commands.end(),
-                  [](const std::string& command) { return command.empty(); })) {
-    return "";
+std::string links(const std::vector<std::string>& files) {
+  constexpr std::size_t kMost = 20;
+  std::string text;
+  for (std::size_t i = 0; i < files.size() && i < kMost; ++i) {
+    text += fmt::format("{}<a href=\"{}\">{}</a>", i == 0 ? "Records: " : " ",
+                        html_text(url_text(files[i])), i + 1);
   }
-  std::string text = "<h3>One more run of a row</h3>\n<table class=\"commands\"><tbody>\n";
-  for (std::size_t i = 0; i < table.commands.size(); ++i) {
-    if (table.commands[i].empty()) continue;
-    text += fmt::format("<tr><td>{}</td><td><code>{}</code></td></tr>\n",
-                        html_text(table.row_names[i]), html_text(table.commands[i]));
+  if (files.size() > kMost) text += fmt::format(" and {} more", files.size() - kMost);
+  return text;
+}
+
+std::string runs(const HtmlSection& section) {
+  const Table& table = section.table;
+  std::string text;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const std::string command = i < table.commands.size() ? table.commands[i] : "";
+    const std::string records = i < section.records.size() ? links(section.records[i]) : "";
+    if (command.empty() && records.empty()) continue;
+    text += fmt::format("<tr><td>{}</td><td>", html_text(table.row_names[i]));
+    if (!command.empty()) text += "<code>" + html_text(command) + "</code>";
+    if (!command.empty() && !records.empty()) text += "<br/>";
+    text += records + "</td></tr>\n";
   }
-  return text + "</tbody></table>\n";
+  if (text.empty()) return "";
+  return "<div class=\"runs\">\n<h3>One more run of a row, and the runs that it has</h3>\n"
+         "<table class=\"commands\"><tbody>\n" +
+         text + "</tbody></table></div>\n";
 }
 
 std::string left_out(const Table& table) {
@@ -182,10 +221,36 @@ std::string lead(const Table& table) {
   return text;
 }
 
-std::string lines(const char* heading, const char* style, const std::string& text) {
+std::string best(const std::string& text) {
   if (text.empty()) return "";
-  return fmt::format("<h3>{}</h3>\n<pre class=\"{}\" tabindex=\"0\">{}</pre>\n", heading, style,
-                     html_text_lines(text));
+  return "<h3>The smallest point within 5 % of the fastest</h3>\n<pre tabindex=\"0\">" +
+         html_text_lines(text) + "</pre>\n";
+}
+
+// Whether a row below the headings says something in this column.
+bool says_something(const std::vector<std::vector<std::string>>& table, std::size_t column) {
+  return std::any_of(table.begin() + 1, table.end(),
+                     [&](const auto& row) { return !row[column].empty(); });
+}
+
+std::string explanation(const HtmlExplanation& all) {
+  if (all.table.empty()) return "";
+  std::string text = "<h3>Where the efficiency went</h3>\n" + list(all.first, "findings");
+  text += "<div class=\"wide\" tabindex=\"0\"><table class=\"results\">\n";
+  for (std::size_t i = 0; i < all.table.size(); ++i) {
+    const std::vector<std::string>& row = all.table[i];
+    const char* cell = i == 0 ? "th" : "td";
+    text += i == 0 ? "<thead><tr>" : "<tr>";
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      if (!says_something(all.table, k)) continue;
+      const bool is_text = k == 0 || k + 1 == row.size();
+      text += fmt::format("<{0}{1}{2}>{3}</{0}>", cell, i == 0 ? " scope=\"col\"" : "",
+                          is_text ? " class=\"text\"" : "", html_text(row[k]));
+    }
+    text += i == 0 ? "</tr></thead>\n<tbody>\n" : "</tr>\n";
+  }
+  return text + "</tbody></table></div>\n" + list(all.sentences, "findings") +
+         list(all.notes, "notes");
 }
 
 std::string section(const HtmlSection& section, bool with_title, std::size_t& number) {
@@ -203,8 +268,7 @@ std::string section(const HtmlSection& section, bool with_title, std::size_t& nu
   text += pictures(section.pictures, number);
   text += "<div class=\"wide\" tabindex=\"0\"><table class=\"results\">\n" + caption(table) +
           headings(table) + rows(table) + "</table></div>\n";
-  text += lines("The smallest point within 5 % of the fastest", "words", section.best);
-  text += lines("Where the efficiency went", "aligned", section.explain);
+  text += best(section.best) + explanation(section.explanation);
   if (!table.is_comparison) {
     text += fmt::format("<h3>{}</h3>\n", html_text(summary_of(table.broken)));
   }
@@ -212,7 +276,7 @@ std::string section(const HtmlSection& section, bool with_title, std::size_t& nu
   for (const BrokenRule& each : table.broken) broken.push_back(sentence_of(each));
   text += list(broken, "rules");
   text += "<h3>Legend</h3>\n" + list(table.notes, "notes") + left_out(table);
-  return text + facts(table) + commands(table) + "</section>\n";
+  return text + facts(table) + runs(section) + "</section>\n";
 }
 
 // Each once: tables of one study may be flawed alike.
@@ -242,11 +306,11 @@ std::string render_html(const HtmlPage& page) {
   std::string text = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; "
-      "style-src &#39;unsafe-inline&#39;\"/>\n"
+      "style-src &#39;unsafe-inline&#39;; script-src &#39;{2}&#39;\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
       "<meta name=\"generator\" content=\"paceline\"/>\n"
       "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
-      title, kStyle);
+      title, kStyle, kPageScriptHash);
   for (const std::string& warning : warnings_of(page)) {
     text += "<p class=\"warning\">Warning: " + html_text(warning) + "</p>\n";
   }
@@ -264,8 +328,13 @@ std::string render_html(const HtmlPage& page) {
       text += fmt::format(" <a href=\"{0}\">{0}</a>", html_text(file));
     }
     text += "</p>\n";
+    if (std::ranges::find(page.files, "report.csv") != page.files.end()) {
+      text +=
+          "<p class=\"links\">In pandas: "
+          "<code>pandas.read_csv(&quot;report.csv&quot;)</code></p>\n";
+    }
   }
-  return text + "</body>\n</html>\n";
+  return text + "<script>" + kPageScript + "</script>\n</body>\n</html>\n";
 }
 
 }  // namespace paceline

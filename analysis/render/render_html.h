@@ -1,5 +1,5 @@
-// A report as one HTML file that needs nothing else: style and pictures inside, no scripts, nothing
-// fetched.
+// A report as one HTML file that needs nothing else: style, pictures and a script of comfort
+// inside, nothing fetched.
 #pragma once
 
 #include <string>
@@ -16,11 +16,20 @@ struct HtmlPicture {
   std::string svg;          // gnuplot's file
 };
 
+// What `paceline explain` says.
+struct HtmlExplanation {
+  std::vector<std::string> first;               // before its table
+  std::vector<std::vector<std::string>> table;  // headings, then rows; empty: it says nothing
+  std::vector<std::string> sentences, notes;
+};
+
 struct HtmlSection {
   Table table;
   std::vector<HtmlPicture> pictures;
-  std::string best = {};     // what `paceline best` says, in lines; empty: nothing
-  std::string explain = {};  // what `paceline explain` says, in lines; empty: nothing
+  std::string best = {};  // what `paceline best` says, in lines; empty: nothing
+  HtmlExplanation explanation = {};
+  // A row of the table each: links to the records of its runs; empty where the page stands alone.
+  std::vector<std::vector<std::string>> records = {};
 };
 
 struct HtmlPage {

@@ -243,6 +243,10 @@ void describe_rows(Table& table, const Study& study, const std::vector<RowFacts>
     rows.push_back(row.row);
     table.is_gap.push_back(!row.row->gap.empty());
     table.commands.push_back(command_of(*row.row));
+    std::vector<std::string>& records = table.records.emplace_back();
+    for (const Run& run : row.row->runs) {
+      if (run.kind == "measured") records.push_back(run.where);
+    }
   }
   table.row_names = point_names(study, rows);
 }

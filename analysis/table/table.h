@@ -42,6 +42,7 @@ struct Table {
   std::vector<bool> is_gap;            // a row each
   std::vector<std::string> row_names;  // a row each: what sets it apart
   std::vector<std::string> commands;   // a row each: makes one more run; empty: not known
+  std::vector<std::vector<std::string>> records;  // a row each: the files of its runs
   std::string headline;                // the largest mean speed-up of real work; or nothing
   std::string quiet;                   // whether the machine was; one of the notes; or nothing
   std::vector<std::string> warnings;   // first of all: what flaws these numbers

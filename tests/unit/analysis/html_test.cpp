@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "analysis/render/markup.h"
+#include "analysis/render/page_script.h"
 #include "analysis/report.h"
 #include "engine/core/error.h"
 #include "tests/unit/analysis/samples.h"
@@ -86,6 +87,7 @@ TEST(Html, ThePageHasEveryRowAndPlotAndNeedsNothingElse) {
   const std::string page = page_of(folder / "quick");
   EXPECT_EQ(complaint(page), "");
   EXPECT_EQ(count(page, "<svg "), 4U);
+  EXPECT_EQ(count(page, "speed-up 1.80 for 2 replicas"), 1U);  // said above, not by explain, too
   for (const char* plot : {"speedup", "loss", "efficiency", "breakdown"}) {
     EXPECT_NE(page.find(std::string("id=\"plot-") + plot), std::string::npos) << plot;
   }
@@ -94,10 +96,11 @@ TEST(Html, ThePageHasEveryRowAndPlotAndNeedsNothingElse) {
         "paired interval", "Where the numbers come from", "A CPU", "0.1.0 abc"}) {
     EXPECT_NE(page.find(text), std::string::npos) << text;
   }
-  for (const char* load :
-       {"http:", "https:", "<script", "<link", "<iframe", "<img", "@import", " src=", "url(http"}) {
+  for (const char* load : {"http:", "https:", "<script ", "<link", "<iframe", "<img", "@import",
+                           " src=", "url(http"}) {
     EXPECT_EQ(page.find(load), std::string::npos) << load;
   }
+  EXPECT_EQ(count(page, "<script"), 1U);
   const std::regex references("href=['\"][^#]");
   EXPECT_FALSE(std::regex_search(page, references));
 }
@@ -114,7 +117,8 @@ TEST(Html, NamesFromRecordsAreOnlyText) {
   store(folder / "quick", records);
   const std::string page = page_of(folder / "quick");
   EXPECT_EQ(complaint(page), "");
-  for (const char* raw : {"<script", "<img", "<b>", "<i>", "onerror='"}) {
+  EXPECT_EQ(count(page, "<script"), 1U);  // ours
+  for (const char* raw : {"<script>alert", "<img", "<b>", "<i>", "onerror='"}) {
     EXPECT_EQ(page.find(raw), std::string::npos) << raw;
   }
   EXPECT_NE(page.find("&lt;script&gt;alert(1)"), std::string::npos);
@@ -135,6 +139,49 @@ TEST(Html, GapsAndCommandsAreThere) {
   const std::string page = page_of(folder / "quick");
   EXPECT_EQ(count(page, "<tr class=\"gap\">"), 1U);
   EXPECT_NE(page.find("<code>paceline train mnist-cnn --gpus=2</code>"), std::string::npos);
+}
+
+std::string base64(const std::string& hexadecimal) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t at = 0; at < hexadecimal.size(); at += 3) {  // three digits, two of base64
+    std::string part = hexadecimal.substr(at, 3);
+    const std::size_t known = part.size();
+    part.resize(3, '0');
+    const std::size_t bits = std::stoul(part, nullptr, 16);
+    text += kDigits[bits >> 6U];
+    if (known > 1) text += kDigits[bits & 63U];
+  }
+  while (text.size() % 4 != 0) text += '=';
+  return text;
+}
+
+TEST(Html, ThePolicyAdmitsOurScriptAlone) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "script") << kPageScript;
+  const std::string in = "cd '" + folder.path().string() + "' && ";
+  ASSERT_EQ(std::system((in + "sha256sum script > sum").c_str()), 0);
+  std::string sum;
+  std::ifstream(folder / "sum") >> sum;
+  EXPECT_EQ(kPageScriptHash, "sha256-" + base64(sum));
+}
+
+TEST(Html, RowsLinkToTheRecordsOfTheirRuns) {
+  const TemporaryFolder folder;
+  store(folder / "a study", drifting_study());
+  ReportOptions options;
+  options.out = folder / "page";
+  options.plots.clear();
+  std::ostringstream printed;
+  write_report({folder / "a study"}, options, printed);
+  std::stringstream page;
+  page << std::ifstream(folder / "page/report.html").rdbuf();
+  const std::string text = page.str();
+  const std::size_t at = text.find("href=\"../a%20study/");
+  ASSERT_NE(at, std::string::npos) << text;
+  const std::string path = text.substr(at + 19, text.find('"', at + 6) - at - 19);
+  EXPECT_TRUE(fs::exists(folder / "a study" / path)) << path;
+  EXPECT_EQ(count(text, ".json\">"), drifting_study().size() + 1);  // and report.json
 }
 
 TEST(Html, WithoutPlotsItIsStillAPage) {
@@ -185,6 +232,15 @@ addEventListener('load', () => {
     const to = link.getAttribute('href');
     if (to.startsWith('#') && !document.getElementById(to.slice(1))) wrong.push('leads nowhere: ' + to);
   }
+  wrong.push(...[...document.querySelectorAll('.results')].filter(table => {
+    const head = [...table.tHead.rows[0].cells].findIndex(each => each.textContent.includes('speed-up'));
+    if (head < 0) return false;
+    const shown = () => [...table.tBodies[0].rows].map(row => +row.cells[head].dataset.value).filter(v => v);
+    for (const sign of [1, -1]) {
+      table.tHead.rows[0].cells[head].querySelector('button').click();
+      if (shown().length < 2 || shown().some((v, i, all) => i && sign * (v - all[i - 1]) < 0)) return true;
+    }
+  }).map(() => 'not sorted'));
   const channel = v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const light = colour => {
     const [r, g, b] = colour.match(/[\d.]+/g).map(Number);
@@ -271,6 +327,7 @@ TEST(Html, ABrowserShowsIt) {
   EXPECT_EQ(count(dom.str(), "<svg "), 4U);
   EXPECT_EQ(count(dom.str(), "</figure>"), 4U);
   EXPECT_NE(dom.str().find("1.80<span class=\"margin\"> ±0.05</span>"), std::string::npos);
+  EXPECT_NE(dom.str().find("<button title=\"Sort\">"), std::string::npos);  // the script ran
   EXPECT_NE(dom.str().find("</html>"), std::string::npos);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "analysis/study/point_names.h"
@@ -66,6 +67,9 @@ TEST(StudyPlots, SpeedUpAndEfficiencyHaveBarsIdealAndGaps) {
   ASSERT_EQ(points.size(), 3U);
   EXPECT_NEAR(*points[1].y, 1.8, 1e-3);
   EXPECT_LT(points[1].interval->low, 1.8);
+  ASSERT_EQ(points[1].runs.size(), made.study.rows[1].runs.size());
+  EXPECT_LT(*std::ranges::min_element(points[1].runs), *points[1].y);
+  EXPECT_GT(*std::ranges::max_element(points[1].runs), *points[1].y);
   EXPECT_EQ(points[2].x, 4);
   EXPECT_FALSE(points[2].y);
   EXPECT_EQ(speed_up.ideal->points.back().y, 4);
