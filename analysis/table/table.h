@@ -43,11 +43,11 @@ struct Table {
   std::vector<std::string> row_names;  // a row each: what sets it apart
   std::vector<std::string> commands;   // a row each: makes one more run; empty: not known
   std::vector<std::vector<std::string>> records;  // a row each: the files of its runs
-  std::string headline;                // the largest mean speed-up of real work; or nothing
-  std::string quiet;                   // whether the machine was; one of the notes; or nothing
-  std::vector<std::string> warnings;   // first of all: what flaws these numbers
-  std::vector<std::string> findings;   // what the numbers say
-  std::vector<BrokenRule> broken;      // rules of publishing
+  std::string headline;               // the largest mean speed-up of real work; or nothing
+  std::string quiet;                  // whether the machine was; one of the notes; or nothing
+  std::vector<std::string> warnings;  // first of all: what flaws these numbers
+  std::vector<std::string> findings;  // what the numbers say
+  std::vector<BrokenRule> broken;     // rules of publishing
   std::vector<ProvenanceFact> provenance;
   std::vector<ControlCheck> controls;
   std::vector<std::string> notes;     // the legend
