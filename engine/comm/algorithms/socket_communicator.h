@@ -1,4 +1,4 @@
-// Ranks that talk over TCP connections of our own.
+// Ranks that talk over connections of our own.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-class SocketCommunicator final : public WireCommunicator {
+class SocketCommunicator : public WireCommunicator {
  public:
   // As SocketWire's.
   SocketCommunicator(std::map<int, Descriptor> connections, int rank, int size,
@@ -16,6 +16,7 @@ class SocketCommunicator final : public WireCommunicator {
       : WireCommunicator(wire_),
         wire_(std::move(connections), rank, size, deadlines, ranks_a_task) {}
 
+  std::string description() const { return wire_.description(); }
   // As SocketWire's.
   void check_connections() { wire_.check_connections(); }
   void abort(std::string_view why) noexcept override { wire_.abort(why); }

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,7 @@ const sockaddr* generic(const sockaddr_storage& address) {
 }
 
 Endpoint with_port(Endpoint endpoint, std::uint16_t port) {
+  if (endpoint.address.ss_family == AF_UNIX) return endpoint;
   if (endpoint.address.ss_family == AF_INET6) {
     reinterpret_cast<sockaddr_in6*>(&endpoint.address)->sin6_port = htons(port);
   } else {
@@ -127,6 +129,16 @@ std::vector<Endpoint> resolve(const std::string& host) {
   return endpoints;
 }
 
+// The name is Linux's abstract one, which begins with a zero and is no file.
+Endpoint local_endpoint(std::string_view name) {
+  Endpoint endpoint;
+  auto& address = reinterpret_cast<sockaddr_un&>(endpoint.address);
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  endpoint.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return endpoint;
+}
+
 std::string format_address(std::string_view host, std::uint16_t port) {
   const bool v6 = host.find(':') != std::string_view::npos;
   return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
@@ -184,7 +196,12 @@ std::uint16_t local_port_of(const Descriptor& socket) {
                    : reinterpret_cast<const sockaddr_in*>(&end.address)->sin_port);
 }
 
+bool is_local(const Descriptor& socket) {
+  return end_of(socket, &getsockname).address.ss_family == AF_UNIX;
+}
+
 void tune(const Descriptor& socket) {
+  if (is_local(socket)) return;
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 10);
@@ -201,6 +218,21 @@ bool wait_for(const Descriptor& descriptor, short events, const Deadline& deadli
     if (ready < 0 && errno != EINTR) return false;
     if (deadline.passed()) return false;
   }
+}
+
+Descriptor accept_either(const Descriptor& a, const Descriptor& b, const Deadline& deadline) {
+  std::array<pollfd, 2> entries{{{a.number(), POLLIN, 0}, {b.number(), POLLIN, 0}}};
+  while (!deadline.passed()) {
+    if (poll(entries.data(), entries.size(), deadline.milliseconds_left()) < 0 && errno != EINTR) {
+      return {};
+    }
+    for (const pollfd& entry : entries) {
+      if (entry.revents == 0) continue;
+      Descriptor socket(accept4(entry.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (socket) return socket;  // else who came has gone
+    }
+  }
+  return {};
 }
 
 Transfer receive(const Descriptor& socket, std::string& bytes) {

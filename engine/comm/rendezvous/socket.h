@@ -55,6 +55,10 @@ struct Endpoint {
 // resolver keeps its own time.
 std::vector<Endpoint> resolve(const std::string& host);
 
+// A name that reaches this machine only, and of it this network namespace; it takes no port. At
+// most 100 characters, and no secret: everybody on the machine sees it.
+Endpoint local_endpoint(std::string_view name);
+
 // "10.0.0.3:29400", "[::1]:29400"
 std::string format_address(std::string_view host, std::uint16_t port);
 
@@ -64,6 +68,7 @@ Descriptor connect_to(const Endpoint& endpoint, std::uint16_t port, const Deadli
 
 std::string local_host_of(const Descriptor& socket);  // numeric
 std::uint16_t local_port_of(const Descriptor& socket);
+bool is_local(const Descriptor& socket);  // by a local_endpoint()
 std::string peer_host_of(const Descriptor& socket);
 
 // No delay for small messages, and a host that died without a word is noticed within 20 s.
@@ -71,6 +76,8 @@ void tune(const Descriptor& socket);
 
 // Whether `events` of poll() came before the deadline.
 bool wait_for(const Descriptor& descriptor, short events, const Deadline& deadline);
+// Until one of two listeners has a connection to accept; empty: not before the deadline.
+Descriptor accept_either(const Descriptor& a, const Descriptor& b, const Deadline& deadline);
 
 enum class Transfer { some, nothing_yet, ended };
 // Appends what has come. Never waits.

@@ -31,28 +31,29 @@ std::set<int> peers_of(int rank, int size) {
   return peers;
 }
 
-std::string key_of(int rank) {
-  return fmt::format("mesh/{}", rank);
-}
-
 std::string greeting(const std::string& word, int rank) {
   return fmt::format("{}{:08x}", word, rank);
 }
 
 struct Meeting {
   StoreClient& store;
+  std::string_view name;
   int rank, ranks_a_task;
   Deadlines deadlines;
   Deadline end{deadlines.limit_seconds()};
+
+  std::string key_of(int peer) const { return fmt::format("{}/{}", name, peer); }
 
   Descriptor reach(int peer) const {
     const std::string where = store.get(key_of(peer), end.milliseconds_left() / 1000.0,
                                         fmt::format("the address of rank {}", peer * ranks_a_task));
     const std::vector<std::string> parts = split(where, ' ');
-    const auto port = parts.size() == 3 ? to_integer(parts[1]) : std::nullopt;
+    const auto port = parts.size() == 4 ? to_integer(parts[1]) : std::nullopt;
     if (!port) throw Error(ErrorKind::internal, "the store holds no address of a rank", where);
-    Descriptor socket =
-        connect_to(resolve(parts[0]).front(), static_cast<std::uint16_t>(*port), end);
+    Descriptor socket = connect_to(local_endpoint(parts[3]), 0, end);
+    if (!socket) {  // on another machine
+      socket = connect_to(resolve(parts[0]).front(), static_cast<std::uint16_t>(*port), end);
+    }
     if (!socket || !send_all(socket, greeting(parts[2], rank), end)) {
       throw Error(ErrorKind::peer_lost,
                   fmt::format("no connection to rank {}", peer * ranks_a_task),
@@ -85,10 +86,6 @@ struct Meeting {
   std::set<int> peers = {};  // that have yet to come
 };
 
-Descriptor accept_from(const Descriptor& listener) {
-  return Descriptor(accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-}
-
 [[noreturn]] void throw_missing(const Meeting& meeting) {
   std::vector<std::string> names;
   for (const int peer : meeting.peers) names.push_back(std::to_string(peer * meeting.ranks_a_task));
@@ -103,25 +100,28 @@ Descriptor accept_from(const Descriptor& listener) {
 }  // namespace
 
 std::map<int, Descriptor> connect_mesh(StoreClient& store, int rank, int size,
-                                       const Deadlines& deadlines, int ranks_a_task) {
+                                       const Deadlines& deadlines, int ranks_a_task,
+                                       std::string_view name) {
   const std::string host = store.local_address(), word = random_token();
+  const std::string local_name = "paceline-" + random_token();
   const Descriptor listener = listen_at(resolve(host).front(), 0);
-  if (!listener) {
+  const Descriptor local_listener = listen_at(local_endpoint(local_name), 0);
+  if (!listener || !local_listener) {
     throw Error(ErrorKind::internal, "no port to listen on for the other ranks", host,
                 "see whether this process may open more sockets (ulimit -n)");
   }
-  store.set(key_of(rank), fmt::format("{} {} {}", host, local_port_of(listener), word));
+  Meeting meeting{store, name, rank, ranks_a_task, deadlines};
+  store.set(meeting.key_of(rank),
+            fmt::format("{} {} {} {}", host, local_port_of(listener), word, local_name));
 
   std::map<int, Descriptor> connections;
-  Meeting meeting{store, rank, ranks_a_task, deadlines};
   for (const int peer : peers_of(rank, size)) {
     if (peer < rank) connections[peer] = meeting.reach(peer);
     if (peer > rank) meeting.peers.insert(peer);
   }
   while (!meeting.peers.empty()) {
-    if (!wait_for(listener, POLLIN, meeting.end)) throw_missing(meeting);
-    Descriptor socket = accept_from(listener);
-    if (!socket) continue;
+    Descriptor socket = accept_either(listener, local_listener, meeting.end);
+    if (!socket) throw_missing(meeting);
     const int peer = meeting.rank_behind(socket, word);
     if (meeting.peers.erase(peer) == 0) continue;
     tune(socket);

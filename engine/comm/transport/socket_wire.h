@@ -1,5 +1,5 @@
-// A wire of TCP connections of our own (mesh.h): the control plane of backends whose library talks
-// between devices only.
+// A wire of connections of our own (mesh.h). The thread that waits reads and writes by itself:
+// where a replica has one core, a helper thread would have to be scheduled for each message.
 #pragma once
 
 #include <atomic>
@@ -25,6 +25,7 @@ class SocketWire final : public Wire {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   Messages messages() const override;
+  std::string description() const;  // "TCP", "Unix sockets": of the links of this rank
   std::span<std::byte> scratch() override { return scratch_; }
   void begin(std::span<std::byte> data, std::string_view label) override;
   void send(int to, std::span<const std::byte> message) override;
@@ -62,6 +63,8 @@ class SocketWire final : public Wire {
   Deadlines deadlines_;
   int ranks_a_task_;
   std::map<int, Link> links_;
+  std::size_t local_links_ = 0;
+  Messages messages_{};
   std::vector<std::byte> scratch_;
   std::deque<Piece> sends_, receives_;  // of this collective; a deque, so that they stay in place
   std::size_t waited_sends_ = 0, waited_receives_ = 0;

@@ -1,11 +1,14 @@
-// TCP connections of our own between threads that meet through a store of this machine.
+// Connections of our own between threads: Unix sockets where they meet through a store of this
+// machine, and TCP as between machines.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <thread>
+#include <tuple>
 
 #include "engine/comm/algorithms/socket_communicator.h"
 #include "engine/comm/rendezvous/client.h"
@@ -17,17 +20,39 @@
 namespace paceline {
 namespace {
 
-// Runs `body` as every rank on a thread of its own; `ranks_that_come` may be fewer than the world.
+// A rank's connections.
+using Links = std::map<int, Descriptor>;
+
+// As if each rank were on a machine of its own.
+std::vector<Links> tcp_links(int size) {
+  std::vector<Links> links(static_cast<std::size_t>(size));
+  for (int a = 0; a < size; ++a) {
+    for (int b = a + 1; b < size; ++b) {
+      const Descriptor listener = listen_at(loopback(), 0);
+      Descriptor there = connect_to_port(local_port_of(listener));
+      tune(there);
+      links[static_cast<std::size_t>(b)][a] = std::move(there);
+      links[static_cast<std::size_t>(a)][b] =
+          accept_either(listener, listener, Deadline(kPatience));
+    }
+  }
+  return links;
+}
+
+// Runs `body` as every rank on a thread of its own.
 void on_ranks(int size, const Deadlines& deadlines,
-              const std::function<void(SocketCommunicator&)>& body, int ranks_that_come = -1) {
+              const std::function<void(SocketCommunicator&)>& body, bool over_tcp = false) {
   World world(size);
+  std::vector<Links> links;
+  if (over_tcp) links = tcp_links(size);
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < (ranks_that_come < 0 ? size : ranks_that_come); ++rank) {
+  for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
         StoreClient store(world.where, rank, kPatience);
-        SocketCommunicator communicator(connect_mesh(store, rank, size, deadlines, 1), rank, size,
-                                        deadlines, 1);
+        SocketCommunicator communicator(over_tcp ? std::move(links[static_cast<std::size_t>(rank)])
+                                                 : connect_mesh(store, rank, size, deadlines, 1),
+                                        rank, size, deadlines, 1);
         body(communicator);
       } catch (const std::exception& error) {
         ADD_FAILURE() << error.what();
@@ -37,10 +62,15 @@ void on_ranks(int size, const Deadlines& deadlines,
   for (std::thread& thread : threads) thread.join();
 }
 
-class SocketWorld : public testing::TestWithParam<int> {};
+class SocketWorld : public testing::TestWithParam<std::tuple<int, bool>> {
+ protected:
+  int size() const { return std::get<0>(GetParam()); }
+  bool over_tcp() const { return std::get<1>(GetParam()); }
+};
 
 TEST_P(SocketWorld, CollectivesAreRight) {
-  on_ranks(GetParam(), {20, 60}, [](SocketCommunicator& all) {
+  const auto check = [this](SocketCommunicator& all) {
+    EXPECT_EQ(all.description(), over_tcp() ? "TCP" : "Unix sockets");
     for (int root = 0; root < all.size(); ++root) {
       std::vector<int> data(300001, all.rank() == root ? 7 + root : -1);
       all.broadcast(data.data(), data.size() * sizeof(int), root);
@@ -58,22 +88,25 @@ TEST_P(SocketWorld, CollectivesAreRight) {
     const auto n = static_cast<float>(all.size());
     EXPECT_EQ(sum, std::vector<float>(700001, n * (n + 1) / 2));
     all.barrier();
-  });
+  };
+  on_ranks(size(), {20, 60}, check, over_tcp());
 }
 
 TEST_P(SocketWorld, BarrierLetsNobodyPassEarly) {
   std::atomic<int> arrived{0};
-  on_ranks(GetParam(), {20, 60}, [&](SocketCommunicator& all) {
+  const auto check = [&](SocketCommunicator& all) {
     for (int round = 1; round <= 20; ++round) {
       ++arrived;
       all.barrier();
       EXPECT_GE(arrived, round * all.size());
       all.barrier();
     }
-  });
+  };
+  on_ranks(size(), {20, 60}, check, over_tcp());
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, SocketWorld, testing::Values(2, 3, 5, 8));
+INSTANTIATE_TEST_SUITE_P(Sizes, SocketWorld,
+                         testing::Combine(testing::Values(2, 3, 5, 8), testing::Bool()));
 
 TEST(SocketWire, ARankThatDoesNotComeIsNamed) {
   on_ranks(2, {1, 0.3}, [](SocketCommunicator& all) {
@@ -131,6 +164,22 @@ TEST(Mesh, TheFirstMessageMayComeWithTheGreeting) {
   SocketCommunicator communicator(connect_mesh(store, 0, 2, {20, 60}, 1), 0, 2, {20, 60}, 1);
   communicator.barrier();
   store.set("done", "");
+  one.join();
+}
+
+// The local name leads nowhere, as on another machine.
+TEST(Mesh, RanksOfAnotherMachineMeetByTcp) {
+  World world(2);
+  std::thread one([&] {
+    StoreClient store(world.where, 1, kPatience);
+    const std::string where = store.get("elsewhere/0", kPatience);
+    store.set("mesh/0", where.substr(0, where.rfind(' ')) + " paceline-nowhere");
+    const auto links = connect_mesh(store, 1, 2, {20, 60}, 1);
+    EXPECT_FALSE(is_local(links.at(0)));
+  });
+  StoreClient store(world.where, 0, kPatience);
+  const auto links = connect_mesh(store, 0, 2, {20, 60}, 1, "elsewhere");
+  EXPECT_FALSE(is_local(links.at(1)));
   one.join();
 }
 

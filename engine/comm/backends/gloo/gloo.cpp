@@ -1,4 +1,5 @@
-// One task a replica that talk over TCP by Gloo; no MPI.
+// One task a replica, in our ring over sockets of our own; no MPI. Gloo itself is "gloo+flat" and
+// what measurements stand beside.
 #include <fmt/format.h>
 #include <gloo/common/error.h>
 #include <gloo/rendezvous/context.h>
@@ -13,6 +14,7 @@
 #include "engine/comm/backend.h"
 #include "engine/comm/backends/gloo/gloo_communicator.h"
 #include "engine/comm/rendezvous/client.h"
+#include "engine/comm/transport/mesh.h"
 
 namespace paceline {
 
@@ -67,45 +69,30 @@ class GlooBackend final : public Backend {
       throw Error(ErrorKind::internal, "backend gloo was given no bootstrap store");
     }
     const ProcessRank& process = membership.process;
-    const double seconds = membership.deadlines.limit_seconds();
-    address_ = membership.store->local_address();
+    store_ = membership.store;
+    rank_ = process.rank;
     size_ = process.size;
-    const auto context = std::make_shared<gloo::rendezvous::Context>(process.rank, process.size);
-    context_ = context;
+    ranks_a_task_ = membership.ranks_a_task;
     deadlines_ = membership.deadlines;
-    context->setTimeout(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)));
-    std::signal(SIGPIPE,
-                SIG_IGN);  // Gloo writes to peers that may be gone; it hears of it by EPIPE
-    try {
-      gloo::transport::tcp::attr where;
-      where.hostname = address_;
-      auto device = gloo::transport::tcp::CreateDevice(where);
-      Rendezvous rendezvous(*membership.store, seconds);
-      context->connectFullMesh(rendezvous, device);
-    } catch (const gloo::Exception& error) {
-      throw Error(ErrorKind::peer_lost,
-                  fmt::format("no connection to the other ranks: {}", error.what()),
-                  "gloo at " + address_,
-                  "see the other ranks' errors, and whether a firewall is "
-                  "between the nodes: Gloo listens on ports that the system chooses")
-          .on_rank(process.rank);
-    }
-    std::vector<std::unique_ptr<Communicator>> communicators;
+    address_ = store_->local_address();
+    std::unique_ptr<SocketCommunicator> communicator;
     if (flat_) {
-      communicators.push_back(std::make_unique<gloo_backend::FlatCommunicator>(
-          context, membership.deadlines, membership.ranks_a_task));
+      communicator = flat_communicator();
     } else {
-      communicators.push_back(std::make_unique<gloo_backend::GlooCommunicator>(
-          context, membership.deadlines, membership.ranks_a_task));
+      communicator = std::make_unique<SocketCommunicator>(
+          connect_mesh(*store_, rank_, size_, deadlines_, ranks_a_task_), rank_, size_, deadlines_,
+          ranks_a_task_);
     }
+    transport_ = communicator->description();
+    std::vector<std::unique_ptr<Communicator>> communicators;
+    communicators.push_back(std::move(communicator));
     return communicators;
   }
 
   Baseline baseline() override {
-    if (flat_ || !context_) return {};
+    if (flat_ || size_ == 0) return {};
     Baseline baseline{"gloo::allreduce", {}};
-    baseline.communicators.push_back(
-        std::make_unique<gloo_backend::FlatCommunicator>(context_, deadlines_, 1));
+    baseline.communicators.push_back(flat_communicator());
     return baseline;
   }
 
@@ -115,17 +102,45 @@ class GlooBackend final : public Backend {
   }
 
   std::string description() const override {
-    const std::string what = flat_ ? "Gloo, gloo::allreduce" : "Gloo, our ring";
-    if (size_ == 0) return what;
-    return fmt::format("{}, {} ranks over TCP, rank 0 at {}", what, size_, address_);
+    if (size_ == 0) return flat_ ? "Gloo, gloo::allreduce" : "our ring";
+    if (flat_) return fmt::format("Gloo, gloo::allreduce, {} ranks over TCP, {}", size_, where());
+    return fmt::format("our ring, {} ranks over {}, {}", size_, transport_, where());
   }
 
  private:
-  std::shared_ptr<gloo::Context> context_;
-  Deadlines deadlines_;
+  std::string where() const { return fmt::format("rank {} at {}", rank_, address_); }
+
+  // Gloo connects every rank with every other. Collective.
+  std::unique_ptr<SocketCommunicator> flat_communicator() const {
+    const double seconds = deadlines_.limit_seconds();
+    const auto context = std::make_shared<gloo::rendezvous::Context>(rank_, size_);
+    context->setTimeout(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)));
+    // Gloo writes to peers that may be gone; it hears of it by EPIPE.
+    std::signal(SIGPIPE, SIG_IGN);
+    try {
+      gloo::transport::tcp::attr where;
+      where.hostname = address_;
+      auto device = gloo::transport::tcp::CreateDevice(where);
+      Rendezvous rendezvous(*store_, seconds);
+      context->connectFullMesh(rendezvous, device);
+    } catch (const gloo::Exception& error) {
+      throw Error(ErrorKind::peer_lost,
+                  fmt::format("no connection to the other ranks: {}", error.what()),
+                  "gloo at " + address_,
+                  "see the other ranks' errors, and whether a firewall is between the nodes: Gloo "
+                  "listens on ports that the system chooses")
+          .on_rank(rank_ * ranks_a_task_);
+    }
+    return std::make_unique<gloo_backend::FlatCommunicator>(
+        context, connect_mesh(*store_, rank_, size_, deadlines_, ranks_a_task_, "gloo+flat"),
+        deadlines_, ranks_a_task_);
+  }
+
   bool flat_ = false;
-  std::string address_;
-  int size_ = 0;
+  StoreClient* store_ = nullptr;
+  int rank_ = 0, size_ = 0, ranks_a_task_ = 1;
+  Deadlines deadlines_;
+  std::string address_, transport_;
 };
 
 }  // namespace

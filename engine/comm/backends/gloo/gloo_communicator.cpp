@@ -1,5 +1,6 @@
 #include "engine/comm/backends/gloo/gloo_communicator.h"
 
+#include <fmt/format.h>
 #include <gloo/allreduce.h>
 #include <gloo/common/error.h>
 
@@ -7,8 +8,29 @@
 #include <cstring>
 
 #include "engine/comm/algorithms/sum.h"
+#include "engine/core/error.h"
 
 namespace paceline::gloo_backend {
+
+namespace {
+
+// What Gloo's exception in a sum with `peer` means.
+[[noreturn]] void throw_translated(const gloo::Exception& error, int rank, int peer,
+                                   const Deadlines& deadlines, std::string_view label) {
+  const std::string_view words = error.what();
+  if (words.find("imed out") == std::string_view::npos) {
+    throw Error(ErrorKind::peer_lost, fmt::format("the connection to rank {} broke", peer),
+                std::string(label), "see that rank's error")
+        .on_rank(rank);
+  }
+  throw Error(ErrorKind::stall,
+              fmt::format("rank {} came but did not continue within {:g} s", peer,
+                          deadlines.limit_seconds()),
+              std::string(label), "see which rank it waited for")
+      .on_rank(rank);
+}
+
+}  // namespace
 
 void FlatCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                                   std::string_view label) {
@@ -43,7 +65,7 @@ void FlatCommunicator::reduce(std::byte* data, std::size_t count, DType type,
     gloo::allreduce(options);
   } catch (const gloo::Exception& error) {
     const int left = (rank() + size() - 1) % size();
-    throw_translated(error, rank() * ranks_a_task_, left * ranks_a_task_, true, deadlines_, label);
+    throw_translated(error, rank() * ranks_a_task_, left * ranks_a_task_, deadlines_, label);
   }
 }
 

@@ -1,31 +1,21 @@
-// One task a replica, all of them in one ring of TCP connections.
+// "gloo+flat": gloo::allreduce over Gloo's own connections; the control plane is ours.
 #pragma once
+
+#include <gloo/context.h>
 
 #include <memory>
 
-#include "engine/comm/algorithms/wire_communicator.h"
-#include "engine/comm/backends/gloo/gloo_wire.h"
+#include "engine/comm/algorithms/socket_communicator.h"
 
 namespace paceline::gloo_backend {
 
-class GlooCommunicator : public WireCommunicator {
+class FlatCommunicator final : public SocketCommunicator {
  public:
-  GlooCommunicator(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines,
-                   int ranks_a_task)
-      : WireCommunicator(wire_), wire_(std::move(context), deadlines, ranks_a_task) {}
-
-  void abort(std::string_view why) noexcept override { wire_.abort(why); }
-
- private:
-  GlooWire wire_;
-};
-
-// "gloo+flat": gloo::allreduce.
-class FlatCommunicator final : public GlooCommunicator {
- public:
-  FlatCommunicator(std::shared_ptr<gloo::Context> context, const Deadlines& deadlines,
-                   int ranks_a_task)
-      : GlooCommunicator(context, deadlines, ranks_a_task),
+  // `connections` as SocketCommunicator's, between the ranks of `context`.
+  FlatCommunicator(std::shared_ptr<gloo::Context> context, std::map<int, Descriptor> connections,
+                   const Deadlines& deadlines, int ranks_a_task)
+      : SocketCommunicator(std::move(connections), context->rank, context->size, deadlines,
+                           ranks_a_task),
         context_(std::move(context)),
         deadlines_(deadlines),
         ranks_a_task_(ranks_a_task) {}
