@@ -1,6 +1,7 @@
 #include "analysis/explain/efficiency.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "analysis/study/switches.h"
 #include "results/step_samples.h"
@@ -15,15 +16,16 @@ struct StepRecords::Phases {
   bool is_bound = false;    // of_all may be less
   bool has_warmup = false;  // there are steps that the rates leave out
 
-  void operator+=(const Phases& more) {
-    input += more.input;
-    launch += more.launch;
-    communication += more.communication;
-    compute += more.compute;
-    outside += more.outside;
-    of_all += more.of_all;
-    most_compute += more.most_compute;
-    samples += more.samples;
+  double total() const { return input + launch + communication + compute + outside; }
+
+  void add(const Phases& more, double scale) {
+    input += more.input * scale;
+    launch += more.launch * scale;
+    communication += more.communication * scale;
+    compute += more.compute * scale;
+    outside += more.outside * scale;
+    of_all += more.of_all * scale;
+    most_compute += more.most_compute * scale;
     is_bound = is_bound || more.is_bound;
     has_warmup = has_warmup || more.has_warmup;
   }
@@ -109,12 +111,18 @@ const StepRecords::Phases* StepRecords::phases_of(const Run& run, bool rates) co
 }
 
 std::optional<StepEfficiency> StepRecords::efficiency(const Row& row, bool rates) const {
+  // The mean shares of the runs, of the geometric mean of their seconds a sample, as the times and
+  // rates of a row have that mean: one slow run must not make the step's parts those of itself.
   Phases sum;
+  double log_cost = 0;
+  const auto runs = static_cast<double>(row.runs.size());
   for (const Run& run : row.runs) {
     const Phases* phases = phases_of(run, rates);
     if (phases == nullptr) return std::nullopt;
-    sum += *phases;
+    sum.add(*phases, 1 / phases->total());
+    log_cost += std::log(phases->total() / phases->samples) / runs;
   }
+  sum.samples = runs / std::exp(log_cost);
   StepEfficiency result;
   const double total = sum.input + sum.launch + sum.communication + sum.compute;
   const double without_input = total - sum.input, without_launch = without_input - sum.launch;

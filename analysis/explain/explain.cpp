@@ -34,14 +34,18 @@ constexpr char kWaiting[] = "communication or straggler";  // where only their s
 constexpr double kFits = 0.05, kNone = 0.005;
 constexpr double kWorthATerm = 0.005;  // parts of less than half a point are not listed
 
-// Of each run, for contrast(): the parts, then the samples.
+// Of each run, for contrast(): the shares of the parts, then the logarithms of their sum and of the
+// samples. So the mean of a row's cost is the geometric one that its speed-up is of.
+constexpr std::size_t kTotal = kParts.size(), kSamples = kTotal + 1;
+
 RowValues part_values(const Row& row, const std::vector<Costs>& costs) {
   std::size_t at = 0;
   return values_of(row, [&](const Run& run) {
     const Costs& of_run = costs[at++];
     std::vector<double> values;
-    for (const Part& part : kParts) values.push_back(of_run.*part.cost);
-    values.push_back(*run.samples);
+    for (const Part& part : kParts) values.push_back(of_run.*part.cost / of_run.total());
+    values.push_back(std::log(of_run.total()));
+    values.push_back(std::log(*run.samples));
     return values;
   });
 }
@@ -49,10 +53,10 @@ RowValues part_values(const Row& row, const std::vector<Costs>& costs) {
 // A part, or several as one.
 using Parts = std::vector<std::size_t>;
 
-double cost_of(const std::vector<double>& values, const Parts& parts) {
-  double sum = 0;
-  for (const std::size_t part : parts) sum += values[part];
-  return sum;
+double cost_of(const std::vector<double>& means, const Parts& parts) {
+  double share = 0;
+  for (const std::size_t part : parts) share += means[part];
+  return share * std::exp(means[kTotal]);
 }
 
 const Parts& all_parts() {
@@ -60,13 +64,23 @@ const Parts& all_parts() {
   return all;
 }
 
-// Of the means of base and point.
-double lost_of(const RowMeans& means, const Parts& parts) {
-  return (cost_of(means[1], parts) - cost_of(means[0], parts)) / cost_of(means[1], all_parts());
+// Of the means of base and point: by how much these parts make the logarithm of the cost grow. The
+// differences of the parts over the logarithmic mean of both costs add up to that of all. B. W.
+// Ang, "The LMDI approach to decomposition analysis", Energy Policy 33, 2005.
+double growth_of(const RowMeans& means, const Parts& parts) {
+  const double here = std::exp(means[1][kTotal]), base = std::exp(means[0][kTotal]);
+  const double growth = means[1][kTotal] - means[0][kTotal];
+  const double mean = std::abs(growth) < kRounding ? base : (here - base) / growth;
+  return (cost_of(means[1], parts) - cost_of(means[0], parts)) / mean;
 }
 
-double lost_to_samples(const RowMeans& means) {
-  return 1 - means[0][kParts.size()] / means[1][kParts.size()];
+double growth_of_samples(const RowMeans& means) {
+  return means[1][kSamples] - means[0][kSamples];
+}
+
+// The share of the efficiency that such a growth of the cost takes.
+double lost_by(double growth) {
+  return 1 - std::exp(-growth);
 }
 
 // "communication 20.1 [18.0, 22.2], compute 5.2": largest first.
@@ -139,22 +153,27 @@ class Losses {
   }
 
   void explain(PointExplanation& point, bool to_goal) const {
-    const Difference all = lost(all_parts());
-    point.lost = loss("all", all);
+    const Difference all = growth(all_parts());
+    point.lost = Loss{"all", lost_by(all.mean), std::nullopt};
+    if (is_judged(all)) {
+      point.lost->interval = Interval{lost_by(all.interval()->low), lost_by(all.interval()->high)};
+    }
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      point.losses.push_back(loss(labels_[i], lost(parts_[i])));
+      point.losses.push_back(part_of(*point.lost, all.mean, labels_[i], growth(parts_[i])));
     }
     const std::string list = listed(point.losses);
-    const std::string points = fmt::format("{:.1f}", all.mean * 100);
+    const std::string points = fmt::format("{:.1f}", point.lost->value * 100);
     if (doubt_) {
       point.because = fmt::format(
           "{} points of efficiency are lost: {}; {}, so how much of it is noise is not known",
           points, list, doubt_.text());
     } else {
+      const Interval& known = *point.lost->interval;
       const std::string interval =
-          fmt::format("[{:.1f}, {:.1f}]", all.interval()->low * 100, all.interval()->high * 100);
+          fmt::format("[{:.1f}, {:.1f}]", known.low * 100, known.high * 100);
       if (is_below(all, 0)) {
-        point.because = fmt::format("nothing is lost: {} {} points", points, interval);
+        point.because = fmt::format("{:.1f} points of efficiency are gained [{:.1f}, {:.1f}]",
+                                    -point.lost->value * 100, -known.high * 100, -known.low * 100);
       } else if (!is_above(all, 0)) {
         point.because =
             fmt::format("{} points of efficiency are lost {}, which cannot be told from noise",
@@ -169,17 +188,27 @@ class Losses {
   }
 
  private:
-  Difference lost(const Parts& parts) const {
-    return contrast(rows_, [&](const RowMeans& means) { return lost_of(means, parts); });
+  Difference growth(const Parts& parts) const {
+    return contrast(rows_, [&](const RowMeans& means) { return growth_of(means, parts); });
   }
 
-  Loss loss(const std::string& label, const Difference& difference) const {
-    return {label, difference.mean, is_judged(difference) ? difference.interval() : std::nullopt};
+  // The parts share what is lost as they share the growth of the cost. No part is more than all of
+  // the point's cost.
+  static Loss part_of(const Loss& all, double growth_of_all, const std::string& label,
+                      const Difference& growth) {
+    const double scale = std::abs(growth_of_all) < kRounding ? 1 : all.value / growth_of_all;
+    Loss part{label, growth.mean * scale, std::nullopt};
+    if (is_judged(growth)) {
+      const Interval interval = *growth.interval();
+      part.interval = Interval{interval.low * scale, std::min(interval.high * scale, 1.0)};
+    }
+    return part;
   }
 
   Difference more(const Parts& parts, const Parts& than) const {
-    return contrast(
-        rows_, [&](const RowMeans& means) { return lost_of(means, parts) - lost_of(means, than); });
+    return contrast(rows_, [&](const RowMeans& means) {
+      return growth_of(means, parts) - growth_of(means, than);
+    });
   }
 
   void add_label(PointExplanation& point, const Difference& all) const {
@@ -188,26 +217,31 @@ class Losses {
                          [](const Loss& a, const Loss& b) { return a.value < b.value; });
     const auto most = static_cast<std::size_t>(largest - point.losses.begin());
     if (doubt_) {
-      if (all.mean >= kWorthALabel) point.by_means = largest->label;
+      if (point.lost->value >= kWorthALabel) point.by_means = largest->label;
       return;
     }
-    if (!is_above(all, 0) || all.mean < kWorthALabel || !is_above(lost(parts_[most]), 0)) return;
+    if (!is_above(all, 0) || point.lost->value < kWorthALabel) return;
+    if (!is_above(growth(parts_[most]), 0)) return;
+    // What may be as large, and is a loss beyond the noise itself.
     std::vector<std::string> labels;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (i == most || !is_above(more(parts_[most], parts_[i]), 0)) labels.push_back(labels_[i]);
+      if (i == most ||
+          (is_above(growth(parts_[i]), 0) && !is_above(more(parts_[most], parts_[i]), 0))) {
+        labels.push_back(labels_[i]);
+      }
     }
     if (labels.size() < parts_.size()) point.label = join(labels, " or ");
   }
 
   // More samples to the goal cost more than what a sample costs more.
   void add_samples(PointExplanation& point) const {
-    const Difference to_samples = contrast(rows_, lost_to_samples);
+    const Difference to_samples = contrast(rows_, growth_of_samples);
     const Difference beyond = contrast(rows_, [](const RowMeans& means) {
-      return lost_to_samples(means) - lost_of(means, all_parts());
+      return growth_of_samples(means) - growth_of(means, all_parts());
     });
     point.because = fmt::format("the goal took {:.2f} times the samples of the base; besides, {}",
-                                1 / (1 - to_samples.mean), point.because);
-    if (to_samples.mean < kWorthALabel) return;
+                                std::exp(to_samples.mean), point.because);
+    if (lost_by(to_samples.mean) < kWorthALabel) return;
     if (is_above(to_samples, 0) && is_above(beyond, 0)) point.label = "samples";
     if (doubt_ && beyond.mean > 0) point.by_means = "samples";
   }

@@ -95,6 +95,7 @@ std::optional<UslFit> fit_usl(const std::vector<SpeedPoint>& all) {
     rest += off * off;
   }
   const auto freedom = static_cast<double>(points.size()) - 2;
+  if (freedom < 1) return std::nullopt;  // two points fit two unknowns, whatever they are
   const double variance = freedom > 0 ? rest / freedom : 0;
   UslFit fit{fitted(a, variance * vv / determinant, freedom),
              fitted(b, variance * uu / determinant, freedom), 0, 0};

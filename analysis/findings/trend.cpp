@@ -45,22 +45,27 @@ class Series {
     trend.doubt.add(base_row_);
     for (const auto& [gpus, facts] : rows_) {
       const double speed_up = facts->speed_up->ratio.estimate.value;
-      const Difference loss = loss_of(*facts);
       trend.doubt.add(*facts->row);
-      trend.sizes.push_back({gpus, (gpus / speed_up - 1) / (gpus - 1), gpus / speed_up - 1,
-                             speed_up / gpus, loss.interval()});
+      SizeOfTrend size{gpus, (gpus / speed_up - 1) / (gpus - 1), gpus / speed_up - 1,
+                       speed_up / gpus, std::nullopt};
+      if (const auto cost = cost_over_base(*facts).interval()) {
+        size.loss = Interval{fraction(cost->low, gpus), fraction(cost->high, gpus)};
+      }
+      trend.sizes.push_back(size);
     }
     trend.kind = trend.doubt ? kind_of_values(trend) : judged_kind(trend);
     return trend;
   }
 
  private:
-  Difference loss_of(const RowFacts& facts) const {
-    const double replicas = facts.run().gpus;
-    return contrast({base_, log_costs(*facts.row, rates_)}, [replicas](const RowMeans& means) {
-      return fraction(means[1][0] - means[0][0], replicas);
-    });
+  // As a logarithm, so that its interval is that of the speed-up in the table.
+  Difference cost_over_base(const RowFacts& facts) const {
+    return contrast({base_, log_costs(*facts.row, rates_)},
+                    [](const RowMeans& means) { return means[1][0] - means[0][0]; });
   }
+
+  // Of a point without loss.
+  static double ideal_cost(const RowFacts& facts) { return -std::log(facts.run().gpus); }
 
   Difference change(const RowFacts& from, const RowFacts& to) const {
     const double few = from.run().gpus, many = to.run().gpus;
@@ -87,16 +92,17 @@ class Series {
   }
 
   TrendKind judged_kind(Trend& trend) const {
-    const auto slower = [&](const RowFacts& facts) {
-      return is_above(contrast({base_, log_costs(*facts.row, rates_)},
-                               [](const RowMeans& means) { return means[1][0] - means[0][0]; }),
-                      0);
-    };
-    if (all(slower)) return TrendKind::slower_than_one;
-    if (all([&](const RowFacts& facts) { return is_below(loss_of(facts), 0); })) {
+    if (all([&](const RowFacts& facts) { return is_above(cost_over_base(facts), 0); })) {
+      return TrendKind::slower_than_one;
+    }
+    if (all([&](const RowFacts& facts) {
+          return is_below(cost_over_base(facts), ideal_cost(facts));
+        })) {
       return TrendKind::above_ideal;
     }
-    if (all([&](const RowFacts& facts) { return !is_above(loss_of(facts), 0); })) {
+    if (all([&](const RowFacts& facts) {
+          return !is_above(cost_over_base(facts), ideal_cost(facts));
+        })) {
       return TrendKind::no_loss;
     }
     if (rows_.size() < 2) return TrendKind::one_size;
