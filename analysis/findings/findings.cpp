@@ -448,15 +448,20 @@ std::vector<Finding> causes_finding(const Study& study, const Comparison& compar
     causes += " both look like that";
   }
   // Where such runs are in the table, their own sentence says what becomes of their loss.
+  const bool of_fixed_steps = !strong && times;
   std::vector<std::string> advice;
   const bool has_null = std::any_of(study.rows.begin(), study.rows.end(), [](const Row& row) {
     return row.first().gpus > 1 && is_without_communication(row.first());
   });
-  if (!has_null) advice.emplace_back("with backend null");
-  if (!strong && times) advice.emplace_back("of one number of steps at every size");
-  return {{FindingKind::causes_alike,
-           causes + ", and these numbers cannot tell them apart" +
-               (advice.empty() ? "" : ": runs " + join(advice, " or ") + " would")}};
+  if (!has_null) {
+    advice.emplace_back("runs with backend null tell communication from the rest");
+  }
+  if (of_fixed_steps) {
+    advice.emplace_back(
+        "runs of one number of steps at every size tell a fixed time per run from the rest");
+  }
+  return {{FindingKind::causes_alike, causes + ", and these numbers cannot tell them apart" +
+                                          (advice.empty() ? "" : "; " + join(advice, ", "))}};
 }
 
 std::vector<Finding> findings(const Study& study, const Comparison& comparison,

@@ -33,10 +33,13 @@ std::vector<double> fit_times(const Row& row) {
   return times;
 }
 
-std::string fix_of_base(const Base& base) {
+// `has_single`: there is a run of one replica that the fastest could be.
+std::string fix_of_base(const Base& base, bool has_single) {
   switch (base.kind) {
     case Base::matched:
-      return "run one replica of the same backend and CPUs, or compare with --base best";
+      return has_single
+                 ? "run one replica of the same backend and CPUs, or compare with --base best"
+                 : "run one replica, too";
     case Base::best:
       return "run one replica";
     case Base::setting:
@@ -78,8 +81,14 @@ class Checker {
       return row.run().gpus > 1 && !row.speed_up && reached_goal(*row.row);
     });
     if (without == 0) return;
+    // Of the same system as every row that wants a base.
+    const bool has_single = std::all_of(facts_.begin(), facts_.end(), [&](const RowFacts& row) {
+      return row.speed_up || std::any_of(facts_.begin(), facts_.end(), [&](const RowFacts& one) {
+               return one.run().gpus == 1 && one.run().system == row.run().system;
+             });
+    });
     add(1, counted(without, "row") + " of several replicas without a base to compare with",
-        fix_of_base(comparison_.base));
+        fix_of_base(comparison_.base, has_single));
   }
 
   void check_subset() {

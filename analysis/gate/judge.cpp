@@ -108,6 +108,28 @@ std::string failures_note(const Side& side, const Subject& subject) {
                      subject.runs + subject.lost, subject.name, subject.why);
 }
 
+// "the machine was busy in 3 of 12 runs of the current, e.g. 18 % of ..."; or nothing.
+std::string busy_warning(const Side& side) {
+  std::size_t busy = 0, runs = 0;
+  std::string why;
+  for (const Subject& subject : side.subjects) {
+    busy += subject.busy;
+    runs += subject.runs;
+    if (why.empty()) why = subject.busy_why;
+  }
+  if (busy == 0) return "";
+  return fmt::format("the machine was busy in {} of {} run{} of the {}, e.g. {}", busy, runs,
+                     runs == 1 ? "" : "s", side.name, why);
+}
+
+// A machine that was busy throughout one side, and not throughout the other, differs by that.
+std::string busy_side(const Subject& before, const Subject& now) {
+  const bool baseline = before.busy == before.runs, current = now.busy == now.runs;
+  if (baseline == current) return "";
+  return fmt::format("the machine was busy in all runs of the {} side, and not of the other",
+                     current ? "current" : "baseline");
+}
+
 class Judge {
  public:
   Judge(const Side& baseline, const Side& current, const GateOptions& options)
@@ -123,7 +145,9 @@ class Judge {
     adjust();
     Judgement judgement;
     for (Weighed& each : weighed_) {
-      if (each.check.evidence != Evidence::none) decide(each);
+      const std::string& uneven = each.unevenly_busy;
+      if (each.check.evidence != Evidence::none && uneven.empty()) decide(each);
+      if (!uneven.empty()) each.check.reason = uneven;
       judgement.checks.push_back(std::move(each.check));
     }
     judgement.notes = matches.notes;
@@ -131,6 +155,9 @@ class Judge {
     add_note(judgement, rated_, "time is seconds a sample, since not all runs have fit seconds");
     add_note(judgement, aside_, "only runs of rounds that both sides have are compared");
     for (const Side* side : {&baseline_, &current_}) {
+      if (std::string busy = busy_warning(*side); !busy.empty()) {
+        judgement.warnings.push_back(std::move(busy));
+      }
       if (side->builds.size() > 1) {
         judgement.notes.push_back(
             fmt::format("the {} has runs of several builds: {}", side->name,
@@ -238,6 +265,7 @@ class Judge {
     weighed_.push_back(
         weigh_samples(before.name, info, baseline, current, options_.thresholds.at(info.quantity)));
     if (rated && info.quantity == Quantity::time) rated_.push_back(before.name);
+    if (info.is_of_machine) weighed_.back().unevenly_busy = busy_side(before, now);
     const Check& check = weighed_.back().check;
     const bool all = check.baseline_runs == baseline.size() && check.current_runs == current.size();
     if (!all && (aside_.empty() || aside_.back() != before.name)) aside_.push_back(before.name);
@@ -360,6 +388,7 @@ void settle(Judgement& first, const Judgement& fresh) {
     check.first_change = before;
   }
   first.is_confirmed = true;
+  first.warnings.insert(first.warnings.end(), fresh.warnings.begin(), fresh.warnings.end());
   first.notes.insert(first.notes.end(), fresh.notes.begin(), fresh.notes.end());
 }
 

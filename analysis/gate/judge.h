@@ -66,9 +66,10 @@ struct Check {
 };
 
 struct Judgement {
-  std::vector<Check> checks;       // by subject as the baseline has them, then by quantity
-  std::vector<std::string> notes;  // a sentence each
-  bool is_confirmed = false;       // settled by fresh runs
+  std::vector<Check> checks;          // by subject as the baseline has them, then by quantity
+  std::vector<std::string> warnings;  // what flaws the runs; a sentence each, before all else
+  std::vector<std::string> notes;     // a sentence each
+  bool is_confirmed = false;          // settled by fresh runs
 
   Verdict verdict() const;  // regression if any check is; else undecided if any is; else pass
 };

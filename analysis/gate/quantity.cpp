@@ -1,5 +1,7 @@
 #include "analysis/gate/quantity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/core/error.h"
@@ -30,13 +32,16 @@ Thresholds default_thresholds() {
 }
 
 double parse_threshold(const std::string& text, const std::string& option) {
-  constexpr double kLargest = 10;
   const bool percent = text.ends_with("%");
   const auto number = to_real(trim(percent ? text.substr(0, text.size() - 1) : text));
   const double share = number ? *number / (percent ? 100 : 1) : 0;
-  if (number && share > 0 && share <= kLargest) return share;
+  if (number && !percent && *number >= 1) {
+    throw Error(ErrorKind::usage, fmt::format("\"{}\" is {} %", text, *number * 100), option,
+                fmt::format("give a percentage, {}%, or a share below 1", text));
+  }
+  if (number && share > 0 && share <= 1) return share;
   throw Error(ErrorKind::usage, "\"" + text + "\" is no threshold", option,
-              "give a share above 0, as 2.5% or 0.025");
+              "give a share above 0 and up to 100 %, as 2.5% or 0.025");
 }
 
 }  // namespace paceline

@@ -34,7 +34,8 @@ const QuantityInfo& info_of(Quantity quantity);
 using Thresholds = std::map<Quantity, double>;
 Thresholds default_thresholds();
 
-// "2.5%" or "0.025" as 0.025. Throws usage naming `option` unless it lies between 0 and 10.
+// "2.5%" or "0.025" as 0.025. Throws usage naming `option` unless it lies between 0 and 1; 5 may be
+// meant as 5 % or as five times.
 double parse_threshold(const std::string& text, const std::string& option);
 
 }  // namespace paceline

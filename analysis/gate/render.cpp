@@ -185,6 +185,10 @@ std::string headline(const Judgement& judgement, const GateSides& sides) {
                      called(sides.baseline, sides.baseline_place));
 }
 
+std::string lines_of(const std::string& sentence, const TextStyle& style) {
+  return wrapped(printable(sentence), style.width);
+}
+
 std::string xml(const std::string& text) {
   std::string escaped;
   for (const char c : printable(text, "\n\t")) {  // XML 1.0 has no other control characters
@@ -245,22 +249,30 @@ std::string gate_text(const Judgement& judgement, const GateSides& sides, const 
   rows[0][2] = sides.baseline;
   rows[0][3] = sides.current;
   for (const Check* check : shown(judgement)) rows.push_back(cells_of(*check));
-  std::string text = fmt::format("{}{}{}\n\n{}", bold, printable(headline(judgement, sides)), plain,
-                                 aligned(rows, 2));
-  text += '\n';
+  std::string text =
+      fmt::format("{}{}{}", bold, lines_of(headline(judgement, sides), style), plain);
+  for (const std::string& warning : judgement.warnings) {
+    text += lines_of("warning: " + warning, style);
+  }
+  text += '\n' + aligned(rows, 2, style.width) + '\n';
   const std::vector<Said> all_said = said_of(judgement);
   for (const Said& said : all_said) {
-    text +=
-        printable(fmt::format("{}: {}: {}", name_of(said.verdict), subjects_of(said), said.text)) +
-        '\n';
+    text += lines_of(fmt::format("{}: {}: {}", name_of(said.verdict), subjects_of(said), said.text),
+                     style);
   }
   if (!all_said.empty()) text += '\n';
-  for (const std::string& note : legend(judgement)) text += "- " + printable(note) + '\n';
+  for (const std::string& note : legend(judgement)) {
+    text += wrapped(printable(note), style.width, "- ");
+  }
   return text;
 }
 
 std::string gate_markdown(const Judgement& judgement, const GateSides& sides) {
-  std::string text = fmt::format("## {}\n\n|", markdown_text(headline(judgement, sides)));
+  std::string text = fmt::format("## {}\n\n", markdown_text(headline(judgement, sides)));
+  for (const std::string& warning : judgement.warnings) {
+    text += fmt::format("**Warning**: {}\n\n", markdown_text(warning));
+  }
+  text += '|';
   std::vector<std::string> headings = kHeadings;
   headings[2] = sides.baseline;
   headings[3] = sides.current;
@@ -290,6 +302,7 @@ std::string gate_json(const Judgement& judgement, const GateSides& sides) {
                          {"confirmed", judgement.is_confirmed},
                          {"baseline", sides.baseline_place},
                          {"current", sides.current_place},
+                         {"warnings", judgement.warnings},
                          {"checks", checks},
                          {"notes", judgement.notes}};
   return json_text(document, 2) + '\n';
@@ -297,7 +310,11 @@ std::string gate_json(const Judgement& judgement, const GateSides& sides) {
 
 std::string gate_junit(const Judgement& judgement, const GateSides& sides) {
   std::map<Verdict, std::size_t> counts;
-  std::string cases;
+  std::string cases, warnings;
+  for (const std::string& warning : judgement.warnings) {
+    warnings += fmt::format("    <property name=\"warning\" value=\"{}\"/>\n", xml(warning));
+  }
+  if (!warnings.empty()) warnings = "  <properties>\n" + warnings + "  </properties>\n";
   for (const Check& check : judgement.checks) {
     ++counts[check.verdict];
     const QuantityInfo& info = info_of(check.quantity);
@@ -317,9 +334,9 @@ std::string gate_junit(const Judgement& judgement, const GateSides& sides) {
   }
   return fmt::format(
       "{}{} against {}\" tests=\"{}\" failures=\"{}\" "
-      "errors=\"{}\">\n{}</testsuite>\n</testsuites>\n",
+      "errors=\"{}\">\n{}{}</testsuite>\n</testsuites>\n",
       kJunitBeginning, xml(sides.current), xml(sides.baseline), judgement.checks.size(),
-      counts[Verdict::regression], counts[Verdict::undecided], cases);
+      counts[Verdict::regression], counts[Verdict::undecided], warnings, cases);
 }
 
 bool is_gate_markdown(std::string_view text) {
@@ -332,6 +349,9 @@ bool is_gate_junit(std::string_view text) {
 
 std::string gate_annotations(const Judgement& judgement) {
   std::string text;
+  for (const std::string& warning : judgement.warnings) {
+    text += fmt::format("::warning title=paceline gate::{}\n", command_text(warning));
+  }
   for (const Check& check : judgement.checks) {
     if (check.verdict == Verdict::pass) continue;
     text += fmt::format("::{} title=paceline gate {}::{} of {}: {}\n",

@@ -223,6 +223,10 @@ class SideMaker {
     add_times(group);
     for (const Member& member : group.members) {
       const Run& run = member.run;
+      if (run.busy.value_or(false)) {
+        ++subject.busy;
+        subject.busy_why = run.busy_why;
+      }
       if (all_told) {
         subject.work += *run.samples / static_cast<double>(group.members.size());
       }
@@ -333,6 +337,7 @@ void append(Side& side, Side more) {
       continue;
     }
     known->runs += subject.runs;
+    known->busy += subject.busy;
     known->left_out += subject.left_out;
     known->not_ended += subject.not_ended;
     known->lost += subject.lost;

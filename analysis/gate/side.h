@@ -35,7 +35,9 @@ struct Subject {
   std::size_t left_out = 0;   // resumed, throttled or oversubscribed beside them, or in error
   std::size_t not_ended = 0;  // attempts that failed, timed out, diverged or missed their goal
   std::size_t lost = 0;       // runs of which no attempt ended well; preempted ones are none
-  std::string why;            // the last of these
+  std::size_t busy = 0;       // of `runs`, made while others kept their CPUs busy
+  std::string busy_why;       // "18 % of the time of its CPUs went to other processes"
+  std::string why;            // of the last that did not end well
   double work = 0;  // samples that a run trains on, mean; 0: not known, or as a goal takes
   std::set<std::string> data;  // hashes of what they trained on
   std::string base;            // the subject of one replica that its serial fraction rests on

@@ -14,6 +14,7 @@ struct Weighed {
   Check check;
   Difference difference;
   double units = 0;  // rounds, sessions or runs of a side, where both had equally many
+  std::string unevenly_busy = {};  // that the machine was busy on one side only: it decides nothing
 };
 
 Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, const Samples& baseline,

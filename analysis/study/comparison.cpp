@@ -260,7 +260,13 @@ class Comparer {
     if (result_.base.kind == Base::setting) {
       return fmt::format("no run{} has {} and is the same otherwise", shown, result_.base.text());
     }
-    if (!best_base(i)) return "there is no run of one replica" + shown;
+    if (!best_base(i)) {
+      const bool elsewhere = std::any_of(singles_.begin(), singles_.end(), [&](std::size_t k) {
+        return !same_system(run_of_row(k), run);
+      });
+      return "there is no run of one replica" + std::string(elsewhere ? " on that machine" : "") +
+             shown;
+    }
     return "there is no run of one replica" + lacking(run) + shown +
            "; --base best compares with the fastest";
   }

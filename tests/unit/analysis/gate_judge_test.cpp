@@ -198,6 +198,30 @@ TEST(Gate, NeedsThreeRunsOfEach) {
             Verdict::regression);
 }
 
+TEST(Gate, AMachineThatWasBusyOnOneSideDecidesNothing) {
+  Side before = side_with("baseline", Quantity::time, {10, 10.1, 9.9}, "s");
+  Side now = side_with("current", Quantity::time, {20, 20.1, 19.9}, "s");
+  now.subjects[0].busy = 3;
+  now.subjects[0].busy_why = "18 % of the time of its CPUs went to other processes";
+  for (const auto& [baseline, current] : {std::pair(&before, &now), std::pair(&now, &before)}) {
+    const Judgement judgement = judge(*baseline, *current, {});
+    EXPECT_EQ(judgement.verdict(), Verdict::undecided);
+    ASSERT_EQ(judgement.warnings.size(), 1U);
+    EXPECT_NE(judgement.warnings[0].find("busy in 3 of 3 runs of the current, e.g. 18 %"),
+              std::string::npos);
+    EXPECT_NE(judgement.checks[0].reason.find("the machine was busy in all runs of the"),
+              std::string::npos);
+    EXPECT_TRUE(judgement.checks[0].change);
+  }
+  before.subjects[0].busy = 3;  // of both sides: they stand side by side
+  EXPECT_EQ(judge(before, now, {}).verdict(), Verdict::regression);
+  now.subjects[0].samples = {{Quantity::accuracy, {{0.5, "s", 1}, {0.5, "s", 2}, {0.5, "s", 3}}}};
+  before.subjects[0].samples = {
+      {Quantity::accuracy, {{0.9, "s", 1}, {0.9, "s", 2}, {0.9, "s", 3}}}};
+  before.subjects[0].busy = 0;
+  EXPECT_EQ(judge(before, now, {}).verdict(), Verdict::regression);  // no machine learns less
+}
+
 TEST(Gate, NeedsAnEffectAndATest) {
   // Significant, but 2 %.
   EXPECT_EQ(only_check(Quantity::time, {10, 10, 10}, {10.2, 10.2001, 10.1999}).verdict,
@@ -463,7 +487,7 @@ TEST(Gate, UnlikeMachinesAreNamed) {
 TEST(Gate, ThresholdTexts) {
   EXPECT_DOUBLE_EQ(parse_threshold("2.5%", "--threshold"), 0.025);
   EXPECT_DOUBLE_EQ(parse_threshold("0.03", "--threshold"), 0.03);
-  for (const char* text : {"", "%", "0", "-1", "nan", "2,5%", "5000%", "a"}) {
+  for (const char* text : {"", "%", "0", "-1", "nan", "2,5%", "5000%", "a", "5", "1"}) {
     EXPECT_THROW(parse_threshold(text, "--threshold"), Error) << text;
   }
 }

@@ -61,6 +61,21 @@ TEST(GateRender, TextSaysTheVerdictWhyAndHow) {
   EXPECT_FALSE(has(text, "\033"));
 }
 
+TEST(GateRender, WarningsComeFirst) {
+  Judgement judgement = mixed();
+  judgement.warnings = {"the machine was busy in 3 of 3 runs"};
+  const std::string text = gate_text(judgement, {"old", "new", "./a", "./b"}, {.width = 80});
+  EXPECT_LT(text.find("warning: the machine was busy in 3 of 3 runs\n"), text.find("quantity"));
+  std::size_t begin = 0;
+  for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    EXPECT_LE(end - begin, 80U) << text.substr(begin, end - begin);
+  }
+  EXPECT_TRUE(has(gate_markdown(judgement, {}), "**Warning**: the machine was busy"));
+  EXPECT_EQ(Json::parse(gate_json(judgement, {}))["warnings"].size(), 1U);
+  EXPECT_TRUE(has(gate_junit(judgement, {}), "<property name=\"warning\" value=\"the machine"));
+  EXPECT_TRUE(has(gate_annotations(judgement), "::warning title=paceline gate::the machine"));
+}
+
 TEST(GateRender, IntervalsAreOfTheEvidenceThatThereIs) {
   Judgement judgement = mixed();
   EXPECT_TRUE(has(gate_text(judgement, {}, {}), "over rounds that both sides have; p: two-sided"));
@@ -82,7 +97,7 @@ TEST(GateRender, FreshRunsAreSaid) {
   judgement.checks[0].is_fresh = true;
   judgement.checks[0].first_change = 0.08;
   EXPECT_TRUE(has(gate_text(judgement, {}, {}), "confirmed by fresh runs: slower by 10.0 %"));
-  EXPECT_TRUE(has(gate_text(judgement, {}, {}), "(first runs: +8.0 %)"));
+  EXPECT_TRUE(has(gate_text(judgement, {}, {.width = 300}), "(first runs: +8.0 %)"));
   EXPECT_TRUE(has(gate_text(judgement, {}, {}), "after fresh runs"));
   judgement.checks[0].verdict = Verdict::pass;
   judgement.checks[0].reason = "";

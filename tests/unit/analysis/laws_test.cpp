@@ -271,6 +271,37 @@ struct Judged {
   int intervals = 0, missed = 0;           // of fractions, and those that do not hold the truth
 };
 
+// What is said of one point in several places is one thing, however wide the noise.
+void expect_no_contradiction(const Explanation& explanation) {
+  for (const PointExplanation& point : explanation.points) {
+    const SpeedUp* speed_up = point.facts->speed_up;
+    if (!point.lost || speed_up == nullptr) continue;
+    EXPECT_NEAR(point.lost->value, 1 - *speed_up->efficiency, 1e-9) << point.because;
+    double sum = 0;
+    for (const Loss& loss : point.losses) {
+      sum += loss.value;
+      EXPECT_LE(loss.interval.value_or(Interval{}).high, 1) << point.because;
+      const bool is_label = point.label.find(loss.label) != std::string::npos;
+      EXPECT_TRUE(!is_label || !loss.interval || loss.interval->low > 0) << point.because;
+    }
+    EXPECT_NEAR(sum, point.lost->value, 1e-9) << point.because;
+    const auto& known = speed_up->ratio.estimate.interval;
+    if (!known || !point.lost->interval) continue;
+    EXPECT_NEAR(point.lost->interval->high, 1 - known->low / point.facts->run().gpus, 1e-9);
+  }
+  for (const ScalingSeries& series :
+       make_scaling_series(explanation.study, explanation.comparison, explanation.facts, false)) {
+    for (const Trend& trend : trends_of(explanation.study, explanation.comparison, series)) {
+      if (trend.kind != TrendKind::no_loss || trend.doubt) continue;
+      for (const SizeGroup& group : series.groups) {
+        if (group.gpus < 2) continue;
+        EXPECT_GE(group.rows.front()->speed_up->ratio.estimate.interval->high, group.gpus - 1e-6)
+            << "no loss is said, and the interval of the speed-up excludes it";
+      }
+    }
+  }
+}
+
 void judge(const Law& law, const Design& design, std::mt19937_64& random, Judged& judged) {
   const auto explanations = explain(content_by(law, design, random), Base::matched);
   ASSERT_EQ(explanations.size(), 1U) << described(law, design);
@@ -278,6 +309,7 @@ void judge(const Law& law, const Design& design, std::mt19937_64& random, Judged
   ASSERT_EQ(explanation.study.scaling, design.sizes.empty() ? Scaling::one_size : design.scaling)
       << described(law, design);
   ++judged.studies;
+  expect_no_contradiction(explanation);
   std::vector<Finding> all = findings(explanation.study, explanation.comparison, explanation.facts);
   for (const SeriesExplanation& series : explanation.series) {
     all.insert(all.end(), series.verdict.begin(), series.verdict.end());
@@ -315,6 +347,20 @@ void judge(const Law& law, const Design& design, std::mt19937_64& random, Judged
 
 const std::vector<Scaling> kScalings = {Scaling::strong, Scaling::fixed_epochs, Scaling::weak};
 const std::vector<std::vector<int>> kSizes = {{2}, {2, 4}, {2, 3, 4}, {2, 4, 8, 16, 32}};
+
+TEST(Laws, NoNoiseMakesTwoAnswersOfOne) {
+  std::mt19937_64 random(7);
+  for (const Law& law : laws()) {
+    for (const Scaling scaling : kScalings) {
+      for (const double noise : {0.1, 0.5}) {
+        for (const bool rounds : {true, false}) {
+          expect_no_contradiction(explain(
+              content_by(law, {scaling, {2, 4}, 5, noise, rounds}, random), Base::matched)[0]);
+        }
+      }
+    }
+  }
+}
 
 TEST(Laws, WithoutNoiseNoSentenceIsFalse) {
   std::mt19937_64 random(1);
