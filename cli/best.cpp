@@ -9,6 +9,7 @@
 
 #include "analysis/gate/sides.h"
 #include "analysis/study/labels.h"
+#include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"
@@ -96,7 +97,7 @@ int best(const BestArguments& arguments) {
     print("{}\n", json_text(best_json(studies[0], found), 2));
     return EXIT_SUCCESS;
   }
-  print("{}", best_text(studies[0], found));
+  print("{}", best_text(studies[0], found, style_of_output().width));
   for (const Rejected& rejected : content.rejected) {
     print("ignored record: {}\n", rejected.reason);
   }

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "analysis/table/aligned.h"
+#include "engine/core/aligned.h"
 #include "engine/core/output.h"
 #include "engine/core/terminal.h"
 #include "engine/core/text.h"

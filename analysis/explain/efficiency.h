@@ -64,8 +64,9 @@ class StepRecords {
  public:
   explicit StepRecords(const StoreContent& content);
 
-  // Over a row's runs, as ratios of the sums of their shares; nothing where a record has no phases of its ranks, as
-  // published ones have not. Where rates are compared, of the steps that these are of.
+  // Over a row's runs, as ratios of the sums of their shares; nothing where a record has no phases
+  // of its ranks, as published ones have not. Where rates are compared, of the steps that these are
+  // of.
   std::optional<StepEfficiency> efficiency(const Row& row, bool rates) const;
   // Of each run of a row that has an efficiency. Where rates are compared, what lies outside of
   // steps costs nothing.

@@ -79,6 +79,7 @@ std::vector<Explanation> explain(const StoreContent& content, const Base& base,
 
 // What there is to read, without the title.
 struct ExplanationView {
+  std::vector<std::string> warnings;               // what flaws the runs
   std::vector<std::string> first;                  // what must be known before the points are read
   std::vector<std::vector<std::string>> table;     // headings, then a row a point
   std::vector<std::string> points, series, notes;  // sentences
@@ -87,7 +88,8 @@ ExplanationView view_of(const Explanation& explanation);
 
 // In lines of at most `width` columns, but for single words.
 std::string explanation_text(const Explanation& explanation, std::size_t width = 300);
-// {"schema": 1, "explanations": [{"title", "base", "points": [..], "series": [..], "notes"}]}
+// {"schema": 2, "explanations": [{"title", "base", "points": [..], "series": [..], "warnings":
+// [..], "unlike_runs", "causes", "notes"}]}
 std::string explanations_json(const std::vector<Explanation>& explanations);
 
 }  // namespace paceline

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/explain/explain.h"
-#include "analysis/table/aligned.h"
+#include "engine/core/aligned.h"
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
 #include "engine/core/text.h"
@@ -229,6 +229,7 @@ Json json_of(const SeriesExplanation& series) {
 
 ExplanationView view_of(const Explanation& explanation) {
   ExplanationView view;
+  view.warnings = explanation.study.warnings;
   for (const Finding& finding : explanation.unlike) view.first.push_back(finding.text);
   view.table = {{"point", "efficiency", "product", "rest", "input", "launch", "transfer",
                  "serialization", "load balance", "computation scaling"}};
@@ -254,6 +255,8 @@ std::string explanation_text(const Explanation& explanation, std::size_t width) 
   const ExplanationView view = view_of(explanation);
   std::string text =
       wrapped(fmt::format("{}; base {}", explanation.title, explanation.base), width) + '\n';
+  for (const std::string& warning : view.warnings) text += wrapped("Warning: " + warning, width);
+  if (!view.warnings.empty()) text += '\n';
   for (const std::string& sentence : view.first) text += wrapped(sentence, width) + '\n';
   text += aligned(view.table, 1, width) + '\n';
   for (const auto* sentences : {&view.points, &view.series}) {
@@ -275,6 +278,7 @@ std::string explanations_json(const std::vector<Explanation>& explanations) {
                    {"base", explanation.base},
                    {"points", points},
                    {"series", all_series},
+                   {"warnings", explanation.study.warnings},
                    {"unlike_runs", json_of(explanation.unlike)},
                    {"causes", json_of(explanation.causes)},
                    {"notes", explanation.notes}});

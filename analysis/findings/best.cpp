@@ -11,6 +11,7 @@
 #include "analysis/study/point_names.h"
 #include "analysis/study/row_facts.h"
 #include "analysis/study/switches.h"
+#include "engine/core/aligned.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -331,10 +332,19 @@ std::vector<std::string> fastest_sentences(const Study& study) {
   return sentences;
 }
 
-std::string best_text(const Study& study, const Best& best) {
-  return fmt::format("{}: the smallest point within {:g} % of the best {}\n\n", study_title(study),
-                     100 * best.within, best.rates ? "rate" : "time") +
-         best_answer(study, best);
+std::string best_text(const Study& study, const Best& best, std::size_t width) {
+  std::string text =
+      wrapped(fmt::format("{}: the smallest point within {:g} % of the best {}", study_title(study),
+                          100 * best.within, best.rates ? "rate" : "time"),
+              width);
+  for (const std::string& warning : study.warnings) text += wrapped("Warning: " + warning, width);
+  text += '\n';
+  for (const std::string& line : split(best_answer(study, best), '\n')) {
+    if (line.empty()) continue;
+    const bool is_point = line.starts_with("  ");
+    text += is_point ? wrapped(line.substr(2), width, "  ", 4) : wrapped(line, width);
+  }
+  return text;
 }
 
 std::string best_answer(const Study& study, const Best& best) {
@@ -394,6 +404,7 @@ Json best_json(const Study& study, const Best& best) {
           {"smallest_by_mean", json_of(study, best.by_mean)},
           {"undecided", list(best.undecided)},
           {"unjudged", best.unjudged},
+          {"warnings", study.warnings},
           {"left_aside", std::move(left_aside)},
           {"points", list(best.points)}};
 }

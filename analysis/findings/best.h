@@ -58,10 +58,10 @@ std::vector<std::string> fastest_sentences(const Study& study);
 
 // An answer in a sentence or two, and the points nearby.
 std::string best_answer(const Study& study, const Best& best);
-// The same below its title.
-std::string best_text(const Study& study, const Best& best);
+// The same below its title and what flaws the runs, in lines of at most `width` columns.
+std::string best_text(const Study& study, const Best& best, std::size_t width = 300);
 // {"schema": 1, "within", "compared", "decided", "best", "alike": [names], "smallest",
-// "smallest_by_mean", "undecided": [..],
+// "smallest_by_mean", "undecided": [..], "warnings": [..],
 // "unjudged": [names], "left_aside": [{"name", "why"}], "points": [{"name", "nodes", "ntasks",
 // "cpus_per_task", "gpus", "cpus", "backend", "runs", "fit_seconds", "samples_per_second",
 // "over_best", "over_best_low", "over_best_high", "interval", "verdict"}]}

@@ -10,7 +10,7 @@
 
 #include "analysis/gate/wording.h"
 #include "analysis/render/markup.h"
-#include "analysis/table/aligned.h"
+#include "engine/core/aligned.h"
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
 #include "engine/core/output.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "analysis/plots/script_parts.h"
-#include "analysis/table/aligned.h"
+#include "engine/core/aligned.h"
 #include "engine/core/text.h"
 
 namespace paceline {

@@ -35,7 +35,7 @@ std::string ratio(const std::optional<double>& other, const CollectiveRow& row) 
   return other ? decimal(*other / row.seconds, 2) : "-";
 }
 
-std::vector<BenchColumn> columns_of(const CollectiveFacts& block) {
+std::vector<BenchColumn> bench_columns_of(const CollectiveFacts& block) {
   using Row = const CollectiveRow&;
   constexpr double kMicro = 1e-6, kGiga = 1e9;
   const auto any = [&](const auto& has) {
@@ -184,7 +184,7 @@ std::string render_collectives(const std::vector<Record>& records, Format format
   std::string text;
   for (const Record& record : records) {
     const std::vector<CollectiveRow>& rows = record->collective->rows;
-    const auto columns = columns_of(*record->collective);
+    const auto columns = bench_columns_of(*record->collective);
     if (!text.empty()) text += "\n";
     if (format == Format::html) {
       text += html_head(*record) + as_html(columns, rows);

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "analysis/render/markup.h"
-#include "analysis/table/aligned.h"
+#include "engine/core/aligned.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
@@ -255,7 +255,9 @@ std::string render_text(const Table& table, const TextStyle& style) {
   const char* plain = style.colours ? kPlain : "";
   std::string text;
   for (const std::string& warning : table.warnings) {
-    text += fmt::format("{}Warning: {}{}\n", bold, printable(warning), plain);
+    std::string lines = wrapped(printable("Warning: " + warning), style.width);
+    lines.pop_back();
+    text += bold + lines + plain + '\n';
   }
   text += fmt::format("{}{}{}\n\n", bold, printable(table.title), plain);
   for (const std::size_t line : {0, 1}) {

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "analysis/table/aligned.h"
+#include "engine/core/aligned.h"
 #include "engine/core/text.h"
 #include "tests/integration/cli/paceline.h"
 

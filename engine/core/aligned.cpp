@@ -1,4 +1,4 @@
-#include "analysis/table/aligned.h"
+#include "engine/core/aligned.h"
 
 #include <algorithm>
 
