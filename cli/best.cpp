@@ -25,8 +25,8 @@ constexpr char kBestFooter[] = R"(Examples:
   paceline best results/local/quick --within 10% --only backend=mpi
   paceline best results/local/quick --json
 
-A point is within the limit if the 95 % interval of its time over the best's is; smaller points whose
-interval holds the limit, or of fewer than 3 runs, are named as undecided.)";
+A point is within the limit if the 95 % interval of its time over the best's is. Smaller points
+whose interval holds the limit, or that have fewer than 3 runs, are named as undecided.)";
 
 constexpr double kMostPercent = 1000;
 

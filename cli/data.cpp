@@ -46,7 +46,7 @@ constexpr char kFetchFooter[] = R"(Examples:
   paceline data fetch cifar10 --out data/cifar10
   paceline data fetch cassava --out data/cassava --tfrecord
   paceline data fetch mnist --out data/mnist --mirror http://mirror.site/datasets
-  https_proxy=http://proxy.site:3128 paceline data fetch resnet50-imagenet --out data/resnet50-imagenet
+  https_proxy=http://proxy.site:3128 paceline data fetch mnist --out data/mnist
 
 Training looks for data in $PACELINE_DATA/NAME and ./data/NAME unless --data says where.)";
 

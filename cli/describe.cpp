@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"
@@ -141,16 +142,17 @@ void print_description(const Description& description, const std::string& precis
     print("running averages     {} (not trained, a replica's own)\n", statistics_of(plan));
   }
   print("FLOP a sample        {:.3g} in a training step\n", plan.flops_per_sample);
-  print("memory               {} ({}, batch {}, without the libraries' scratch)\n",
-        description.memory.text(), precision, plan.batch);
+  print_text(name_and_text("memory", 21,
+                           fmt::format("{} ({}, batch {}, without the libraries' scratch)",
+                                       description.memory.text(), precision, plan.batch)));
   print("data                 {}: {} training and {} test samples\n",
         workload.data_set.empty() ? "synthetic" : workload.data_set, workload.train_samples,
         workload.test_samples);
-  print("defaults             ");
+  std::string defaults;
   for (const auto& [name, value] : workload.defaults.values()) {
-    print("{}={} ", name, to_text(value));
+    defaults += fmt::format("{}={} ", name, to_text(value));
   }
-  print("\n");
+  print_text(name_and_text("defaults", 21, defaults));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
@@ -44,14 +45,14 @@ std::string text_of(const Diagnosis& diagnosis) {
   for (const Section& section : diagnosis.sections) {
     text += section.title + "\n";
     for (const Fact& fact : section.facts) {
-      text += fmt::format("  {:<19}{}\n", fact.name, fact.text);
+      text += name_and_text("  " + fact.name, 21, fact.text);
     }
   }
   if (diagnosis.problems.empty()) return text + "no problems found\n";
   text += "problems\n";
   for (const Problem& problem : diagnosis.problems) {
-    text += fmt::format("  {}: {}{}{}\n", problem.blocks ? "failed" : "note", problem.what,
-                        problem.cure.empty() ? "" : "; ", problem.cure);
+    text += name_and_text(problem.blocks ? "  failed:" : "  note:", 10,
+                          problem.what + (problem.cure.empty() ? "" : "; " + problem.cure));
   }
   return text;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
@@ -40,7 +41,7 @@ int print_names(const std::vector<Name>& names, bool json) {
     print("{}\n", json_text(rows, 2));
     return 0;
   }
-  for (const Name& name : names) print("{:<18}{}\n", name.name, note_on(name));
+  for (const Name& name : names) print_text(name_and_text(name.name, 18, note_on(name)));
   return 0;
 }
 
@@ -49,11 +50,11 @@ int print_backends(const Names& names, bool json) {
   print_names(names.backends, false);
   print("\nbehind a backend, one or more:\n");
   for (const Name& name : names.wrappers) {
-    print("{:<18}{}\n", "+" + name.name, note_on(name));
+    print_text(name_and_text("+" + name.name, 18, note_on(name)));
   }
-  print(
-      "\nstacks: mirrored/mpi (threads in a task, MPI between tasks), mpi+bf16, "
-      "mirrored/gloo+fp16\n");
+  print_text("\n" + name_and_text("stacks:", 8,
+                                  "mirrored/mpi (threads in a task, MPI between tasks), mpi+bf16, "
+                                  "mirrored/gloo+fp16"));
   return 0;
 }
 
@@ -134,7 +135,8 @@ int print_parameters(bool json) {
   Json rows = Json::array();
   for (const Parameter& parameter : parameters()) {
     if (!json) {
-      print("{:<20} {} {}\n", parameter.name, parameter.help, default_text(parameter));
+      print_text(name_and_text(parameter.name, 29,
+                               fmt::format("{} {}", parameter.help, default_text(parameter))));
       continue;
     }
     rows.push_back({{"name", parameter.name},

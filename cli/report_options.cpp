@@ -1,9 +1,11 @@
 #include "cli/report_options.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "engine/core/aligned.h"
 #include "engine/core/error.h"
 #include "engine/core/terminal.h"
 #include "engine/core/text.h"
@@ -25,6 +27,10 @@ Base base_or_setting_of(const std::string& text) {
   if (text.find('=') == std::string::npos) return base_of(text);
   auto [axis, value] = parsed_selection(text, "--base", "bucket_mb=8");
   return {std::move(axis), std::move(value)};
+}
+
+std::string name_and_text(std::string_view name, std::size_t column, const std::string& text) {
+  return wrapped(text, style_of_output().width, fmt::format("{:<{}}", name, column), column);
 }
 
 TextStyle style_of_output() {

@@ -46,8 +46,8 @@ constexpr char kSubmitFooter[] = R"(Examples:
   paceline submit study.json --site my-site.json --max-gpu-hours 200
 
 Called again it sends only what is missing or failed and in no queue, and says why. --dry-run prints
-the table, writes the scripts to a folder that it names, and sends nothing. Exit codes: 0 all is sent or done, 1 not confirmed,
-64 or 65 a bad spec, profile or request, or Slurm's refusal.)";
+the table, writes the scripts to a folder that it names, and sends nothing. Exit codes: 0 all is
+sent or done, 1 not confirmed, 64 or 65 a bad spec, profile or request, or Slurm's refusal.)";
 
 // Those that have a task a replica, as a Slurm step starts them.
 std::vector<std::string> backends_of_ranks() {

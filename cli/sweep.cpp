@@ -135,7 +135,7 @@ int sweep(const SweepOptions& options) {
   if (options.json) {
     print("{}\n", json_text(plan_json(plan), 2));
   } else {
-    print("{}", plan_text(plan));
+    print("{}", plan_text(plan, style_of_output().width));
   }
   return 0;
 }

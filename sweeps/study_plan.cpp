@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "engine/core/aligned.h"
 #include "results/machine.h"
 #include "sweeps/bases.h"
 #include "sweeps/eta.h"
@@ -142,18 +143,21 @@ std::optional<double> estimated_seconds(const StudyPlan& plan) {
   return eta.remaining(waiting);
 }
 
-std::string plan_text(const StudyPlan& plan) {
+std::string plan_text(const StudyPlan& plan, std::size_t width) {
   const Spec& spec = plan.spec;
+  const auto counted = [](auto number, const char* noun) {
+    return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+  };
   std::string text = fmt::format(
-      "{}: {} points x {} repeats of {}, {}\n", spec.name, plan.expansion.points.size(),
-      spec.repeats, spec.workload,
+      "{}: {} x {} of {}, {}\n", spec.name, counted(plan.expansion.points.size(), "point"),
+      counted(spec.repeats, "repeat"), spec.workload,
       spec.interleaved ? fmt::format("interleaved (seed {})", spec.seed) : "one after another");
-  if (!spec.description.empty()) text += spec.description + "\n";
-  for (const std::string& line : warnings(plan)) text += line + "\n";
+  if (!spec.description.empty()) text += wrapped(spec.description, width, "", 0);
+  for (const std::string& line : warnings(plan)) text += wrapped(line, width);
   text += "\n" + point_rows(plan);
   const std::size_t to_make = runs_to_make(plan);
   const auto seconds = estimated_seconds(plan);
-  text += fmt::format("\n{} of {} runs to make{}{}; records in {}\n", to_make, plan.runs.size(),
+  text += fmt::format("\n{} of {} runs to do{}{}; records in {}\n", to_make, plan.runs.size(),
                       seconds && to_make > 0 ? ", " + about(*seconds) : "", hindered_text(plan),
                       plan.study.string());
   return text;
@@ -199,7 +203,7 @@ Json plan_json(const StudyPlan& plan) {
 std::vector<std::string> resume_lines(const StudyPlan& plan) {
   std::vector<std::string> lines = warnings(plan);
   const std::size_t to_make = runs_to_make(plan);
-  lines.push_back(fmt::format("{}: {} runs, {} done already, {} to make{}", plan.spec.name,
+  lines.push_back(fmt::format("{}: {} runs, {} done already, {} to do{}", plan.spec.name,
                               plan.runs.size(), runs_in_state(plan, RunState::done), to_make,
                               hindered_text(plan)));
   if (runs_in_state(plan, RunState::missing) == plan.runs.size() && plan.rejected.empty()) {

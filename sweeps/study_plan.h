@@ -32,7 +32,7 @@ std::vector<std::string> other_machine_lines(const StudyPlan& plan);
 std::optional<double> estimated_seconds(const StudyPlan& plan);
 
 // The points as a table with what is done of each, why others are not, and the work left.
-std::string plan_text(const StudyPlan& plan);
+std::string plan_text(const StudyPlan& plan, std::size_t width = 300);
 
 // The same for programs: "points" with layout, parameters and why one cannot run here, "runs" with
 // state and why, "notes", "ignored", "seconds_left" (null where unknown).

@@ -211,7 +211,7 @@ TEST_F(CliSlurm, AStudyOfManyPointsIsPlannedSoon) {
     "axes": {"batch_per_replica": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], "seed": [)" +
             seeds + "]}}");
   const Ran ran = shell("ulimit -t 10; paceline sweep many.json --dry-run | tail -n 1");
-  EXPECT_TRUE(contains(ran.out, "20000 of 20000 runs to make")) << ran.out << ran.err;
+  EXPECT_TRUE(contains(ran.out, "20000 of 20000 runs to do")) << ran.out << ran.err;
 }
 
 TEST_F(CliSlurm, AControlIsAnElementAndASmokeRunHasNone) {

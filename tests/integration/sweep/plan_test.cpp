@@ -28,7 +28,7 @@ TEST_F(SweepPlan, TextAndJson) {
   write_spec(R"("axes": {"gpus": [1, 2], "backend": ["mirrored"]}, "repeats": 2)");
   const Ran text = sweep({"--dry-run"});
   EXPECT_EQ(text.code, 0) << text.err;
-  expect_parts(text.out, {"small: 2 points x 2 repeats of mnist-mlp", "4 of 4 runs to make",
+  expect_parts(text.out, {"small: 2 points x 2 repeats of mnist-mlp", "4 of 4 runs to do",
                           "gpus=2,cpus_per_task=2,backend=mirrored", "0 of 2 done"});
   const Ran ran = sweep({"--dry-run", "--json", "--set", "gpus=2,4", "--repeats", "3"});
   EXPECT_EQ(ran.code, 0) << ran.err;

@@ -87,7 +87,7 @@ TEST_F(Sweep, ASecondCallMakesExactlyWhatIsMissing) {
   EXPECT_EQ(second.code, 0) << second.err;
   EXPECT_EQ(finished_runs(second.err).size(), 2u);
   expect_parts(second.err,
-               {"2 to make", "to run: " + removed + " repeat 2: no record",
+               {"2 to do", "to run: " + removed + " repeat 2: no record",
                 "to run: " + cut + " repeat 1: ", (study() / cut / "1.1.json").string()});
   EXPECT_EQ(second.out, "");
   EXPECT_EQ(completed().size(), runs);
@@ -107,7 +107,7 @@ TEST_F(Sweep, RunsOfAnotherMachineAreNotDoneAndShareNoRow) {
   EXPECT_EQ(to_make().size(), 1U);
   const Ran again = sweep();
   EXPECT_EQ(again.code, 0) << again.err;
-  expect_parts(again.err, {line, "2 runs, 1 done already, 1 to make"});
+  expect_parts(again.err, {line, "2 runs, 1 done already, 1 to do"});
   EXPECT_TRUE(to_make().empty());
   EXPECT_TRUE(again.out.starts_with("Warning: runs of two machines are mixed: ")) << again.out;
   const auto report = nlohmann::json::parse(testing::text_of(study() / "report/report.json"));
@@ -119,7 +119,7 @@ TEST_F(Sweep, SetMakesOtherRunsAndSaysWhatChanged) {
   ASSERT_EQ(sweep({"--no-report"}).code, 0);
   const Ran ran = sweep({"--no-report", "--set", "steps=30"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  expect_parts(ran.err, {"1 to make", "steps was 20, is 30"});
+  expect_parts(ran.err, {"1 to do", "steps was 20, is 30"});
   const Ran more = sweep({"--no-report", "--set", "seed=1,2"});
   EXPECT_EQ(finished_runs(more.err).size(), 2u) << more.err;
 }
