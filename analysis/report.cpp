@@ -19,8 +19,10 @@
 #include "analysis/study/anonymous.h"
 #include "analysis/study/row_facts.h"
 #include "analysis/table/table.h"
+#include "engine/core/aligned.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/text.h"
 #include "results/expected_runs.h"
 #include "results/store.h"
 
@@ -335,14 +337,20 @@ class Report {
   std::optional<Error> refused_;
 };
 
-void print_files(const ReportFiles& files, std::ostream& stream) {
+void print_files(const ReportFiles& files, std::size_t width, std::ostream& stream) {
   stream << '\n';
-  for (const auto& file : files.plots) {
-    const bool is_speed_up = file.filename().string().starts_with(kSpeedUpPlot);
-    stream << (is_speed_up ? "speed-up plot: " : "plot: ") << file.string() << '\n';
+  std::vector<std::string> others;
+  for (const auto* all : {&files.tables, &files.plots}) {
+    for (const fs::path& file : *all) {
+      if (file.extension() == ".html") {
+        stream << "report: " << file.string() << " (open it in a browser)\n";
+      } else {
+        others.push_back(file.filename().string());
+      }
+    }
   }
+  stream << wrapped("beside it: " + join(others, ", "), width);
   if (files.plots.empty()) stream << "no plot was drawn\n";
-  for (const auto& file : files.tables) stream << "table: " << file.string() << '\n';
 }
 
 }  // namespace
@@ -358,7 +366,7 @@ ReportFiles write_report(const std::vector<fs::path>& studies, const ReportOptio
   if (!options.out.empty()) {
     if (options.format != Format::html) report.draw_for_pages();
     report.write(files);
-    if (options.format == Format::text) print_files(files, stream);
+    if (options.format == Format::text) print_files(files, options.style.width, stream);
   }
   report.throw_what_was_refused();
   return files;

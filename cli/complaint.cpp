@@ -89,6 +89,11 @@ std::string in_our_words(const CLI::App& verb, const std::string& said) {
     return of ? of->get_type_name() : "";
   };
   if (std::regex_match(said, part, kRange)) {
+    if (!to_real(part[2].str())) {
+      return fmt::format("{}: \"{}\" is not a number; give one {}{}", part[1].str(), part[2].str(),
+                         bounds_text(part[3], part[4], type()),
+                         type() == "SECONDS" ? ", in seconds" : "");
+    }
     return fmt::format("{}: is {}, must be {}", part[1].str(), part[2].str(),
                        bounds_text(part[3], part[4], type()));
   }

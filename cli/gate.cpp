@@ -257,7 +257,7 @@ void add_gate(CLI::App& app, Action& action) {
       ->type_name("BINARY");
   CLI::Option* rounds =
       verb->add_option("--rounds", runs.rounds, "fresh runs of each point and side")
-          ->check(CLI::Range(1, 1000))
+          ->check(CLI::Range(3, 1000))
           ->capture_default_str();
   verb->add_flag("--control", runs.control, "with --ab, also run the old build against itself");
   verb->add_option("--set", runs.set, "replace values of the spec (or AXIS=V1,V2; repeatable)")

@@ -33,13 +33,15 @@ Exit codes: 0 success, 1 a failed check or point, 2 an undecided gate,
                         "give a value, or leave it out");
 }
 
-// CLI11 would take the next word for the value of "--record=".
+// CLI11 would take the next word for the value of "--record=", and "" for none where the value may
+// be left out.
 void refuse_empty_words(const std::vector<std::string>& command) {
-  for (const std::string& word : command) {
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const std::string& word = command[i];
     if (word == "--") return;
-    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
-      refuse_empty(word.substr(0, word.size() - 1));
-    }
+    if (!word.starts_with("--")) continue;
+    if (word.find('=') == word.size() - 1) refuse_empty(word.substr(0, word.size() - 1));
+    if (i + 1 < command.size() && command[i + 1].empty()) refuse_empty(word);
   }
 }
 

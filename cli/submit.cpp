@@ -182,6 +182,10 @@ class Submitter {
     prepare(journal);
     const std::string scripts = submission_.arrays.empty() ? "" : write_scripts();
     print_plan();
+    if (is_over_budget()) {
+      print("warning: more than --max-gpu-hours {:g}: submit will refuse\n",
+            options_.max_gpu_hours);
+    }
     for (const std::string& placeholder : placeholders_of(site_)) {
       print("warning: {}: {}; write your own before you submit\n", site_.where, placeholder);
     }
@@ -234,7 +238,7 @@ class Submitter {
       return planned_replica_bytes(plan_.spec.workload, resolved_[point].parameters);
     };
     StoreContent published;
-    if (const fs::path tables = shipped_folder("results/reference"); !tables.empty()) {
+    if (const fs::path tables = shipped_path("results/reference"); !tables.empty()) {
       published = load_store(tables);
     }
     input.published = &published;
@@ -323,13 +327,16 @@ class Submitter {
         note, site_.where);
   }
 
+  bool is_over_budget() const {
+    return options_.max_gpu_hours >= 0 && submission_.gpu_hours() > options_.max_gpu_hours;
+  }
+
   // Throws usage over the budget; false where the user says no.
   bool is_affordable() const {
-    const double cost = submission_.gpu_hours();
-    if (options_.max_gpu_hours >= 0 && cost > options_.max_gpu_hours) {
+    if (is_over_budget()) {
       throw Error(ErrorKind::usage,
-                  fmt::format("{:.1f} GPU-hours are more than --max-gpu-hours {:g}", cost,
-                              options_.max_gpu_hours),
+                  fmt::format("{:.1f} GPU-hours are more than --max-gpu-hours {:g}",
+                              submission_.gpu_hours(), options_.max_gpu_hours),
                   "", "raise it, choose fewer points by --set, or lower the profile's times");
     }
     if (options_.yes) return true;

@@ -34,7 +34,7 @@ constexpr char kSweepFooter[] = R"(Examples:
   paceline sweep sweeps/quick.json --set epochs=1 --set gpus=1,2 --repeats 5 --results /tmp/r
 
 Records go to RESULTS/NAME; a second call runs only what is missing or failed, and says why.
-Exit codes: 0 all runs are there, 1 some failed, 64 or 65 a bad spec, 130 or 143 stopped.)";
+Exit codes: 0 all runs that this machine can make are done, 1 some failed, 64 or 65 a bad spec, 130 or 143 stopped.)";
 
 struct SweepOptions : StudyOptions {
   double timeout = 0;
@@ -94,6 +94,12 @@ int conclude(const SweepOptions& options, const StudyPlan& plan, const RunnerRes
     if (result.failed == 0) throw;
     screen.line(fmt::format("paceline: {}", error.what()));
   }
+  if (const std::size_t absent = points_that_cannot_run(plan); absent > 0) {
+    screen.line(
+        fmt::format("paceline: {} of {} points cannot run here and were left out; add "
+                    "--dry-run to see why",
+                    absent, plan.expansion.points.size()));
+  }
   if (result.failed == 0) return 0;
   screen.line(fmt::format("paceline: {} of {} runs failed; the same command tries them again",
                           result.failed, result.failed + result.completed));
@@ -126,8 +132,11 @@ int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved
 }
 
 int sweep(const SweepOptions& options) {
-  if (!options.data.empty()) setenv("PACELINE_DATA", options.data.c_str(), 1);
   StudyPlan plan = plan_of(options);
+  if (!options.data.empty()) {
+    check_data_root(plan.spec.workload, options.data);
+    setenv("PACELINE_DATA", options.data.c_str(), 1);
+  }
   const auto resolved =
       resolve_points(plan, options.dry_run ? AbsentData::unlike_any : AbsentData::refused);
   if (!options.dry_run) return run(options, plan, resolved);

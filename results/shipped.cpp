@@ -36,10 +36,11 @@ std::map<std::string, fs::path> shipped_in(const std::string& folder) {
 
 }  // namespace
 
-fs::path shipped_folder(const std::string& folder) {
+fs::path shipped_path(const fs::path& relative) {
   std::error_code code;
+  if (relative.is_absolute()) return "";
   for (const fs::path& root : roots()) {
-    if (fs::is_directory(root / folder, code)) return (root / folder).lexically_normal();
+    if (fs::exists(root / relative, code)) return (root / relative).lexically_normal();
   }
   return "";
 }
@@ -47,6 +48,7 @@ fs::path shipped_folder(const std::string& folder) {
 fs::path find_shipped(const fs::path& given, const std::string& folder) {
   std::error_code code;
   if (fs::exists(given, code)) return given;
+  if (const fs::path found = shipped_path(given); !found.empty()) return found;
   const auto files = shipped_in(folder);
   const bool is_name =
       !given.has_parent_path() && (given.extension() == ".json" || !given.has_extension());

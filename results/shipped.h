@@ -6,12 +6,13 @@
 
 namespace paceline {
 
-// `given` where it is a file; else the shipped file of that name: "quick" or "quick.json" is
-// sweeps/quick.json. `folder` is "sweeps" or "slurm/sites": below share/paceline of an installed
-// program, or the source tree that it was built from. Throws input naming the nearest shipped one.
+// `given` where it is a file; else the shipped file of that name: "quick", "quick.json" and
+// "sweeps/quick.json" are one. `folder` is "sweeps" or "slurm/sites": below share/paceline of an
+// installed program, or the source tree that it was built from. Throws input naming the nearest
+// shipped one.
 std::filesystem::path find_shipped(const std::filesystem::path& given, const std::string& folder);
 
-// Where the shipped files of "results/reference" lie; empty: they are not here.
-std::filesystem::path shipped_folder(const std::string& folder);
+// Where "results/reference" or "sweeps/quick.json" lies among the shipped files; empty: not there.
+std::filesystem::path shipped_path(const std::filesystem::path& relative);
 
 }  // namespace paceline

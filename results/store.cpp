@@ -16,6 +16,7 @@
 #include "engine/core/json_text.h"
 #include "engine/core/text.h"
 #include "results/published.h"
+#include "results/shipped.h"
 #include "results/thinning.h"
 
 namespace paceline {
@@ -227,6 +228,9 @@ void load_into(Loader& loader, const fs::path& folder) {
   std::error_code code;
   const auto status = fs::status(folder, code);
   if (!fs::exists(status)) {
+    if (const fs::path shipped = shipped_path(folder); !shipped.empty()) {
+      return load_into(loader, shipped);
+    }
     throw Error(ErrorKind::input, "no such study", folder.string(), "check the path");
   }
   if (!fs::is_directory(status)) return loader.add_file(folder);

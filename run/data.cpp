@@ -62,6 +62,13 @@ DatasetPair load_files(const RunRequest& request, const Workload& workload,
 
 }  // namespace
 
+void check_data_root(const std::string& workload, const std::string& root) {
+  const std::string set = make_workload(workload).data_set;
+  if (set.empty() || std::filesystem::is_directory(std::filesystem::path(root) / set)) return;
+  throw Error(ErrorKind::input, fmt::format("it holds no folder {}", set), "--data " + root,
+              "name the folder that holds it, or leave --data out");
+}
+
 DatasetPair load_run_data(const RunRequest& request, const Workload& workload,
                           const Network& network, const ProcessRank& process, RunFacts& facts) {
   const InputConfig& input = request.config.input;

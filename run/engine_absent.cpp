@@ -22,6 +22,8 @@ std::string hindrance_here(const PlannedPoint&) {
   return "";
 }
 
+void check_data_root(const std::string&, const std::string&) {}
+
 double planned_replica_bytes(const std::string&, const Point&) {
   return 0;
 }

@@ -77,7 +77,7 @@ void warn_of_busy_cpus(const std::vector<RankCard>& cards, int ranks_here) {
   const auto tasks =
       busy_tasks({cpus.begin(), cpus.end()}, [] { std::this_thread::sleep_for(kLook); });
   if (tasks.empty()) return;
-  log::warning("others compute on the CPUs of this run: {}; its times will be theirs, too",
+  log::warning("other processes use the CPUs of this run: {}; expect slower and noisier times",
                text_of(tasks));
 }
 

@@ -23,6 +23,9 @@ struct StudyOptions {
   bool control = false, new_build = false;
 };
 
+// Throws input unless the workload's data set has its folder in `root`, which --data names.
+void check_data_root(const std::string& workload, const std::string& root);
+
 // What to do where the data set is not on this machine: refuse, take its records for those of other
 // data, or take them for its own (a login node need not see what the compute nodes read).
 enum class AbsentData { refused, unlike_any, like_any };

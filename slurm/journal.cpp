@@ -242,8 +242,9 @@ void need_submissions(const Journal& journal, const fs::path& study) {
     throw Error(ErrorKind::input, "no such study", study.string(), "check the path");
   }
   if (journal.empty()) {
-    throw Error(ErrorKind::input, "nothing was submitted of this study", study.string(),
-                "submit it: paceline submit SPEC --site SITE");
+    throw Error(ErrorKind::input, "this study was not submitted to Slurm", study.string(),
+                "submit it: paceline submit SPEC --site SITE; of local runs, paceline sweep SPEC "
+                "--dry-run shows what is missing");
   }
 }
 

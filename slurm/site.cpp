@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -351,6 +352,20 @@ Site read_site(const std::filesystem::path& file) {
   return parse_site(found.string(), read_text(found, kMaxSiteBytes));
 }
 
+namespace {
+
+// As people and guides write what is to be filled in.
+bool is_placeholder(const std::string& text) {
+  const std::string lower = to_lower(text);
+  return lower == "todo" ||
+         std::ranges::any_of(
+             std::array{"xxx", "changeme", "change_me", "change-me", "fixme", "your_", "your-",
+                        "=todo"},
+             [&](const char* word) { return lower.find(word) != std::string::npos; });
+}
+
+}  // namespace
+
 std::vector<std::string> placeholders_of(const Site& site) {
   std::vector<std::pair<const char*, std::string>> texts = {
       {"account", site.account},
@@ -369,7 +384,7 @@ std::vector<std::string> placeholders_of(const Site& site) {
     const auto opened = text.find('<');
     const bool in_brackets =
         opened != std::string::npos && text.find('>', opened) != std::string::npos;
-    if (in_brackets || text.find("XXX") != std::string::npos) {
+    if (in_brackets || is_placeholder(text)) {
       found.push_back(fmt::format("{} is {}", key, text));
     }
   }

@@ -122,6 +122,12 @@ std::size_t runs_to_make(const StudyPlan& plan) {
                     [&](const RunStatus& run) { return is_to_make(plan, run); }));
 }
 
+std::size_t points_that_cannot_run(const StudyPlan& plan) {
+  return static_cast<std::size_t>(
+      std::count_if(plan.expansion.points.begin(), plan.expansion.points.end(),
+                    [](const PlannedPoint& planned) { return !planned.cannot_run.empty(); }));
+}
+
 std::vector<std::string> other_machine_lines(const StudyPlan& plan) {
   std::vector<std::string> machines;
   for (const RunStatus& status : plan.runs) {

@@ -31,7 +31,10 @@ std::vector<std::string> other_machine_lines(const StudyPlan& plan);
 // Of the runs to make; nothing while no run is done.
 std::optional<double> estimated_seconds(const StudyPlan& plan);
 
-// The points as a table with what is done of each, why others are not, and the work left.
+std::size_t points_that_cannot_run(const StudyPlan& plan);
+
+// The points as a table with what is done of each, why others are not, and the work left. Sentences
+// have lines of at most `width` columns.
 std::string plan_text(const StudyPlan& plan, std::size_t width = 300);
 
 // The same for programs: "points" with layout, parameters and why one cannot run here, "runs" with

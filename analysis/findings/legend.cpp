@@ -26,8 +26,8 @@ std::string interval_note(const std::vector<RowFacts>& facts, const std::string&
                              pooled ? "sessions" : "repeats");
   }
   std::string note = fmt::format(
-      "± is half of the 95 % t interval (on logarithms) of the geometric mean over {}; "
-      "[low, high] where it is lopsided. Speed-up: ",
+      "± is half of the 95 % confidence interval of the geometric mean over {} (Student's t on "
+      "logarithms); [low, high] where its sides differ. Speed-up: ",
       pooled ? "the means of sessions" : "runs");
   if (kinds == "paired") {
     note += pooled ? "paired interval, by session" : "paired interval, from runs of the same round";
@@ -45,7 +45,7 @@ std::string interval_note(const std::vector<RowFacts>& facts, const std::string&
   return note;
 }
 
-std::string base_name(const Run& run) {
+std::string base_name(const Run& run, const std::vector<std::string>& axes) {
   std::vector<std::string> parts;
   if (!run.system.empty()) parts.push_back(run.system);
   if (!run.backend.empty()) parts.push_back(run.backend);
@@ -54,6 +54,9 @@ std::string base_name(const Run& run) {
                                 *run.cpus_per_replica() == 1 ? "" : "s"));
   } else if (run.cpus_per_task) {
     parts.push_back(fmt::format("cpus-per-task {}", *run.cpus_per_task));
+  }
+  for (const std::string& axis : axes) {
+    if (const auto value = run.parameters.text(axis)) parts.push_back(axis + " " + *value);
   }
   return join(parts, ", ");
 }
@@ -90,7 +93,8 @@ std::string rule_of(const Base& base, const std::vector<RowFacts>& facts) {
 }
 
 // Every base that another row is compared with.
-std::string base_note(const Comparison& comparison, const std::vector<RowFacts>& facts) {
+std::string base_note(const Study& study, const Comparison& comparison,
+                      const std::vector<RowFacts>& facts) {
   std::set<std::size_t> used;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (facts[i].speed_up && (facts[i].run().gpus > 1 || facts[i].speed_up->base != i)) {
@@ -105,7 +109,7 @@ std::string base_note(const Comparison& comparison, const std::vector<RowFacts>&
     const std::string value = comparison.rates
                                   ? fmt::format("{:.4g} samples/s", base.samples_per_second->value)
                                   : fmt::format("{:.4g} s", base.fit_seconds->value);
-    const std::string name = base_name(base.run());
+    const std::string name = base_name(base.run(), study.axes);
     bases.push_back(value + (name.empty() ? "" : " (" + name + ")"));
   }
   return note + ": " + join(bases, "; ");
@@ -215,7 +219,7 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
       facts, [](const Run& run) { return run.goal; });
   notes.push_back(fmt::format("speed-up: ratio of {}; {}",
                               comparison.rates ? "samples/s" : "fit seconds",
-                              base_note(comparison, facts)));
+                              base_note(study, comparison, facts)));
   if (comparison.base == Base::best && interval_kinds != "none") {
     notes.push_back(
         "the best of several rows is chosen after the fact, which flatters it a little");

@@ -116,8 +116,7 @@ class Checker {
     }
     if (unlike == 0) return;
     add(3,
-        fmt::format("the runs of {} differ so much that arithmetic and geometric means do, by up "
-                    "to {:.1f} %",
+        fmt::format("the arithmetic mean of {} is up to {:.1f} % above the geometric one",
                     counted(unlike, "row"), 100 * most),
         "look at the slowest runs: was the machine busy?");
   }
@@ -168,8 +167,8 @@ class Checker {
         std::count_if(p.begin(), p.end(), [](double each) { return each < kNotNormal; }));
     if (few > 0) {
       add(6,
-          fmt::format("{} with fewer than {} {}s, too few to check what intervals assume (normal "
-                      "logarithms)",
+          fmt::format("{} with fewer than {} {}s, too few to check what intervals assume "
+                      "(log-normal times)",
                       counted(few, "row"), kLeastForNormality, unit()),
           is_pooled() ? fmt::format("run {} sessions", kLeastForNormality)
                       : fmt::format("use --repeats {}", kLeastForNormality));
@@ -240,7 +239,8 @@ class Checker {
       add(9, "some records do not state: " + join({missing.begin(), missing.end()}, ", "),
           is_published() ? "state it on the page" : "run them with this version");
     }
-    if (dirty) add(9, "some runs are of a build with uncommitted changes", "commit, build, run");
+    if (dirty)
+      add(9, "some runs are of a build with uncommitted changes", "commit, build and run again");
     if (builds.size() > 1)
       add(9, "runs of several builds stand together", "run all with one build");
     if (machines.size() > 1) {

@@ -102,8 +102,8 @@ class Grid {
     if (!alike_.empty()) notes.push_back("of all rows: " + join(alike_, ", "));
     if (!left_out_.empty()) {
       notes.push_back(fmt::format(
-          "{} columns are too narrow for {}: --format md has all, and so has COLUMNS=300", limit_,
-          join(left_out_, ", ")));
+          "not shown at {} columns: {}; a wider terminal, COLUMNS=300 or --format md shows all",
+          limit_, join(left_out_, ", ")));
     }
     return notes;
   }
@@ -184,7 +184,8 @@ std::string item(const std::string& sentence, std::size_t width) {
 }
 
 constexpr char kHiddenMargins[] =
-    "margins that are not shown here (first epoch, samples/s, efficiency) are in the other formats";
+    "intervals that are not shown here (first epoch, samples/s, efficiency) are in the other "
+    "formats";
 
 bool has_hidden_margins(const Table& table) {
   for (std::size_t k = 0; k < table.columns.size(); ++k) {

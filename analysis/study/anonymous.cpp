@@ -306,6 +306,11 @@ Disguise::Disguise(const std::vector<Record>& records) {
       }
     }
   }
+  // Of "n0555.uni.edu" a text may have the domain alone.
+  for (const std::string& host : hosts) {
+    const std::size_t dot = host.find('.');
+    if (dot != std::string::npos) names_.emplace_back(host.substr(dot + 1), "cluster");
+  }
   std::size_t number = 0;
   for (const std::string& host : hosts) {
     const std::string alias = fmt::format("host-{}", ++number);

@@ -75,6 +75,15 @@ Cell interval_kind_cell(const RowFacts& facts) {
   return {facts.speed_up->ratio.kind == RatioKind::paired ? "paired" : "welch", {}, {}};
 }
 
+// Rows that are only their own base have no speed-up.
+bool has_comparisons(const Comparison& comparison) {
+  for (std::size_t i = 0; i < comparison.speed_ups.size(); ++i) {
+    if (comparison.speed_ups[i] && comparison.speed_ups[i]->base != i) return true;
+  }
+  return std::none_of(comparison.speed_ups.begin(), comparison.speed_ups.end(),
+                      [](const auto& speed_up) { return speed_up.has_value(); });
+}
+
 Cell karp_flatt_cell(const RowFacts& facts) {
   if (!facts.speed_up || !facts.speed_up->karp_flatt) return {};
   return number(facts.speed_up->karp_flatt, fraction_digits(*facts.speed_up->karp_flatt));
@@ -181,11 +190,16 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
                      "samples_per_second_per_replica",
                      study.replicas_are_cores ? "samples/s\nper replica" : "samples/s\nper GPU")))),
        [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); }});
-  all.push_back({interval_column("speed_up", "speed-up"), speed_up_cell, true});
+  const bool compares = has_comparisons(comparison);
+  all.push_back({interval_column("speed_up", "speed-up"),
+                 [compares](const RowFacts& f) { return compares ? speed_up_cell(f) : Cell{}; },
+                 compares});
   all.push_back({narrow(late_interval("efficiency", "efficiency")),
-                 [](const RowFacts& f) { return percent_estimate(f.efficiency, 1); },
-                 comparison.base.kind != Base::setting});
-  all.push_back({detail(10, real_column("karp_flatt", "Karp-\nFlatt")), karp_flatt_cell});
+                 [compares](const RowFacts& f) {
+                   return compares ? percent_estimate(f.efficiency, 1) : Cell{};
+                 },
+                 compares && comparison.base.kind != Base::setting});
+  all.push_back({detail(4, real_column("karp_flatt", "Karp-\nFlatt")), karp_flatt_cell});
   all.push_back({detail(4, real_column("input_stall", "input\nstall")),
                  [](const RowFacts& f) { return percent(f.input_stall); }});
   all.push_back({detail(3, real_column("exposed_communication", "exposed\ncomm.")),
@@ -308,8 +322,10 @@ std::string headline_of(const Study& study, const Comparison& comparison,
   std::vector<const Row*> rows;
   for (const Row& row : study.rows) rows.push_back(&row);
   const auto at = static_cast<std::size_t>(largest->row - study.rows.data());
-  std::string text = fmt::format("Largest mean speed-up: {} ({})", speed_up_cell(*largest).text,
-                                 point_names(study, rows)[at]);
+  const bool is_faster = largest->speed_up->ratio.estimate.value > 1;
+  std::string text = fmt::format(
+      "{}: {} ({})", is_faster ? "Largest mean speed-up" : "No mean speed-up above 1; the largest",
+      speed_up_cell(*largest).text, point_names(study, rows)[at]);
   if (largest->efficiency) text += ", efficiency " + percent_estimate(largest->efficiency, 1).text;
   return text;
 }

@@ -96,7 +96,7 @@ TEST_F(CliBench, RanksThatWouldMakeOtherCallsAreRefused) {
 TEST_F(CliBench, ReportsOfRecords) {
   ASSERT_EQ(paceline(kShort + "--gpus 1 --backend self --sizes 1K --record a.json").code, 0);
   const Ran out = paceline("report a.json --out report");
-  EXPECT_TRUE(contains(out.out, "table: report/collectives.csv")) << out.out << out.err;
+  EXPECT_TRUE(contains(out.out, "collectives.csv")) << out.out << out.err;
   EXPECT_EQ(text_of(folder() / "report/collectives.csv"),
             paceline("report a.json --format csv").out);
   EXPECT_EQ(paceline("report a.json --only backend=self").code, 0);

@@ -19,14 +19,14 @@ namespace paceline::testing {
 struct Ran {
   int code = -1;
   std::string out, err;
-  std::string busy;  // warnings that others compute, which tests that run side by side cannot avoid
+  std::string busy;  // warnings that other processes compute, which tests that run side by side cannot avoid
 };
 
 inline std::string take_busy_warnings(std::string& text) {
   std::string taken, rest;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    const bool busy = line.find("warning: others compute on the CPUs") != line.npos ||
+    const bool busy = line.find("warning: other processes use the CPUs") != line.npos ||
                       line.find("warning: the machine was busy") != line.npos;
     (busy ? taken : rest) += line + '\n';
   }

@@ -255,7 +255,7 @@ TEST_F(CliSlurm, BadInputIsOneLine) {
   for (const char* verb : {"status", "cancel", "collect"}) {
     expect_refused(std::string(verb) + " no/such", 65, {"no such study", "no/such"});
     shell("mkdir -p empty");
-    expect_refused(std::string(verb) + " empty", 65, {"nothing was submitted", "paceline submit"});
+    expect_refused(std::string(verb) + " empty", 65, {"was not submitted to Slurm", "paceline submit"});
   }
   expect_refused("status empty --every 1", 64, {"--every"});
   expect_refused("element begin -- train mnist-mlp --gpus=1", 64,

@@ -194,7 +194,7 @@ TEST_F(CliTrain, ABusyMachineIsNoticed) {
       "' train mnist-mlp --cpus-per-task 1 --steps 300 --record r.json --data '" +
       kMnist.string() + "'\ncode=$?\nkill %1 %2\nexit $code");
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.busy, "others compute on the CPUs of this run: ")) << ran.busy;
+  EXPECT_TRUE(contains(ran.busy, "other processes use the CPUs of this run: ")) << ran.busy;
   EXPECT_TRUE(contains(ran.busy, "the machine was busy: ")) << ran.busy;
   const auto record = nlohmann::json::parse(std::ifstream(folder() / "r.json"));
   const auto& load = record.at("provenance").at("machine_load");
@@ -325,7 +325,7 @@ TEST_F(CliTrain, GlooUnderASlurmStep) {
   ASSERT_EQ(ran.code, 0) << ran.err;
   const auto record = nlohmann::json::parse(ran.out);
   EXPECT_EQ(record.at("layout").at("ntasks"), 2);
-  EXPECT_TRUE(contains(record.at("provenance").at("backend_used"), "2 ranks over TCP"));
+  EXPECT_TRUE(contains(record.at("provenance").at("backend_used"), "2 ranks over Unix sockets"));
 }
 
 }  // namespace

@@ -107,7 +107,10 @@ TEST(Report, WritesTablesAndPlots) {
   const std::string text = stream.str();
   EXPECT_NE(text.find("not JSON"), std::string::npos);
   EXPECT_NE(text.find("9.1.json:1:"), std::string::npos);
-  EXPECT_NE(text.find("speed-up plot: " + files.plots[0].string()), std::string::npos);
+  EXPECT_NE(text.find("report: " + (folder / "out/report.html").string() + " (open it"),
+            std::string::npos);
+  EXPECT_NE(text.find("beside it: report.json, report.md, report.csv, speedup.svg"),
+            std::string::npos);
   EXPECT_NO_THROW(write_report({folder / "quick"}, options, stream));
 }
 

@@ -111,7 +111,7 @@ TEST_F(JournalTest, AStudyOfWhichNothingWasSubmitted) {
   expect_error(ErrorKind::input, {"no such study"},
                [&] { need_submissions(Journal(study()), study()); });
   std::filesystem::create_directories(study());
-  expect_error(ErrorKind::input, {"nothing was submitted", "paceline submit"},
+  expect_error(ErrorKind::input, {"was not submitted to Slurm", "paceline submit"},
                [&] { need_submissions(Journal(study()), study()); });
 }
 

@@ -69,8 +69,8 @@ class NcclBackend final : public Backend {
       const auto library = nccl::open_library();
       if (membership.gpus != nullptr) return Support::yes();
       return Support::no(fmt::format(
-          "{} is here, but sums in the memory of GPUs only: choose --device cuda, or backend mpi, "
-          "gloo or mirrored",
+          "{} sums in the memory of GPUs only, and these replicas have none: choose --device cuda, "
+          "or backend mpi, gloo or mirrored",
           library->version_text()));
     } catch (const Error& error) {
       return Support::no(error.what());
