@@ -255,7 +255,8 @@ TEST_F(CliSlurm, BadInputIsOneLine) {
   for (const char* verb : {"status", "cancel", "collect"}) {
     expect_refused(std::string(verb) + " no/such", 65, {"no such study", "no/such"});
     shell("mkdir -p empty");
-    expect_refused(std::string(verb) + " empty", 65, {"was not submitted to Slurm", "paceline submit"});
+    expect_refused(std::string(verb) + " empty", 65,
+                   {"was not submitted to Slurm", "paceline submit"});
   }
   expect_refused("status empty --every 1", 64, {"--every"});
   expect_refused("element begin -- train mnist-mlp --gpus=1", 64,
@@ -308,6 +309,11 @@ TEST_F(CliSlurm, TheBudgetAndTheConfirmation) {
   if (!contains(over.err, "this build has no engine")) {
     EXPECT_EQ(over.code, 64);
     EXPECT_TRUE(contains(over.err, "GPU-hours are more than --max-gpu-hours 1")) << over.err;
+    const Ran dry = paceline("submit " + kCassava + " --site " + kGpu +
+                             " --set device=cuda --max-gpu-hours 1 --dry-run");
+    EXPECT_EQ(dry.code, 0) << dry.err;
+    EXPECT_TRUE(contains(dry.out, "warning: more than --max-gpu-hours 1: submit will refuse"))
+        << dry.out;
   }
   const Ran nobody = paceline("submit s.json --site site.json");
   EXPECT_EQ(nobody.code, 64);

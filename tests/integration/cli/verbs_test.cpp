@@ -57,6 +57,7 @@ TEST_F(CliVerbs, AnEmptyValueIsRefused) {
            {"train mnist-mlp --data ''", "--data"},
            {"train mnist-mlp --run-dir ''", "--run-dir"},
            {"train mnist-mlp --trace ''", "--trace"},
+           {"train mnist-mlp --tensorboard ''", "--tensorboard"},
            {"sweep ''", ""},
            {"sweep s.json --results '' --dry-run", "--results"},
            {"submit s.json --site ''", "--site"},
@@ -138,6 +139,9 @@ TEST_F(CliVerbs, WordsOfTheParserAreOurs) {
 
 TEST_F(CliVerbs, NamesAreTextAndNotEmpty) {
   expect_refused("report ''", 64, {"STUDY", "is empty"});
+  expect_refused("sweep quick --timeout 5m", 64,
+                 {"--timeout: \"5m\" is not a number; give one above 0"});
+  expect_refused("gate --aa quick --rounds 2", 64, {"--rounds: is 2, must be from 3 to 1000"});
   expect_refused("sweep '' --dry-run", 64, {"spec", "is empty"});
   expect_refused("data verify ''", 64, {"DIR", "is empty"});
   expect_refused("report a $'b\\xff'", 64, {"argument 3", "b\ufffd", "is not UTF-8 text"});
@@ -222,9 +226,15 @@ TEST_F(CliVerbs, WordsThatPeopleTryLeadSomewhere) {
 TEST_F(CliVerbs, ShippedSpecsAndSitesAreFoundByName) {
   const Ran plan = paceline("sweep amdahl --dry-run");
   EXPECT_EQ(plan.code, 0) << plan.err;
+  EXPECT_EQ(paceline("sweep sweeps/amdahl.json --dry-run").out, plan.out);  // as examples have it
+  EXPECT_EQ(paceline("explain results/reference/cassava-resnet50").code, 0);
   expect_refused("sweep amdal --dry-run", 65, {"amdal: no such file", "sweeps/amdahl.json?"});
   expect_refused("sweep sweeps/amdal.json --dry-run", 65, {"did you mean sweeps/amdahl.json?"});
   expect_refused("submit quick --site nuy --dry-run", 65, {"did you mean slurm/sites/nyu.json?"});
+  if (!is_absent("train")) {
+    expect_refused("sweep quick --dry-run --data /nowhere", 65,
+                   {"--data /nowhere: it holds no folder mnist; name the folder that holds it"});
+  }
   // What is there comes first.
   shell("echo '{\"name\": \"mine\", }' > quick.json");
   expect_refused("sweep quick.json --dry-run", 65, {"quick.json", "workload"});
@@ -232,8 +242,11 @@ TEST_F(CliVerbs, ShippedSpecsAndSitesAreFoundByName) {
 
 // A job's log has no terminal.
 TEST_F(CliVerbs, WhatIsPipedFitsEightyColumns) {
-  for (const char* verb : {"report --no-plots --base best", "explain --base best"}) {
-    const std::string command = "paceline " + std::string(verb) + " '" + kStudy + "'";
+  const std::string study = " '" + kStudy + "'";
+  for (const std::string& words :
+       {"report --no-plots --base best" + study, "explain --base best" + study, "best" + study,
+        std::string("doctor"), std::string("list parameters"), std::string("list backends")}) {
+    const std::string command = "paceline " + words;
     const auto longest = [&](const std::string& columns) {
       const Ran ran = shell("unset COLUMNS; " + columns + command + " | cat");
       EXPECT_EQ(ran.code, 0) << ran.err;
@@ -243,8 +256,8 @@ TEST_F(CliVerbs, WhatIsPipedFitsEightyColumns) {
       }
       return most;
     };
-    EXPECT_LE(longest(""), 80U) << verb;
-    EXPECT_GT(longest("COLUMNS=200 "), 80U) << verb;
+    EXPECT_LE(longest(""), 80U) << words;
+    EXPECT_GT(longest("COLUMNS=200 "), 80U) << words;
   }
 }
 

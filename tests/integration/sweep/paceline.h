@@ -60,7 +60,7 @@ class SmallStudy : public ::testing::Test {
                                       "--results=" + results().string(),
                                       "--data=" PACELINE_SOURCE_DIR "/data"};
     words.insert(words.end(), more.begin(), more.end());
-    std::string line = "exec";
+    std::string line = "export COLUMNS=300; exec";
     for (const std::string& word : words) line += " " + shell_quote(word);
     line += " >" + shell_quote(out().string()) + " 2>" + shell_quote(err().string());
     return {{"/bin/sh", "-c", line}, environment_of_process()};

@@ -29,7 +29,7 @@ Json telling_record(Json json) {
                                       {"partition", "proj42-gpu"},
                                       {"nodes", "gpu[017-018]"},
                                       {"modules", "/sw/proj42/gcc"}};
-  json["provenance"]["libraries"] = "made by alice@cluster.org";
+  json["provenance"]["libraries"] = "made by alice@cluster.org on big.cluster.org";
   return json;
 }
 

@@ -46,7 +46,8 @@ TEST(Explain, CassavaBestHasCausesThatTimesCannotTellApart) {
   EXPECT_TRUE(holds(text, "each added replica adds 16 to 18 % of the base's time per step to it"))
       << text;
   EXPECT_TRUE(holds(text, "(Karp-Flatt fraction steady, 0.165 to 0.181)")) << text;
-  EXPECT_TRUE(holds(text, "these numbers cannot tell them apart; runs with backend null tell communication"));
+  EXPECT_TRUE(holds(
+      text, "these numbers cannot tell them apart; runs with backend null tell communication"));
   EXPECT_FALSE(holds(text, "fixed serial share"));
   EXPECT_FALSE(holds(text, "no cost that grows"));
   EXPECT_TRUE(holds(text, "the speed-up cannot exceed 5.82 [")) << text;

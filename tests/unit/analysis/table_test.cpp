@@ -65,8 +65,7 @@ TEST(Render, ANarrowTerminalGetsFewerColumns) {
   EXPECT_LE(table_width(narrow), 80U);
   EXPECT_GT(table_width(narrow), 60U) << "no more than has to go";
   EXPECT_NE(narrow.find("of all rows: nodes 1"), std::string::npos) << narrow;
-  EXPECT_NE(narrow.find("not shown at 80 columns: samples/s per replica"),
-            std::string::npos)
+  EXPECT_NE(narrow.find("not shown at 80 columns: samples/s per replica"), std::string::npos)
       << narrow;
   for (const char* kept : {"gpus", "speed-up", "efficiency", "ntasks"}) {
     EXPECT_NE(narrow.find(kept), std::string::npos) << kept;  // tasks tell the rows apart
