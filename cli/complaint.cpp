@@ -75,7 +75,7 @@ std::string in_our_words(const CLI::App& verb, const std::string& said) {
       kNothing("(.+?): (\\d+) required .* missing"),
       kTooMany("(.+?): At Most 1 required but received (\\d+)"),
       kTooFew("(.+?): At least \\d+ required but received (\\d+)"),
-      kConversion("Could not convert: (.+?) = (.*)");
+      kMember("(.+?): (.*) not in \\{(.*)\\}"), kConversion("Could not convert: (.+?) = (.*)");
   std::smatch part;
   const auto option = [&] {
     const std::string name = part[1];
@@ -109,6 +109,10 @@ std::string in_our_words(const CLI::App& verb, const std::string& said) {
     const CLI::Option* of = option();
     return fmt::format("{}: needs {}, has {}", part[1].str(), of ? values_of(*of) : "more values",
                        part[2].str());
+  }
+  if (std::regex_match(said, part, kMember)) {
+    return fmt::format("{}: \"{}\" is not one of {}", part[1].str(), part[2].str(),
+                       join(split(part[3].str(), ','), ", "));
   }
   if (std::regex_match(said, part, kConversion)) {
     return fmt::format("{}: is {}, must be {}", part[1].str(), part[2].str(),

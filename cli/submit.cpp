@@ -261,6 +261,13 @@ class Submitter {
       print("warning: a record is ignored: {}\n", rejected.reason);
     }
     for (const std::string& line : other_machine_lines(plan_)) print("note: {}\n", line);
+    if (site_.gpu_form != GpuForm::none && submission_.gpu_hours() == 0 &&
+        !submission_.arrays.empty()) {
+      print(
+          "note: the points are of device cpu, so no GPUs are requested; for GPUs write "
+          "\"device\": \"cuda\" in {}, or add --set device=cuda\n",
+          site_.where);
+    }
     print("{}", submission_text(submission_, plan_));
   }
 

@@ -18,7 +18,13 @@ constexpr const char* kBothWays =
 
 // The first by name of the weight files in the folder.
 fs::path imagenet_file() {
-  const fs::path folder = find_data_folder("resnet50-imagenet", {}, kBothWays);
+  fs::path folder;
+  try {
+    folder = find_data_folder("resnet50-imagenet", {});
+  } catch (const Error&) {
+    throw Error(ErrorKind::input, "the start weights resnet50-imagenet were not found", "weights",
+                kBothWays);
+  }
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string ending = entry.path().extension().string();

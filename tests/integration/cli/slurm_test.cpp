@@ -143,6 +143,17 @@ TEST_F(CliSlurm, PointsTooLargeForTheNodesAndRowsWithoutABaseAreSaid) {
   EXPECT_TRUE(contains(ran.out, "warning: no speed-up for gpus=2,")) << ran.out;
 }
 
+TEST_F(CliSlurm, AGpuProfileWithoutADeviceIsSaid) {
+  write("gpus.json", R"({"name": "x", "program": "/opt/paceline", "gpus": {"form": "gres"}})");
+  write("one.json", R"({"name": "one", "workload": "mnist-mlp", "axes": {"gpus": [1]}})");
+  const Ran ran = paceline("submit one.json --site gpus.json --dry-run --scripts made");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "note: the points are of device cpu, so no GPUs are requested"))
+      << ran.out;
+  const Ran cuda = paceline("submit one.json --site gpus.json --set device=cuda --dry-run");
+  EXPECT_FALSE(contains(cuda.out, "no GPUs are requested")) << cuda.out;
+}
+
 TEST_F(CliSlurm, SmokeNeedsNoGpuAndFewSteps) {
   const Ran ran =
       paceline("submit " + kCassava + " --site " + kGpu + " --smoke --dry-run --scripts made");

@@ -117,7 +117,7 @@ TEST_F(CliVerbs, NearestNamesAreSuggested) {
   expect_refused("zzzzzz", 64, {"unknown verb zzzzzz", "see paceline --help"});
   expect_refused("report --formt md x", 64, {"unknown option --formt", "did you mean --format?"});
   expect_refused("sweep x.json --dryrun", 64, {"--dryrun", "did you mean --dry-run?"});
-  expect_refused("list workload", 64, {"workload", "workloads,backends,wrappers,devices"});
+  expect_refused("list workload", 64, {"workload", "workloads, backends, wrappers, devices"});
   expect_refused("", 64, {"required", "see paceline --help"});
   expect_refused("sweep", 64, {"spec", "see paceline sweep --help"});
 }
@@ -139,6 +139,7 @@ TEST_F(CliVerbs, WordsOfTheParserAreOurs) {
 
 TEST_F(CliVerbs, NamesAreTextAndNotEmpty) {
   expect_refused("report ''", 64, {"STUDY", "is empty"});
+  expect_refused("list sites", 64, {"what: \"sites\" is not one of workloads, backends,"});
   expect_refused("sweep quick --timeout 5m", 64,
                  {"--timeout: \"5m\" is not a number; give one above 0"});
   expect_refused("gate --aa quick --rounds 2", 64, {"--rounds: is 2, must be from 3 to 1000"});
@@ -184,7 +185,7 @@ TEST_F(CliVerbs, CompletionOffersVerbsOptionsAndChoices) {
     EXPECT_EQ(ran.code, 0);
     EXPECT_TRUE(contains(ran.out, "report") && contains(ran.out, "backends")) << ran.out;
   }
-  expect_refused("completion tcsh", 64, {"tcsh", "bash,zsh,fish"});
+  expect_refused("completion tcsh", 64, {"tcsh", "bash, zsh, fish"});
 }
 
 TEST_F(CliVerbs, ColoursOnlyOnATerminalThatWantsThem) {

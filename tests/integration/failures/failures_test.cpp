@@ -216,7 +216,7 @@ TEST_F(Failures, DeadlinesAreTimes) {
 
 TEST_F(Failures, APostMortemOfNothingIsRefused) {
   expect_refused("doctor --post-mortem nowhere", 65, {"nowhere: not a folder"});
-  expect_refused("doctor --post-mortem .", 65, {"no rank of a run left anything"});
+  expect_refused("doctor --post-mortem .", 65, {"it holds no files of a run"});
 }
 
 TEST_F(Failures, ABackendThatCannotSumIsSaidBeforeTheFirstStep) {

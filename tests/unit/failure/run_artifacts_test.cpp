@@ -175,7 +175,7 @@ TEST_F(Folder, WhoLivesStillRuns) {
 }
 
 TEST_F(Folder, NothingThereIsSaid) {
-  expect_error(ErrorKind::input, {"no rank of a run left anything", path().string()},
+  expect_error(ErrorKind::input, {"it holds no files of a run", path().string()},
                [&] { remains_of_latest(path()); });
   expect_error(ErrorKind::input, {"not a folder"}, [&] { remains_of_latest(path() / "none"); });
 }
