@@ -12,6 +12,7 @@
 #include "cli/verb.h"
 #include "engine/comm/allreduce_bench.h"
 #include "engine/core/available_memory.h"
+#include "engine/core/backend_stack.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"

@@ -1,7 +1,8 @@
-// A run record from an untrusted file: checked, then everything that analysis reads is read.
+// A run record from an untrusted file: checked, read, and made a run of a study.
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "analysis/study/run.h"
 #include "engine/core/error.h"
 #include "results/record.h"
 
@@ -10,13 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const paceline::JsonDocument document("fuzz.json", text);
     const paceline::Record record(document.value(), "fuzz.json");
-    record->parameters;
     record->task_layout();
-    record->workload;
     record->build();
-    record->provenance.data_hash;
-    record->timing.fit_seconds;
-    record->flags.synthetic;
+    paceline::run_of(record);
   } catch (const paceline::Error&) {
   }
   return 0;

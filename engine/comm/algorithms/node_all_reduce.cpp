@@ -105,6 +105,7 @@ void NodeAllReduce::sleep_until_arrived(std::uint32_t epoch, std::string_view la
     control_.sleepers.fetch_sub(1);
     if (come || all_arrived(epoch)) return;
     throw_if_aborted(label);
+    if (watch_) watch_(label);
     const double waited = now_seconds() - start;
     const double limit = deadlines_.limit_seconds() + extra_seconds;
     if (waited > limit) throw_stall(epoch, label, limit);

@@ -11,8 +11,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/comm/communicator.h"
@@ -43,6 +45,10 @@ class NodeAllReduce {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+
+  // Is called every 50 ms of a wait with the wait's label, and may throw to end it: of ranks that
+  // are processes somebody may be gone.
+  void watch(std::function<void(std::string_view label)> watch) { watch_ = std::move(watch); }
 
   // Throws stall past the deadline, naming the ranks that did not come, and peer_lost after an
   // abort. Allocates nothing on the good path.
@@ -80,6 +86,7 @@ class NodeAllReduce {
   double spin_seconds_;
   std::uint32_t epoch_ = 0;
   std::vector<int> names_;
+  std::function<void(std::string_view)> watch_;
 };
 
 // A rank that waits for its leader, which waits for other nodes, waits longer than the leader: the

@@ -17,8 +17,9 @@ class SocketCommunicator : public WireCommunicator {
         wire_(std::move(connections), rank, size, deadlines, ranks_a_task) {}
 
   std::string description() const { return wire_.description(); }
+  bool is_local() const { return wire_.is_local(); }
   // As SocketWire's.
-  void check_connections() { wire_.check_connections(); }
+  void check_connections(std::string_view label = {}) { wire_.check_connections(label); }
   void abort(std::string_view why) noexcept override { wire_.abort(why); }
 
  private:

@@ -25,15 +25,15 @@ SocketWire::SocketWire(std::map<int, Descriptor> connections, int rank, int size
                        const Deadlines& deadlines, int ranks_a_task)
     : rank_(rank), size_(size), deadlines_(deadlines), ranks_a_task_(ranks_a_task) {
   for (auto& [peer, socket] : connections) {
-    if (is_local(socket)) ++local_links_;
+    if (paceline::is_local(socket)) ++local_links_;
     links_[peer].socket = std::move(socket);
   }
-  messages_ = {kMessageBytes, local_links_ == links_.size() ? kWindow : kNetworkWindow};
+  messages_ = {kMessageBytes, is_local() ? kWindow : kNetworkWindow};
   scratch_.resize(messages_.bytes * messages_.window);
 }
 
 std::string SocketWire::description() const {
-  if (local_links_ == links_.size()) return "Unix sockets";
+  if (is_local()) return "Unix sockets";
   return local_links_ == 0 ? "TCP" : "TCP, within a node Unix sockets";
 }
 
@@ -105,7 +105,7 @@ void SocketWire::progress_in(int peer, Link& link) {
     const ssize_t got = recv(link.socket.number(), piece.at, piece.left, 0);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) throw_lost(peer);
+    if (got <= 0) throw_lost(peer, label_);
     link.came = true;
     piece.at += got;
     piece.left -= static_cast<std::size_t>(got);
@@ -119,25 +119,25 @@ void SocketWire::progress_out(int peer, Link& link) {
     const ssize_t sent = ::send(link.socket.number(), piece.at, piece.left, MSG_NOSIGNAL);
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) throw_lost(peer);
+    if (sent < 0) throw_lost(peer, label_);
     piece.at += sent;
     piece.left -= static_cast<std::size_t>(sent);
     if (piece.left == 0) link.out.pop_front();
   }
 }
 
-void SocketWire::check_connections() {
+void SocketWire::check_connections(std::string_view label) {
   throw_if_aborted();
   for (const auto& [peer, link] : links_) {
     pollfd polled{link.socket.number(), POLLRDHUP, 0};
-    if (poll(&polled, 1, 0) > 0) throw_lost(peer);
+    if (poll(&polled, 1, 0) > 0) throw_lost(peer, label.empty() ? label_ : label);
   }
 }
 
-void SocketWire::throw_lost(int peer) const {
+void SocketWire::throw_lost(int peer, std::string_view label) const {
   throw Error(ErrorKind::peer_lost,
               fmt::format("the connection to rank {} broke", peer * ranks_a_task_),
-              std::string(label_), "see that rank's error")
+              std::string(label), "see that rank's error")
       .on_rank(rank_ * ranks_a_task_);
 }
 

@@ -26,6 +26,7 @@ class SocketWire final : public Wire {
   int size() const override { return size_; }
   Messages messages() const override;
   std::string description() const;  // "TCP", "Unix sockets": of the links of this rank
+  bool is_local() const { return local_links_ == links_.size(); }  // they are all of this machine
   std::span<std::byte> scratch() override { return scratch_; }
   void begin(std::span<std::byte> data, std::string_view label) override;
   void send(int to, std::span<const std::byte> message) override;
@@ -34,8 +35,8 @@ class SocketWire final : public Wire {
   void wait_sent(std::size_t sends) override;
 
   // Between collectives, where no rank may leave yet: throws peer_lost if one that this rank has a
-  // connection with has hung up.
-  void check_connections();
+  // connection with has hung up. `label`: what this rank waits at; empty: the last collective.
+  void check_connections(std::string_view label = {});
 
   // Ends the waits of this rank, now and later, from any thread.
   void abort(std::string_view why) noexcept;
@@ -55,7 +56,7 @@ class SocketWire final : public Wire {
   void pump_until_done(const Piece& awaited);
   void progress_in(int peer, Link& link);
   void progress_out(int peer, Link& link);
-  [[noreturn]] void throw_lost(int peer) const;
+  [[noreturn]] void throw_lost(int peer, std::string_view label) const;
   [[noreturn]] void throw_late(int peer, bool came) const;
   void throw_if_aborted();
 

@@ -325,7 +325,7 @@ TEST_F(CliTrain, GlooUnderASlurmStep) {
   ASSERT_EQ(ran.code, 0) << ran.err;
   const auto record = nlohmann::json::parse(ran.out);
   EXPECT_EQ(record.at("layout").at("ntasks"), 2);
-  EXPECT_TRUE(contains(record.at("provenance").at("backend_used"), "2 ranks over Unix sockets"));
+  EXPECT_TRUE(contains(record.at("provenance").at("backend_used"), "shared memory of 2 ranks"));
 }
 
 }  // namespace

@@ -17,7 +17,9 @@ struct Result {
 // The exit code is the last line.
 Result doctor(const std::string& assignments, const std::string& options) {
   const std::string output = output_of(
-      {"/bin/sh", "-c", assignments + " " PACELINE_BINARY " doctor " + options + "; echo $?"}, 60);
+      {"/bin/sh", "-c",
+       "COLUMNS=300 " + assignments + " " PACELINE_BINARY " doctor " + options + "; echo $?"},
+      60);
   const std::size_t last = output.rfind('\n', output.size() - 2);
   const std::size_t begin = last == std::string::npos ? 0 : last + 1;
   return {output.substr(0, begin), std::atoi(output.c_str() + begin)};

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/comm/algorithms/shared_communicator.h"
 #include "engine/comm/algorithms/threads.h"
 #include "engine/comm/backend.h"
 #include "engine/comm/backends/gloo/gloo_communicator.h"
@@ -75,17 +76,8 @@ class GlooBackend final : public Backend {
     ranks_a_task_ = membership.ranks_a_task;
     deadlines_ = membership.deadlines;
     address_ = store_->local_address();
-    std::unique_ptr<SocketCommunicator> communicator;
-    if (flat_) {
-      communicator = flat_communicator();
-    } else {
-      communicator = std::make_unique<SocketCommunicator>(
-          connect_mesh(*store_, rank_, size_, deadlines_, ranks_a_task_), rank_, size_, deadlines_,
-          ranks_a_task_);
-    }
-    transport_ = communicator->description();
     std::vector<std::unique_ptr<Communicator>> communicators;
-    communicators.push_back(std::move(communicator));
+    communicators.push_back(flat_ ? flat_communicator() : own_communicator());
     return communicators;
   }
 
@@ -104,14 +96,28 @@ class GlooBackend final : public Backend {
   std::string description() const override {
     if (size_ == 0) return flat_ ? "Gloo, gloo::allreduce" : "our ring";
     if (flat_) return fmt::format("Gloo, gloo::allreduce, {} ranks over TCP, {}", size_, where());
-    return fmt::format("our ring, {} ranks over {}, {}", size_, transport_, where());
+    return fmt::format("{}, {}", sum_, where());
   }
 
  private:
   std::string where() const { return fmt::format("rank {} at {}", rank_, address_); }
 
+  // In memory where all ranks are of one machine, else in our ring over sockets. Collective.
+  std::unique_ptr<Communicator> own_communicator() {
+    auto sockets = std::make_unique<SocketCommunicator>(
+        connect_mesh(*store_, rank_, size_, deadlines_, ranks_a_task_), rank_, size_, deadlines_,
+        ranks_a_task_);
+    const std::string transport = sockets->description();
+    if (auto shared = SharedCommunicator::make(sockets, deadlines_, ranks_a_task_)) {
+      sum_ = fmt::format("shared memory of {} ranks, control over {}", size_, transport);
+      return shared;
+    }
+    sum_ = fmt::format("our ring, {} ranks over {}", size_, transport);
+    return sockets;
+  }
+
   // Gloo connects every rank with every other. Collective.
-  std::unique_ptr<SocketCommunicator> flat_communicator() const {
+  std::unique_ptr<Communicator> flat_communicator() const {
     const double seconds = deadlines_.limit_seconds();
     const auto context = std::make_shared<gloo::rendezvous::Context>(rank_, size_);
     context->setTimeout(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)));
@@ -140,7 +146,7 @@ class GlooBackend final : public Backend {
   StoreClient* store_ = nullptr;
   int rank_ = 0, size_ = 0, ranks_a_task_ = 1;
   Deadlines deadlines_;
-  std::string address_, transport_;
+  std::string address_, sum_;
 };
 
 }  // namespace

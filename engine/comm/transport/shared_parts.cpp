@@ -1,0 +1,87 @@
+#include "engine/comm/transport/shared_parts.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "engine/comm/rendezvous/address.h"
+#include "engine/comm/rendezvous/socket.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr char kFolder[] = "/dev/shm/paceline-";
+
+using FileName = std::array<char, 64>;  // empty: there is none
+
+// Its room is taken at once: a sparse file in a full /dev/shm shows as SIGBUS at the first touch.
+Descriptor new_file(FileName& name, std::size_t bytes) {
+  const std::string path = kFolder + random_token();
+  Descriptor file(open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+  if (!file) return file;
+  if (posix_fallocate(file.number(), 0, static_cast<off_t>(bytes)) != 0) {
+    unlink(path.c_str());
+    return {};
+  }
+  path.copy(name.data(), name.size() - 1);
+  return file;
+}
+
+std::byte* mapped(const Descriptor& file, std::size_t bytes) {
+  if (!file) return nullptr;
+  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
+  return address == MAP_FAILED ? nullptr : static_cast<std::byte*>(address);
+}
+
+bool all_agree(Communicator& ranks, bool mine) {
+  std::vector<char> all(static_cast<std::size_t>(ranks.size()));
+  const char word = mine ? 1 : 0;
+  ranks.all_gather(&word, 1, all.data());
+  return std::memchr(all.data(), 0, all.size()) == nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<SharedParts> SharedParts::make(Communicator& ranks, std::size_t bytes) {
+  const std::size_t part = (bytes + kPage - 1) / kPage * kPage;
+  const std::size_t whole = part * static_cast<std::size_t>(ranks.size());
+  FileName name{};
+  Descriptor file;
+  if (ranks.rank() == 0) file = new_file(name, whole);
+  ranks.broadcast(name.data(), name.size(), 0);
+  if (name[0] == '\0') return nullptr;
+  if (ranks.rank() != 0) file = Descriptor(open(name.data(), O_RDWR | O_CLOEXEC));
+  std::byte* all = mapped(file, whole);
+  const bool is_there = all_agree(ranks, all != nullptr);
+  if (ranks.rank() == 0) unlink(name.data());
+  if (is_there) {
+    return std::unique_ptr<SharedParts>(new SharedParts(all, part, ranks.rank(), ranks.size()));
+  }
+  if (all != nullptr) munmap(all, whole);
+  return nullptr;
+}
+
+SharedParts::SharedParts(std::byte* all, std::size_t part_bytes, int rank, int size)
+    : part_bytes_(part_bytes), rank_(static_cast<std::size_t>(rank)) {
+  for (int i = 0; i < size; ++i) parts_.push_back(all + static_cast<std::size_t>(i) * part_bytes);
+  std::memset(mine(), 0, part_bytes_);
+}
+
+SharedParts::~SharedParts() {
+  munmap(parts_.front(), part_bytes_ * parts_.size());
+}
+
+bool SharedParts::holds(const void* data, std::size_t bytes) const {
+  const auto* first = static_cast<const std::byte*>(data);
+  const std::less_equal<> before;  // of pointers into different objects
+  return before(mine(), first) && before(first + bytes, mine() + part_bytes_);
+}
+
+}  // namespace paceline
