@@ -19,7 +19,8 @@ namespace paceline::testing {
 struct Ran {
   int code = -1;
   std::string out, err;
-  std::string busy;  // warnings that other processes compute, which tests that run side by side cannot avoid
+  std::string busy;  // warnings that other processes compute, which tests that run side by side
+                     // cannot avoid
 };
 
 inline std::string take_busy_warnings(std::string& text) {
