@@ -82,7 +82,7 @@ TEST_F(Ratios, TwoReplicasAreAsFastAsThoseThatDoNotSum) {
 
 // A helper thread that had to be scheduled for each message made this 0.26 where replicas have one
 // core.
-TEST_F(Ratios, TwoReplicasOverSocketsWaitForNoScheduler) {
+TEST_F(Ratios, TwoReplicasWithoutMpiWaitForNoScheduler) {
   if (!find_name("backend", "gloo").built) GTEST_SKIP() << "gloo is not built here";
   expect_at_least(0.55, "a step of one replica against one of two by gloo", [&] {
     const std::string options = "--cpus-per-task 1 --steps 200 --oversubscribe ";
