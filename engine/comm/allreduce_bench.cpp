@@ -55,9 +55,9 @@ double AllReduceBench::time(std::size_t calls, const Call& call) {
 }
 
 // Rank 0 decides for all.
-void AllReduceBench::choose_calls(BenchRow& row) {
-  const auto ours = [&] { all_reduce(communicator_, row.count); };
-  const double once = std::max(time(std::max<std::size_t>(1, options_.warmup), ours), 1e-8);
+template <typename Call>
+AllReduceBench::Turn AllReduceBench::turn_of(const Call& call) {
+  const double once = std::max(time(std::max<std::size_t>(1, options_.warmup), call), 1e-8);
   const auto rounds = static_cast<double>(options_.rounds);
   std::size_t numbers[2];
   numbers[0] = static_cast<std::size_t>(std::clamp(kShortestSample / once, 1.0, 1000.0));
@@ -69,8 +69,7 @@ void AllReduceBench::choose_calls(BenchRow& row) {
     numbers[1] = (options_.iterations + numbers[0] - 1) / numbers[0];
   }
   communicator_.broadcast(numbers, sizeof numbers, 0);
-  row.calls = numbers[0];
-  row.samples = numbers[1] * options_.rounds;
+  return {numbers[0], numbers[1]};
 }
 
 // The slowest rank's share of each sample.
@@ -104,21 +103,24 @@ BenchRow AllReduceBench::measure(std::size_t count) {
   BenchRow row;
   row.count = count;
   std::memset(data_.data(), 0, count * size_of(options_.type));  // sums of zeros stay zeros
-  choose_calls(row);
   const auto ours = [&] { all_reduce(communicator_, count); };
   const auto library = [&] { all_reduce(*library_, count); };
   const auto copies = [&] { copy(count); };
-  if (library_ != nullptr) time(options_.warmup, library);
+  // The library's has turns of its own: it may be a thousand times slower.
+  const Turn turn = turn_of(ours), of_library = library_ != nullptr ? turn_of(library) : Turn{};
+  row.calls = turn.calls;
+  row.samples = turn.samples * options_.rounds;
   if (options_.copies) time(options_.warmup, copies);
   Samples samples;
   for (std::size_t round = 0; round < options_.rounds; ++round) {
-    const std::size_t n = row.samples / options_.rounds;
-    for (std::size_t i = 0; i < n; ++i) samples.all_reduce.push_back(time(row.calls, ours));
-    for (std::size_t i = 0; library_ != nullptr && i < n; ++i) {
-      samples.library.push_back(time(row.calls, library));
+    for (std::size_t i = 0; i < turn.samples; ++i) {
+      samples.all_reduce.push_back(time(turn.calls, ours));
     }
-    for (std::size_t i = 0; options_.copies && i < n; ++i) {
-      samples.copy.push_back(time(row.calls, copies));
+    for (std::size_t i = 0; i < of_library.samples; ++i) {
+      samples.library.push_back(time(of_library.calls, library));
+    }
+    for (std::size_t i = 0; options_.copies && i < turn.samples; ++i) {
+      samples.copy.push_back(time(turn.calls, copies));
     }
   }
   row.all_reduce = gathered(std::move(samples.all_reduce));

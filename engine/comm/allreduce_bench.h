@@ -57,7 +57,12 @@ class AllReduceBench {
   void copy(std::size_t count);
   template <typename Call>
   double time(std::size_t calls, const Call& call);
-  void choose_calls(BenchRow& row);
+  // Of one kind in a round.
+  struct Turn {
+    std::size_t calls = 0, samples = 0;  // calls a sample
+  };
+  template <typename Call>
+  Turn turn_of(const Call& call);
   BenchTimes gathered(std::vector<double> samples);
   void check(BenchRow& row);
 
