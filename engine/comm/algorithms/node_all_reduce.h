@@ -4,7 +4,8 @@
 // responsible for. After a barrier every rank adds its slice over all parts, in rank order, and
 // writes the sum back into every part; a second barrier ends it. Each element is read once and
 // written once by one rank only, so the time is that of a memory copy, and every rank gets the
-// same bits. Used by `mirrored` (parts in one process) and `mpi` (parts in a shared window).
+// same bits. Used by `mirrored` (parts in one process), `mpi` (parts in a shared window) and `gloo`
+// (parts in a shared file).
 #pragma once
 
 #include <array>
