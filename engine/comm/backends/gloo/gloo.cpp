@@ -1,5 +1,5 @@
-// One task a replica and no MPI: in memory that the ranks of one machine share, else in our ring over
-// sockets of our own. Gloo itself is "gloo+flat", and what measurements stand beside.
+// One task a replica and no MPI: in memory that the ranks of one machine share, else in our ring
+// over sockets of our own. Gloo itself is "gloo+flat", and what measurements stand beside.
 #include <fmt/format.h>
 #include <gloo/common/error.h>
 #include <gloo/rendezvous/context.h>
