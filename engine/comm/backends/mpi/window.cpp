@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// MPI may put the parts at any address; one page more lets each begin on a page.
+// MPI may put the parts at any address; one page more lets each begin on a page. Nine keep parts of
+// large sizes from excluding each other from caches, see transport/shared_parts.cpp.
 std::size_t with_slack(std::size_t bytes) {
-  return (bytes + kPage - 1) / kPage * kPage + kPage;
+  return (bytes + kPage - 1) / kPage * kPage + 9 * kPage;
 }
 
 std::byte* next_page(void* address) {
