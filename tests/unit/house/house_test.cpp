@@ -104,7 +104,9 @@ TEST(House, ArrowsPointDownOnly) {
 }
 
 TEST(House, RoomsOfAFolderStandOnThoseBelow) {
-  for (const auto& [folder, rooms] : kRooms) {
+  for (const auto& entry : kRooms) {
+    const auto& folder = entry.first;
+    const auto& rooms = entry.second;
     const auto floor_of = [&folder, &rooms](const std::string& path) {
       if (!path.starts_with(folder + "/")) return rooms.end();
       const auto end = path.find('/', folder.size() + 1);
