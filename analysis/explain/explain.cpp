@@ -165,8 +165,9 @@ class Losses {
     const std::string points = fmt::format("{:.1f}", point.lost->value * 100);
     if (doubt_) {
       point.because = fmt::format(
-          "{} points of efficiency are lost: {}; {}, so how much of it is noise is not known",
-          points, list, doubt_.text());
+          "{:.1f} points of efficiency are {}: {}; {}, so how much of it is noise is not known",
+          std::abs(point.lost->value) * 100, point.lost->value < 0 ? "gained" : "lost", list,
+          doubt_.text());
     } else {
       const Interval& known = *point.lost->interval;
       const std::string interval =

@@ -3,7 +3,10 @@
 #include "engine/comm/algorithms/shared_communicator.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -42,6 +45,14 @@ void on_sharing_ranks(int size, const std::function<void(SharedCommunicator&)>& 
   for (std::thread& thread : threads) thread.join();
 }
 
+int shared_files() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    count += entry.path().filename().string().starts_with("paceline-") ? 1 : 0;
+  }
+  return count;
+}
+
 class SharingWorld : public testing::TestWithParam<int> {};
 
 TEST_P(SharingWorld, SumsInTheArenaAndOutsideOfIt) {
@@ -72,18 +83,25 @@ TEST_P(SharingWorld, SumsInTheArenaAndOutsideOfIt) {
 INSTANTIATE_TEST_SUITE_P(Sizes, SharingWorld, testing::Values(2, 3, 5));
 
 TEST(SharedCommunicator, LeavesNoFile) {
-  const auto files = [] {
-    int count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
-      count += entry.path().filename().string().starts_with("paceline-") ? 1 : 0;
-    }
-    return count;
-  };
-  const int before = files();
+  const int before = shared_files();
   on_sharing_ranks(2, [&](SharedCommunicator& all) {
     all.barrier();
-    EXPECT_LE(files(), before);
+    EXPECT_LE(shared_files(), before);
   });
+}
+
+// A peer that is gone while the memory is made leaves no file behind either.
+TEST(SharedCommunicator, LeavesNoFileWhereAPeerIsLost) {
+  const Deadlines deadlines{20, 60};
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+  std::map<int, Descriptor> links;
+  links[1] = Descriptor(ends[0]);
+  SocketCommunicator ranks(std::move(links), 0, 2, deadlines, 1);
+  const int before = shared_files();
+  close(ends[1]);
+  EXPECT_THROW(SharedParts::make(ranks, 4096), Error);
+  EXPECT_LE(shared_files(), before);
 }
 
 TEST(SharedCommunicator, AnAbortEndsTheSumThatOthersDoNotJoin) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 
+#include "engine/comm/transport/shared_parts.h"
 #include "engine/launch/shared_memory.h"
 
 namespace paceline::mpi {
@@ -12,10 +13,9 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// MPI may put the parts at any address; one page more lets each begin on a page. Nine keep parts of
-// large sizes from excluding each other from caches, see transport/shared_parts.cpp.
+// MPI may put the parts at any address; what lies between them lets each begin on a page, too.
 std::size_t with_slack(std::size_t bytes) {
-  return (bytes + kPage - 1) / kPage * kPage + 9 * kPage;
+  return (bytes + kPage - 1) / kPage * kPage + kBetweenParts;
 }
 
 std::byte* next_page(void* address) {
