@@ -48,6 +48,25 @@ PACELINE_INLINE void store(Bf16* p, const Vec& v) {
 #endif
 }
 
+// Past the caches, for what is read again only after as much as they hold; p is aligned to the
+// vector. A line is then written without being read first. Other
+// threads see it after a locked instruction of this one: a barrier or a mutex has some.
+PACELINE_INLINE void store_past_caches(float* p, const Vec& v) {
+#if defined(__AVX512F__)
+  _mm512_stream_ps(p, reinterpret_cast<__m512>(v));
+#else
+  store(p, v);
+#endif
+}
+PACELINE_INLINE void store_past_caches(Bf16* p, const Vec& v) {
+#if defined(__AVX512BF16__)
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(p),
+                      reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(v))));
+#else
+  store(p, v);
+#endif
+}
+
 // The first n lanes alone, 0 < n <= 16; the others are zero.
 template <typename T>
 PACELINE_INLINE void load_some(const T* p, std::size_t n, Vec& v) {
@@ -80,6 +99,14 @@ PACELINE_INLINE void give(T* p, std::size_t n, const Vec& v) {
   } else {
     store_some(p, n, v);
   }
+}
+
+template <bool Whole, typename T>
+PACELINE_INLINE void give(T* p, std::size_t n, const Vec& v, bool streams) {
+  if constexpr (Whole) {
+    if (streams) return store_past_caches(p, v);
+  }
+  give<Whole>(p, n, v);
 }
 
 // Calls body(first channel, lanes, whole) over `channels`, sixteen at a time.

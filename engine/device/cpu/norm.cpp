@@ -158,7 +158,8 @@ void Norm::forward(const Forward<T>& work) {
                    .skip = work.skip ? work.skip + at : nullptr,
                    .a2 = two ? &branch_.a[run.channel] : nullptr,
                    .b2 = two ? &branch_.b[run.channel] : nullptr,
-                   .signs = work.signs ? work.signs + run.row * sign_bytes : nullptr});
+                   .signs = work.signs ? work.signs + run.row * sign_bytes : nullptr,
+                   .streams = streams<T>()});
   };
   if (!work.train) {
     take_running(false, work.arrays);
@@ -278,7 +279,8 @@ void Norm::backward(const Backward<T>& work) {
                       .a2 = two ? &branch_.a[c] : nullptr,
                       .d1 = two ? &branch_.c1[c] : nullptr,
                       .d0 = two ? &branch_.c0[c] : nullptr,
-                      .adds_dx2 = op_.adds_input2_grad});
+                      .adds_dx2 = op_.adds_input2_grad,
+                      .streams = streams<T>()});
   };
   in_two_passes(work.samples, work.samples, sum_up, finish, apply);
   if (work.dx && !op_.adds_input_grad) clear_missing(work.dx, work.samples);

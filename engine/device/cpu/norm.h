@@ -72,6 +72,11 @@ class Norm {
     double s, q;
   };
 
+  // Whether planes leave the caches anyway; rows of whole vectors can be written past them.
+  template <typename T>
+  bool streams() const {
+    return width_ % 16 == 0 && parallel_.streams(batch_ * plane_ * channels_ * sizeof(T));
+  }
   bool by_groups() const { return groups_ >= static_cast<std::size_t>(parallel_.threads()); }
   template <typename Visit>
   void runs_of_group(std::size_t group, std::size_t samples, Visit visit) const;

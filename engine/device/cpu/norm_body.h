@@ -66,7 +66,7 @@ void norm_apply_as(const NormApply<T>& work) {
         write_bits(work.signs + r * sign_bytes, c, n, bits);
         y = masked(bits, y);
       }
-      give<kWhole>(work.y + at + c, n, y);
+      give<kWhole>(work.y + at + c, n, y, work.streams);
     });
   }
 }
@@ -127,8 +127,9 @@ void norm_gradient_sums(const NormGradientSums<T>& work) {
 }
 
 template <bool kWhole, typename T>
-PACELINE_INLINE void give_or_add(bool adds, T* p, std::size_t n, const Vec& v) {
-  give<kWhole>(p, n, adds ? take<kWhole>(p, n) + v : v);
+PACELINE_INLINE void give_or_add(bool adds, bool streams, T* p, std::size_t n, const Vec& v) {
+  if (adds) return give<kWhole>(p, n, take<kWhole>(p, n) + v);
+  give<kWhole>(p, n, v, streams);
 }
 
 template <typename T, bool kRelu, bool kTwo>
@@ -143,18 +144,19 @@ void norm_backward_as(const NormBackward<T>& work) {
       if constexpr (kTwo) fetch_ahead(work.x2 + at + c);
       Vec g = take<kWhole>(work.dy + at + c, n);
       if constexpr (kRelu) g = masked(read_bits(work.signs + r * sign_bytes, c, n), g);
-      if (work.residual) give_or_add<kWhole>(work.adds_residual, work.residual + at + c, n, g);
+      if (work.residual)
+        give_or_add<kWhole>(work.adds_residual, false, work.residual + at + c, n, g);
       if (work.dx) {
         const Vec dx = g * take<kWhole>(work.a + c, n) +
                        (take<kWhole>(work.x + at + c, n) * take<kWhole>(work.c1 + c, n) +
                         take<kWhole>(work.c0 + c, n));
-        give_or_add<kWhole>(work.adds_dx, work.dx + at + c, n, dx);
+        give_or_add<kWhole>(work.adds_dx, work.streams, work.dx + at + c, n, dx);
       }
       if constexpr (kTwo) {
         const Vec dx2 = g * take<kWhole>(work.a2 + c, n) +
                         (take<kWhole>(work.x2 + at + c, n) * take<kWhole>(work.d1 + c, n) +
                          take<kWhole>(work.d0 + c, n));
-        give_or_add<kWhole>(work.adds_dx2, work.dx2 + at + c, n, dx2);
+        give_or_add<kWhole>(work.adds_dx2, work.streams, work.dx2 + at + c, n, dx2);
       }
     });
   }

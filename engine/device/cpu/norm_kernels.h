@@ -33,6 +33,7 @@ struct NormApply {
   const T* skip = nullptr;
   const float *a2 = nullptr, *b2 = nullptr;
   std::uint8_t* signs = nullptr;  // with ReLU: a bit an element, set where it passes
+  bool streams = false;           // y is written past the caches
 };
 
 // Adds to s = sum of g, q = sum of g (x - pivot), q2 the same for x2.
@@ -62,6 +63,7 @@ struct NormBackward {
   T* dx2 = nullptr;
   const float *a2 = nullptr, *d1 = nullptr, *d0 = nullptr;
   bool adds_dx2 = false;
+  bool streams = false;  // dx and dx2 are written past the caches, unless added to
 };
 
 template <typename T>

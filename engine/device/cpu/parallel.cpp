@@ -2,6 +2,7 @@
 
 #include <omp.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -11,7 +12,14 @@
 
 namespace paceline::cpu {
 
-Parallel::Parallel(int threads, const std::vector<int>& cpus) : threads_(threads) {
+// A system that does not say has some.
+std::size_t Parallel::half_of_cache() {
+  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes > 0 ? static_cast<std::size_t>(bytes) / 2 : std::size_t{16} << 20;
+}
+
+Parallel::Parallel(int threads, const std::vector<int>& cpus, std::size_t kept_bytes)
+    : threads_(threads), kept_bytes_(kept_bytes) {
   omp_set_dynamic(0);
   omp_set_num_threads(threads);
   std::vector<int> failed(static_cast<std::size_t>(threads), 0);

@@ -12,10 +12,13 @@ namespace paceline::cpu {
 class Parallel {
  public:
   // Called on the replica's own thread, before its first parallel region: binds the calling thread
-  // and its helpers to `cpus`, one each (none: leaves them where they are).
-  Parallel(int threads, const std::vector<int>& cpus);
+  // and its helpers to `cpus`, one each (none: leaves them where they are). A plane of more than
+  // `kept_bytes` has left the caches when it is read again; the default is half of the last cache.
+  Parallel(int threads, const std::vector<int>& cpus, std::size_t kept_bytes = half_of_cache());
 
   int threads() const { return threads_; }
+  // Whether a plane of so many bytes is best written past the caches (lanes_body.h).
+  bool streams(std::size_t bytes) const { return bytes > kept_bytes_; }
 
   // body(begin, end) on contiguous ranges of [0, count), each a multiple of `grain` but the last;
   // on this thread alone where a helper would get less than `least`. The ranges depend on the
@@ -51,9 +54,11 @@ class Parallel {
   }
 
  private:
+  static std::size_t half_of_cache();
   void run(void (*body)(void*, int), void* context) const;
 
   int threads_;
+  std::size_t kept_bytes_;
 };
 
 }  // namespace paceline::cpu

@@ -30,7 +30,9 @@ Pointwise::Pointwise(const Operation& op, int batch, Pass pass, const Kernels& k
       width_(size(op.in.width)),
       rows_(size(op.out.height)),
       columns_(size(op.out.width)),
-      stride_(size(op.stride)) {}
+      stride_(size(op.stride)),
+      streams_(parallel.streams(batch_ * (backward_ ? height_ * width_ : rows_ * columns_) * out_ *
+                                sizeof(Bf16))) {}
 
 std::size_t Pointwise::scratch_bytes() const {
   return weight_words() * sizeof(std::uint32_t);
@@ -179,6 +181,7 @@ void Pointwise::run_block(const Work& work, const std::uint32_t* weights, std::s
                         .y = y + i,
                         .output = o,
                         .adds = work.adds,
+                        .streams = streams_ && !work.adds,
                         .sums = sums ? &of_tile : nullptr,
                         .counted = counted > first + i ? counted - first - i : 0,
                         .ahead = part.from,

@@ -56,6 +56,7 @@ class Pointwise {
   bool backward_;
   std::size_t in_, out_;                                          // channels of x and y
   std::size_t batch_, height_, width_, rows_, columns_, stride_;  // rows_, columns_: compact
+  bool streams_;                                                  // y leaves the caches anyway
 };
 
 }  // namespace paceline::cpu

@@ -118,7 +118,11 @@ void pointwise_product(const PointwiseWork& work) {
       y[0] += before[0];
       y[1] += before[1];
     }
-    _mm512_storeu_si512(to, rounded(y[0], y[1]));
+    if (work.streams) {
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(to), rounded(y[0], y[1]));
+    } else {
+      _mm512_storeu_si512(to, rounded(y[0], y[1]));
+    }
     if (wanted && i < work.counted) add_row(*wanted, i, work.output, y, sums);
   }
   if (wanted) {

@@ -45,6 +45,7 @@ struct PointwiseWork {
   Bf16* const* y;     // of 8 places; null where not wanted
   std::size_t output;
   bool adds;                            // to y
+  bool streams = false;                 // y is written past the caches
   const PointwiseSums* sums = nullptr;  // or null
   std::size_t counted = 0;              // places that enter them, the first ones
   const std::byte* ahead = nullptr;     // memory that is used later, fetched meanwhile

@@ -80,6 +80,8 @@ Winograd::Winograd(const Operation& op, int batch, Pass pass, const Kernels& ker
       backward_(pass == Pass::backward_data),
       in_(size(backward_ ? op.out.channels : op.in.channels)),
       out_(size(backward_ ? op.in.channels : op.out.channels)),
+      streams_(parallel.streams(size(batch) * op.out.elements() / size(op.out.channels) * out_ *
+                                sizeof(Bf16))),
       zeros_(in_) {}
 
 // The points and sums of one chunk of tiles.
@@ -145,7 +147,11 @@ void Winograd::run_tiles(std::size_t first, std::size_t end, const Bf16* x,
       for (std::size_t i = 0; i < tiles; ++i) {
         Bf16* places[4];
         tiles_.own<Bf16>(first + i, y + f, out_, nullptr, places);
-        kernels_.output({sums + i * kWinogradBlock, kPointSums, bias ? bias + f : nullptr, places});
+        kernels_.output({.sums = sums + i * kWinogradBlock,
+                         .point_stride = kPointSums,
+                         .bias = bias ? bias + f : nullptr,
+                         .places = places,
+                         .streams = streams_});
       }
     }
   }

@@ -61,6 +61,7 @@ class Winograd {
   WinogradTiles tiles_;
   bool backward_;
   std::size_t in_, out_;     // channels of x and y
+  bool streams_;             // y leaves the caches anyway
   std::vector<Bf16> zeros_;  // a place outside
 };
 

@@ -156,7 +156,12 @@ void winograd_output(const WinogradOutputWork& work) {
   transform_output(work.sums + kLanes, work.point_stride, bias[1], high);
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < 4; ++i) {
-    if (work.places[i]) _mm512_storeu_si512(work.places[i], rounded(low[i], high[i]));
+    if (!work.places[i]) continue;
+    if (work.streams) {
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(work.places[i]), rounded(low[i], high[i]));
+    } else {
+      _mm512_storeu_si512(work.places[i], rounded(low[i], high[i]));
+    }
   }
 }
 

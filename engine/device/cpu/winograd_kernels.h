@@ -60,8 +60,9 @@ struct WinogradProductWork {
 struct WinogradOutputWork {
   const float* sums;
   std::size_t point_stride;
-  const float* bias;    // or null
-  Bf16* const* places;  // 4 of them; null where the tile hangs over the edge
+  const float* bias;     // or null
+  Bf16* const* places;   // 4 of them; null where the tile hangs over the edge
+  bool streams = false;  // they are written past the caches
 };
 
 // One row of points of two tiles, as operands of a sum over pairs of tiles: t = p a + q b for the
