@@ -135,9 +135,9 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error,
         !inner_verbs(*verb.app).empty() && i == verb.words && !word.starts_with("-");
     if (!is_flag && !is_verb) continue;
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-    const auto instead = instead_of(is_verb ? "verb" : "option", word);
+    const auto instead = instead_of(is_verb ? "command" : "option", word);
     const auto near = nearest(word, known);
-    return "unknown " + std::string(is_verb ? "verb " : "option ") + word + "; " +
+    return "unknown " + std::string(is_verb ? "command " : "option ") + word + "; " +
            (instead ? *instead
             : near  ? "did you mean " + *near + "?"
                     : help);

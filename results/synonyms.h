@@ -9,7 +9,7 @@
 namespace paceline {
 
 // What to use instead of `word`, ready to stand behind "; ": "use gpus", or nothing. `kind` is
-// "axis" (as specs spell it), "option" ("--batch-size"), "backend", "device" or "verb".
+// "axis" (as specs spell it), "option" ("--batch-size"), "backend", "device" or "command".
 std::optional<std::string> instead_of(std::string_view kind, std::string_view word);
 
 // Our name where another's means just that ("gpu" is the device cuda), else the word itself.

@@ -137,7 +137,7 @@ TEST_F(CliData, NamesOfSetsCannotSteerATerminal) {
 
 TEST_F(CliData, NestedVerbsHaveHelpAndNearestNames) {
   expect_refused("data", 64, {"paceline data --help"});
-  expect_refused("data fech mnist", 64, {"unknown verb fech", "did you mean fetch?"});
+  expect_refused("data fech mnist", 64, {"unknown command fech", "did you mean fetch?"});
   expect_refused("data fetch mnist --out x --mirror not-a-url", 64, {"--mirror", "not a URL"});
   expect_refused("data fetch mnist --out x --miror y", 64, {"--miror", "did you mean --mirror?"});
   for (const char* verb : {"make", "fetch", "verify"}) {

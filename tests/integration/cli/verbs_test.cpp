@@ -113,8 +113,8 @@ TEST_F(CliVerbs, OptionsOfTheDocsAreThoseOfTheTable) {
 }
 
 TEST_F(CliVerbs, NearestNamesAreSuggested) {
-  expect_refused("swep", 64, {"unknown verb swep", "did you mean sweep?"});
-  expect_refused("zzzzzz", 64, {"unknown verb zzzzzz", "see paceline --help"});
+  expect_refused("swep", 64, {"unknown command swep", "did you mean sweep?"});
+  expect_refused("zzzzzz", 64, {"unknown command zzzzzz", "see paceline --help"});
   expect_refused("report --formt md x", 64, {"unknown option --formt", "did you mean --format?"});
   expect_refused("sweep x.json --dryrun", 64, {"--dryrun", "did you mean --dry-run?"});
   expect_refused("list workload", 64, {"workload", "workloads, backends, wrappers, devices"});
@@ -217,8 +217,8 @@ TEST_F(CliVerbs, WordsThatPeopleTryLeadSomewhere) {
   EXPECT_EQ(paceline("help").out, paceline("--help").out);
   EXPECT_EQ(paceline("help report").out, paceline("report --help").out);
   EXPECT_EQ(paceline("version").out, paceline("--version").out);
-  expect_refused("compare a b", 64, {"unknown verb compare", "use report A B"});
-  expect_refused("plot a", 64, {"unknown verb plot", "use report STUDY"});
+  expect_refused("compare a b", 64, {"unknown command compare", "use report A B"});
+  expect_refused("plot a", 64, {"unknown command plot", "use report STUDY"});
   expect_refused("best --lr 1", 64, {"unknown option --lr", "use --learning-rate"});
   const Ran list = paceline("list workloads");
   EXPECT_TRUE(contains(list.out, "ResNet-50 on 5 classes of cassava leaves")) << list.out;
