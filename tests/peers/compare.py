@@ -47,8 +47,10 @@ def theirs(a, workload, precision, batch, threads, compiled):
 
 
 def machine():
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
-    return f"{model}, {os.cpu_count()} CPUs, Linux {platform.release().split('-')[0]}"
+    cpu = dict(line.split(":", 1) for line in open("/proc/cpuinfo").read().split("\n\n")[0].splitlines() if ":" in line)
+    cpu = {key.strip(): value.strip() for key, value in cpu.items()}
+    kind = f" (family {cpu['cpu family']}, model {cpu['model']})" if "cpu family" in cpu else ""
+    return f"{cpu.get('model name', '?')}{kind}, {os.cpu_count()} CPUs, Linux {platform.release().split('-')[0]}"
 
 
 def main():
