@@ -14,6 +14,8 @@
 
 namespace paceline {
 
+using namespace std::string_literals;
+
 namespace {
 
 // What may hide GPUs from a task, as far as the environment tells.
@@ -25,8 +27,7 @@ std::string hidden_by(const Environment& environment) {
 
 std::string cure(const Environment& environment, int gpus) {
   if (environment.count("SLURM_JOB_ID") != 0) {
-    return fmt::format(
-        "ask for --gpus-per-task=1, or --gres=gpu:{} with --gpu-bind=none, or lower --gpus", gpus);
+    return fmt::format("ask for --gres=gpu:{} with --gpu-bind=none, or lower --gpus", gpus);
   }
   if (environment.count("CUDA_VISIBLE_DEVICES") != 0) {
     return "unset CUDA_VISIBLE_DEVICES or give each task its own, or lower --gpus";
@@ -59,6 +60,7 @@ GpuCard card_of(const Gpu& gpu, const std::string& host) {
   GpuCard card;
   copy_text(host, card.host);
   copy_text(canonical_pci(gpu.pci), card.pci);
+  copy_text(gpu.uuid, card.uuid);
   return card;
 }
 
@@ -66,7 +68,9 @@ void check_distinct(const std::vector<GpuCard>& cards, const Environment& enviro
   std::map<std::pair<std::string, std::string>, std::size_t> first;
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
     const std::string host = cards[rank].host.data(), pci = cards[rank].pci.data();
-    const auto [it, is_new] = first.try_emplace({host, pci}, rank);
+    const std::string uuid = cards[rank].uuid.data();
+    const auto [it, is_new] =
+        first.try_emplace(uuid.empty() ? std::pair(host, pci) : std::pair(uuid, ""s), rank);
     if (is_new) continue;
     const auto on_host = std::count_if(
         cards.begin(), cards.end(), [&](const GpuCard& card) { return host == card.host.data(); });

@@ -33,15 +33,17 @@ std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const ProcessRank&
                              int replicas, const Environment& environment,
                              GpuSharing sharing = GpuSharing::refused);
 
-// What a replica tells the others of its GPU; fit for an all_gather.
+// What a replica tells the others of its GPU; fit for an all_gather. The uuid, where it is known,
+// tells cards of hosts apart that have one name, and parts of a card (MIG).
 struct GpuCard {
   std::array<char, 64> host{};
   std::array<char, 32> pci{};
+  std::array<char, 48> uuid{};
 };
 GpuCard card_of(const Gpu& gpu, const std::string& host);
 
-// `cards` in rank order. Throws usage, naming the ranks and the card, where two ranks of a host
-// have the same.
+// `cards` in rank order. Throws usage, naming the ranks and the card, where two ranks have the
+// same.
 void check_distinct(const std::vector<GpuCard>& cards, const Environment& environment);
 
 // One form of a PCI id for CUDA's, NVML's and the kernel's: "00000000:1B:00.0" is "0000:1b:00.0".

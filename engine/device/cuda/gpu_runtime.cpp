@@ -94,6 +94,12 @@ class CudaRuntime final : public Runtime {
     check(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, gpu_.index),
           "cudaDeviceGetAttribute");
     multiprocessors_ = static_cast<unsigned>(value);
+    // Now, not at the first launch: loading may wait for the whole context, and a replica beside
+    // this one may by then run a sum that waits for this one's.
+    for (const auto& [type, kernel] : kernels_) {
+      cudaFuncAttributes attributes{};
+      check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+    }
   }
 
   std::string description() const override {
@@ -137,10 +143,14 @@ class CudaRuntime final : public Runtime {
     return free;
   }
 
-  Stream make_stream() override {
+  Stream make_stream(StreamPriority priority) override {
     use();
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
     cudaStream_t stream = nullptr;
-    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                       priority == StreamPriority::high ? greatest : least),
+          "cudaStreamCreateWithPriority");
     return stream;
   }
   void destroy_stream(Stream stream) noexcept override { cudaStreamDestroy(of(stream)); }
@@ -269,9 +279,17 @@ std::vector<VisibleGpu> CudaDriver::visible(std::string& why) const {
     cudaGetLastError();
     int driver = 0;
     cudaDriverGetVersion(&driver);
-    why = driver == 0             ? "no NVIDIA driver is loaded here"
-          : status == cudaSuccess ? "CUDA sees no GPU"
+    if (driver == 0) {
+      why = "no NVIDIA driver is loaded here";
+    } else if (status == cudaErrorInsufficientDriver) {
+      why = fmt::format(
+          "the driver is for CUDA {}, and this program needs one for CUDA {}.0 or newer: update "
+          "the driver, or build with the toolkit of CUDA {}",
+          version_text(driver), CUDART_VERSION / 1000, version_text(driver));
+    } else {
+      why = status == cudaSuccess ? "CUDA sees no GPU"
                                   : fmt::format("CUDA says: {}", cudaGetErrorString(status));
+    }
     return {};
   }
   std::vector<VisibleGpu> gpus;

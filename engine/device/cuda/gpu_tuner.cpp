@@ -71,12 +71,13 @@ class GpuTuner final : public Tuner {
   }
 
   std::vector<double> time(const Work& work, int warm_ups, int runs) override {
-    if (!flush_.data()) flush_ = runtime_.device_memory(kFlushed);
-    wake();
+    // Not kept: the program needs the room.
+    const Memory flushed = runtime_.device_memory(kFlushed);
+    wake(flushed);
     for (int i = 0; i < warm_ups; ++i) work(lane_.stream());
     std::vector<double> seconds;
     for (int i = 0; i < runs; ++i) {
-      runtime_.clear(flush_.data(), flush_.bytes(), lane_.stream());
+      runtime_.clear(flushed.data(), flushed.bytes(), lane_.stream());
       runtime_.record(begin_, lane_.stream());
       work(lane_.stream());
       runtime_.record(end_, lane_.stream());
@@ -89,12 +90,12 @@ class GpuTuner final : public Tuner {
 
  private:
   // A card that had nothing to do lowers its clocks: what is measured first would look slow.
-  void wake() {
+  void wake(const Memory& memory) {
     const double begin = now_seconds();
     if (begin - busy_until_ < kIdleSeconds) return;
     const auto blocks = static_cast<unsigned>(kBlocksEach * runtime_.multiprocessors());
     while (now_seconds() - begin < kWakeSeconds) {
-      runtime_.launch(MultiplyAdd{reinterpret_cast<float*>(flush_.data()), kRounds},
+      runtime_.launch(MultiplyAdd{reinterpret_cast<float*>(memory.data()), kRounds},
                       {blocks, kThreads, 0}, lane_.stream());
       lane_.drain();
     }
@@ -104,7 +105,6 @@ class GpuTuner final : public Tuner {
   std::string card_;
   StreamLane lane_;
   Event begin_, end_;
-  Memory flush_;
   double busy_until_ = -kIdleSeconds;
   std::uint32_t seed_ = 0;
 };

@@ -6,7 +6,8 @@
 
 namespace paceline::cuda {
 
-StreamLane::StreamLane(Runtime& runtime) : runtime_(runtime), stream_(runtime.make_stream()) {}
+StreamLane::StreamLane(Runtime& runtime, StreamPriority priority)
+    : runtime_(runtime), stream_(runtime.make_stream(priority)) {}
 
 StreamLane::~StreamLane() {
   runtime_.destroy_stream(stream_);

@@ -20,7 +20,8 @@ struct GraphMarks {
 
 class StreamLane final : public Lane {
  public:
-  explicit StreamLane(Runtime& runtime);  // outlives the lane
+  // `runtime` outlives the lane.
+  explicit StreamLane(Runtime& runtime, StreamPriority priority = StreamPriority::normal);
   ~StreamLane() override;
   StreamLane(const StreamLane&) = delete;
   StreamLane& operator=(const StreamLane&) = delete;

@@ -15,6 +15,9 @@ namespace paceline::cuda {
 
 using Event = void*;  // cudaEvent_t
 
+// Of two streams that both have work, the card takes blocks of the high one's first.
+enum class StreamPriority { normal, high };
+
 // Of one dimension: blocks of threads, and bytes of memory that a block's threads share.
 struct Grid {
   unsigned blocks = 1, threads = 256;
@@ -42,7 +45,7 @@ class Runtime {
   virtual Memory pinned_memory(std::size_t bytes) = 0;  // zeroed, of the host
   virtual std::size_t free_bytes() const = 0;           // of the device
 
-  virtual Stream make_stream() = 0;
+  virtual Stream make_stream(StreamPriority priority = StreamPriority::normal) = 0;
   virtual void destroy_stream(Stream stream) noexcept = 0;
   virtual Event make_event() = 0;
   virtual void destroy_event(Event event) noexcept = 0;

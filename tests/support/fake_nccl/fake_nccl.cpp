@@ -245,6 +245,7 @@ EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqu
 }
 
 EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  if (!variable("FAKE_NCCL_INVALID").empty()) return ncclInvalidArgument;
   *state = static_cast<ncclResult_t>(comm->error.load());
   if (*state != ncclSuccess) return ncclSuccess;
   *state = ncclInProgress;

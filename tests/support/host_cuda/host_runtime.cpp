@@ -136,7 +136,7 @@ class HostRuntime final : public Runtime {
   Memory pinned_memory(std::size_t bytes) override { return memory(bytes, MemoryKind::pinned); }
   std::size_t free_bytes() const override { return std::size_t{1} << 40; }
 
-  Stream make_stream() override {
+  Stream make_stream(StreamPriority) override {
     return static_cast<FakeStream*>(new HostStream{{&enqueue, &captures, &retain}, this});
   }
   void destroy_stream(Stream stream) noexcept override {

@@ -15,6 +15,7 @@
 #include "engine/comm/checks/stall_monitor.h"
 #include "engine/comm/stack.h"
 #include "engine/comm/table.h"
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_stream.h"
@@ -36,9 +37,10 @@ class Nccl : public testing::Test {
   }
   ~Nccl() override {
     EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "misuse"));
-    for (const char* name : {"PACELINE_CUDA_LIBS", "FAKE_NCCL_FOLDER", "FAKE_NCCL_VERSION",
-                             "FAKE_NCCL_STALL", "FAKE_NCCL_FAIL", "PACELINE_NCCL_BLOCKING",
-                             "NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS"}) {
+    for (const char* name :
+         {"PACELINE_CUDA_LIBS", "FAKE_NCCL_FOLDER", "FAKE_NCCL_VERSION", "FAKE_NCCL_STALL",
+          "FAKE_NCCL_FAIL", "FAKE_NCCL_INVALID", "PACELINE_NCCL_BLOCKING", "NCCL_DEBUG",
+          "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS"}) {
       unsetenv(name);
     }
   }
@@ -183,6 +185,16 @@ TEST_F(Nccl, JoiningEndsAtTheDeadlineWithTheCure) {
                [&] {
                  backend()->connect(replicas(2, {0.1, 0.4}));
                });
+}
+
+// NCCL then fails the question itself and leaves the state as it was.
+TEST_F(Nccl, ACommunicatorThatIsNoneEndsJoiningAtOnce) {
+  set("FAKE_NCCL_INVALID", "1");
+  const double start = now_seconds();
+  expect_error(ErrorKind::internal, {"rank 0: joining: NCCL"}, [&] {
+    backend()->connect(replicas(2, {1, 30}));
+  });
+  EXPECT_LT(now_seconds() - start, 15);
 }
 
 // As a library does that waits for a peer behind a firewall within its own call.

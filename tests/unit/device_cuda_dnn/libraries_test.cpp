@@ -1,8 +1,10 @@
 #include "engine/device/cuda/dnn/libraries.h"
 
+#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include "engine/device/cuda/dnn/chosen_products.h"
+#include "engine/device/cuda/dnn/session.h"
 #include "tests/support/expect_error.h"
 
 namespace paceline::cuda {
@@ -34,6 +36,14 @@ TEST(ProductLibraries, AreNotNeededForCompilationAtRunTime) {
   const Libraries opened(names);
   EXPECT_FALSE(opened.nvrtc);
   EXPECT_TRUE(opened.cudnn);
+}
+
+TEST(ProductLibraries, CudnnForAnotherCudaIsNamed) {
+  constexpr std::size_t kOurs = CUDART_VERSION / 1000 * 1000, kOlder = kOurs - 1000;
+  EXPECT_EQ(cudnn_version_text(91900, kOurs + 90), "9.19.0");
+  EXPECT_EQ(cudnn_version_text(90100, kOlder + 40),
+            "9.1.0 for CUDA " + std::to_string(kOlder / 1000) +
+                ", where this program needs one for CUDA " + std::to_string(kOurs / 1000));
 }
 
 TEST(ProductLibraries, OfAnotherKindAreRefused) {

@@ -54,7 +54,7 @@ TEST(Gpus, TooFewAreRefusedWithTheCure) {
                [] {
                  choose_gpus(node_of(2), process(0, 4), 1, {{"CUDA_VISIBLE_DEVICES", "0,1"}});
                });
-  expect_error(ErrorKind::usage, {"--gpus-per-task=1", "--gpu-bind=none"}, [] {
+  expect_error(ErrorKind::usage, {"--gres=gpu:", "--gpu-bind=none"}, [] {
     choose_gpus(node_of(2), process(0, 1), 4, {{"SLURM_JOB_ID", "7"}});
   });
   expect_error(ErrorKind::usage, {"0 are visible"},
@@ -73,13 +73,22 @@ TEST(Gpus, TwoRanksOnOneCardAreNamed) {
   check_distinct(
       {card("n1", "0000:0a:00.0"), card("n1", "0000:0b:00.0"), card("n2", "0000:0a:00.0")}, {});
   expect_error(ErrorKind::usage,
-               {"ranks 1 and 3 have the same GPU 0000:0b:00.0", "host n1", "--gpus-per-task=1",
-                "--gres=gpu:3"},
-               [&] {
+               {"ranks 1 and 3 have the same GPU 0000:0b:00.0", "host n1", "--gres=gpu:3"}, [&] {
                  check_distinct({card("n1", "0000:0a:00.0"), card("n1", "0000:0B:00.0"),
                                  card("n2", "0000:0b:00.0"), card("n1", "00000000:0b:00.0")},
                                 {{"SLURM_JOB_ID", "7"}});
                });
+}
+
+// Images of clouds call every host "localhost", and parts of a card (MIG) share its PCI id.
+TEST(Gpus, AreToldApartByTheirUuid) {
+  const auto card = [](const char* uuid) {
+    return card_of({0, "0000:0a:00.0", uuid, ""}, "localhost");
+  };
+  check_distinct({card("GPU-1"), card("GPU-2"), card("MIG-1")}, {});
+  expect_error(ErrorKind::usage, {"ranks 0 and 2 have the same GPU"}, [&] {
+    check_distinct({card("GPU-1"), card("GPU-2"), card("GPU-1")}, {});
+  });
 }
 
 TEST(Gpus, PciIdsHaveOneForm) {

@@ -114,7 +114,7 @@ void Clique::await_join(const std::function<void()>& check_others) {
   bool warned = false;
   for (auto& member : members_) {
     ncclResult_t state = ncclInProgress;
-    while (library_->async_error(member->comm, &state), state == ncclInProgress) {
+    while ((state = state_of(*member)) == ncclInProgress) {
       if (check_others) check_others();
       const double waited = now_seconds() - start;
       if (!warned && waited > membership_.deadlines.warn_seconds) {
@@ -151,7 +151,7 @@ void Clique::settle(Member& member, ncclResult_t result, std::string_view label)
     if (waited > kSpinSeconds) std::this_thread::sleep_for(kPause);
     const std::lock_guard lock(member.mutex);
     if (member.comm == nullptr) throw_why();
-    library_->async_error(member.comm, &result);
+    result = state_of(member);
   }
   if (!is_error(result)) return;
   end(error_of(member, result, label));
@@ -297,7 +297,7 @@ void Clique::look_for_errors() {
     ncclResult_t state = ncclSuccess;
     {
       const std::lock_guard lock(member->mutex);
-      library_->async_error(member->comm, &state);
+      state = state_of(*member);
     }
     if (is_error(state)) end(error_of(*member, state, "found by NCCL"));
   }
@@ -359,7 +359,7 @@ void Clique::await_call(Member& member) noexcept {
     ncclResult_t state = ncclSuccess;
     {
       const std::lock_guard lock(member.mutex);
-      if (member.comm != nullptr) library_->async_error(member.comm, &state);
+      if (member.comm != nullptr) state = state_of(member);
     }
     if (state != ncclInProgress) return;
     std::this_thread::sleep_for(kPause);
@@ -388,7 +388,7 @@ void Clique::finalize_members() noexcept {
   const double start = now_seconds();
   for (auto& member : members_) {
     ncclResult_t state = ncclInProgress;
-    while (library_->async_error(member->comm, &state), state == ncclInProgress) {
+    while ((state = state_of(*member)) == ncclInProgress) {
       if (now_seconds() - start > kLeaveSeconds) break;
       std::this_thread::sleep_for(kPause);
     }
@@ -398,6 +398,13 @@ void Clique::finalize_members() noexcept {
       library_->abort(member->comm);
     }
   }
+}
+
+// The call itself fails on a communicator that is none.
+ncclResult_t Clique::state_of(const Member& member) const {
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = library_->async_error(member.comm, &state);
+  return is_error(asked) ? asked : state;
 }
 
 Error Clique::error_of(const Member& member, ncclResult_t result, std::string_view label) const {

@@ -1,15 +1,18 @@
 #include "engine/device/cuda/dnn/session.h"
 
+#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/log.h"
 
 namespace paceline::cuda {
 
 CudnnTable::CudnnTable(const SharedLibrary& library) {
   library.find("cudnnGetVersion", version);
+  library.find("cudnnGetCudartVersion", cudart_version);
   library.find("cudnnGetErrorString", error_string);
   library.find("cudnnGetLastErrorString", last_error_string);
   library.find("cudnnCreate", create);
@@ -154,6 +157,13 @@ std::vector<Descriptor> Descriptor::get_all(cudnnBackendAttributeName_t name, st
 Session::Session(const SharedLibrary& library, const std::string& description) : table_(library) {
   if (description.empty()) {
     table_.check(table_.create(&handle_), "no GPU can be used");
+    if (table_.cudart_version() / 1000 != CUDART_VERSION / 1000) {
+      log::warning(
+          "cuDNN {}: some of its engines cannot load; let PACELINE_CUDA_LIBS name the folder of "
+          "one "
+          "that fits",
+          version());
+    }
     return;
   }
   description_ = std::make_unique<Descriptor>(table_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR,
@@ -169,8 +179,15 @@ Session::~Session() {
 }
 
 std::string Session::version() const {
-  const std::size_t number = table_.version();
-  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+  return cudnn_version_text(table_.version(), table_.cudart_version());
+}
+
+std::string cudnn_version_text(std::size_t version, std::size_t cudart) {
+  const std::string text =
+      fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  if (cudart / 1000 == CUDART_VERSION / 1000) return text;
+  return fmt::format("{} for CUDA {}, where this program needs one for CUDA {}", text,
+                     cudart / 1000, CUDART_VERSION / 1000);
 }
 
 void Session::name_card(Descriptor& descriptor,

@@ -20,6 +20,7 @@ struct CudnnTable {
   explicit CudnnTable(const SharedLibrary& library);  // throws usage where one is missing
 
   decltype(&::cudnnGetVersion) version;
+  decltype(&::cudnnGetCudartVersion) cudart_version;
   decltype(&::cudnnGetErrorString) error_string;
   decltype(&::cudnnGetLastErrorString) last_error_string;
   decltype(&::cudnnCreate) create;
@@ -74,6 +75,10 @@ class Descriptor {
   cudnnBackendDescriptor_t raw_ = nullptr;
   const char* noun_;
 };
+
+// "9.19.0", and which CUDA (`cudart`: 12090) it was built for where this program's is another: its
+// engines then look for libraries that are not there.
+std::string cudnn_version_text(std::size_t version, std::size_t cudart);
 
 // The card whose plans are made: the calling thread's current one, or one that is only described,
 // for which plans are built and checked but never run. For one thread at a time.
