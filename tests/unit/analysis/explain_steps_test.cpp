@@ -117,6 +117,7 @@ std::vector<std::string> report_of(int gpus, bool with_steps, std::size_t& recor
   Json json = sample_record({.gpus = gpus});
   json["throughput"]["steps"] = 2;
   json["phases"] = Json::array();
+  json["timing"]["step_seconds"] = Json::array();
   std::string lines;
   for (int rank = 0; rank < gpus; ++rank) {
     json["phases"].push_back(rank_phases(rank % 4096));
