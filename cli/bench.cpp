@@ -225,8 +225,8 @@ class Bench {
         exchange_rank_cards(world.communicators(), assignment.replicas, common_rows());
     facts_.oversubscribed = check_rank_cards(cards, launch_.oversubscribe);
     for (const RankCard& card : cards) {
-      facts_.hosts.emplace_back(card.host.data());
-      facts_.affinity.emplace_back(card.cpus.data());
+      facts_.hosts.push_back(card.host);
+      facts_.affinity.push_back(card.cpus);
     }
     Backend::Baseline baseline;
     if (!arguments_.no_baselines) baseline = world.backend().baseline();

@@ -10,6 +10,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -291,6 +292,11 @@ std::string RunRecord::build() const {
   if (!provenance.commit.empty()) text += (text.empty() ? "" : " ") + provenance.commit;
   if (provenance.dirty.value_or(false)) text += " (dirty)";
   return text;
+}
+
+std::string RunRecord::hosts() const {
+  if (ranks && ranks->hosts) return fmt::format("{} hosts", *ranks->hosts);
+  return join(each_once(provenance.hosts), ", ");
 }
 
 Layout RunRecord::task_layout() const {

@@ -17,6 +17,7 @@
 #include "results/record/plan.h"
 #include "results/record/provenance.h"
 #include "results/record/quality.h"
+#include "results/record/ranks.h"
 #include "results/record/timing.h"
 
 namespace paceline {
@@ -88,6 +89,9 @@ struct RunRecord {
   Timing timing;
   Throughput throughput;
   std::vector<PhaseSeconds> phases;  // a rank
+  // Of many ranks: in place of phases, timing.step_seconds, input.ready_batches and provenance's
+  // hosts and affinity.
+  std::optional<RanksFacts> ranks;
   std::optional<StragglerFacts> straggler;
   InputFacts input;
   std::optional<CheckpointFacts> checkpoints;
@@ -103,6 +107,7 @@ struct RunRecord {
 
   bool completed() const { return status == "completed"; }
   std::string build() const;  // version, commit and dirty flag
+  std::string hosts() const;  // "n1, n2", of many ranks "512 hosts"; empty: not known
   Layout task_layout() const;
 
   // Schema, workload and parameters stand between these two.
@@ -126,6 +131,7 @@ struct RunRecord {
     each("timing", timing);
     each("throughput", throughput);
     each("phases", phases);
+    each("ranks", ranks);
     each("straggler", straggler);
     each("input", input);
     each("checkpoints", checkpoints);

@@ -7,11 +7,13 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <vector>
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "results/rank_lists.h"
 
 namespace paceline {
 
@@ -96,7 +98,8 @@ bool add_all(Steps& steps, const fs::path& file) {
   if (!samples) return false;
   std::array<char, 4096> line{};
   while (gzgets(samples.get(), line.data(), static_cast<int>(line.size())) != nullptr) {
-    if (!steps.add(line.data())) return false;
+    const bool is_of_rank = std::string_view(line.data()).starts_with(kRankLine);
+    if (!is_of_rank && !steps.add(line.data())) return false;
   }
   int error = Z_OK;
   gzerror(samples.get(), &error);
@@ -104,6 +107,24 @@ bool add_all(Steps& steps, const fs::path& file) {
 }
 
 }  // namespace
+
+std::string gzip(std::string_view lines) {
+  z_stream stream{};
+  constexpr int kGzipWindow = 15 + 16;
+  if (deflateInit2(&stream, 6, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::bad_alloc();
+  }
+  std::string out(deflateBound(&stream, static_cast<uLong>(lines.size())), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(lines.data()));
+  stream.avail_in = static_cast<uInt>(lines.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int status = deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (status != Z_STREAM_END) throw Error(ErrorKind::internal, "samples could not be compressed");
+  return out;
+}
 
 std::optional<StepSums> summed_steps(const Record& record, std::size_t warmup) {
   try {

@@ -1,7 +1,10 @@
-// The samples of each step and rank beside a measured record (N.M.steps.gz).
+// The samples of each step and rank beside a measured record (N.M.steps.gz), behind the facts of
+// each rank where those are too many for the record (rank_lists.h).
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/record.h"
@@ -21,5 +24,8 @@ struct StepSums {
 // Of the steps after the first `warmup`. None where the record has no samples beside it, or they
 // are not those that it names, cut short, or not of every rank in every step.
 std::optional<StepSums> summed_steps(const Record& record, std::size_t warmup = 0);
+
+// A part of such a file, which is as many parts as it was written in.
+std::string gzip(std::string_view lines);
 
 }  // namespace paceline

@@ -17,6 +17,7 @@
 #include "engine/core/text.h"
 #include "results/published.h"
 #include "results/shipped.h"
+#include "results/step_samples.h"
 #include "results/thinning.h"
 
 namespace paceline {
@@ -24,6 +25,8 @@ namespace paceline {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr std::size_t kSamplesBytes = 512;  // of a record: the name, hash and size of its sidecar
 
 // A key a line, so that people and diff can read it and it stays small.
 std::string lines_of(const Json& json) {
@@ -39,9 +42,7 @@ std::size_t size_of(const Json& json) {
   return json.is_object() ? lines_of(json).size() : json_text(json).size();
 }
 
-std::string record_text(const Json& json, const std::string& where) {
-  Json thinner = json;
-  thin(thinner, kRecordLimitBytes, &size_of);
+std::string record_text(const Json& thinner, const std::string& where) {
   const std::string text = lines_of(thinner);
   if (text.size() <= kRecordLimitBytes) return text;
   std::string largest;
@@ -88,14 +89,18 @@ bool write_pair(const fs::path& record, const fs::path& samples, Json& json,
                 std::string_view compressed_samples) {
   const Record checked(json, record.string());
   json["samples"] = nullptr;
-  Sidecar sidecar;
-  if (!compressed_samples.empty()) {
-    json["samples"] = {{"file", samples.filename().string()},
-                       {"xxh3", hash_hex(compressed_samples)},
-                       {"bytes", compressed_samples.size()}};
+  Json thinner = json;
+  const std::string of_ranks = thin(thinner, kRecordLimitBytes - kSamplesBytes, &size_of);
+  std::string beside = of_ranks.empty() ? "" : gzip(of_ranks);
+  beside += compressed_samples;
+  if (!beside.empty()) {
+    thinner["samples"] = {{"file", samples.filename().string()},
+                          {"xxh3", hash_hex(beside)},
+                          {"bytes", beside.size()}};
   }
-  const std::string text = record_text(json, record.string());
-  if (!compressed_samples.empty() && !sidecar.create(samples, compressed_samples)) return false;
+  const std::string text = record_text(thinner, record.string());
+  Sidecar sidecar;
+  if (!beside.empty() && !sidecar.create(samples, beside)) return false;
   if (!create_file(record, text)) return false;
   sidecar.keep();
   return true;

@@ -2,8 +2,9 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
+
+#include "results/rank_lists.h"
 
 namespace paceline {
 
@@ -16,39 +17,17 @@ constexpr std::size_t kMostEpochs = 96;
 
 struct List {
   const char* path;
-  bool from_the_end = false;      // is cut there: the place of an entry says what it is of
-  const char* slowest = nullptr;  // the entry with the largest of these stays
+  bool from_the_end = false;  // is cut there: the place of an entry says what it is of
 };
 
-constexpr std::array kLists = {List{"/quality/epochs"},
-                               List{"/timing/epoch_seconds", true},
-                               List{"/timing/step_seconds", false, "p50"},
-                               List{"/phases", false, "step"},
-                               List{"/provenance/implementations", true},
-                               List{"/provenance/hosts"},
-                               List{"/provenance/affinity"},
-                               List{"/input/ready_batches"},
-                               List{"/gpus"}};
+constexpr std::array kLists = {List{"/quality/epochs"}, List{"/timing/epoch_seconds", true},
+                               List{"/provenance/implementations", true}, List{"/gpus"}};
 
 Json* find(Json& record, const List& list, std::size_t most) {
   const Json::json_pointer path(list.path);
   if (!record.contains(path)) return nullptr;
   Json& found = record.at(path);
   return found.is_array() && found.size() > most ? &found : nullptr;
-}
-
-std::optional<std::size_t> slowest_of(const Json& entries, const List& list) {
-  std::optional<std::size_t> slowest;
-  if (!list.slowest) return slowest;
-  double most = 0;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (!entries[i].is_object() || !entries[i].contains(list.slowest)) continue;
-    const Json& value = entries[i][list.slowest];
-    if (!value.is_number() || (slowest && value.get<double>() <= most)) continue;
-    most = value.get<double>();
-    slowest = i;
-  }
-  return slowest;
 }
 
 void number_epochs(Json& epochs) {
@@ -59,12 +38,11 @@ void number_epochs(Json& epochs) {
 
 void halve(Json& entries, const List& list) {
   if (list.path == std::string("/quality/epochs")) number_epochs(entries);
-  const std::optional<std::size_t> slowest = slowest_of(entries, list);
   const std::size_t count = entries.size();
   Json kept = Json::array();
   for (std::size_t i = 0; i < count; ++i) {
     const bool stays = list.from_the_end ? i < count / 2 : i % 2 == 0 || i + 1 == count;
-    if (stays || i == slowest) kept.push_back(std::move(entries[i]));
+    if (stays) kept.push_back(std::move(entries[i]));
   }
   entries = std::move(kept);
 }
@@ -79,10 +57,11 @@ void halve_and_mark(Json& record, Json& entries, const List& list) {
 
 }  // namespace
 
-void thin(Json& record, std::size_t limit, std::size_t (*size_of)(const Json&)) {
+std::string thin(Json& record, std::size_t limit, std::size_t (*size_of)(const Json&)) {
   while (Json* epochs = find(record, kLists.front(), kMostEpochs)) {
     halve_and_mark(record, *epochs, kLists.front());
   }
+  std::string of_ranks;
   while (size_of(record) > limit) {
     const List* longest = nullptr;
     Json* entries = nullptr;
@@ -95,9 +74,14 @@ void thin(Json& record, std::size_t limit, std::size_t (*size_of)(const Json&)) 
       entries = found;
       most = size;
     }
-    if (!entries) return;
+    if (size_of_rank_lists(record, size_of) > most) {
+      of_ranks = fold_rank_lists(record);
+      continue;
+    }
+    if (!entries) break;
     halve_and_mark(record, *entries, *longest);
   }
+  return of_ranks;
 }
 
 }  // namespace paceline

@@ -1,16 +1,15 @@
 #include "run/load_record.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <set>
 #include <thread>
 #include <type_traits>
 
 #include "engine/core/log.h"
+#include "engine/launch/process_rank.h"
 #include "engine/meter/busy_tasks.h"
 
 namespace paceline {
@@ -67,8 +66,7 @@ std::optional<double> overall_share(const std::vector<MachineLoad>& loads) {
 void warn_of_busy_cpus(const std::vector<RankCard>& cards, int ranks_here) {
   const auto load = load_average({});
   if (!load || load->runnable <= ranks_here) return;
-  std::array<char, 64> host{};
-  gethostname(host.data(), host.size() - 1);
+  const std::string host = host_name();
   std::set<int> cpus;
   for (const RankCard& card : cards) {
     if (card.host != host) continue;

@@ -1,7 +1,6 @@
 #include "run/outcome_record.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -11,12 +10,15 @@
 #include "engine/core/text.h"
 #include "engine/train/goal.h"
 #include "engine/train/throughput.h"
+#include "results/step_samples.h"
 #include "run/input_record.h"
 #include "run/record_parts.h"
 
 namespace paceline {
 
 namespace {
+
+constexpr std::size_t kPartBytes = std::size_t{16} << 20;  // of samples, compressed at once
 
 Provenance provenance_of(const RunRequest& request, const RunFacts& facts,
                          const TrainingOutcome& outcome) {
@@ -241,7 +243,9 @@ RunRecord record_of(const RunRequest& request, const RunFacts& facts,
   return record;
 }
 
+// Rank by rank, so that the text of all never stands in memory at once.
 std::string compressed_samples(const TrainingOutcome& outcome) {
+  std::string parts;
   fmt::memory_buffer lines;
   for (std::size_t r = 0; r < outcome.ranks.size(); ++r) {
     for (std::size_t s = 0; s < outcome.ranks[r].steps.size(); ++s) {
@@ -254,22 +258,11 @@ std::string compressed_samples(const TrainingOutcome& outcome) {
       }
       fmt::format_to(std::back_inserter(lines), "}}\n");
     }
+    if (lines.size() < kPartBytes && r + 1 < outcome.ranks.size()) continue;
+    parts += gzip({lines.data(), lines.size()});
+    lines.clear();
   }
-  z_stream stream{};
-  constexpr int kGzipWindow = 15 + 16;
-  if (deflateInit2(&stream, 6, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-    throw std::bad_alloc();
-  }
-  std::string out(deflateBound(&stream, static_cast<uLong>(lines.size())), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(lines.data());
-  stream.avail_in = static_cast<uInt>(lines.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int status = deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  if (status != Z_STREAM_END) throw Error(ErrorKind::internal, "samples could not be compressed");
-  return out;
+  return parts;
 }
 
 }  // namespace paceline

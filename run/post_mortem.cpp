@@ -2,7 +2,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ctime>
@@ -11,6 +10,7 @@
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
 #include "engine/core/output.h"
+#include "engine/core/list_text.h"
 #include "engine/failure/run_artifacts.h"
 #include "engine/launch/program.h"
 
@@ -66,8 +66,7 @@ Finding find(const std::filesystem::path& folder, const RunArtifacts& remains) {
   } else {
     finding.verdict = {
         kUndecided,
-        fmt::format("the run still runs: rank {} did not end", fmt::join(finding.running, ", ")),
-        ""};
+        fmt::format("the run still runs: rank {} did not end", numbers_text(finding.running)), ""};
   }
   if (finding.verdict.line.empty() && finding.verdict.exit_code == 0) {
     finding.verdict.line = "all ranks ended well";

@@ -1,15 +1,18 @@
 #include "run/preflight.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
 #include "engine/launch/environment_check.h"
+#include "engine/launch/process_rank.h"
 #include "run/version.h"
 #include "run/world.h"
 
@@ -17,28 +20,23 @@ namespace paceline {
 
 namespace {
 
-RankCard card_of(const CpuSet& cpus, int other_jobs) {
-  RankCard card;
-  card.other_jobs = other_jobs;
-  gethostname(card.host.data(), card.host.size() - 1);
-  const std::string text = format_cpus(cpus);
-  std::copy_n(text.begin(), std::min(text.size(), card.cpus.size() - 1), card.cpus.begin());
-  return card;
+constexpr char kBetween = '\t';
+
+std::string text_of(const RankCard& card) {
+  return fmt::format("{}{}{}{}{}", card.host, kBetween, card.cpus, kBetween, card.other_jobs);
 }
 
-bool share_a_cpu(const RankCard& a, const RankCard& b) {
-  if (a.host != b.host) return false;
-  const CpuSet mine = cpus_of(a), other = cpus_of(b);
-  return std::any_of(mine.begin(), mine.end(), [&](int cpu) {
-    return std::find(other.begin(), other.end(), cpu) != other.end();
-  });
+RankCard card_in(const std::string& text) {
+  std::vector<std::string> parts = split(text, kBetween);
+  parts.resize(3);
+  return {parts[0], parts[1], static_cast<int>(to_integer(parts[2]).value_or(-1))};
 }
 
 }  // namespace
 
 CpuSet cpus_of(const RankCard& card) {
   CpuSet cpus;
-  for (const std::string& range : split(card.cpus.data(), ',')) {
+  for (const std::string& range : split(card.cpus, ',')) {
     const auto ends = split(range, '-');
     const auto low = to_integer(ends.front()), high = to_integer(ends.back());
     for (auto cpu = low.value_or(0); low && high && cpu <= *high; ++cpu) {
@@ -69,19 +67,18 @@ std::vector<RankCard> exchange_rank_cards(std::vector<std::unique_ptr<Communicat
                                           const std::vector<CpuSet>& cpus,
                                           const std::vector<ConfigRow>& rows) {
   const auto size = static_cast<std::size_t>(communicators.front()->size());
-  std::vector<RankCard> cards(size);
-  const int other_jobs = count_other_jobs();
+  std::vector<RankCard> cards;
+  const RankCard here{host_name(), "", count_other_jobs()};
+  const auto card_of = [&](const CpuSet& set) {
+    return RankCard{here.host, format_cpus(set), here.other_jobs};
+  };
   if (communicators.size() == size) {
-    std::transform(cpus.begin(), cpus.end(), cards.begin(),
-                   [&](const CpuSet& set) { return card_of(set, other_jobs); });
+    std::transform(cpus.begin(), cpus.end(), std::back_inserter(cards), card_of);
     return cards;
   }
   on_every_replica(communicators, [&](Communicator& communicator, std::size_t i) {
-    check_same_config(communicator, rows);
-    const RankCard mine = card_of(cpus[i], other_jobs);
-    std::vector<RankCard> all(size);
-    communicator.all_gather(&mine, sizeof mine, all.data());
-    if (i == 0) cards = std::move(all);
+    const auto texts = check_same_config(communicator, rows, text_of(card_of(cpus[i])));
+    if (i == 0) std::transform(texts.begin(), texts.end(), std::back_inserter(cards), card_in);
   });
   return cards;
 }
@@ -92,14 +89,18 @@ int count_other_jobs() {
 }
 
 bool check_rank_cards(const std::vector<RankCard>& cards, bool oversubscribe) {
-  for (std::size_t r = 1; r < cards.size(); ++r) {
-    for (std::size_t other = 0; other < r; ++other) {
-      if (!share_a_cpu(cards[r], cards[other])) continue;
+  std::map<std::pair<std::string, int>, std::size_t> owners;  // of CPUs of hosts
+  for (std::size_t r = 0; r < cards.size(); ++r) {
+    for (const int cpu : cpus_of(cards[r])) {
+      const auto [owner, is_free] = owners.try_emplace({cards[r].host, cpu}, r);
+      if (is_free || owner->second == r) continue;
       if (oversubscribe) return true;
-      throw Error(ErrorKind::usage,
-                  fmt::format("replicas {} and {} would share CPUs ({} and {}) of {}", other, r,
-                              cards[other].cpus.data(), cards[r].cpus.data(), cards[r].host.data()),
-                  "", "use fewer replicas or CPUs each, bind the tasks, or give --oversubscribe");
+      const RankCard& other = cards[owner->second];
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("replicas {} and {} would share CPUs ({} and {}) of {}", owner->second, r,
+                      other.cpus.data(), cards[r].cpus.data(), cards[r].host.data()),
+          "", "use fewer replicas or CPUs each, bind the tasks, or give --oversubscribe");
     }
   }
   return false;

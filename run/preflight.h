@@ -1,7 +1,6 @@
 // What every rank tells every other at the start, and the refusals that need all ranks' word.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,9 +13,9 @@
 namespace paceline {
 
 struct RankCard {
-  std::array<char, 64> host{};
-  std::array<char, 128> cpus{};  // "0-3": those that the replica is bound to
-  int other_jobs = -1;           // of Slurm on that host; -1: not known
+  std::string host;
+  std::string cpus;     // "0-3": those that the replica is bound to
+  int other_jobs = -1;  // of Slurm on that host; -1: not known
 };
 
 // Its CPUs as numbers.

@@ -215,16 +215,15 @@ class ThisRun {
   void exchange_rank_cards(World& world) {
     const std::vector<ConfigRow> rows = common_rows(world);
     for (const RankCard& card : paceline::exchange_rank_cards(world.communicators(), cpus_, rows)) {
-      facts_.hosts.emplace_back(card.host.data());
-      facts_.affinity.emplace_back(card.cpus.data());
+      facts_.hosts.push_back(card.host);
+      facts_.affinity.push_back(card.cpus);
       facts_.other_jobs = std::max(facts_.other_jobs, card.other_jobs);
       cards_.push_back(card);
     }
     facts_.oversubscribed = check_rank_cards(cards_, launch_.oversubscribe);
     for (std::size_t r = 0; r < cards_.size(); ++r) {
       log::info("replica {} on {}: CPUs {}: {} compute, {} input, {} communication threads", r,
-                cards_[r].host.data(), cards_[r].cpus.data(), threads_.compute, threads_.input,
-                threads_.comm);
+                cards_[r].host, cards_[r].cpus, threads_.compute, threads_.input, threads_.comm);
     }
   }
 

@@ -40,19 +40,33 @@ struct StepRecords::Phases {
 namespace {
 
 // Of all steps.
-std::vector<RankSeconds> totals_of(const std::vector<PhaseSeconds>& phases) {
+RankSeconds total_of(const PhaseSeconds& rank) {
+  return {rank.input, rank.forward + rank.backward + rank.update, rank.communication, rank.other};
+}
+
+// Of many ranks there is their mean.
+std::vector<RankSeconds> totals_of(const RunRecord& record) {
   std::vector<RankSeconds> ranks;
-  for (const PhaseSeconds& rank : phases) {
-    ranks.push_back(
-        {rank.input, rank.forward + rank.backward + rank.update, rank.communication, rank.other});
-  }
+  for (const PhaseSeconds& rank : record.phases) ranks.push_back(total_of(rank));
+  if (record.ranks && record.ranks->phases) ranks.push_back(total_of(record.ranks->phases->mean));
   return ranks;
 }
 
+// What the mean of many ranks does not show.
+void add_extremes(const RanksFacts& ranks, double& least_wait, double& most_compute) {
+  if (ranks.phases) least_wait = std::min(least_wait, ranks.phases->min.communication);
+  for (const RankFacts& rank : ranks.outliers) {
+    if (rank.phases) most_compute = std::max(most_compute, total_of(*rank.phases).compute);
+  }
+}
+
 // Mean over ranks.
-double seconds_in_steps(const std::vector<PhaseSeconds>& ranks) {
+double seconds_in_steps(const RunRecord& record) {
+  if (record.ranks && record.ranks->phases) return record.ranks->phases->mean.step;
   double seconds = 0;
-  for (const PhaseSeconds& rank : ranks) seconds += rank.step / static_cast<double>(ranks.size());
+  for (const PhaseSeconds& rank : record.phases) {
+    seconds += rank.step / static_cast<double>(record.phases.size());
+  }
   return seconds;
 }
 
@@ -72,7 +86,8 @@ const StepRecords::Phases* StepRecords::phases_of(const Run& run, bool rates) co
   if (!first) return known->second.get();
   const auto it = records_.find(run.where);
   if (it == records_.end() || !run.samples) return nullptr;
-  std::vector<RankSeconds> ranks = totals_of((*it->second)->phases);
+  const RunRecord& record = **it->second;
+  std::vector<RankSeconds> ranks = totals_of(record);
   if (ranks.empty()) return nullptr;
   Phases phases;
   phases.samples = *run.samples;
@@ -82,6 +97,7 @@ const StepRecords::Phases* StepRecords::phases_of(const Run& run, bool rates) co
   if (run.gpus > 1 || phases.has_warmup) {
     steps = summed_steps(*it->second, static_cast<std::size_t>(warmup));
   }
+  if (steps && record.ranks && !phases.has_warmup) ranks = steps->ranks;
   if (steps && phases.has_warmup) {
     ranks = steps->ranks;
     phases.samples *= 1 - warmup / *run.steps;
@@ -97,11 +113,11 @@ const StepRecords::Phases* StepRecords::phases_of(const Run& run, bool rates) co
     phases.of_all = std::min(phases.of_all, rank.communication);
     phases.most_compute = std::max(phases.most_compute, rank.compute);
   }
+  if (!steps && record.ranks) add_extremes(*record.ranks, phases.of_all, phases.most_compute);
   if (!(phases.compute > 0)) return nullptr;
   // Ranks that train apart wait for none, late or not.
   if (is_without_communication(run)) phases.most_compute = phases.compute;
-  if (run.fit_seconds && !rates)
-    phases.outside = *run.fit_seconds - seconds_in_steps((*it->second)->phases);
+  if (run.fit_seconds && !rates) phases.outside = *run.fit_seconds - seconds_in_steps(record);
   if (run.gpus > 1 && phases.of_all > 0) {
     phases.is_bound = !steps;
     if (steps) phases.of_all = std::min(phases.of_all, steps->waited_by_all);

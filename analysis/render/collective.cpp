@@ -66,16 +66,17 @@ std::vector<BenchColumn> bench_columns_of(const CollectiveFacts& block) {
   return columns;
 }
 
-std::string hosts_of(const Provenance& made) {
-  return made.hosts.empty() ? "an unknown host" : join(each_once(made.hosts), ", ");
+std::string hosts_of(const RunRecord& record) {
+  const std::string hosts = record.hosts();
+  return hosts.empty() ? "an unknown host" : hosts;
 }
 
 std::string heading(const RunRecord& record) {
   const Layout layout = record.task_layout();
   return fmt::format("all-reduce, {} in {} on {}, backend {}",
                      counted(static_cast<std::size_t>(layout.gpus), "rank"),
-                     counted(static_cast<std::size_t>(layout.ntasks), "task"),
-                     hosts_of(record.provenance), record.provenance.backend_asked);
+                     counted(static_cast<std::size_t>(layout.ntasks), "task"), hosts_of(record),
+                     record.provenance.backend_asked);
 }
 
 std::string head(const RunRecord& record) {

@@ -290,6 +290,9 @@ Disguise::Disguise(const std::vector<Record>& records) {
     if (const Json* names = find(record.json(), "/provenance/hosts")) {
       each_text(*names, [&](const std::string& host) { hosts.insert(host); });
     }
+    if (const Json* outliers = find(record.json(), "/ranks/outliers")) {
+      for (const Json& rank : *outliers) hosts.insert(rank.value("host", ""));
+    }
     for (const char* pointer : {"/straggler/host", "/provenance/allocation/node"}) {
       if (const Json* name = find(record.json(), pointer)) {
         each_text(*name, [&](const std::string& host) { hosts.insert(host); });

@@ -33,7 +33,7 @@ std::vector<std::pair<std::string, std::string>> origin_of(const RunRecord& reco
       {"system", pair_of(made.stack, made.hardware)},
       {"machine", made.cpu_model},
       {"GPU", gpu_of(record)},
-      {"hosts", join(each_once(made.hosts), ", ")},
+      {"hosts", record.hosts()},
       {"cluster", pair_of(given.cluster, given.partition)},
       {"modules", given.modules},
       {"build", record.build()},

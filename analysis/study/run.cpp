@@ -7,9 +7,10 @@ namespace paceline {
 
 namespace {
 
-std::optional<double> median_step(const Timing& timing) {
+std::optional<double> median_step(const RunRecord& record) {
+  if (record.ranks && record.ranks->step_seconds) return record.ranks->step_seconds->max.p50;
   std::optional<double> slowest;
-  for (const StepQuantiles& rank : timing.step_seconds) {
+  for (const StepQuantiles& rank : record.timing.step_seconds) {
     if (rank.p50) slowest = std::max(slowest.value_or(0), *rank.p50);
   }
   return slowest;
@@ -22,17 +23,21 @@ std::vector<double> epochs_of(const Timing& timing) {
   return std::all_of(all.begin(), all.end(), positive) ? all : std::vector<double>{};
 }
 
-void add_phases(Run& run, const std::vector<PhaseSeconds>& ranks) {
-  for (const PhaseSeconds& rank : ranks) {
-    run.phase_input += rank.input;
-    run.phase_forward += rank.forward;
-    run.phase_backward += rank.backward;
-    run.phase_communication += rank.communication;
-    run.phase_update += rank.update;
-    run.phase_other += rank.other;
-    run.phase_step += rank.step;
-    ++run.phase_ranks;
-  }
+void add_phases(Run& run, const PhaseSeconds& each, int ranks) {
+  run.phase_input += ranks * each.input;
+  run.phase_forward += ranks * each.forward;
+  run.phase_backward += ranks * each.backward;
+  run.phase_communication += ranks * each.communication;
+  run.phase_update += ranks * each.update;
+  run.phase_other += ranks * each.other;
+  run.phase_step += ranks * each.step;
+  run.phase_ranks += ranks;
+}
+
+void add_phases(Run& run, const RunRecord& record) {
+  for (const PhaseSeconds& rank : record.phases) add_phases(run, rank, 1);
+  if (!record.ranks || !record.ranks->phases) return;
+  add_phases(run, record.ranks->phases->mean, record.ranks->count);
 }
 
 void add_goal(Run& run, const std::optional<GoalFacts>& until) {
@@ -116,7 +121,7 @@ Run run_of(const Record& record) {
   run.cpus_per_task = record->layout.cpus_per_task;
   run.replicas_are_cores = record->task_layout().replicas_are_cores;
   run.fit_seconds = timing.fit_seconds;
-  run.step_seconds = median_step(timing);
+  run.step_seconds = median_step(*record);
   run.compile_seconds = timing.compile_seconds;
   run.warmup_steps = real(timing.warmup_steps_excluded);
   run.rate_warmup_steps = real(rate.warmup_steps_excluded);
@@ -131,7 +136,7 @@ Run run_of(const Record& record) {
   run.test_accuracy = record->quality.test_accuracy;
   add_goal(run, record->quality.until);
   run.epoch_seconds = epochs_of(timing);
-  add_phases(run, record->phases);
+  add_phases(run, *record);
   fill_in(run);
   return run;
 }

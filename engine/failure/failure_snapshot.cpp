@@ -1,10 +1,11 @@
 #include "engine/failure/failure_snapshot.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
+
+#include "engine/core/list_text.h"
 
 namespace paceline {
 
@@ -33,13 +34,17 @@ std::string wait_of(const Flight& flight, double when) {
 
 }  // namespace
 
-FailureSnapshot::FailureSnapshot(std::vector<Flight> flights, double when)
-    : flights_(std::move(flights)), when_(when) {
-  for (Flight& flight : flights_) {
-    for (const Collective& collective : flight.recent) {
+FailureSnapshot::FailureSnapshot(const std::vector<Flight>& flights, double when) : when_(when) {
+  for (const Flight& all : flights) {
+    Flight flight = all;
+    for (const Collective& collective : all.recent) {
       if (collective.started <= when) continue;
       flight.entered = std::min(flight.entered, collective.sequence);
     }
+    std::vector<Collective> last;
+    if (const Collective* found = flight.last_entered()) last.push_back(*found);
+    flight.recent = std::move(last);
+    flights_.push_back(std::move(flight));
   }
 }
 
@@ -94,8 +99,8 @@ std::string FailureSnapshot::name_of(const std::vector<int>& ranks) const {
   for (const int rank : ranks) {
     if (const Flight* flight = of(rank)) hosts.insert(flight->host);
   }
-  return fmt::format("rank{} {}{}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "),
-                     hosts.empty() ? "" : fmt::format(" on {}", fmt::join(hosts, ", ")));
+  return fmt::format("rank{} {}{}", ranks.size() == 1 ? "" : "s", numbers_text(ranks),
+                     hosts.empty() ? "" : " on " + names_text({hosts.begin(), hosts.end()}));
 }
 
 std::string FailureSnapshot::words_on(const std::vector<int>& ranks) const {

@@ -15,7 +15,7 @@ class FailureSnapshot {
   FailureSnapshot() = default;
   // As they stood at `when`, in seconds since 1970: a rank that was stopped may be woken to be
   // ended, and go on for a moment.
-  explicit FailureSnapshot(std::vector<Flight> flights,
+  explicit FailureSnapshot(const std::vector<Flight>& flights,
                            double when = std::numeric_limits<double>::infinity());
 
   // Replicas that came to fewer collectives than others; where all came equally far, those that
@@ -31,14 +31,12 @@ class FailureSnapshot {
   // is known.
   std::string words_on(const std::vector<int>& ranks) const;
 
-  const std::vector<Flight>& flights() const { return flights_; }
-
  private:
   const Flight* of(int rank) const;
 
   std::vector<int> silent() const;
 
-  std::vector<Flight> flights_;
+  std::vector<Flight> flights_;  // with their last collective only
   double when_ = std::numeric_limits<double>::infinity();
 };
 

@@ -1,15 +1,16 @@
 #include "engine/failure/verdict.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "engine/core/error.h"
+#include "engine/core/list_text.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -41,17 +42,15 @@ std::optional<Death> death_by_open_mpi(std::string words) {
   return Death{{*rank}, *signal};
 }
 
-bool told_its_end(int rank, const std::vector<RankStatus>& statuses) {
-  return std::any_of(statuses.begin(), statuses.end(), [&](const RankStatus& status) {
-    return status.rank == rank && status.state != RankState::running;
-  });
-}
-
 // Ranks that did not write down how they ended.
 std::vector<int> unheard(int ranks, const std::vector<RankStatus>& statuses) {
+  std::set<int> told;
+  for (const RankStatus& status : statuses) {
+    if (status.state != RankState::running) told.insert(status.rank);
+  }
   std::vector<int> gone;
   for (int rank = 0; rank < ranks; ++rank) {
-    if (!told_its_end(rank, statuses)) gone.push_back(rank);
+    if (told.count(rank) == 0) gone.push_back(rank);
   }
   return gone;
 }
@@ -135,16 +134,15 @@ RunVerdict killed(const Death& death, const std::vector<RankStatus>& statuses,
                   const FailureSnapshot& snapshot) {
   const int first = death.ranks.front();
   const bool known = death.ranks.size() == 1;
-  const Error error(
-      ErrorKind::peer_lost,
-      fmt::format("{} died of signal {} ({}){}",
-                  known ? name_of_process(first, statuses, snapshot)
-                        : fmt::format("one of ranks {}", fmt::join(death.ranks, ", ")),
-                  death.signal, strsignal(death.signal),
-                  known ? place_of_process(first, snapshot) : ""),
-      "",
-      death.signal == SIGKILL ? "see the kernel's log: most often memory ran out"
-                              : "please report it with the command");
+  const Error error(ErrorKind::peer_lost,
+                    fmt::format("{} died of signal {} ({}){}",
+                                known ? name_of_process(first, statuses, snapshot)
+                                      : fmt::format("one of ranks {}", numbers_text(death.ranks)),
+                                death.signal, strsignal(death.signal),
+                                known ? place_of_process(first, snapshot) : ""),
+                    "",
+                    death.signal == SIGKILL ? "see the kernel's log: most often memory ran out"
+                                            : "please report it with the command");
   return {exit_code(error.kind()), error.what(), ""};
 }
 
@@ -220,7 +218,7 @@ RunVerdict silent(const std::vector<int>& gone, const std::vector<RankStatus>& s
                   const std::string& words) {
   const std::vector<int> first =
       gone.size() == 1 ? snapshot.replicas_of_task(gone[0]) : snapshot.late_processes();
-  std::string who = fmt::format("ranks {}", fmt::join(gone, ", "));
+  std::string who = fmt::format("ranks {}", numbers_text(gone));
   if (gone.size() == 1) who = name_of_process(gone[0], statuses, snapshot);
   if (gone.size() > 1 && !first.empty()) who = snapshot.name_of(first);
   return verdict_of(

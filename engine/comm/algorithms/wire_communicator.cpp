@@ -1,5 +1,6 @@
 #include "engine/comm/algorithms/wire_communicator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -49,18 +50,34 @@ void broadcast_over(Wire& wire, std::span<std::byte> data, int root) {
   wire.wait_sent(sends);
 }
 
+// Bruck's algorithm. Block k of member m, counted from its own, is that of member m + k. It has the
+// first d of them when it gets, from member m + d, the next ones, d at most. Its own it sends
+// everybody who will wait for it unasked: who sent nothing has not come.
 void all_gather_over(Wire& wire, std::span<std::byte> all, std::string_view label) {
-  const auto size = static_cast<std::size_t>(wire.size());
-  const auto rank = static_cast<std::size_t>(wire.rank());
-  const std::size_t bytes = all.size() / size;
-  const auto block = [&](std::size_t member) { return all.subspan(member % size * bytes, bytes); };
+  const int size = wire.size(), rank = wire.rank();
+  const std::size_t bytes = all.size() / static_cast<std::size_t>(size);
+  const auto blocks = [&](int begin, int end) {
+    return all.subspan(static_cast<std::size_t>(begin) * bytes,
+                       static_cast<std::size_t>(end - begin) * bytes);
+  };
   wire.begin(all, label);
-  for (std::size_t step = 0; step + 1 < size; ++step) {
-    wire.receive(static_cast<int>((rank + size - 1) % size), block(rank + size - step - 1));
-    wire.send(static_cast<int>((rank + 1) % size), block(rank + size - step));
+  std::memmove(all.data(), blocks(rank, rank + 1).data(), bytes);
+  std::size_t sends = 0;
+  const auto send_before = [&](int distance, int begin, int end) {
+    wire.send((rank - distance + size) % size, blocks(begin, end));
+    ++sends;
+  };
+  for (int d = 1; d < size; d *= 2) send_before(d, 0, 1);
+  for (int d = 1; d < size; d *= 2) {
+    const int more = std::min(d, size - d);
+    send_before(d, 1, more);
+    wire.receive((rank + d) % size, blocks(d, d + 1));
+    wire.receive((rank + d) % size, blocks(d + 1, d + more));
+    wire.wait_received();
     wire.wait_received();
   }
-  wire.wait_sent(size - 1);
+  wire.wait_sent(sends);
+  std::rotate(all.begin(), blocks(size - rank, size).begin(), all.end());
 }
 
 }  // namespace paceline

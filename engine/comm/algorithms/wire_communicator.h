@@ -1,4 +1,4 @@
-// All collectives over a wire: sums in our ring, the control plane along rings and trees.
+// All collectives over a wire: sums in our ring, the control plane in a logarithm of rounds.
 #pragma once
 
 #include "engine/comm/algorithms/ring.h"
@@ -32,8 +32,8 @@ class WireCommunicator : public Communicator {
 // Along a binomial tree from `root`.
 void broadcast_over(Wire& wire, std::span<std::byte> data, int root);
 
-// `all` holds a block of equal size for each member; this member's is filled in already. Blocks go
-// round the ring.
+// `all` holds a block of equal size for each member; this member's is filled in already. In
+// log2(members) rounds, between members whose distance is a power of two.
 void all_gather_over(Wire& wire, std::span<std::byte> all, std::string_view label);
 
 }  // namespace paceline

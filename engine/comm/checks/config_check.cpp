@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <map>
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "engine/core/list_text.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -15,12 +17,14 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kMostRows = 8;       // of a message
+constexpr std::size_t kMostGroups = 8;     // whose rows are compared
 constexpr std::size_t kLongestValue = 64;  // that is shown as it is
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr char kEnd = '\0';  // of a name and of a value
 
 struct Digest {
-  std::uint64_t hash = 0, bytes = 0;
+  std::uint64_t hash = 0, bytes = 0;  // of the rows
+  std::uint64_t card_bytes = 0;
 };
 
 std::string encoded(const std::vector<ConfigRow>& rows) {
@@ -42,21 +46,35 @@ std::vector<ConfigRow> decoded(std::string_view text) {
   return rows;
 }
 
-std::vector<std::vector<ConfigRow>> gather_rows(Communicator& communicator, const std::string& mine,
-                                                const std::vector<Digest>& digests) {
-  std::uint64_t most = 0;
-  for (const Digest& digest : digests) most = std::max(most, digest.bytes);
-  if (most > kMostBytes)
-    throw Error(ErrorKind::mismatch, "ranks cannot be compared: they send too much", "",
-                "start all ranks with the same program");
-  std::string padded = mine, all(most * digests.size(), kEnd);
-  padded.resize(most, kEnd);
-  communicator.all_gather(padded.data(), most, all.data());
-  std::vector<std::vector<ConfigRow>> of_ranks;
-  for (std::size_t r = 0; r < digests.size(); ++r) {
-    of_ranks.push_back(decoded(std::string_view(all).substr(r * most, digests[r].bytes)));
+// By digest, the largest group first, of equal ones that of the first rank.
+std::vector<ConfigGroup> groups_of(const std::vector<Digest>& digests) {
+  std::map<std::uint64_t, std::size_t> place;
+  std::vector<ConfigGroup> groups;
+  for (std::size_t rank = 0; rank < digests.size(); ++rank) {
+    const auto [it, first] = place.try_emplace(digests[rank].hash, groups.size());
+    if (first) groups.emplace_back();
+    groups[it->second].ranks.push_back(static_cast<int>(rank));
   }
-  return of_ranks;
+  std::stable_sort(groups.begin(), groups.end(), [](const ConfigGroup& a, const ConfigGroup& b) {
+    return a.ranks.size() > b.ranks.size();
+  });
+  return groups;
+}
+
+// The first rank of each group tells the others.
+void share_rows(Communicator& communicator, std::vector<ConfigGroup>& groups,
+                const std::string& mine, const std::vector<Digest>& digests) {
+  for (ConfigGroup& group : groups) {
+    const int teller = group.ranks.front();
+    const std::uint64_t bytes = digests[static_cast<std::size_t>(teller)].bytes;
+    if (bytes > kMostBytes) {
+      throw Error(ErrorKind::mismatch, "ranks cannot be compared: they send too much", "",
+                  "start all ranks with the same program");
+    }
+    std::string text = teller == communicator.rank() ? mine : std::string(bytes, kEnd);
+    communicator.broadcast(text.data(), text.size(), teller);
+    group.rows = decoded(text);
+  }
 }
 
 std::string value_in(const std::vector<ConfigRow>& rows, const std::string& name) {
@@ -67,10 +85,10 @@ std::string value_in(const std::vector<ConfigRow>& rows, const std::string& name
   return found->value.size() > kLongestValue ? hash_hex(found->value) : found->value;
 }
 
-std::vector<std::string> names_of(const std::vector<std::vector<ConfigRow>>& of_ranks) {
+std::vector<std::string> names_of(const std::vector<ConfigGroup>& groups) {
   std::vector<std::string> names;
-  for (const auto& rows : of_ranks) {
-    for (const ConfigRow& row : rows) {
+  for (const ConfigGroup& group : groups) {
+    for (const ConfigRow& row : group.rows) {
       if (std::find(names.begin(), names.end(), row.name) == names.end()) names.push_back(row.name);
     }
   }
@@ -78,20 +96,41 @@ std::vector<std::string> names_of(const std::vector<std::vector<ConfigRow>>& of_
 }
 
 // "ranks 0-2 0.001, rank 3 0.01"; empty where all have the same value.
-std::string values_text(const std::vector<std::vector<ConfigRow>>& of_ranks,
-                        const std::string& name) {
-  std::vector<std::pair<std::string, std::vector<int>>> groups;
-  for (std::size_t r = 0; r < of_ranks.size(); ++r) {
-    const std::string value = value_in(of_ranks[r], name);
-    auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const auto& entry) { return entry.first == value; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {value, {}});
-    group->second.push_back(static_cast<int>(r));
+std::string values_text(const std::vector<ConfigGroup>& groups, const std::string& name) {
+  std::vector<std::pair<std::string, std::vector<int>>> values;
+  for (const ConfigGroup& group : groups) {
+    const std::string value = value_in(group.rows, name);
+    auto same = std::find_if(values.begin(), values.end(),
+                             [&](const auto& entry) { return entry.first == value; });
+    if (same == values.end()) same = values.insert(values.end(), {value, {}});
+    same->second.insert(same->second.end(), group.ranks.begin(), group.ranks.end());
   }
-  if (groups.size() < 2) return "";
+  if (values.size() < 2) return "";
+  for (auto& [value, ranks] : values) std::sort(ranks.begin(), ranks.end());
+  std::sort(values.begin(), values.end(),
+            [](const auto& a, const auto& b) { return a.second.front() < b.second.front(); });
   std::vector<std::string> parts;
-  for (const auto& [value, ranks] : groups) parts.push_back(ranks_text(ranks) + " " + value);
+  for (const auto& [value, ranks] : values) parts.push_back(ranks_text(ranks) + " " + value);
   return join(parts, ", ");
+}
+
+// Of all ranks; throws mismatch where they differ.
+std::vector<Digest> exchange_digests(Communicator& communicator, const std::vector<ConfigRow>& mine,
+                                     std::size_t card_bytes) {
+  const std::string text = encoded(mine);
+  const Digest digest{hash_value(text), text.size(), card_bytes};
+  std::vector<Digest> digests(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(&digest, sizeof digest, digests.data());
+  std::vector<ConfigGroup> groups = groups_of(digests);
+  if (groups.size() == 1) return digests;
+  const std::size_t others = groups.size() - std::min(groups.size(), kMostGroups);
+  groups.resize(groups.size() - others);
+  share_rows(communicator, groups, text, digests);
+  std::string rows = differences(groups);
+  if (others > 0) rows += fmt::format("; and {} more groups of ranks that differ", others);
+  wait_until_all_know(communicator);
+  throw Error(ErrorKind::mismatch, "ranks do not run the same: " + rows, "",
+              "start all ranks with the same program, command and data");
 }
 
 }  // namespace
@@ -105,14 +144,14 @@ std::string ranks_text(const std::vector<int>& ranks) {
                              : fmt::format("{}-{}", ranks[i], ranks[last]));
     i = last + 1;
   }
-  return (ranks.size() == 1 ? "rank " : "ranks ") + join(runs, ", ");
+  return (ranks.size() == 1 ? "rank " : "ranks ") + names_text(runs);
 }
 
-std::string differences(const std::vector<std::vector<ConfigRow>>& of_ranks) {
+std::string differences(const std::vector<ConfigGroup>& groups) {
   std::vector<std::string> rows;
   std::size_t more = 0;
-  for (const std::string& name : names_of(of_ranks)) {
-    const std::string values = values_text(of_ranks, name);
+  for (const std::string& name : names_of(groups)) {
+    const std::string values = values_text(groups, name);
     if (values.empty()) continue;
     if (rows.size() < kMostRows) {
       rows.push_back(name + ": " + values);
@@ -132,18 +171,24 @@ void wait_until_all_know(Communicator& communicator) noexcept {
 }
 
 void check_same_config(Communicator& communicator, const std::vector<ConfigRow>& mine) {
-  const std::string text = encoded(mine);
-  const Digest digest{hash_value(text), text.size()};
-  std::vector<Digest> digests(static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(&digest, sizeof digest, digests.data());
-  const bool agree = std::all_of(digests.begin(), digests.end(), [&](const Digest& other) {
-    return other.hash == digests[0].hash;
-  });
-  if (agree) return;
-  const std::string rows = differences(gather_rows(communicator, text, digests));
-  wait_until_all_know(communicator);
-  throw Error(ErrorKind::mismatch, "ranks do not run the same: " + rows, "",
-              "start all ranks with the same program, command and data");
+  exchange_digests(communicator, mine, 0);
+}
+
+std::vector<std::string> check_same_config(Communicator& communicator,
+                                           const std::vector<ConfigRow>& mine,
+                                           const std::string& card) {
+  const std::vector<Digest> digests = exchange_digests(communicator, mine, card.size());
+  std::size_t most = 0;
+  for (const Digest& digest : digests) most = std::max<std::size_t>(most, digest.card_bytes);
+  if (most > kMostBytes) throw Error(ErrorKind::internal, "too much for ranks to say");
+  std::string padded = card, all(most * digests.size(), kEnd);
+  padded.resize(most, kEnd);
+  communicator.all_gather(padded.data(), most, all.data());
+  std::vector<std::string> cards;
+  for (std::size_t r = 0; r < digests.size(); ++r) {
+    cards.push_back(all.substr(r * most, digests[r].card_bytes));
+  }
+  return cards;
 }
 
 }  // namespace paceline

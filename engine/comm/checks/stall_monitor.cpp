@@ -12,6 +12,7 @@
 #include "engine/core/binding.h"
 #include "engine/core/clock.h"
 #include "engine/core/log.h"
+#include "engine/core/list_text.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -35,9 +36,7 @@ double interval_of(const StallMonitor::Setup& setup) {
 }
 
 std::string named(const std::vector<int>& ranks) {
-  std::vector<std::string> names;
-  for (const int rank : ranks) names.push_back(std::to_string(rank));
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", join(names, ", "));
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", numbers_text(ranks));
 }
 
 bool is_own(const Error& error) {

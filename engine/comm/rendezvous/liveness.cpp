@@ -28,7 +28,9 @@ LivenessConnection::LivenessConnection(const BootstrapAddress& where, int rank, 
       rank_(rank),
       host_rank_(where.rank0_hosts ? 0 : -1),
       on_lost_(std::move(on_lost)),
-      thread_([this] { run(); }) {}
+      thread_([this] { run(); }) {
+  send(Message{MessageType::progress});  // from here on the store counts on this connection
+}
 
 LivenessConnection::~LivenessConnection() {
   leave();
@@ -118,7 +120,9 @@ bool LivenessConnection::handle(const Message& message) {
       const std::lock_guard lock(late_mutex_);
       if (message.ticket != late_ticket_) return true;
       if (message.type == MessageType::late) {
-        late_.push_back(static_cast<int>(message.number));
+        const auto first = static_cast<int>(message.number % kOneMoreRank);
+        const auto more = static_cast<int>(message.number / kOneMoreRank);
+        for (int rank = first; rank - first <= more; ++rank) late_.push_back(rank);
       } else {
         late_complete_ = true;
         late_changed_.notify_all();

@@ -1,13 +1,16 @@
 #include "engine/comm/rendezvous/server.h"
 
 #include <fmt/format.h>
-#include <poll.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <set>
+#include <span>
 #include <utility>
 
 #include "engine/comm/rendezvous/socket.h"
@@ -22,14 +25,19 @@ namespace {
 
 constexpr std::size_t kMostStrangers = 256;             // connections before their handshake
 constexpr std::size_t kMostUnsent = 4 * kLargestValue;  // then we read no more from that rank
+constexpr std::size_t kOwnDescriptors = 64;             // beside the ranks' connections
 
 struct Connection {
   Descriptor socket;
   MessageParser parser{kLargestGreeting};
   std::string unsent = {};
   Deadline greeting{StoreServer::kGreetingSeconds};
-  bool closing = false;  // once all is sent
+  std::uint32_t events = EPOLLIN;  // that are watched for
+  bool closing = false;            // once all is sent
 };
+
+// What an event is of; connections are numbered from kFirstName on.
+constexpr int kWakeUp = 0, kListener = 1, kFirstName = 2;
 
 Error no_port(const BootstrapAddress& where, int cause) {
   if (cause == EADDRNOTAVAIL) {
@@ -41,6 +49,41 @@ Error no_port(const BootstrapAddress& where, int cause) {
                       where.ports.front(), where.host, std::strerror(cause)),
           "bootstrap store", "set PACELINE_PORTS to a range that is free"};
 }
+
+// The descriptors whose events a thread waits for.
+class Watcher {
+ public:
+  Watcher() : descriptor_(epoll_create1(EPOLL_CLOEXEC)) { check(descriptor_ ? 0 : -1); }
+
+  void watch(const Descriptor& descriptor, int name, std::uint32_t events) {
+    control(EPOLL_CTL_ADD, descriptor, name, events);
+  }
+  void change(const Descriptor& descriptor, int name, std::uint32_t events) {
+    control(EPOLL_CTL_MOD, descriptor, name, events);
+  }
+  // What has happened within that time. A closed descriptor is watched no more.
+  std::span<const epoll_event> wait(int milliseconds) {
+    const int ready = epoll_wait(descriptor_.number(), events_.data(),
+                                 static_cast<int>(events_.size()), milliseconds);
+    return {events_.data(), static_cast<std::size_t>(std::max(0, ready))};
+  }
+
+ private:
+  void control(int how, const Descriptor& descriptor, int name, std::uint32_t events) {
+    epoll_event event{};
+    event.events = events;
+    event.data.fd = name;
+    check(epoll_ctl(descriptor_.number(), how, descriptor.number(), &event));
+  }
+  static void check(int result) {
+    if (result == 0) return;
+    throw Error(ErrorKind::internal, fmt::format("no event queue: {}", std::strerror(errno)),
+                "bootstrap store", "raise the limit on open files (ulimit -n)");
+  }
+
+  Descriptor descriptor_;
+  std::array<epoll_event, 256> events_{};
+};
 
 Descriptor bind_first(const BootstrapAddress& where) {
   int cause = EADDRNOTAVAIL;
@@ -73,10 +116,14 @@ Descriptor bind_first(const BootstrapAddress& where) {
 
 }  // namespace
 
+// A turn costs as much as has happened, however many ranks there are.
 class StoreServer::Loop {
  public:
   Loop(Descriptor listener, std::string token, int ranks)
-      : listener_(std::move(listener)), state_(std::move(token), ranks) {}
+      : listener_(std::move(listener)), state_(std::move(token), ranks) {
+    watcher_.watch(wake_up_.descriptor(), kWakeUp, EPOLLIN);
+    watcher_.watch(listener_, kListener, EPOLLIN);
+  }
 
   const Descriptor& listener() const { return listener_; }
   void stop() noexcept {
@@ -97,66 +144,65 @@ class StoreServer::Loop {
 
  private:
   void turn() {
-    std::vector<pollfd> entries{{wake_up_.descriptor().number(), POLLIN, 0},
-                                {listener_.number(), listens() ? short{POLLIN} : short{0}, 0}};
-    std::vector<int> names;
-    for (const auto& [name, connection] : connections_) {
-      entries.push_back({connection.socket.number(), events_of(connection), 0});
-      names.push_back(name);
+    for (const epoll_event& event : watcher_.wait(patience())) {
+      const int name = event.data.fd;
+      if (name == kListener) accept_waiting();
+      if (name >= kFirstName && connections_.count(name) != 0) serve(name, event.events);
     }
-    const int ready = poll(entries.data(), entries.size(), patience());
-    for (std::size_t i = 0; ready > 0 && i < names.size(); ++i) {
-      if (entries[i + 2].revents != 0) serve(names[i], entries[i + 2].revents);
-    }
-    if (ready > 0 && entries[1].revents != 0) accept_one();
     state_.tick(now_seconds(), answers_);
     drop_silent();
     deliver();
-  }
-
-  std::size_t strangers() const {
-    return static_cast<std::size_t>(
-        std::count_if(connections_.begin(), connections_.end(),
-                      [this](const auto& entry) { return !state_.admitted(entry.first); }));
+    watch_listener();
   }
 
   // Beyond that newcomers wait in the kernel's queue until the silent ones are dropped. The same
   // holds for a moment when accept() failed for want of descriptors.
-  bool listens() const { return strangers() < kMostStrangers && accept_again_.passed(); }
+  bool listens() const { return strangers_.size() < kMostStrangers && accept_again_.passed(); }
 
-  static short events_of(const Connection& connection) {
-    int events = 0;
-    if (!connection.closing && connection.unsent.size() < kMostUnsent) events |= POLLIN;
-    if (!connection.unsent.empty()) events |= POLLOUT;
-    return static_cast<short>(events);
+  void watch_listener() {
+    if (std::exchange(listening_, listens()) == listening_) return;
+    watcher_.change(listener_, kListener, listening_ ? std::uint32_t{EPOLLIN} : 0);
+  }
+
+  void watch(int name, Connection& connection) {
+    std::uint32_t events = 0;
+    if (!connection.closing && connection.unsent.size() < kMostUnsent) events |= EPOLLIN;
+    if (!connection.unsent.empty()) events |= EPOLLOUT;
+    if (std::exchange(connection.events, events) == events) return;
+    watcher_.change(connection.socket, name, events);
   }
 
   int patience() const {
     Deadline next(3600);
     if (!accept_again_.passed()) next = earlier(next, accept_again_);
     if (const auto tick = state_.next_tick()) next = earlier(next, Deadline(*tick - now_seconds()));
-    for (const auto& [name, connection] : connections_) {
-      if (!state_.admitted(name)) next = earlier(next, connection.greeting);
-    }
+    if (!strangers_.empty()) next = earlier(next, connections_.at(*strangers_.begin()).greeting);
     return next.milliseconds_left();
   }
 
-  void accept_one() {
-    Descriptor socket(accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        accept_again_ = Deadline(0.1);
+  void accept_waiting() {
+    while (listens()) {
+      Descriptor socket(
+          accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+          accept_again_ = Deadline(0.1);
+        }
+        return;
       }
-      return;
+      tune(socket);
+      const int name = next_name_++;
+      Connection& connection = connections_[name];
+      connection.socket = std::move(socket);
+      watcher_.watch(connection.socket, name, connection.events);
+      strangers_.insert(name);
     }
-    tune(socket);
-    connections_[next_name_++].socket = std::move(socket);
   }
 
-  void serve(int name, short events) {
+  void serve(int name, std::uint32_t events) {
     Connection& connection = connections_.at(name);
-    if ((events & POLLOUT) != 0) flush(name, connection);
-    if (connections_.count(name) == 0 || (events & ~POLLOUT) == 0) return;
+    if ((events & EPOLLOUT) != 0) flush(name, connection);
+    if (connections_.count(name) == 0 || (events & ~std::uint32_t{EPOLLOUT}) == 0) return;
     if (!read(name, connection)) drop(name);
   }
 
@@ -169,7 +215,9 @@ class StoreServer::Loop {
       connection.parser.feed(bytes);
       while (auto message = connection.parser.next()) {
         state_.receive(name, *message, now_seconds(), answers_);
-        if (state_.admitted(name)) connection.parser.allow(kLargestValue);
+        if (state_.admitted(name) && strangers_.erase(name) != 0) {
+          connection.parser.allow(kLargestValue);
+        }
         if (!answers_.empty() && answers_.back().then_close) break;
       }
     } catch (const Error& error) {
@@ -184,13 +232,15 @@ class StoreServer::Loop {
 
   void drop(int name) {
     state_.end(name, answers_);
+    strangers_.erase(name);
     connections_.erase(name);
   }
 
+  // Who came first has waited longest.
   void drop_silent() {
-    std::erase_if(connections_, [this](const auto& entry) {
-      return !state_.admitted(entry.first) && entry.second.greeting.passed();
-    });
+    while (!strangers_.empty() && connections_.at(*strangers_.begin()).greeting.passed()) {
+      drop(*strangers_.begin());
+    }
   }
 
   // Dropping one may give new answers to others.
@@ -212,7 +262,11 @@ class StoreServer::Loop {
 
   void flush(int name, Connection& connection) {
     const Transfer result = send_some(connection.socket, connection.unsent);
-    if (result == Transfer::ended || (connection.closing && connection.unsent.empty())) drop(name);
+    if (result == Transfer::ended || (connection.closing && connection.unsent.empty())) {
+      drop(name);
+    } else {
+      watch(name, connection);
+    }
   }
 
   // What has arrived is still served: an abort just before the end must reach the others.
@@ -234,16 +288,21 @@ class StoreServer::Loop {
 
   Descriptor listener_;
   WakeUp wake_up_;
+  Watcher watcher_;
   std::atomic<bool> stopping_{false};
+  bool listening_ = true;
   StoreState state_;
   std::map<int, Connection> connections_;
-  int next_name_ = 0;
+  std::set<int> strangers_;  // connections before their handshake
+  int next_name_ = kFirstName;
   std::vector<StoreState::Answer> answers_;
   Deadline accept_again_{0};
   bool told_ = false;
 };
 
 StoreServer::StoreServer(const BootstrapAddress& where, int ranks) {
+  allow_open_files(2 * static_cast<std::size_t>(ranks) + kOwnDescriptors,
+                   fmt::format("the bootstrap store of {} ranks", ranks));
   Descriptor listener = bind_first(where);
   address_ = format_address(local_host_of(listener), local_port_of(listener));
   loop_ = std::make_unique<Loop>(std::move(listener), where.token, ranks);

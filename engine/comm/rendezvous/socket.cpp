@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ namespace paceline {
 
 namespace {
 
-constexpr int kBacklog = 1024;
+constexpr int kBacklog = 4096;  // the kernel has its own limit, too: net.core.somaxconn
 
 const sockaddr* generic(const sockaddr_storage& address) {
   return reinterpret_cast<const sockaddr*>(&address);
@@ -273,6 +274,18 @@ bool send_all(const Descriptor& socket, std::string bytes, const Deadline& deadl
     if (result == Transfer::some) return true;
     if (result == Transfer::ended || !wait_for(socket, POLLOUT, deadline)) return false;
   }
+}
+
+void allow_open_files(std::size_t count, const std::string& what) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count) return;
+  if (limit.rlim_max >= count) {
+    limit.rlim_cur = count;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
+  }
+  throw Error(ErrorKind::usage,
+              fmt::format("{} needs {} open files, the limit is {}", what, count, limit.rlim_max),
+              "", fmt::format("raise the limit (ulimit -n {})", count));
 }
 
 WakeUp::WakeUp() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {

@@ -87,6 +87,10 @@ Transfer send_some(const Descriptor& socket, std::string& bytes);
 // False: the peer is gone or the deadline passed.
 bool send_all(const Descriptor& socket, std::string bytes, const Deadline& deadline);
 
+// Raises this process's soft limit on open files to `count` where it is lower. Throws usage, naming
+// `what` needs them, where the hard limit is.
+void allow_open_files(std::size_t count, const std::string& what);
+
 // Wakes a thread out of poll().
 class WakeUp {
  public:

@@ -27,6 +27,19 @@ Error out_of_order() {
   return {ErrorKind::input, "a message that does not belong here", "bootstrap store"};
 }
 
+// Of ranks in order, as MessageType::late has them: where all are late, all ask.
+std::vector<std::uint64_t> runs_of(const std::vector<int>& ranks) {
+  std::vector<std::uint64_t> runs;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0 && ranks[i] == ranks[i - 1] + 1) {
+      runs.back() += kOneMoreRank;
+    } else {
+      runs.push_back(static_cast<std::uint64_t>(ranks[i]));
+    }
+  }
+  return runs;
+}
+
 Message with_value(MessageType type, std::string value) {
   Message message{type};
   message.value = std::move(value);
@@ -64,6 +77,7 @@ void StoreState::greet(int connection, const Message& message, std::vector<Answe
   member.rank = static_cast<int>(message.number);
   member.control = control;
   member.host = message.value;
+  if (control) controls_[member.rank] = connection;
   members_.emplace(connection, std::move(member));
   Message welcome{MessageType::welcome};
   welcome.number = static_cast<std::uint64_t>(ranks_);
@@ -71,17 +85,18 @@ void StoreState::greet(int connection, const Message& message, std::vector<Answe
   if (control && first_) answers.push_back({connection, *first_});
 }
 
+// A rank that waited too long for its welcome tries again, and its first attempt may be read later
+// than it was given up.
 std::string StoreState::objection_to(const Message& hello) const {
   if (hello.number >= static_cast<std::uint64_t>(ranks_)) {
     return fmt::format("rank {} does not belong to this world of {} ranks", hello.number, ranks_);
   }
   if (hello.type != MessageType::hello_control) return "";
-  for (const auto& [connection, member] : members_) {
-    if (member.control && static_cast<std::uint64_t>(member.rank) == hello.number) {
-      return fmt::format("rank {} is here already, on {}", hello.number, member.host);
-    }
-  }
-  return "";
+  const auto control = controls_.find(static_cast<int>(hello.number));
+  if (control == controls_.end()) return "";
+  const Member& other = members_.at(control->second);
+  if (!other.confirmed) return "";
+  return fmt::format("rank {} is here already, on {}", hello.number, other.host);
 }
 
 void StoreState::serve_store(int connection, Member& member, const Message& message,
@@ -91,14 +106,21 @@ void StoreState::serve_store(int connection, Member& member, const Message& mess
     const std::string& value = values_[message.key] = message.value;
     answers.push_back({connection, answer});
     answer = with_value(MessageType::got, value);
-    for (auto& [waiting, other] : members_) {
-      if (!other.get_ticket || other.get_key != message.key) continue;
-      answer.ticket = *std::exchange(other.get_ticket, std::nullopt);
-      answers.push_back({waiting, answer});
+    const auto waiting = waiting_.extract(message.key);
+    if (!waiting) return;
+    for (const int other : waiting.mapped()) {
+      const auto found = members_.find(other);
+      if (found == members_.end() || found->second.get_key != message.key) continue;
+      const auto ticket = std::exchange(found->second.get_ticket, std::nullopt);
+      if (!ticket) continue;
+      answer.ticket = *ticket;
+      answers.push_back({other, answer});
     }
   } else if (message.type == MessageType::get) {
     const auto entry = values_.find(message.key);
     if (entry == values_.end()) {
+      const bool waits_for_it = member.get_ticket && member.get_key == message.key;
+      if (!waits_for_it) waiting_[message.key].push_back(connection);
       member.get_ticket = message.ticket;
       member.get_key = message.key;
       return;
@@ -114,6 +136,7 @@ void StoreState::serve_store(int connection, Member& member, const Message& mess
 
 void StoreState::serve_control(int connection, Member& member, const Message& message, double now,
                                std::vector<Answer>& answers) {
+  member.confirmed = true;
   switch (message.type) {
     case MessageType::goodbye:
       if (!std::exchange(member.left, true)) finished_.insert(member.rank);
@@ -125,9 +148,9 @@ void StoreState::serve_control(int connection, Member& member, const Message& me
       ask(connection, message.ticket, now, answers);
       return;
     case MessageType::progress: {
-      const auto found = questions_.find(message.ticket);
-      if (found == questions_.end() || found->second.waiting_for.erase(connection) == 0) return;
-      found->second.progress[member.rank] = message.number;
+      if (!question_ || message.ticket != question_number_) return;
+      if (question_->waiting_for.erase(connection) == 0) return;
+      question_->progress[member.rank] = message.number;
       tick(now, answers);
       return;
     }
@@ -141,9 +164,11 @@ void StoreState::end(int connection, std::vector<Answer>& answers) {
   if (found == members_.end()) return;
   const Member member = std::move(found->second);
   members_.erase(found);
-  std::erase_if(questions_,
-                [&](const auto& entry) { return entry.second.connection == connection; });
-  if (member.control && !member.left) {
+  if (question_) question_->askers.erase(connection);
+  const auto control = controls_.find(member.rank);
+  if (control == controls_.end() || control->second != connection) return;
+  controls_.erase(control);
+  if (member.confirmed && !member.left) {
     report(member.rank, fmt::format("rank {} on {} is gone", member.rank, member.host), answers);
   }
 }
@@ -159,38 +184,40 @@ void StoreState::report(int rank, const std::string& why, std::vector<Answer>& a
 
 void StoreState::ask(int connection, std::uint64_t ticket, double now,
                      std::vector<Answer>& answers) {
-  // One question a rank: a newer one replaces it.
-  std::erase_if(questions_,
-                [&](const auto& entry) { return entry.second.connection == connection; });
-  const std::uint64_t number = next_question_++;
-  Question question{connection, ticket, now + kProgressSeconds, {}, {}};
-  for (const auto& [other, member] : members_) {
-    if (!member.control || member.left) continue;
-    question.waiting_for.insert(other);
-    answers.push_back({other, Message{MessageType::ask_progress, number}});
+  if (!question_) {
+    question_ = Question{{}, now + kProgressSeconds, {}, {}};
+    ++question_number_;
+    for (const auto& [other, member] : members_) {
+      if (!member.control || member.left) continue;
+      question_->waiting_for.insert(other);
+      answers.push_back({other, Message{MessageType::ask_progress, question_number_}});
+    }
   }
-  questions_.emplace(number, std::move(question));
+  question_->askers[connection] = ticket;
 }
 
 void StoreState::tick(double now, std::vector<Answer>& answers) {
-  std::erase_if(questions_, [&](const auto& entry) {
-    const Question& question = entry.second;
-    const bool over = question.waiting_for.empty() || now >= question.until;
-    if (over) answer_late(question, answers);
-    return over;
-  });
+  if (!question_ || (!question_->waiting_for.empty() && now < question_->until)) return;
+  answer_late(*question_, answers);
+  question_.reset();
 }
 
 std::optional<double> StoreState::next_tick() const {
-  std::optional<double> first;
-  for (const auto& [number, question] : questions_) {
-    first = std::min(first.value_or(question.until), question.until);
+  return question_ ? std::optional(question_->until) : std::nullopt;
+}
+
+void StoreState::answer_late(const Question& question, std::vector<Answer>& answers) const {
+  const std::vector<std::uint64_t> late = runs_of(late_ranks(question));
+  for (const auto& [connection, ticket] : question.askers) {
+    for (const std::uint64_t run : late) {
+      answers.push_back({connection, Message{MessageType::late, ticket, run}});
+    }
+    answers.push_back({connection, Message{MessageType::late_end, ticket}});
   }
-  return first;
 }
 
 // Where all that answered are equally far, it is the silent ones whom they wait for.
-void StoreState::answer_late(const Question& question, std::vector<Answer>& answers) const {
+std::vector<int> StoreState::late_ranks(const Question& question) const {
   std::uint64_t smallest = std::numeric_limits<std::uint64_t>::max(), largest = 0;
   for (const auto& [rank, progress] : question.progress) {
     smallest = std::min(smallest, progress);
@@ -202,15 +229,14 @@ void StoreState::answer_late(const Question& question, std::vector<Answer>& answ
   bool anyone_silent = false;
   for (int rank = 0; rank < ranks_; ++rank) anyone_silent = anyone_silent || is_silent(rank);
   const bool smallest_is_late = smallest < largest || !anyone_silent;
+  std::vector<int> late;
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto said = question.progress.find(rank);
     const bool behind =
         smallest_is_late && said != question.progress.end() && said->second == smallest;
-    if (!is_silent(rank) && !behind) continue;
-    answers.push_back({question.connection, Message{MessageType::late, question.ticket,
-                                                    static_cast<std::uint64_t>(rank)}});
+    if (is_silent(rank) || behind) late.push_back(rank);
   }
-  answers.push_back({question.connection, Message{MessageType::late_end, question.ticket}});
+  return late;
 }
 
 void StoreState::say_goodbye(std::vector<Answer>& answers) const {

@@ -43,13 +43,14 @@ class StoreState {
     int rank = 0;
     bool control = false;
     std::string host;
+    bool confirmed = false;                   // it has read its welcome
     bool left = false;                        // said goodbye, or was reported
     std::optional<std::uint64_t> get_ticket;  // a get that waits, and for what
     std::string get_key;
   };
-  struct Question {  // who is late?
-    int connection;
-    std::uint64_t ticket;
+  // Who is late? Those who ask while the ranks are asked already get the same answer.
+  struct Question {
+    std::map<int, std::uint64_t> askers;  // connection, ticket
     double until;
     std::set<int> waiting_for;
     std::map<int, std::uint64_t> progress;
@@ -64,15 +65,18 @@ class StoreState {
   void report(int rank, const std::string& why, std::vector<Answer>& answers);
   void ask(int connection, std::uint64_t ticket, double now, std::vector<Answer>& answers);
   void answer_late(const Question& question, std::vector<Answer>& answers) const;
+  std::vector<int> late_ranks(const Question& question) const;
 
   std::string token_;
   int ranks_;
   std::map<std::string, std::string> values_;
+  std::map<std::string, std::vector<int>> waiting_;  // connections, for a key; some no longer
   std::map<int, Member> members_;
+  std::map<int, int> controls_;   // by rank: its control connection
   std::set<int> finished_;        // ranks that said goodbye
   std::optional<Message> first_;  // the first loss; later ones are its consequences
-  std::map<std::uint64_t, Question> questions_;
-  std::uint64_t next_question_ = 1;
+  std::optional<Question> question_;
+  std::uint64_t question_number_ = 0;
 };
 
 }  // namespace paceline

@@ -12,6 +12,7 @@
 #include "engine/comm/rendezvous/address.h"
 #include "engine/comm/rendezvous/client.h"
 #include "engine/core/error.h"
+#include "engine/core/list_text.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -87,12 +88,12 @@ struct Meeting {
 };
 
 [[noreturn]] void throw_missing(const Meeting& meeting) {
-  std::vector<std::string> names;
-  for (const int peer : meeting.peers) names.push_back(std::to_string(peer * meeting.ranks_a_task));
+  std::vector<int> ranks;
+  for (const int peer : meeting.peers) ranks.push_back(peer * meeting.ranks_a_task);
   throw Error(
       ErrorKind::stall,
-      fmt::format("no connection from rank{} {} within {:g} s", names.size() == 1 ? "" : "s",
-                  join(names, ", "), meeting.deadlines.limit_seconds()),
+      fmt::format("no connection from rank{} {} within {:g} s", ranks.size() == 1 ? "" : "s",
+                  numbers_text(ranks), meeting.deadlines.limit_seconds()),
       "control connections", "see those ranks' errors, and whether a firewall is between the nodes")
       .on_rank(meeting.rank * meeting.ranks_a_task);
 }

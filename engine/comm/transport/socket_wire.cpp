@@ -29,12 +29,16 @@ SocketWire::SocketWire(std::map<int, Descriptor> connections, int rank, int size
     links_[peer].socket = std::move(socket);
   }
   messages_ = {kMessageBytes, is_local() ? kWindow : kNetworkWindow};
-  scratch_.resize(messages_.bytes * messages_.window);
 }
 
 std::string SocketWire::description() const {
   if (is_local()) return "Unix sockets";
   return local_links_ == 0 ? "TCP" : "TCP, within a node Unix sockets";
+}
+
+std::span<std::byte> SocketWire::scratch() {
+  if (scratch_.empty()) scratch_.resize(messages_.bytes * messages_.window);
+  return scratch_;
 }
 
 Wire::Messages SocketWire::messages() const {
@@ -80,6 +84,7 @@ void SocketWire::pump_until_done(const Piece& awaited) {
   const bool came = awaited.left > 0 && links_.at(awaited.peer).came;
   const Deadline end(deadlines_.limit_seconds() + (came ? kSecondsToBlame : 0));
   std::vector<pollfd> polled;
+  if (awaited.left > 0) progress_in(awaited.peer, links_.at(awaited.peer));  // it may be there
   while (awaited.left > 0) {
     polled.assign(1, {wake_up_.descriptor().number(), POLLIN, 0});
     for (const auto& [peer, link] : links_) {

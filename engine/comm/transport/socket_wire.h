@@ -27,7 +27,7 @@ class SocketWire final : public Wire {
   Messages messages() const override;
   std::string description() const;  // "TCP", "Unix sockets": of the links of this rank
   bool is_local() const { return local_links_ == links_.size(); }  // they are all of this machine
-  std::span<std::byte> scratch() override { return scratch_; }
+  std::span<std::byte> scratch() override;
   void begin(std::span<std::byte> data, std::string_view label) override;
   void send(int to, std::span<const std::byte> message) override;
   void receive(int from, std::span<std::byte> message) override;
@@ -66,7 +66,7 @@ class SocketWire final : public Wire {
   std::map<int, Link> links_;
   std::size_t local_links_ = 0;
   Messages messages_{};
-  std::vector<std::byte> scratch_;
+  std::vector<std::byte> scratch_;      // empty until the first sum: a control plane never has one
   std::deque<Piece> sends_, receives_;  // of this collective; a deque, so that they stay in place
   std::size_t waited_sends_ = 0, waited_receives_ = 0;
   std::string_view label_;

@@ -101,6 +101,62 @@ TEST(ExplainSteps, RanksThatTrainApartAreNotSerialized) {
   EXPECT_NEAR(point.step->load_balance, 1, 1e-9);
 }
 
+// Of a rank of many; one computes longer than the others, which wait for it.
+Json rank_phases(int rank) {
+  const double compute = rank == 2049 ? 9 : 6, wait = 9.5 - compute;
+  return {{"input", 0.25},
+          {"forward", compute / 2},
+          {"backward", compute / 2},
+          {"communication", wait},
+          {"update", 0},
+          {"other", 0.25},
+          {"step", 10}};
+}
+
+std::vector<std::string> report_of(int gpus, bool with_steps, std::size_t& record_bytes) {
+  Json json = sample_record({.gpus = gpus});
+  json["throughput"]["steps"] = 2;
+  json["phases"] = Json::array();
+  json["timing"]["step_seconds"] = Json::array();
+  std::string lines;
+  for (int rank = 0; rank < gpus; ++rank) {
+    json["phases"].push_back(rank_phases(rank % 4096));
+    json["timing"]["step_seconds"].push_back({{"p50", rank == 2049 ? 5.5 : 5.0}});
+    Json half = rank_phases(rank);
+    for (Json& seconds : half) seconds = seconds.get<double>() / 2;
+    half["rank"] = rank;
+    for (int step = 0; step < 2; ++step) {
+      half["step"] = step;
+      lines += half.dump() + "\n";
+    }
+  }
+  const testing::TemporaryFolder folder;
+  const Store store(folder / "study");
+  const auto file = store.write("p", 1, json, with_steps ? gzipped(lines) : "");
+  record_bytes = std::filesystem::file_size(file);
+  const auto content = load_store(folder / "study");
+  EXPECT_TRUE(content.rejected.empty());
+  EXPECT_TRUE(content.records.at(0)->ranks);
+  const auto all = explain(content, Base::matched);
+  const PointExplanation& point = all.at(0).points.at(0);
+  if (!point.step) return {"no step"};
+  const Run& run = point.facts->run();
+  return {fmt::format("{:.4f}", point.step->load_balance),
+          fmt::format("{:.4f}", run.phase_communication / run.phase_step),
+          fmt::format("{} {:g}", run.phase_ranks, *run.step_seconds)};
+}
+
+// Means over ranks, and the slowest: 1 of 4096 computed 9 s, the others 6.
+TEST(ExplainSteps, ManyRanksAreExplainedByTheirSpread) {
+  std::size_t bytes = 0;
+  const std::vector<std::string> expected{fmt::format("{:.4f}", (6 + 3.0 / 4096) / 9),
+                                          fmt::format("{:.4f}", (3.5 - 3.0 / 4096) / 10),
+                                          "4096 5.5"};
+  EXPECT_EQ(report_of(4096, false, bytes), expected);
+  EXPECT_LE(bytes, kRecordLimitBytes);
+  EXPECT_EQ(report_of(4096, true, bytes), expected);
+}
+
 std::string label_of(double input, double launch, double compute) {
   Json record = sample_record();
   record["phases"][0] = {{"input", input},     {"forward", compute}, {"backward", 0},

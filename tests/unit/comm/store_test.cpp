@@ -1,6 +1,7 @@
 // The bootstrap store: server and clients in one process, threads as ranks.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "engine/comm/rendezvous/client.h"
 #include "engine/comm/rendezvous/server.h"
+#include "engine/comm/rendezvous/store_state.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/comm/worlds.h"
 
@@ -268,6 +270,75 @@ TEST(Store, AWaitCanBeInterrupted) {
   expect_error(ErrorKind::peer_lost, {"rank 2 on n02 is gone"},
                [&] { client.get("key", kPatience); });
   thread.join();
+}
+
+Message hello(int rank) {
+  Message message{MessageType::hello_control};
+  message.number = static_cast<std::uint64_t>(rank);
+  message.key = "token";
+  message.value = "n" + std::to_string(rank);
+  return message;
+}
+
+std::vector<StoreState::Answer> told(StoreState& state, int connection, const Message& message) {
+  std::vector<StoreState::Answer> answers;
+  state.receive(connection, message, 0, answers);
+  return answers;
+}
+
+// A rank that waited too long for a busy store's welcome comes again; the store reads both.
+TEST(StoreState, AnAttemptThatWasGivenUpIsNoRankThatDied) {
+  StoreState state("token", 2);
+  told(state, 1, hello(0));
+  told(state, 2, hello(1));
+  EXPECT_EQ(told(state, 3, hello(1)).front().message.type, MessageType::welcome);
+  told(state, 3, Message{MessageType::progress});
+  std::vector<StoreState::Answer> answers;
+  state.end(2, answers);
+  EXPECT_TRUE(answers.empty());
+  EXPECT_EQ(told(state, 4, hello(1)).front().message.type, MessageType::refused);
+  state.end(3, answers);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].connection, 1);
+  EXPECT_EQ(answers[0].message.value, "rank 1 on n1 is gone");
+}
+
+// Where all wait, all ask: the ranks are asked once, and the answer is as short as it can be.
+TEST(StoreState, QuestionsOfManyRanksAreAnsweredTogether) {
+  constexpr int kRanks = 100;
+  StoreState state("token", kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) told(state, rank, hello(rank));
+  std::vector<StoreState::Answer> answers;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    state.receive(rank, Message{MessageType::ask_late, 7}, 0, answers);
+  }
+  EXPECT_EQ(answers.size(), 100U);
+  const std::uint64_t ticket = answers.front().message.ticket;
+  answers.clear();
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const std::uint64_t steps = rank < 40 ? 5 : 6;
+    state.receive(rank, Message{MessageType::progress, ticket, steps}, 0, answers);
+  }
+  ASSERT_EQ(answers.size(), 200U);
+  EXPECT_EQ(answers[0].message.type, MessageType::late);
+  EXPECT_EQ(answers[0].message.ticket, 7U);
+  EXPECT_EQ(answers[0].message.number, 39 * kOneMoreRank);
+  EXPECT_EQ(answers[1].message.type, MessageType::late_end);
+}
+
+TEST(Store, TheLimitOnOpenFilesIsRaisedOrNamed) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = 256;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  { const StoreServer server(any_port(), 120); }
+  rlimit now{};
+  getrlimit(RLIMIT_NOFILE, &now);
+  EXPECT_EQ(now.rlim_cur, 2U * 120 + 64);
+  setrlimit(RLIMIT_NOFILE, &before);
+  expect_error(ErrorKind::usage, {"the bootstrap store of 4096 ranks needs", "(ulimit -n "},
+               [&] { allow_open_files(before.rlim_max + 1, "the bootstrap store of 4096 ranks"); });
 }
 
 }  // namespace

@@ -4,14 +4,18 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <thread>
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "results/step_samples.h"
 #include "tests/unit/results/sample_record.h"
 
 namespace paceline {
@@ -70,15 +74,13 @@ TEST(Store, KeepsOfLongRunsOfManyRanksWhatFits) {
   EXPECT_GT(fs::file_size(file), kRecordLimitBytes / 3);
   const Json kept = read_record(file).json();
   EXPECT_EQ(kept["thinned"]["quality/epochs"], 1000);
-  EXPECT_EQ(kept["thinned"]["phases"], 300);
+  EXPECT_EQ(kept["ranks"]["count"], 300);
   EXPECT_EQ(kept["quality"]["epochs"].front()["epoch"], 1);
   EXPECT_EQ(kept["quality"]["epochs"].back()["epoch"], 1000);
   EXPECT_EQ(kept["quality"]["epochs"].back()["train_loss"], 0.001);
   EXPECT_EQ(kept["timing"]["epoch_seconds"].front(), 1.2345678);
-  double slowest = 0;
-  for (const Json& rank : kept["timing"]["step_seconds"])
-    slowest = std::max(slowest, rank["p50"].get<double>());
-  EXPECT_EQ(slowest, 2);
+  EXPECT_EQ(kept["ranks"]["step_seconds"]["max"]["p50"], 2);
+  EXPECT_EQ(kept["ranks"]["step_seconds"]["p95"]["p50"], 1);
 
   // The same rows of epochs, whatever else there is.
   Json small = sample_record();
@@ -90,6 +92,66 @@ TEST(Store, KeepsOfLongRunsOfManyRanksWhatFits) {
   EXPECT_FALSE(read_record(Store(folder / "s").write("p", 3, sample_record(), ""))
                    .json()
                    .contains("thinned"));
+}
+
+// A rank's facts in words as long as on large machines; rank 2049 computes longest.
+Json record_of_4096_ranks() {
+  Json json = sample_record({.gpus = 4096});
+  json["throughput"]["steps"] = 100;
+  for (int rank = 0; rank < 4096; ++rank) {
+    const double more = rank == 2049 ? 1.5 : 1 + 1e-6 * rank;
+    Json& phases = json["phases"][static_cast<std::size_t>(rank)];
+    for (const char* key : {"forward", "backward"}) phases[key] = 3.1415926 * more;
+    phases["communication"] = 1 / more;
+    phases["step"] = 6.2831852 * more + 1 / more;
+    json["timing"]["step_seconds"][static_cast<std::size_t>(rank)] = {
+        {"p05", 0.1}, {"p50", 0.1234567 * more}, {"p95", 0.2}, {"p99", 0.2}, {"max", 0.3}};
+    json["provenance"]["hosts"][static_cast<std::size_t>(rank)] =
+        "node" + std::to_string(1000 + rank / 8) + ".cluster.example";
+    json["provenance"]["affinity"][static_cast<std::size_t>(rank)] =
+        std::to_string(rank % 8 * 16) + "-" + std::to_string(rank % 8 * 16 + 15);
+    json["input"]["ready_batches"][static_cast<std::size_t>(rank)] = 3.9;
+  }
+  return json;
+}
+
+TEST(Store, FactsOf4096RanksFitBySpreadAndOutliers) {
+  const TemporaryFolder folder;
+  Json json = record_of_4096_ranks();
+  EXPECT_GT(json.dump().size(), 30 * kRecordLimitBytes);
+  const fs::path file = Store(folder / "s").write("p", 1, json, gzip("{\"rank\":0}\n"));
+  EXPECT_LE(fs::file_size(file), kRecordLimitBytes / 2);
+  const Record record = read_record(file);
+  ASSERT_TRUE(record->ranks);
+  EXPECT_TRUE(record->phases.empty());
+  EXPECT_EQ(record->ranks->count, 4096);
+  EXPECT_EQ(record->ranks->hosts, 512);
+  EXPECT_NEAR(*record->ranks->step_seconds->max.p50, 0.1234567 * 1.5, 1e-6);
+  EXPECT_NEAR(record->ranks->phases->p50.forward, 3.1415926 * 1.002, 0.01);
+  const auto& outliers = record->ranks->outliers;
+  const auto slowest = std::find_if(outliers.begin(), outliers.end(),
+                                    [](const RankFacts& rank) { return rank.rank == 2049; });
+  ASSERT_NE(slowest, outliers.end());
+  EXPECT_EQ(slowest->host, "node1256.cluster.example");
+  EXPECT_EQ(slowest->affinity, "16-31");
+  EXPECT_LE(outliers.size(), 16U);
+
+  // The rest is beside it, before the steps.
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> beside(
+      gzopen((file.parent_path() / record->samples->file).c_str(), "rb"), gzclose);
+  std::array<char, 4096> line{};
+  int ranks = 0, steps = 0;
+  while (gzgets(beside.get(), line.data(), static_cast<int>(line.size())) != nullptr) {
+    const Json read = Json::parse(line.data());
+    if (read.contains("facts_of_rank")) {
+      EXPECT_EQ(read["facts_of_rank"], ranks++);
+      EXPECT_EQ(read["facts"].size(), 5U);
+    } else {
+      ++steps;
+    }
+  }
+  EXPECT_EQ(ranks, 4096);
+  EXPECT_EQ(steps, 1);
 }
 
 TEST(Store, KeepsBytesThatAreNotText) {

@@ -1,0 +1,181 @@
+#include "results/rank_lists.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/json_text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kFewestRanks = 8;  // more than these are folded
+constexpr std::size_t kOutliersOfAKind = 4;
+
+struct RankList {
+  const char* path;
+  const char* name;  // of a rank's own entry
+};
+
+constexpr std::array kRankLists = {
+    RankList{"/provenance/hosts", "host"}, RankList{"/provenance/affinity", "affinity"},
+    RankList{"/timing/step_seconds", "step_seconds"}, RankList{"/phases", "phases"},
+    RankList{"/input/ready_batches", "ready_batches"}};
+
+const Json* list_at(const Json& record, const RankList& list) {
+  const Json::json_pointer path(list.path);
+  if (!record.contains(path)) return nullptr;
+  const Json& found = record.at(path);
+  return found.is_array() && found.size() > kFewestRanks ? &found : nullptr;
+}
+
+// A number of each rank.
+struct RankColumn {
+  std::vector<double> sorted;
+  double mean = 0;
+
+  explicit RankColumn(std::vector<double> values) : sorted(std::move(values)) {
+    std::sort(sorted.begin(), sorted.end());
+    for (const double value : sorted) mean += value / static_cast<double>(sorted.size());
+  }
+  // Linear interpolation between order statistics.
+  double quantile(double share) const {
+    const double at = share * static_cast<double>(sorted.size() - 1);
+    const auto low = static_cast<std::size_t>(at);
+    const double rest = at - static_cast<double>(low);
+    return sorted[low] * (1 - rest) + sorted[std::min(low + 1, sorted.size() - 1)] * rest;
+  }
+};
+
+// Seven digits, as elsewhere in a record.
+Json rounded(double value) {
+  return std::stod(fmt::format("{:.7g}", value));
+}
+
+// Adds the spread of `values` below `path`, "" or "/p50", of each statistic.
+void add_spread(Json& spread, std::vector<double> values, const std::string& path) {
+  if (values.empty()) return;
+  const RankColumn column(std::move(values));
+  const auto put = [&](const char* name, double value) {
+    spread[Json::json_pointer(std::string("/") + name + path)] = rounded(value);
+  };
+  put("mean", column.mean);
+  put("min", column.quantile(0));
+  put("p05", column.quantile(0.05));
+  put("p50", column.quantile(0.5));
+  put("p95", column.quantile(0.95));
+  put("max", column.quantile(1));
+}
+
+Json spread_of(const Json& list) {
+  Json spread;
+  std::vector<double> plain;
+  std::set<std::string> keys;
+  for (const Json& entry : list) {
+    if (entry.is_number()) plain.push_back(entry.get<double>());
+    if (!entry.is_object()) continue;
+    for (const auto& [key, value] : entry.items()) {
+      if (value.is_number()) keys.insert(key);
+    }
+  }
+  add_spread(spread, plain, "");
+  for (const std::string& key : keys) {
+    std::vector<double> values;
+    for (const Json& entry : list) {
+      if (entry.is_object() && entry.contains(key) && entry[key].is_number()) {
+        values.push_back(entry[key].get<double>());
+      }
+    }
+    add_spread(spread, std::move(values), "/" + key);
+  }
+  return spread;
+}
+
+double number_in(const Json& facts, const char* section, const char* key) {
+  if (!facts.contains(section) || !facts[section].is_object()) return 0;
+  const Json& entry = facts[section];
+  return entry.contains(key) && entry[key].is_number() ? entry[key].get<double>() : 0;
+}
+
+double compute_of(const Json& facts) {
+  return number_in(facts, "phases", "forward") + number_in(facts, "phases", "backward") +
+         number_in(facts, "phases", "update");
+}
+
+// The ranks whose steps, computing or input took longest, and those that waited least for the
+// others, which waited for them.
+std::vector<Json> outliers_of(const std::vector<Json>& ranks) {
+  std::set<std::size_t> chosen;
+  const auto choose = [&](auto&& measure) {
+    std::vector<std::pair<double, std::size_t>> order;
+    for (std::size_t r = 0; r < ranks.size(); ++r) order.emplace_back(-measure(ranks[r]), r);
+    const std::size_t most = std::min(kOutliersOfAKind, order.size());
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most),
+                      order.end());
+    if (order.front().first == order[most - 1].first && most > 1) return;  // none stands out
+    for (std::size_t i = 0; i < most; ++i) chosen.insert(order[i].second);
+  };
+  choose([](const Json& facts) { return number_in(facts, "step_seconds", "p50"); });
+  choose([](const Json& facts) { return compute_of(facts); });
+  choose([](const Json& facts) { return number_in(facts, "phases", "input"); });
+  choose([](const Json& facts) { return -number_in(facts, "phases", "communication"); });
+  std::vector<Json> outliers;
+  for (const std::size_t r : chosen) outliers.push_back(ranks[r]);
+  return outliers;
+}
+
+// An object a rank: what each list says of it.
+std::vector<Json> by_rank(const Json& record) {
+  std::vector<Json> ranks;
+  for (const RankList& list : kRankLists) {
+    const Json* entries = list_at(record, list);
+    if (entries == nullptr) continue;
+    if (entries->size() > ranks.size()) ranks.resize(entries->size(), Json::object());
+    for (std::size_t r = 0; r < entries->size(); ++r) ranks[r][list.name] = (*entries)[r];
+  }
+  for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r]["rank"] = r;
+  return ranks;
+}
+
+}  // namespace
+
+std::size_t size_of_rank_lists(const Json& record, std::size_t (*size_of)(const Json&)) {
+  std::size_t size = 0;
+  for (const RankList& list : kRankLists) {
+    if (const Json* found = list_at(record, list)) size += size_of(*found);
+  }
+  return size;
+}
+
+std::string fold_rank_lists(Json& record) {
+  const std::vector<Json> ranks = by_rank(record);
+  Json folded = {{"count", ranks.size()}};
+  for (const RankList& list : kRankLists) {
+    const Json* found = list_at(record, list);
+    if (found == nullptr) continue;
+    if (std::string_view(list.name) == "host") {
+      folded["hosts"] = std::set<Json>(found->begin(), found->end()).size();
+    } else if (Json spread = spread_of(*found); !spread.is_null()) {
+      folded[list.name] = std::move(spread);
+    }
+    const Json::json_pointer path(list.path);
+    record.at(path.parent_pointer()).erase(path.back());
+  }
+  folded["outliers"] = outliers_of(ranks);
+  record["ranks"] = std::move(folded);
+  std::string lines;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    Json rest = ranks[r];
+    rest.erase("rank");
+    lines += fmt::format("{}{},\"facts\":{}}}\n", kRankLine, r, json_text(rest));
+  }
+  return lines;
+}
+
+}  // namespace paceline
