@@ -37,13 +37,11 @@ class SharedCommunicator final : public Communicator {
   SharedCommunicator(std::unique_ptr<SocketCommunicator> control,
                      std::unique_ptr<SharedParts> shared, const Deadlines& deadlines,
                      double spin_microseconds, int ranks_a_task);
-  void reduce(std::byte* data, std::size_t count, DType type, std::string_view label);
-  std::span<std::byte* const> parts_at(const SharedParts& parts, std::size_t offset);
 
   std::unique_ptr<SocketCommunicator> control_;
   std::unique_ptr<SharedParts> shared_;  // the state in the first part, then scratch in each
   std::unique_ptr<SharedParts> arena_;
-  std::vector<std::byte*> parts_;
+  std::vector<std::byte*> scratch_;
   NodeAllReduce reduction_;
 };
 

@@ -33,8 +33,6 @@ class MpiCommunicator : public Communicator {
 
  private:
   bool one_node() const { return world_.nodes() == 1; }
-  std::span<std::byte* const> parts_at(std::size_t offset);
-  void reduce(std::byte* data, std::size_t count, DType type, std::string_view label);
   void reduce_parts(std::span<std::byte* const> parts, std::size_t count, DType type,
                     std::string_view label);
   void broadcast_on_node(std::byte* data, std::size_t bytes, int root);
@@ -45,7 +43,6 @@ class MpiCommunicator : public Communicator {
   Window control_;  // the team's state, in the leader's part
   Window scratch_;  // for data that is not in the arena
   std::unique_ptr<Window> arena_;
-  std::vector<std::byte*> parts_;
   NodeAllReduce reduction_;
   std::unique_ptr<MpiWire> wire_;  // of leaders, where there are several nodes
   std::unique_ptr<Ring> ring_;
