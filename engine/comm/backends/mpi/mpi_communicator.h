@@ -1,5 +1,5 @@
-// Ranks as processes: inside a node they reduce in the node's shared window, between nodes their
-// leaders (the first rank of each) add the nodes' sums in a ring of MPI messages.
+// Ranks as processes. Inside a node they reduce in the node's shared window. Between nodes, the
+// leaders (the first rank of each node) reduce the nodes' sums in a ring of MPI messages.
 #pragma once
 
 #include <memory>
@@ -40,11 +40,11 @@ class MpiCommunicator : public Communicator {
 
   World& world_;
   Patience patience_;
-  Window control_;  // the team's state, in the leader's part
-  Window scratch_;  // for data that is not in the arena
+  Window control_;  // NodeAllReduceState, in the leader's part
+  Window scratch_;  // for data outside of the arena
   std::unique_ptr<Window> arena_;
   NodeAllReduce reduction_;
-  std::unique_ptr<MpiWire> wire_;  // of leaders, where there are several nodes
+  std::unique_ptr<MpiWire> wire_;  // of leaders, with several nodes
   std::unique_ptr<Ring> ring_;
 };
 
