@@ -1,5 +1,5 @@
-// The threads of one replica. The only place in Paceline where OpenMP stands; oneDNN runs on the
-// same threads.
+// The threads of one replica. The only place in Paceline that uses OpenMP. oneDNN runs on the same
+// threads.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,15 @@ namespace paceline::cpu {
 
 class Parallel {
  public:
-  // Called on the replica's own thread, before its first parallel region: binds the calling thread
-  // and its helpers to `cpus`, one each (none: leaves them where they are).
+  // Call on the replica's own thread, before its first parallel region. Binds the calling thread
+  // and its helpers to `cpus`, one each. Empty: no binding.
   Parallel(int threads, const std::vector<int>& cpus);
 
   int threads() const { return threads_; }
 
-  // body(begin, end) on contiguous ranges of [0, count), each a multiple of `grain` but the last;
-  // on this thread alone where a helper would get less than `least`. The ranges depend on the
-  // number of threads only, so sums made in them repeat.
+  // Calls body(begin, end) on contiguous ranges of [0, count), each a multiple of `grain` except
+  // the last. Uses only this thread if a helper would get less than `least`. The ranges depend only
+  // on the number of threads, so sums are reproducible.
   template <typename Body>
   void ranges(std::size_t count, std::size_t grain, std::size_t least, Body&& body) const {
     if (threads_ == 1 || count < 2 * least) {
@@ -32,7 +32,7 @@ class Parallel {
     });
   }
 
-  // body(thread) once on every thread.
+  // Calls body(thread) once on every thread.
   template <typename Body>
   void each(Body&& body) const {
     if (threads_ == 1) return body(0);
