@@ -1,4 +1,4 @@
-// Long runs of many ranks in a record of bounded size.
+// Bounds the size of records of long runs with many ranks.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace paceline {
 
-// Leaves entries of a record's longest lists out until its text, by `size_of`, has at most `limit`
-// bytes or nothing is left to leave out: of epochs and ranks every second one, again and again, the
-// last and the slowest rank always kept. `thinned` in the record then says how long each such list
-// was, and a row of quality.epochs has its number as `epoch`. Of more than 96 epochs rows are left
-// out in any case. Steps of all ranks stay in the sidecar.
+// Removes entries from the longest lists until the record, measured with `size_of`, has at most
+// `limit` bytes, or nothing more can be removed. From lists over epochs and ranks it removes every
+// second entry, repeatedly, and always keeps the last one and the slowest rank. `thinned` in the
+// record has the original length of each list, and rows of quality.epochs then have their number as
+// `epoch`. Always thins more than 96 epochs. The sidecar keeps the steps of all ranks.
 void thin(Json& record, std::size_t limit, std::size_t (*size_of)(const Json&));
 
 }  // namespace paceline
