@@ -47,8 +47,8 @@ std::vector<std::vector<ConfigRow>> gather_rows(Communicator& communicator, cons
   std::uint64_t most = 0;
   for (const Digest& digest : digests) most = std::max(most, digest.bytes);
   if (most > kMostBytes)
-    throw Error(ErrorKind::mismatch, "ranks cannot be compared: they send too much", "",
-                "start all ranks with the same program");
+    throw Error(ErrorKind::mismatch, "ranks cannot be compared: their configurations are too large",
+                "", "start all ranks with the same program");
   std::string padded = mine, all(most * digests.size(), kEnd);
   padded.resize(most, kEnd);
   communicator.all_gather(padded.data(), most, all.data());
@@ -142,7 +142,7 @@ void check_same_config(Communicator& communicator, const std::vector<ConfigRow>&
   if (agree) return;
   const std::string rows = differences(gather_rows(communicator, text, digests));
   wait_until_all_know(communicator);
-  throw Error(ErrorKind::mismatch, "ranks do not run the same: " + rows, "",
+  throw Error(ErrorKind::mismatch, "ranks have different configurations: " + rows, "",
               "start all ranks with the same program, command and data");
 }
 

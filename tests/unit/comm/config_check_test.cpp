@@ -70,7 +70,8 @@ TEST(Agreement, AllRanksHearOfTheDifference) {
   all_check({{"seed", "1234567"}});
   for (const std::string& line : heard) {
     EXPECT_EQ(line,
-              "ranks do not run the same: seed: ranks 0-1 1, rank 2 1234567; start all ranks with "
+              "ranks have different configurations: seed: ranks 0-1 1, rank 2 1234567; start all "
+              "ranks with "
               "the same program, command and data");
   }
 }

@@ -30,8 +30,8 @@ struct ProductsOptions {
   // the calling thread's current card.
   std::string card_description;
   LibraryNames libraries;
-  // Threads that compile kernels, in addition to the caller. Each first calls `on_thread` with its
-  // number, which selects its card.
+  // Threads that compile kernels, in addition to the caller. Each first calls `enter_thread` with
+  // its number, which selects its card.
   int threads = 1;
   std::function<void(int)> enter_thread = [](int) {};
 };
