@@ -88,11 +88,11 @@ std::vector<Record> take_collectives(StoreContent& content, const std::vector<Se
 // A CSV or JSON text is of one thing.
 void check_one_kind(const StoreContent& content, Format format) {
   if (format == Format::latex) {
-    throw Error(ErrorKind::usage, "records of collectives have no LaTeX table", "--format",
+    throw Error(ErrorKind::usage, "records of collectives cannot be printed as LaTeX", "--format",
                 "use text, md, csv, json or html");
   }
   if (content.records.empty() || (format != Format::csv && format != Format::json)) return;
-  throw Error(ErrorKind::usage, "records of collectives and of training are no one table",
+  throw Error(ErrorKind::usage, "records of collectives and of training cannot share a table",
               "--format", "name the records of one kind, or use text, md or html");
 }
 

@@ -1,4 +1,4 @@
-// From studies to what a user reads: table, findings, legend, files and plots. The one entry for
+// From studies to a report: table, findings, legend, files and plots. The single entry point for
 // the verbs.
 #pragma once
 
@@ -15,26 +15,26 @@ namespace paceline {
 
 struct ReportOptions {
   Base base = Base::matched;
-  Format format = Format::text;  // of what is printed
+  Format format = Format::text;  // of the printed report
   TextStyle style;
-  // Folder for report.md, .csv, .json, .html and plots; empty: only print.
+  // Folder for report.md, .csv, .json, .html and plots. Empty: print only.
   std::filesystem::path out;
-  bool pool = false;       // one table of all, its sessions nested; else studies are compared
-  bool anonymous = false;  // without hosts, users, accounts and paths (anonymous.h)
+  bool pool = false;  // pools all studies in one table, with nested sessions; else compares them
+  bool anonymous = false;  // removes hosts, users, accounts and paths (anonymous.h)
   std::vector<std::string> plots = {"svg", "png"};
   std::vector<Selection> only;
 };
 
 struct ReportFiles {
   std::vector<std::filesystem::path> tables;  // report.md, .csv, .json, .html; collectives.md, ...
-  // speedup.svg, efficiency.svg, ...; speedup-2.svg of a second table.
+  // speedup.svg, efficiency.svg, ...; speedup-2.svg for a second table.
   std::vector<std::filesystem::path> plots;
 };
 
-// Prints the report to `stream` and writes the files (over those of an older report, and nothing
-// else: report_files.h). In text, the paths written are printed last. Throws input or usage before
-// anything is printed where the records cannot be reported, and usage after all else where plots
-// were wanted and gnuplot is missing.
+// Prints the report to `stream` and writes the files, replacing only those of an older report
+// (report_files.h). With text format, prints the paths of the files last. Throws input or usage
+// before printing if the records cannot be reported. Throws usage at the end if plots were
+// requested and gnuplot is missing.
 ReportFiles write_report(const std::vector<std::filesystem::path>& studies,
                          const ReportOptions& options, std::ostream& stream);
 

@@ -70,7 +70,7 @@ std::size_t size_of_text(const std::string& text, const char* option) {
   }
   const auto value = to_integer(digits);
   if (!value || *value < 1) {
-    throw Error(ErrorKind::usage, fmt::format("\"{}\" is no size", text), option,
+    throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a size", text), option,
                 "give bytes, for example 4096, 64K or 16M");
   }
   if (static_cast<std::size_t>(*value) > kMostBytes / unit) {
@@ -133,8 +133,8 @@ void check_memory(const std::vector<BenchSize>& sizes, DType type, const Layout&
   const auto free = available_memory();
   if (!free || wanted <= static_cast<double>(*free)) return;
   throw Error(ErrorKind::usage,
-              fmt::format("{} of memory are needed a node, and {} are free", format_bytes(wanted),
-                          format_bytes(static_cast<double>(*free))),
+              fmt::format("this needs {} of memory per node, but only {} are free",
+                          format_bytes(wanted), format_bytes(static_cast<double>(*free))),
               "", "measure smaller sizes");
 }
 
@@ -157,14 +157,16 @@ Point place_of(const BenchArguments& arguments) {
 // One replica is measured only where somebody asked for one.
 void check_replicas(const BenchArguments& arguments) {
   if (!arguments.gpus.empty()) return;
-  throw Error(ErrorKind::usage, "one replica has nothing to sum", "", "give --gpus 2 or more");
+  throw Error(ErrorKind::usage, "an all-reduce needs more than one replica", "",
+              "give --gpus 2 or more");
 }
 
 void check_sums(const std::string& backend) {
   if (!find_name("backend", split_stack(backend).between).drifts) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("backend {} sums nothing: there is no all-reduce to measure", backend),
-              "", "choose another (paceline list backends)");
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("backend {} does not reduce, so there is no all-reduce to measure", backend), "",
+      "choose another (paceline list backends)");
 }
 
 void check_count(const char* option, std::int64_t value, std::int64_t least, std::int64_t most) {

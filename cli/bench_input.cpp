@@ -46,7 +46,7 @@ ImageStore::Size size_of_text(const std::string& text) {
   const auto height = to_integer(parts[0]);
   const auto width = parts.size() == 2 ? to_integer(parts[1]) : std::nullopt;
   if (!height || !width || *height < 1 || *width < 1 || *height > kMost || *width > kMost) {
-    throw Error(ErrorKind::usage, fmt::format("\"{}\" is no size", text), "--size",
+    throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a size", text), "--size",
                 "give height x width, for example 300x300");
   }
   return {static_cast<int>(*height), static_cast<int>(*width), 3};
@@ -74,11 +74,11 @@ std::size_t cache_bytes(const InputArguments& a) {
   if (a.cache_mb == 0) return available / 2;
   const std::size_t bytes = static_cast<std::size_t>(a.cache_mb) << 20;
   if (available == 0 || bytes <= available) return bytes;
-  throw Error(
-      ErrorKind::usage,
-      fmt::format("a cache of {}, and {} are free", format_bytes(static_cast<double>(bytes)),
-                  format_bytes(static_cast<double>(available))),
-      "--cache-mb", "lower it");
+  throw Error(ErrorKind::usage,
+              fmt::format("the cache of {} exceeds the free memory of {}",
+                          format_bytes(static_cast<double>(bytes)),
+                          format_bytes(static_cast<double>(available))),
+              "--cache-mb", "lower it");
 }
 
 InputBenchOptions options_of(const InputArguments& a, const CpuSet& cpus) {

@@ -1,4 +1,4 @@
-// What `paceline bench input` prints.
+// Prints the results of `paceline bench input`.
 #pragma once
 
 #include <optional>

@@ -42,7 +42,7 @@ double share_of(const std::string& text) {
   if (number.ends_with('%')) number = trim(number.substr(0, number.size() - 1));
   const auto percent = to_real(number);
   if (!percent || *percent < 0 || *percent > kMostPercent) {
-    throw Error(ErrorKind::usage, "\"" + text + "\" is no percentage from 0 to 1000", "--within",
+    throw Error(ErrorKind::usage, "\"" + text + "\" is not a percentage from 0 to 1000", "--within",
                 "write for example --within 5%");
   }
   return *percent / 100;

@@ -44,7 +44,7 @@ std::vector<fs::path> checkpoints_at(const fs::path& path) {
   for (const FoundCheckpoint& one : find_checkpoints(path)) folders.push_back(one.folder);
   if (!folders.empty()) return folders;
   throw Error(ErrorKind::input, "there is no checkpoint", path.string(),
-              "name a checkpoint's folder, or a run's with checkpoints below it");
+              "name the folder of a checkpoint, or of a run that has checkpoints");
 }
 
 std::size_t bytes_of(const CheckpointManifest& manifest) {

@@ -1,4 +1,4 @@
-// What is wrong with a command line, in one line. The parser's own words are said here only.
+// Turns command-line errors into one line. The only place that uses the parser's messages.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ class ParseError;
 
 namespace paceline {
 
-// The first word that is not known, with the nearest one; or what the parser found.
+// Names the first unknown word and the nearest known one; otherwise returns the parser's message.
 std::string complaint(const CLI::App& app, const CLI::ParseError& error,
                       const std::vector<std::string>& command);
 

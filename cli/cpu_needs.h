@@ -1,5 +1,5 @@
-// Which extensions of the instruction set the compiler was allowed to use everywhere (CXXFLAGS with
-// -march=native, say). Files that choose at run time are not among them.
+// Instruction-set extensions that the compiler could use in all files (e.g. CXXFLAGS with
+// -march=native). Excludes files that are selected at run time.
 #pragma once
 
 namespace paceline {
@@ -11,8 +11,8 @@ enum CpuExtension : unsigned {
   kFma = 8,
   kAvx512f = 16,
   kAvx512vl = 32,
-  kAvx5124fmaps = 64,  // Knights Mill alone has it
-  kAtomics = 128,      // aarch64 from here on
+  kAvx5124fmaps = 64,  // Knights Mill only
+  kAtomics = 128,      // aarch64 flags start here
   kSve = 256,
   kSve2 = 512,
   kArmBf16 = 1024,

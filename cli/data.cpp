@@ -179,7 +179,7 @@ void print_verified(const Verified& v) {
 int verify(const DataArguments& a) {
   std::error_code none;
   if (!std::filesystem::is_directory(a.verify, none)) {
-    throw Error(ErrorKind::input, "not a folder", a.verify, "name the folder of a set");
+    throw Error(ErrorKind::input, "not a folder", a.verify, "name the folder of a data set");
   }
   const Verified verified = verify_folder(a.verify, threads_of(a), a.quiet || a.json);
   if (a.json) {

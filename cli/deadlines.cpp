@@ -25,7 +25,7 @@ std::optional<double> seconds_of(const std::string& option, const char* name,
   const std::string& text = by_option ? option : entry->second;
   const auto seconds = to_real(text);
   if (seconds && *seconds > 0 && *seconds <= kMostSeconds) return seconds;
-  throw Error(ErrorKind::usage, fmt::format("\"{}\" is no time to wait", text),
+  throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a duration", text),
               by_option ? name : variable, "give seconds, more than 0 and at most 30 days");
 }
 

@@ -1,5 +1,5 @@
-// How long ranks wait for each other: options of `train` and `bench`, and variables for runs whose
-// command is not at hand (a sweep's).
+// How long ranks wait for each other: options of `train` and `bench`, and environment variables for
+// runs that others start (a sweep).
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ class App;
 
 namespace paceline {
 
-// As typed; empty: not given.
+// As typed. Empty: not given.
 struct DeadlineTexts {
   std::string warn, abort, start, first_sum;
 };
-// `start`: where there are steps.
+// `start`: the verb has steps, so it has the start deadline too.
 void add_deadlines(CLI::App& verb, DeadlineTexts& texts, bool start);
 
-// An option goes before its variable (PACELINE_WARN_SECONDS, ..._ABORT_..., ..._START_...,
-// ..._FIRST_SUM_...), and that before the default: 30 s and 120 s, until the first step has ended
-// five times the latter, at least 600 s, and 30 s for the first sum. A shorter deadline shortens an
-// unsaid warning to a quarter of it. Throws usage.
+// An option wins over its variable (PACELINE_WARN_SECONDS, ..._ABORT_..., ..._START_...,
+// ..._FIRST_SUM_...), and the variable over the default. Defaults: warn at 30 s; abort at 120 s;
+// until the end of the first step abort at five times that, at least 600 s; 30 s for the first sum.
+// A shorter abort deadline reduces a default warning to a quarter of it. Throws usage.
 Deadlines deadlines_of(const DeadlineTexts& texts, const Environment& environment);
 
 }  // namespace paceline

@@ -54,10 +54,10 @@ struct LineOfRun {
 // With the backend that the run fell back to, if it did.
 std::vector<std::string> words_of_run(const ElementOptions& options) {
   if (options.points.empty() || !options.words.empty()) {
-    refuse_words("no points file: the script is of another version");
+    refuse_words("no points file is given: the script is from another version");
   }
   auto words = words_of_element(options.points, static_cast<std::size_t>(options.index));
-  if (words.size() < 2 || words[0] != "train") refuse_words("these are not the words of a run");
+  if (words.size() < 2 || words[0] != "train") refuse_words("the line does not describe a run");
   for (std::string& word : words) {
     if (!options.backend.empty() && word.starts_with("--backend=")) {
       word = "--backend=" + options.backend;
@@ -118,7 +118,7 @@ void check_folder(const LineOfRun& run) {
   make_folder(folder);
   if (access(folder.c_str(), W_OK) == 0) return;
   throw Error(ErrorKind::input, "this node cannot write the study's folder", folder.string(),
-              "choose one that all nodes can write, by --results");
+              "use --results with a folder that all nodes can write");
 }
 
 // The device and backends of the run, asked on this node.
@@ -131,7 +131,7 @@ void check_services(const LineOfRun& run, const Environment& environment) {
     const bool is_backend = service.kind == "backend" && service.name == stack.between;
     if (service.serves || !(is_device || is_backend)) continue;
     throw Error(ErrorKind::usage,
-                fmt::format("{} {} does not serve on this node: {}", service.kind, service.name,
+                fmt::format("{} {} cannot be used on this node: {}", service.kind, service.name,
                             service.description),
                 "", "check the profile's modules, or paceline doctor in a job there");
   }
@@ -179,7 +179,7 @@ int become_run(const ElementOptions& options) {
   arguments.push_back(nullptr);
   execv(this_program().c_str(), arguments.data());
   throw Error(ErrorKind::internal, std::string("the run cannot be started: ") + strerror(errno),
-              this_program().string(), "is it still there?");
+              this_program().string(), "check that the program still exists");
 }
 
 // The last line of ours in the log, without our name; else the last error of the launcher.

@@ -76,8 +76,7 @@ void refuse_unlike_machines(const Side& baseline, const Side& current, bool forc
   if (differences.empty()) return;
   if (!force) {
     throw Error(ErrorKind::input, "runs of different machines cannot be compared",
-                join(differences, "; "),
-                "run both on like machines, or compare nevertheless with --force");
+                join(differences, "; "), "run both on the same kind of machine, or add --force");
   }
   notes.push_back("UNLIKE MACHINES: " + join(differences, "; "));
 }
@@ -93,7 +92,7 @@ GateOutcome gate_stored(const GateArguments& arguments, const GateOptions& optio
   if (arguments.rerun.empty() || outcome.judgement.verdict() == Verdict::pass) return outcome;
   if (arguments.current_program.empty() && !engine_is_here()) {
     throw Error(ErrorKind::usage, "this build has no engine, so it cannot run the current side",
-                "--rerun", "give a build that can with --current-binary");
+                "--rerun", "use --current-binary with a build that has one");
   }
   const fs::path program =
       arguments.current_program.empty() ? this_program() : fs::path(arguments.current_program);
@@ -106,8 +105,8 @@ GateOutcome gate_fresh(const GateArguments& arguments, const GateOptions& option
     return gate_builds(arguments.ab[0], arguments.ab[1], arguments.ab[2], arguments.runs, options);
   }
   if (!engine_is_here()) {
-    throw Error(ErrorKind::usage, "this build has no engine, so it can run nothing", "--aa",
-                "compare a build that can with itself: --ab PROGRAM PROGRAM SPEC");
+    throw Error(ErrorKind::usage, "this build has no engine, so it cannot run a study", "--aa",
+                "use a build with an engine: --ab PROGRAM PROGRAM SPEC");
   }
   return gate_builds(this_program(), this_program(), arguments.aa, arguments.runs, options);
 }
@@ -170,8 +169,8 @@ void check_arguments(const GateArguments& arguments) {
   const bool stored = !arguments.baseline.empty() || !arguments.current.empty();
   const int modes = stored + !arguments.ab.empty() + !arguments.aa.empty();
   const std::string ways = "give --baseline DIR --current DIR, --ab OLD NEW SPEC, or --aa SPEC";
-  if (modes == 0) throw Error(ErrorKind::usage, "there is nothing to judge", "", ways);
-  if (modes > 1) throw Error(ErrorKind::usage, "several gates are asked for at once", "", ways);
+  if (modes == 0) throw Error(ErrorKind::usage, "nothing to compare is given", "", ways);
+  if (modes > 1) throw Error(ErrorKind::usage, "several kinds of gate are given at once", "", ways);
   if (stored && (arguments.baseline.empty() || arguments.current.empty())) {
     throw Error(
         ErrorKind::usage,
@@ -181,7 +180,7 @@ void check_arguments(const GateArguments& arguments) {
   const bool runs = !stored || !arguments.rerun.empty();
   const auto only_with_runs = [&](bool given, const char* option) {
     if (!given || runs) return;
-    throw Error(ErrorKind::usage, "nothing is run, so this says nothing", option,
+    throw Error(ErrorKind::usage, "the option has no effect without fresh runs", option,
                 "leave it out, or add --rerun OLD_BINARY");
   };
   only_with_runs(!arguments.runs.out.empty(), "--out");

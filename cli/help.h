@@ -1,4 +1,4 @@
-// What --help prints: an option a line with its type, choices and default, in groups by task.
+// Formats --help: one line per option with type, choices and default, grouped by task.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ class App;
 
 namespace paceline {
 
-// At most 100 columns; titles are bold on a terminal that wants colours.
+// At most 100 columns. Titles are bold on terminals with colours.
 void set_help_format(CLI::App& app);
 
-// The group that stands first.
+// The title of the first group.
 inline constexpr char kMostUsed[] = "Most used";
-// The group of a verb's options that --help leaves out and --help-all shows, under the title.
+// The group of a verb's options that only --help-all shows, under `title`.
 std::string rarely_used(std::string_view title);
-// Gives the verb --help-all.
+// Adds --help-all to the verb.
 void add_help_all(CLI::App& verb);
 
 }  // namespace paceline

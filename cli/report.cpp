@@ -37,7 +37,7 @@ struct ReportArguments {
 
 int report(const ReportArguments& arguments, bool plots_asked) {
   if (arguments.out.empty() && plots_asked) {
-    throw Error(ErrorKind::usage, "plots need a folder to go to", "--plots", "add --out DIR");
+    throw Error(ErrorKind::usage, "plots need an output folder", "--plots", "add --out DIR");
   }
   ReportOptions options;
   options.base = base_or_setting_of(arguments.base);

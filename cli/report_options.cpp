@@ -22,7 +22,7 @@ Base base_of(const std::string& name) {
 Base base_or_setting_of(const std::string& text) {
   if (text.find('=') == std::string::npos && text != "matched" && text != "best") {
     throw Error(ErrorKind::usage, "unknown base \"" + text + "\"", "--base",
-                "give matched, best, or a setting, as bucket_mb=8");
+                "give matched, best, or a setting such as bucket_mb=8");
   }
   if (text.find('=') == std::string::npos) return base_of(text);
   auto [axis, value] = parsed_selection(text, "--base", "bucket_mb=8");

@@ -1,4 +1,4 @@
-// What the verbs on studies read alike.
+// Options that several verbs on studies share.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace paceline {
 
 Base base_of(const std::string& name);             // "matched" or "best"; throws usage
 Base base_or_setting_of(const std::string& text);  // or "bucket_mb=8"
-// A name, then what is said of it, in lines that fit the output.
+// A name and its description, wrapped to the width of the output.
 std::string name_and_text(std::string_view name, std::size_t column, const std::string& text);
 
-TextStyle style_of_output();  // of standard output: colours, and the width of lines
+TextStyle style_of_output();  // colours and line width of standard output
 
 }  // namespace paceline

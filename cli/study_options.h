@@ -1,4 +1,4 @@
-// The options of the verbs that take a sweep spec.
+// Options of the verbs that take a sweep spec.
 #pragma once
 
 #include "run/plan_study.h"

@@ -139,8 +139,7 @@ StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string
     make_small(plan.spec, site);
   }
   if (is_run_by_this_program(site) && !engine_is_here() && !options.dry_run) {
-    throw Error(ErrorKind::usage, "this build has no engine, so its jobs could not train",
-                site.where,
+    throw Error(ErrorKind::usage, "this build has no engine, so its jobs cannot train", site.where,
                 "name the program of the compute nodes (\"program\"), or add --dry-run");
   }
   plan.expansion = expand(plan.spec, machine, Unbuilt::keep);
@@ -198,7 +197,7 @@ class Submitter {
     const std::vector<std::string> placeholders = placeholders_of(site_);
     if (!placeholders.empty()) {
       throw Error(ErrorKind::usage, join(placeholders, ", "), site_.where,
-                  "write your own there, as your centre names it");
+                  "replace each with your centre's value");
     }
     const StudyLock lock(plan_.study);
     Journal journal(plan_.study);
@@ -319,7 +318,7 @@ class Submitter {
     std::string name = (code ? "/tmp" : parent) / ("paceline-" + plan_.spec.name + "-XXXXXX");
     if (mkdtemp(name.data()) == nullptr) {
       throw Error(ErrorKind::input,
-                  std::string("the folder cannot be made: ") + std::strerror(errno), name,
+                  std::string("the folder cannot be created: ") + std::strerror(errno), name,
                   "name a folder: --scripts DIR");
     }
     return name;

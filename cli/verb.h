@@ -1,4 +1,4 @@
-// A verb of the command line: a file that parses, calls and prints.
+// A verb of the command line: one file that parses options, calls the library and prints.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,15 @@ class App;
 
 namespace paceline {
 
-// Set by the verb that was named on the command line; returns the exit code.
+// The selected verb sets this. Returns the exit code.
 using Action = std::function<int()>;
 
 void add_list(CLI::App& app, Action& action);
 void add_describe(CLI::App& app, Action& action);
-// `command` is the whole command line, kept for records and for the ranks that are started.
+// `command` is the complete command line, for records and for spawned ranks.
 void add_train(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& command);
-// `bench` is the verb of that name.
+// `bench` is the parent verb.
 void add_bench_input(CLI::App& bench, Action& action);
 void add_checkpoint(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
@@ -27,7 +27,7 @@ void add_submit(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
 void add_cancel(CLI::App& app, Action& action);
 void add_collect(CLI::App& app, Action& action);
-// For the scripts that submit writes; not in the help.
+// Used by the scripts that submit generates; hidden from help.
 void add_element(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);

@@ -1,4 +1,4 @@
-// Comma-separated values as in RFC 4180: quoted cells, doubled quotes, CRLF or LF.
+// Parses comma-separated values as in RFC 4180: quoted cells, doubled quotes, CRLF or LF.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 namespace paceline {
 
 struct CsvRow {
-  std::size_t line = 0;  // from 1, where the row begins
+  std::size_t line = 0;  // line where the row starts, from 1
   std::vector<std::string> cells;
 };
 
-// Empty lines are left out. Throws input naming `name` and the line of a quote that is not closed.
+// Skips empty lines. Throws input naming `name` and the line of an unclosed quote.
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name);
 
 }  // namespace paceline

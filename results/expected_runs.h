@@ -1,5 +1,5 @@
-// What a study was last asked to run: STUDY/plan.json, written before its runs are made, so that a
-// point without a record is known to be missing.
+// The runs that a study should have: STUDY/plan.json, written before the runs, so that missing
+// records are noticed.
 #pragma once
 
 #include <filesystem>
@@ -17,18 +17,18 @@ constexpr char kWantedFile[] = "plan.json";
 struct ExpectedRuns {
   std::string study, workload;
   int repeats = 1;
-  std::vector<Point> points;  // the parameters that the spec gives
+  std::vector<Point> points;  // the parameters given in the spec
 };
 
-// Replaces an older plan. Throws input where the folder cannot be written.
+// Replaces an older plan. Throws input if the folder cannot be written.
 void write_wanted(const std::filesystem::path& study_folder, const ExpectedRuns& plan);
 
-// Of the studies named and of those right below a folder named. What cannot be read is among
-// `content`'s rejected.
+// The plans of the named studies, and of studies directly inside a named folder. Unreadable ones
+// are added to `content`'s rejected records.
 std::vector<ExpectedRuns> plans_of(const std::vector<std::filesystem::path>& studies,
                                    StoreContent& content);
 
-// Nothing where the folder has none. Throws input naming the file and what is wrong with it.
+// Empty if the folder has no plan. Throws input naming the file and the problem.
 std::optional<ExpectedRuns> read_wanted(const std::filesystem::path& study_folder);
 
 }  // namespace paceline

@@ -34,12 +34,12 @@ Layout layout_of(const Point& parameters, const std::string& where) {
         where, "make gpus a multiple of nodes");
   }
   if (!parameters.find("backend") && layout.gpus > 1) {
-    throw Error(ErrorKind::usage, fmt::format("no backend is named for {} replicas", layout.gpus),
-                where, "add backend, e.g. mpi (paceline list backends)");
+    throw Error(ErrorKind::usage, fmt::format("{} replicas need a backend", layout.gpus), where,
+                "choose one, e.g. mpi (paceline list backends)");
   }
   if (known.alone && layout.gpus > 1) {
     throw Error(ErrorKind::usage,
-                fmt::format("backend {} has one replica, not {}", backend, layout.gpus), where,
+                fmt::format("backend {} supports one replica, not {}", backend, layout.gpus), where,
                 "choose another backend (paceline list backends)");
   }
   layout.ntasks = known.tasks == "node" ? layout.nodes : layout.gpus;

@@ -1,4 +1,4 @@
-// From gpus, CPUs and backend to nodes and tasks, as Slurm counts them.
+// Computes nodes and tasks, in Slurm's terms, from gpus, CPUs and backend.
 #pragma once
 
 #include "results/parameters.h"
@@ -9,13 +9,13 @@ struct Layout {
   int nodes = 1;
   int ntasks = 1;
   int cpus_per_task = 1;
-  int gpus = 1;              // replicas in all, also where a replica is a set of CPU cores
-  int cpus_per_replica = 1;  // cpus_per_task shared by the replicas of a task
+  int gpus = 1;              // number of replicas, also if a replica is a set of CPU cores
+  int cpus_per_replica = 1;  // cpus_per_task divided among the replicas of a task
   bool replicas_are_cores = true;
 };
 
-// Reads gpus, nodes, cpus_per_task or cpus_per_replica, backend and device; missing ones are 1,
-// "self" and "cpu". Throws usage where they contradict each other.
+// Uses gpus, nodes, cpus_per_task or cpus_per_replica, backend and device. Defaults: 1, "self" and
+// "cpu". Throws usage if they contradict each other.
 Layout layout_of(const Point& parameters, const std::string& where = "");
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The machine that a run was made on, as far as its times depend on it.
+// The properties of a machine on which times depend.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace paceline {
 
-// Of one node, the GPUs of a run as one text. What is empty or 0 is not known.
+// One node, with the GPUs of a run as one text. Empty or 0: unknown.
 struct Machine {
   std::string cpu_model, gpu;
-  int cpus = 0;  // hardware threads, whether or not the run might use them
+  int cpus = 0;  // hardware threads, usable by the run or not
   double memory_bytes = 0;
 
   bool is_known() const { return !cpu_model.empty() || !gpu.empty() || cpus > 0; }
@@ -20,15 +20,16 @@ struct Machine {
 
 Machine machine_of(const Record& record);
 
-// Whether runs of these may be compared: the same CPUs and GPUs, as many CPUs, about as much
-// memory. What one of them does not tell it may have.
+// Whether runs on these machines may be compared: same CPU model, same GPUs, same number of CPUs,
+// similar memory. Unknown properties match.
 bool alike(const Machine& a, const Machine& b);
 
-// One an unlike machine, the best known of its kind. What is not known at all is none.
+// One entry per distinct machine, the one with the most known properties. Omits completely unknown
+// ones.
 std::vector<Machine> kinds_of_machines(std::vector<Machine> machines);
 
-// "27 runs of another machine (AMD EPYC 7B13, 64 CPUs, 256 GB) are not counted", a line a machine;
-// an empty text is no machine. `machines` has one a run.
+// "27 runs of another machine (AMD EPYC 7B13, 64 CPUs, 256 GB) are not counted", one line per
+// machine. `machines` has one entry per run; ignores empty ones.
 std::vector<std::string> not_counted_lines(const std::vector<std::string>& machines);
 
 }  // namespace paceline

@@ -70,8 +70,8 @@ void check_inside(const Name& inside, const Name& between, const std::string& wh
   if (inside.inside && between.tasks == "replica") return;
   throw Error(ErrorKind::usage, fmt::format("{}/{} cannot be stacked", inside.name, between.name),
               where,
-              "inside a task stands mirrored; between tasks one that has a task a replica, such as "
-              "mirrored/mpi");
+              "use mirrored inside tasks and a backend with one task per replica between them, "
+              "such as mirrored/mpi");
 }
 
 Name find_stack(std::string_view text, const std::string& where) {

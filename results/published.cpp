@@ -34,7 +34,7 @@ Column read_column(const JsonDocument& description, const std::string& name) {
     column.is_text = json.value("text", false);
     column.scale = json.value("scale", 1.0);
   } catch (const Json::exception&) {
-    fail(fmt::format("column \"{}\" is not described well", name), where,
+    fail(fmt::format("column \"{}\" has no valid description", name), where,
          R"(write {"to": ["/timing/fit_seconds"], "scale": 1})");
   }
   return column;
@@ -77,7 +77,7 @@ void put(Json& record, const Column& column, const std::string& cell, const std:
   try {
     for (const auto& to : column.to) record[to] = value;
   } catch (const Json::exception&) {
-    fail("the column's place in the record is taken", where, "fix \"to\" in table.json");
+    fail("two columns have the same key of the record", where, "fix \"to\" in table.json");
   }
 }
 
@@ -111,8 +111,9 @@ std::vector<Record> read_published(const std::filesystem::path& folder) {
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const std::string where = fmt::format("{}:{}", name, rows[i].line);
     if (rows[i].cells.size() != columns.size()) {
-      fail(fmt::format("{} cells under {} headings", rows[i].cells.size(), columns.size()), where,
-           "fix the row");
+      fail(fmt::format("the row has {} cells, but there are {} columns", rows[i].cells.size(),
+                       columns.size()),
+           where, "fix the row");
     }
     Json record = record_of(description.value().at("record"), study, static_cast<int>(i));
     for (std::size_t k = 0; k < columns.size(); ++k) {

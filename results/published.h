@@ -1,4 +1,4 @@
-// A published table: a folder with two small files, read as records of kind published.
+// Published tables: folders with two small files, read as records of kind published.
 #pragma once
 
 #include <filesystem>
@@ -13,10 +13,10 @@ constexpr char kPublishedRows[] = "table.csv";
 
 bool is_published(const std::filesystem::path& folder);
 
-// One record a row of table.csv, made as table.json says (reference/README.md): `record` is what
-// every row holds, `columns` say where in the record a column's number or text goes. Throws input
-// naming file and line: a column that is not described, a cell that is not a number, a row too
-// short or too long, a record that does not pass its checks.
+// One record for each row of table.csv, as described in table.json (reference/README.md): `record`
+// has the values common to all rows, `columns` map columns to record keys. Throws input naming file
+// and line: a column without description, a cell that is not a number, a row of the wrong length,
+// an invalid record.
 std::vector<Record> read_published(const std::filesystem::path& folder);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// One record as it was read: its facts, and the JSON and file that they came from.
+// A record as it was read: the typed facts, the JSON, and the file.
 #pragma once
 
 #include <filesystem>
@@ -13,14 +13,14 @@ constexpr std::size_t kRecordLimitBytes = 32 << 10;
 
 class Record {
  public:
-  // Throws input with `where` and the key, as run_record_of does.
+  // Throws input with `where` and the key, as run_record_of().
   Record(const Json& json, std::string where);
 
   const RunRecord* operator->() const { return facts_.get(); }
   const RunRecord& operator*() const { return *facts_; }
   const std::shared_ptr<const RunRecord>& facts() const { return facts_; }
-  const Json& json() const { return *json_; }          // also what this build does not know
-  const std::string& where() const { return where_; }  // the file it came from
+  const Json& json() const { return *json_; }  // includes keys that this build does not know
+  const std::string& where() const { return where_; }  // its file
 
  private:
   std::shared_ptr<const Json> json_;

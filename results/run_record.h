@@ -1,8 +1,8 @@
-// The run record, schema 1, as plain structs: what every writer fills and every reader reads.
-// README.md of this folder shows it as JSON.
+// The run record, schema 1, as plain structs, used by all writers and readers. README.md in this
+// folder shows the JSON.
 //
-// Units are in the names; seconds are of the whole run unless they say otherwise. What is empty or
-// without a value is not known, or does not apply.
+// Names include units. Seconds cover the whole run unless stated otherwise. Empty members are
+// unknown or do not apply.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ constexpr int kRecordSchema = 1;
 
 struct LayoutFacts {
   std::optional<int> nodes, ntasks, cpus_per_task;
-  int gpus = 1;  // replicas in all
+  int gpus = 1;  // number of replicas
   std::optional<int> cpus_per_replica;
   std::string replicas_are = "cores";  // or "gpus"
   std::optional<int> compute_threads, input_threads, comm_threads;
@@ -59,7 +59,7 @@ struct RunFlags {
   }
 };
 
-// The step samples beside the record.
+// The file with step samples next to the record.
 struct SamplesFile {
   std::string file, xxh3;
   std::int64_t bytes = 0;
@@ -81,15 +81,15 @@ struct RunRecord {
   std::string status = "completed";  // failed, timeout, preempted
   std::string reason;
   std::string workload;
-  Point parameters;      // every known parameter that the record gives
-  bool control = false;  // made to be compared with runs of an equal point, never a result
+  Point parameters;      // all known parameters in the record
+  bool control = false;  // an A/A control, never a result
   std::string identity;
   LayoutFacts layout;
   Provenance provenance;
   Timing timing;
   Throughput throughput;
-  std::vector<PhaseSeconds> phases;  // a rank
-  // Of many ranks: in place of phases, timing.step_seconds, input.ready_batches and provenance's
+  std::vector<PhaseSeconds> phases;  // one per rank
+  // Of many ranks: replaces phases, timing.step_seconds, input.ready_batches and provenance's
   // hosts and affinity.
   std::optional<RanksFacts> ranks;
   std::optional<StragglerFacts> straggler;
@@ -97,9 +97,9 @@ struct RunRecord {
   std::optional<CheckpointFacts> checkpoints;
   std::optional<TraceFacts> trace;
   PlanFacts plan;
-  std::optional<double> utilization;  // of GPUs: mean over the run and over them, 0 to 1
+  std::optional<double> utilization;  // GPU utilization: mean over time and GPUs, 0 to 1
   std::vector<GpuFacts> gpus;
-  ProbeFacts probe;  // what this machine can do, beside the run
+  ProbeFacts probe;  // the machine's speed, measured beside the run
   QualityFacts quality;
   std::optional<CollectiveFacts> collective;
   RunFlags flags;
@@ -110,7 +110,7 @@ struct RunRecord {
   std::string hosts() const;  // "n1, n2", of many ranks "512 hosts"; empty: not known
   Layout task_layout() const;
 
-  // Schema, workload and parameters stand between these two.
+  // Schema, workload and parameters are written between these two.
   template <typename Each>
   void beginning(Each& each) {
     each.always("kind", kind);
@@ -149,12 +149,12 @@ struct RunRecord {
 
 LayoutFacts layout_facts(const Layout& layout);
 
-// Reals that are not whole have seven significant digits: more would be noise.
+// Non-integer numbers have seven significant digits; more would be noise.
 Json to_json(const RunRecord& record);
 Json to_json(const GpuFacts& gpu);
 
-// Throw input with `where` and the key: a newer schema, a missing member, a wrong type, a value out
-// of its range. Keys that are not known are passed over.
+// Throws input with `where` and the key: a newer schema, a missing member, a wrong type, a value
+// out of range. Ignores unknown keys.
 RunRecord run_record_of(const Json& json, const std::string& where);
 GpuFacts gpu_facts_of(const Json& json, const std::string& where);
 

@@ -1,4 +1,4 @@
-// Files that Paceline ships beside the program: specs of sweeps, profiles of sites.
+// Finds files that are shipped with the program: sweep specs and site profiles.
 #pragma once
 
 #include <filesystem>
@@ -6,13 +6,13 @@
 
 namespace paceline {
 
-// `given` where it is a file; else the shipped file of that name: "quick", "quick.json" and
-// "sweeps/quick.json" are one. `folder` is "sweeps" or "slurm/sites": below share/paceline of an
-// installed program, or the source tree that it was built from. Throws input naming the nearest
-// shipped one.
+// `given` if that file exists, else the shipped file of that name: "quick", "quick.json" and
+// "sweeps/quick.json" are equivalent. `folder` is "sweeps" or "slurm/sites", in share/paceline of
+// an installation or in the source tree. Throws input suggesting the nearest shipped file.
 std::filesystem::path find_shipped(const std::filesystem::path& given, const std::string& folder);
 
-// Where "results/reference" or "sweeps/quick.json" lies among the shipped files; empty: not there.
+// The path of a shipped file or folder such as "results/reference" or "sweeps/quick.json". Empty if
+// it does not exist.
 std::filesystem::path shipped_path(const std::filesystem::path& relative);
 
 }  // namespace paceline

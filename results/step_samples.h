@@ -1,5 +1,5 @@
-// The samples of each step and rank beside a measured record (N.M.steps.gz), behind the facts of
-// each rank where those are too many for the record (rank_lists.h).
+// Samples of each step and rank, stored next to a measured record (N.M.steps.gz), after the facts
+// of each rank if those are too large for the record (rank_lists.h).
 #pragma once
 
 #include <optional>
@@ -17,12 +17,13 @@ struct RankSeconds {
 
 struct StepSums {
   std::vector<RankSeconds> ranks;
-  // In which every rank waited for communication: over steps, the least wait of any rank.
+  // Time in which every rank waited for communication: the smallest wait of any rank, summed over
+  // steps.
   double waited_by_all = 0;
 };
 
-// Of the steps after the first `warmup`. None where the record has no samples beside it, or they
-// are not those that it names, cut short, or not of every rank in every step.
+// Sums over the steps after the first `warmup`. Empty if there are no samples, or they do not match
+// the record, are cut short, or lack some rank or step.
 std::optional<StepSums> summed_steps(const Record& record, std::size_t warmup = 0);
 
 // A part of such a file, which is as many parts as it was written in.

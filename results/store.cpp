@@ -155,7 +155,7 @@ class Loader {
         ErrorKind::input,
         fmt::format("the record says it is repeat {}, attempt {}, but its name says otherwise",
                     record->repeat, record->attempt),
-        file.string() + ", keys /repeat and /attempt", "was it copied? remove it");
+        file.string() + ", keys /repeat and /attempt", "remove it if it is a copy");
   }
 
   // The same run twice would count as two. The two sides of a gate are alike in all but their

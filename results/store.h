@@ -15,25 +15,25 @@ struct Rejected {
 };
 
 struct StoreContent {
-  std::vector<Record> records;     // by point folder, repeat, attempt
-  std::vector<Rejected> rejected;  // cut short, newer schema, ...: reported, ignored, never fatal
+  std::vector<Record> records;     // sorted by point folder, repeat, attempt
+  std::vector<Rejected> rejected;  // unreadable, newer schema, ...: reported and ignored
 };
 
-// Every record below `folder` (a study, a folder of studies, or one record's file), where links to
-// folders are followed. Only files named like records are read. Throws input if it is not there.
-// A folder with a table.json is a published table (published.h) and gives its rows.
+// Reads every record in `folder` (a study, a folder of studies, or a single record file). Follows
+// links to folders, and reads only files named like records. A folder with a table.json is a
+// published table (published.h). Throws input if `folder` does not exist.
 StoreContent load_store(const std::filesystem::path& folder);
-// Several at once: a file reached twice is read once, a run copied to another place is rejected.
+// Several folders at once: reads a file only once, and rejects a copy of a run.
 StoreContent load_stores(const std::vector<std::filesystem::path>& folders);
 
 class Store {
  public:
   explicit Store(std::filesystem::path study_folder);  // created on the first write
 
-  // Writes samples (already compressed), then the record with their file name, size and hash
-  // filled in, under the first free attempt of (point folder, repeat). `json` needs no "attempt"
-  // or "samples". Returns the record's path. Throws input if the folder cannot be written; nothing
-  // half-written is ever seen under a record's name.
+  // Writes samples (already compressed), then the record with their file name, size and hash, as
+  // the first free attempt of (point folder, repeat). `json` needs no "attempt" or "samples".
+  // Returns the record's path. Throws input if the folder cannot be written. Incomplete records are
+  // never visible.
   std::filesystem::path write(const std::string& point_folder, int repeat, Json json,
                               std::string_view compressed_samples) const;
 
@@ -43,11 +43,11 @@ class Store {
   std::filesystem::path folder_;
 };
 
-// The sidecar of a record of that name: "run.steps.gz" of "run.json".
+// The sidecar of a record: "run.steps.gz" for "run.json".
 std::filesystem::path samples_file(std::filesystem::path record);
 
-// For `paceline train --record FILE`: the same, at a name of the user's choice. Throws input if
-// FILE exists already.
+// For `paceline train --record FILE`: the same with a name chosen by the user. Throws input if FILE
+// exists.
 void write_record_file(const std::filesystem::path& file, Json json,
                        std::string_view compressed_samples);
 

@@ -1,5 +1,4 @@
-// Words of other tools for what Paceline calls otherwise, so that people who come from Horovod,
-// PyTorch or TensorFlow are led to our names.
+// Terms of other tools (Horovod, PyTorch, TensorFlow) and their equivalents in Paceline.
 #pragma once
 
 #include <optional>
@@ -8,11 +7,12 @@
 
 namespace paceline {
 
-// What to use instead of `word`, ready to stand behind "; ": "use gpus", or nothing. `kind` is
-// "axis" (as specs spell it), "option" ("--batch-size"), "backend", "device" or "command".
+// What to use instead of `word`, to append to an error after "; ": "use gpus". Empty if nothing is
+// known. `kind` is "axis" (spelled as in specs), "option" ("--batch-size"), "backend", "device" or
+// "command".
 std::optional<std::string> instead_of(std::string_view kind, std::string_view word);
 
-// Our name where another's means just that ("gpu" is the device cuda), else the word itself.
+// Paceline's name if `word` is an exact synonym ("gpu" is the device cuda), else `word`.
 std::string our_name(std::string_view kind, std::string_view word);
 
 }  // namespace paceline

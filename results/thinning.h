@@ -1,4 +1,4 @@
-// Long runs of many ranks in a record of bounded size.
+// Bounds the size of records of long runs with many ranks.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,12 @@
 
 namespace paceline {
 
-// Makes a record's longest lists shorter until its text, by `size_of`, has at most `limit` bytes or
-// nothing is left to leave out. Lists over ranks give way to "ranks" (rank_lists.h); they are
-// returned as lines for the sidecar. Of other lists every second entry goes, again and again, the
-// last always kept. `thinned` in the record then says how long each of those was, and a row of
-// quality.epochs has its number as `epoch`. Of more than 96 epochs rows are left out in any case.
+// Removes entries from the longest lists until the record, measured with `size_of`, has at most
+// `limit` bytes, or nothing more can be removed. Replaces lists over ranks by "ranks"
+// (rank_lists.h), and returns them as lines for the sidecar. From other lists it removes every
+// second entry, repeatedly, and always keeps the last one. `thinned` in the record has the original
+// length of each list, and rows of quality.epochs then have their number as `epoch`. Always thins
+// more than 96 epochs.
 std::string thin(Json& record, std::size_t limit, std::size_t (*size_of)(const Json&));
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// From measured all-reduces to a record of kind collective.
+// Makes a record of kind collective from all-reduce measurements.
 #pragma once
 
 #include <string>

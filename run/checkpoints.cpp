@@ -21,9 +21,9 @@ std::filesystem::path resumed_checkpoint(const StatePlaces& places,
   } else if (const auto latest = find_latest(run, skipped)) {
     found = *latest;
   } else {
-    log::info("no checkpoint in {} yet: starting afresh", run.string());
+    log::info("no checkpoint in {} yet: starting from scratch", run.string());
   }
-  for (const std::string& why : skipped) log::warning("a newer checkpoint is left out: {}", why);
+  for (const std::string& why : skipped) log::warning("skipping a newer checkpoint: {}", why);
   return found;
 }
 

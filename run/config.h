@@ -1,4 +1,4 @@
-// A run's parameters as plain values. Past this, nothing asks for a parameter by its name.
+// A run's parameters as plain structs. Later code never uses a parameter's name.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +26,13 @@ struct InputConfig {
   bool synthetic = false;
   CacheKind cache = CacheKind::decoded;
   DType cache_type = DType::u8;
-  std::optional<std::size_t> cache_bytes;  // of a node; none: half of what is free
-  int parallel_reads = 1;                  // of a replica
+  std::optional<std::size_t> cache_bytes;  // per node; empty: half of the free memory
+  int parallel_reads = 1;                  // per replica
   std::size_t read_buffer_bytes = 0;       // 0: a whole sample
   bool skip_bad_samples = false;
   std::size_t train_limit = 0, test_limit = 0;  // samples; 0: all
-  std::vector<std::string> for_encoded_images;  // what was given and means nothing elsewhere
+  // Given parameters that only apply to encoded images.
+  std::vector<std::string> for_encoded_images;
 };
 
 struct CheckpointConfig {
@@ -47,8 +48,8 @@ struct EventConfig {
 
 struct RunConfig {
   PlaceConfig place;
-  ThreadPlan threads;    // of a replica
-  DeviceOptions device;  // what follows from parameters: precision, graphs, sums, determinism
+  ThreadPlan threads;    // per replica
+  DeviceOptions device;  // from parameters: precision, graphs, sums, determinism
   std::string weights;   // a file, "imagenet" or "none"
   InputConfig input;
   CheckpointConfig checkpoints;
@@ -56,17 +57,17 @@ struct RunConfig {
   TrainConfig train;
 };
 
-// The parameters are resolved. Throws usage for a text that cannot be read.
+// `parameters` are resolved. Throws usage for values that cannot be parsed.
 RunConfig config_of(const Point& parameters);
 PlaceConfig place_config_of(const Point& parameters);
 
-// How the CPUs of a replica are shared, with what is not given filled in.
+// How a replica's CPUs are divided, with defaults filled in.
 ThreadPlan threads_of(const Point& parameters, const Layout& layout);
 
-// "K" or "K/replicas"; 0: not given. Throws usage.
+// Parses "K" or "K/replicas". 0: not given. Throws usage.
 std::size_t steps_per_epoch_of(const Point& parameters);
 
-// Each replica goes its own way, as with backend null.
+// Replicas train independently, as with backend null.
 bool lets_replicas_drift(const std::string& backend);
 
 }  // namespace paceline

@@ -20,7 +20,7 @@ void tell_lost_records(const DatasetPair& data, RunFacts& facts) {
       texts.push_back(lost.text());
     }
   }
-  if (!texts.empty()) log::warning("skipping what is damaged: {}", join(texts, "; "));
+  if (!texts.empty()) log::warning("skipping damaged records: {}", join(texts, "; "));
 }
 
 std::filesystem::path stage(const std::filesystem::path& folder, const InputPlaces& places,
@@ -46,7 +46,7 @@ DatasetPair load_files(const RunRequest& request, const Workload& workload,
     facts.synthetic = has_synthetic_mark(folder);
     if (!places.stage.empty()) folder = stage(folder, places, process, facts);
   } else if (!places.data.empty() || !places.stage.empty()) {
-    throw Error(ErrorKind::usage, "workload " + workload.name + " makes its samples itself",
+    throw Error(ErrorKind::usage, "workload " + workload.name + " generates its own samples",
                 places.data.empty() ? "--stage" : "--data", "leave it out");
   }
   facts.input = input_options(request.config.input, places, request.config.place.layout);

@@ -1,4 +1,4 @@
-// The samples of a run: found, staged, read, limited; what the record says of them is noted.
+// Finds, stages, reads and limits the samples of a run, and collects facts for the record.
 #pragma once
 
 #include "engine/launch/process_rank.h"
@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-// Throws as the readers do, with the file. Fills in what RunFacts knows of data and input.
+// Throws as the readers do, naming the file. Fills in the facts about data and input.
 DatasetPair load_run_data(const RunRequest& request, const Workload& workload,
                           const Network& network, const ProcessRank& process, RunFacts& facts);
 

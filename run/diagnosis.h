@@ -1,4 +1,4 @@
-// What this machine, this build and the launcher in force look like, and what is wrong with them.
+// Describes this machine, this build and the launcher in use, with their problems.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct Section {
 };
 
 struct Problem {
-  std::string what, cure;  // one line together
+  std::string what, cure;  // shown on one line
   bool blocks = false;     // something that was built cannot be used
 };
 
@@ -29,19 +29,19 @@ struct Diagnosis {
 };
 
 Diagnosis diagnose(const Environment& environment);
-// What makes communication here slower than need be or disturbs it, and modules that the build had.
+// Causes of slow or disturbed communication here, and differences from the modules of the build.
 std::vector<Problem> surroundings_of(const Environment& environment);
 
-// A backend or device that is built, asked. In a build without the engine there are none.
+// A built backend or device and whether it works here. Without the engine there are none.
 struct Service {
   std::string kind, name;
   bool serves = true;
-  std::string description;  // or why it does not serve
-  bool absent = false;      // it is not in this machine, which is no fault of it
+  std::string description;  // or why it does not work
+  bool absent = false;      // its hardware is missing, which is not an error
 };
 std::vector<Service> services(const ProcessRank& process);
-// What a device of GPUs finds here: "NVIDIA H200 (0000:1b:00.0, 150 GB)" a card, or why there is
-// none. Empty for other devices.
+// The GPUs that a device finds here: "NVIDIA H200 (0000:1b:00.0, 150 GB)" per card, or why there
+// are none. Empty for other devices.
 std::string cards_of(const std::string& device);
 
 }  // namespace paceline

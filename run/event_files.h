@@ -1,4 +1,4 @@
-// Where a run writes what TensorBoard shows: from parameters to the engine's event files.
+// Converts parameters to the engine's settings for TensorBoard files.
 #pragma once
 
 #include <filesystem>
@@ -10,21 +10,21 @@
 
 namespace paceline {
 
-// Where --tensorboard is given without a folder, as TensorFlow's tutorials have it.
+// Default of --tensorboard, as in TensorFlow's tutorials.
 inline constexpr char kEventFolder[] = "logs/fit";
 
 struct EventPlaces {
-  std::filesystem::path folder;  // above those of runs; empty: nothing is written
-  std::string name;              // of the run, without its time
+  std::filesystem::path folder;  // parent folder of runs; empty: write nothing
+  std::string name;              // the run's name without the time
   int histogram_every = 0;       // epochs
 };
 
-// `given`: the parameters that were typed, which name the run.
+// `given`: the parameters that the user typed, which form the run's name.
 EventPlaces event_places(const EventConfig& config, const std::string& workload,
                          const Point& given);
 
-// Rank 0: makes FOLDER/<date-time>-<name>, or the same with a number behind it where that is
-// taken. Throws input where it cannot.
+// On rank 0: creates FOLDER/<date-time>-<name>, with a number appended if that exists. Throws input
+// if that fails.
 EventSetup event_setup(const EventPlaces& places);
 
 }  // namespace paceline

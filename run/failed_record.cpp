@@ -43,7 +43,7 @@ void leave_failed_record(const RunRequest& request, int code, const std::string&
     if (std::filesystem::exists(record) || !std::filesystem::is_directory(folder)) return;
     write_record_file(failed_record_name(record), to_json(record_of_failure(request, line)), "");
   } catch (const std::exception& error) {
-    log::warning("the failure left no record: {}", error.what());
+    log::warning("the record of the failure could not be written: {}", error.what());
   }
 }
 

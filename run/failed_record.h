@@ -1,4 +1,4 @@
-// The record of a training run that failed: what was asked for, and why it ended.
+// Records failed training runs: what was requested, and why it ended.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,13 @@
 
 namespace paceline {
 
-// "run.failed.json" beside "run.json", where a later success goes, or the first of
-// "run.failed.2.json", ... that is free.
+// "run.failed.json" next to "run.json" (reserved for a later success), or the first free one of
+// "run.failed.2.json", ...
 std::filesystem::path failed_record_name(const std::filesystem::path& record);
 
-// Where --record was given, writes a record of status failed, whose reason is `line`. Not for wrong
-// usage, nor for a run that was stopped by request (`code` 64, 75, 128 and more): there is nothing
-// to know of those; nor where a record could not have gone there. A record that cannot be written
-// is a warning: the failure itself matters more.
+// With --record, writes a record of status failed with `line` as reason. Not for wrong usage or
+// runs stopped by request (`code` 64, 75, 128 and above), nor if a record could not have been
+// written there. A failure to write it is only a warning, because the original error matters more.
 void leave_failed_record(const RunRequest& request, int code, const std::string& line) noexcept;
 
 }  // namespace paceline

@@ -27,7 +27,7 @@ class FreshRuns {
     if (is_ours_) {
       std::string name = (fs::temp_directory_path() / "paceline-gate.XXXXXX").string();
       if (!mkdtemp(name.data())) {
-        throw Error(ErrorKind::input, "no folder for the runs can be made", name,
+        throw Error(ErrorKind::input, "a folder for the runs cannot be created", name,
                     "name one with --out");
       }
       path_ = name;
@@ -224,8 +224,8 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
     points[1].push_back(planned(*now));
   }
   if (by_workload.empty()) {
-    throw Error(ErrorKind::usage, "nothing that did not pass can be run again", "--rerun",
-                "benchmarks of other programs have to be run again by these");
+    throw Error(ErrorKind::usage, "none of the checks that did not pass can be run again",
+                "--rerun", "run benchmarks of other programs again yourself");
   }
   for (const fs::path& program : {baseline_program, current_program}) {
     version_of_program(program, "--rerun");

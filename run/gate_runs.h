@@ -1,4 +1,4 @@
-// Gates that run something: two builds side by side, and fresh runs of suspects.
+// Gates that make runs: comparisons of two builds, and fresh runs of suspects.
 #pragma once
 
 #include <filesystem>
@@ -11,27 +11,27 @@
 namespace paceline {
 
 struct GateRuns {
-  std::filesystem::path out;  // keeps the records of fresh runs; empty: they go at the end
+  std::filesystem::path out;  // keeps the records of fresh runs; empty: deletes them at the end
   std::vector<std::string> set;
   int rounds = 5;
   double timeout_seconds = 0;
-  bool control = false;  // the old build once more, as a side that has to look like itself
+  bool control = false;  // runs the old build as a second side too, which should equal itself
 };
 
-// What came of it: a judgement, or the signal that ended it.
+// The result: a judgement, or the signal that interrupted it.
 struct GateOutcome {
   Judgement judgement;
   int stopped_by = 0;
 };
 
-// Runs the spec with both programs in interleaved rounds, judges, and makes fresh runs of what did
-// not pass. Throws usage for a program that is none of ours or an `out` that holds runs already.
+// Runs the spec with both programs in interleaved rounds, judges, and measures again what did not
+// pass. Throws usage if a program is not a paceline, or if `out` contains runs.
 GateOutcome gate_builds(const std::filesystem::path& old_program,
                         const std::filesystem::path& new_program, const std::filesystem::path& spec,
                         const GateRuns& runs, const GateOptions& options);
 
-// Fresh runs of what did not pass, of both sides' programs. Throws usage where there is nothing
-// that could be run again (benchmarks).
+// Measures again what did not pass, with both sides' programs. Throws usage if nothing can be run
+// again (benchmarks).
 GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
                     const std::filesystem::path& baseline_program,
                     const std::filesystem::path& current_program, const GateRuns& runs,

@@ -79,7 +79,7 @@ GpuReport::GpuReport(const ChosenGpus& gpus) : replicas_(gpus.cards().size()) {
   try {
     watch_ = gpus.driver().watch(pcis);
   } catch (const Error& error) {
-    log::warning("utilization and clocks of GPUs are not known: {}", error.what());
+    log::warning("GPU utilization and clocks are unavailable: {}", error.what());
   }
 }
 

@@ -1,4 +1,4 @@
-// The record's sections on GPUs.
+// The record's sections about GPUs.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,15 @@
 
 namespace paceline {
 
-// How all replicas used theirs, in rank order.
+// GPU usage of all replicas, in rank order.
 struct GpuUse {
   std::vector<GpuFacts> each;
-  std::optional<double> utilization;  // the mean over GPUs that know theirs
-  bool throttled = false;             // some GPU, by heat or failing power
+  std::optional<double> utilization;  // mean over GPUs that report it
+  bool throttled = false;             // any GPU, by heat or failing power
 };
 
-// Watches this process's GPUs from when it is made; does nothing where there are none. A driver
-// that cannot be asked costs a warning, not the run.
+// Watches this process's GPUs from construction on. Does nothing without GPUs. An unavailable
+// driver causes a warning only.
 class GpuReport {
  public:
   explicit GpuReport(const ChosenGpus& gpus);

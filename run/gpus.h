@@ -1,4 +1,4 @@
-// The GPUs of a run's replicas, where its device is of GPUs.
+// The GPUs of a run's replicas.
 #pragma once
 
 #include <filesystem>
@@ -13,30 +13,31 @@
 
 namespace paceline {
 
-// Null: the device of that name is not of GPUs.
+// Null if the device is not a GPU device.
 std::unique_ptr<GpuDriver> driver_of(const std::string& device);
 bool is_gpu_device(const std::string& device);
-bool may_share_gpus(const std::string& backend);  // its replicas: it reduces on the host
-std::string first_gpu_device();                   // that was built; empty: none
+// Its replicas may share a GPU, because it reduces on the host.
+bool may_share_gpus(const std::string& backend);
+std::string first_gpu_device();  // the first one built; empty: none
 
-// Where the ways to compute that were measured on a card are kept: gpu-choices.json in
-// $XDG_CACHE_HOME/paceline or ~/.cache/paceline. Empty: nowhere.
+// The file with measured algorithm choices: gpu-choices.json in $XDG_CACHE_HOME/paceline or
+// ~/.cache/paceline. Empty: nowhere.
 std::filesystem::path choices_file(const Environment& environment);
 
-// Those of this process's replicas. Moved, not copied: backends keep the functions.
+// The GPUs of this process's replicas. Move-only: backends keep its functions.
 class ChosenGpus {
  public:
-  ChosenGpus() = default;  // the device is not of GPUs
-  // Throws usage, with the cure, where there are too few, or one that this build does not run on.
-  // Backends that reduce on the host may let replicas share one.
+  // Throws usage with a cure if there are too few GPUs, or one that this build does not support.
+  // Backends that reduce on the host may let replicas share a GPU.
+  ChosenGpus() = default;
   ChosenGpus(const std::string& device, const std::string& backend, const ProcessRank& process,
              int replicas);
 
-  // Null: none.
+  // Null: no GPUs.
   const ReplicaGpus* replicas() const { return driver_ ? &replicas_ : nullptr; }
   int index_of(int replica) const;
   const std::vector<Gpu>& cards() const { return replicas_.gpus; }
-  const GpuDriver& driver() const { return *driver_; }  // where there are cards
+  const GpuDriver& driver() const { return *driver_; }  // requires GPUs
 
  private:
   std::shared_ptr<GpuDriver> driver_;

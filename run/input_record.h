@@ -1,4 +1,4 @@
-// What a record says of a run's input.
+// The record's section about input.
 #pragma once
 
 #include "run/outcome_record.h"

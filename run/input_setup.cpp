@@ -17,7 +17,7 @@ std::size_t cache_bytes_of_node(const InputConfig& config) {
   if (!config.cache_bytes) return available.value_or(0) / 2;
   if (available && *config.cache_bytes > *available) {
     throw Error(ErrorKind::usage,
-                fmt::format("caches of {} on a node that has {} free",
+                fmt::format("the caches need {}, but the node has {} free",
                             format_bytes(static_cast<double>(*config.cache_bytes)),
                             format_bytes(static_cast<double>(*available))),
                 "cache_mb", "lower --cache-mb; --cache-type uint8 and --cache raw need less");
@@ -33,8 +33,8 @@ void check_places(const InputConfig& config, const InputPlaces& places) {
                 "leave it out");
   }
   if (!places.cache.empty() && config.cache == CacheKind::off) {
-    throw Error(ErrorKind::usage, "a folder for the cache is given and cache is off", "--cache-dir",
-                "leave one of them out");
+    throw Error(ErrorKind::usage, "a folder for the cache is given, but the cache is off",
+                "--cache-dir", "leave one of them out");
   }
   if (!places.cache.empty() && config.synthetic) {
     throw Error(ErrorKind::usage, "synthetic input has no cache", "--cache-dir", "leave it out");
@@ -60,9 +60,8 @@ void check_samples_in_memory(const InputConfig& config, const InputPlaces& place
   std::string given = places.cache.empty() ? "" : "--cache-dir";
   if (!config.for_encoded_images.empty()) given = config.for_encoded_images.back();
   if (given.empty()) return;
-  throw Error(ErrorKind::usage,
-              "the samples of this data set lie in memory as they are: there is nothing to decode",
-              given, "leave it out");
+  throw Error(ErrorKind::usage, "this is for encoded images, and this data set has none", given,
+              "leave it out");
 }
 
 }  // namespace paceline

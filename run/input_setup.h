@@ -1,4 +1,4 @@
-// How a run reads its data: from configuration and flags to the engine's options.
+// Converts configuration and flags to the engine's input options.
 #pragma once
 
 #include <filesystem>
@@ -7,21 +7,21 @@
 
 namespace paceline {
 
-// Flags of `train` that are no parameters: they name places of this machine.
+// Flags of `train` that are not parameters, because they are local paths.
 struct InputPlaces {
   std::filesystem::path data;   // --data; empty: find it
-  std::filesystem::path stage;  // --stage; empty: read the files where they are
-  std::filesystem::path cache;  // --cache-dir; empty: what does not fit is decoded again
+  std::filesystem::path stage;  // --stage; empty: read files in place
+  std::filesystem::path cache;  // --cache-dir; empty: decode again what does not fit
 };
 
-// Throws usage for contradictions; touches no file.
+// Throws usage for contradictions. Accesses no files.
 void check_places(const InputConfig& config, const InputPlaces& places);
 
-// Of one process. Throws usage where the cache is to be larger than what this machine has free.
+// Options for one process. Throws usage if the cache is larger than the free memory.
 InputOptions input_options(const InputConfig& config, const InputPlaces& places,
                            const Layout& layout);
 
-// Throws usage for a parameter or flag that is for encoded images only, where there are none.
+// Throws usage for parameters or flags that only apply to encoded images.
 void check_samples_in_memory(const InputConfig& config, const InputPlaces& places);
 
 }  // namespace paceline

@@ -55,8 +55,8 @@ std::string version_of_program(const fs::path& program, const std::string& optio
   const std::string said = output_of({program.string(), "--version"});
   const std::string line = said.substr(0, said.find('\n'));
   if (line.starts_with("paceline ")) return line;
-  throw Error(ErrorKind::usage, "the program does not say that it is a paceline",
-              option + " " + program.string(), "give the path of a paceline binary");
+  throw Error(ErrorKind::usage, "this is not a paceline program", option + " " + program.string(),
+              "give the path of a paceline binary");
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The same points run by several programs, side by side: what a gate's fresh runs are.
+// Runs the same points with several programs in interleaved rounds, for a gate's fresh runs.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,23 @@ struct ProgramSide {
 
 struct InterleavedRuns {
   std::string name = "gate", workload;
-  std::vector<ProgramSide> sides;  // with as many points each
+  std::vector<ProgramSide> sides;  // all with the same number of points
   int rounds = 5;
   std::uint64_t seed = 0;
   double timeout_seconds = 0;
-  std::filesystem::path folder;  // FOLDER/<side> gets a side's records
+  std::filesystem::path folder;  // FOLDER/<side> has a side's records
 };
 
 struct InterleavedRecords {
-  std::vector<StoreContent> sides;  // what each one's folder holds now
-  int stopped_by = 0;               // a signal that ended it early; 0: none
+  std::vector<StoreContent> sides;  // all records in each side's folder
+  int stopped_by = 0;               // the signal that interrupted it; 0: none
 };
 
-// Each round runs every point on every side, in a shuffled order, in one session. A run that fails
-// leaves a record that says why. Throws input where records cannot be written.
+// Each round runs every point on every side, in shuffled order, in one session. A failed run leaves
+// a record with the reason. Throws input if records cannot be written.
 InterleavedRecords run_interleaved(const InterleavedRuns& plan);
 
-// "paceline 0.1.0 ...", as the program says of itself. Throws usage where it is none of ours.
+// The program's version line, "paceline 0.1.0 ...". Throws usage if it is not a paceline.
 std::string version_of_program(const std::filesystem::path& program, const std::string& option);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The record's section on how busy the machine was.
+// The record's section about the load of the machine.
 #pragma once
 
 #include <vector>
@@ -10,24 +10,25 @@
 
 namespace paceline {
 
-// Says who else computes on the CPUs of this host's ranks, where the machine looks busy: for one
-// rank a host, before the first step. Costs nothing where no more than `ranks_here` tasks run.
+// If the machine looks busy, warns which other processes use the CPUs of this host's ranks. Call on
+// one rank per host, before the first step. Costs nothing if at most `ranks_here` tasks run.
 void warn_of_busy_cpus(const std::vector<RankCard>& cards, int ranks_here);
 
-// Watches this process's CPUs from when it is made.
+// Watches this process's CPUs from construction on.
 class LoadReport {
  public:
   explicit LoadReport(const std::vector<CpuSet>& cpus);
 
-  // Of all ranks together, on every rank; nothing is known where no kernel tells. Where ranks share
-  // CPUs, what of these went to others is not known. Collective.
+  // Combines all ranks, and returns the same on every rank. Empty facts are unknown. If ranks share
+  // CPUs, the share of other processes is unknown. Collective.
   LoadFacts collect(World& world, bool ranks_share_cpus) const;
 
  private:
   LoadMeter meter_;
 };
 
-// One a process: sums, and of shares the worst, as the others of a step wait for the slowest.
+// Combines one entry per process: sums, and the worst of shares, because a step waits for the
+// slowest rank.
 LoadFacts summary_of(std::vector<MachineLoad> processes);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// What is said of records that a damaged data set has lost.
+// Describes records that are lost in a damaged data set.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace paceline {
 
 struct LostSummary {
-  std::int64_t records = 0;         // of those whose number is known
+  std::int64_t records = 0;         // of places with a known number
   std::vector<std::string> places;  // the first few
 };
 

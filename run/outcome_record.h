@@ -1,4 +1,4 @@
-// From an outcome to a record and its sidecar of step samples.
+// Converts an outcome to a record and its sidecar of step samples.
 #pragma once
 
 #include <optional>
@@ -12,39 +12,40 @@
 
 namespace paceline {
 
-// What the outcome does not know: where and how it ran.
+// Facts that the outcome lacks: where and how it ran.
 struct RunFacts {
   Layout layout;
   ThreadPlan threads;
   std::string data_set, data_hash, weights_hash;
   std::string backend_used;
-  std::vector<std::string> hosts, affinity;  // a rank
+  std::vector<std::string> hosts, affinity;  // one per rank
   std::string cpu_model;
-  int machine_cpus = 0;           // of a node, usable or not
-  std::int64_t memory_bytes = 0;  // of a node
+  int machine_cpus = 0;           // per node, usable or not
+  std::int64_t memory_bytes = 0;  // per node
   std::string started_at;
   bool oversubscribed = false, synthetic = false;
-  int other_jobs = -1;  // most on a node at the start, or here at the end; -1: unknown
+  int other_jobs = -1;  // maximum per node at the start, or here at the end; -1: unknown
   LoadFacts machine_load;
   GpuUse gpus;
   InputOptions input;
   CacheSharing cache;
-  std::vector<LostRecords> lost;         // of both splits
-  bool decodes = false;                  // samples are encoded images, and `input` applies
-  std::optional<double> resident_share;  // of the files in the page cache, before the first read
-  double stage_seconds = 0;              // 0: not staged
+  std::vector<LostRecords> lost;  // of both splits
+  bool decodes = false;           // samples are encoded images, so `input` applies
+  // Share of the files in the page cache before the first read.
+  std::optional<double> resident_share;
+  double stage_seconds = 0;  // 0: not staged
   std::size_t staged_bytes = 0;
   bool staged_before = false;  // by another job
 };
 
-// What every record of a run begins with: schema to identity.
+// The first part of every record of a run: schema to identity.
 RunRecord record_beginning(const RunRequest& request, const std::string& status,
                            const std::string& reason);
 
 RunRecord record_of(const RunRequest& request, const RunFacts& facts,
                     const TrainingOutcome& outcome);
 
-// Gzipped JSON lines: {"rank":0,"step":0,"input":..,...} in seconds.
+// Gzipped JSON lines {"rank":0,"step":0,"input":..,...}, in seconds.
 std::string compressed_samples(const TrainingOutcome& outcome);
 
 }  // namespace paceline

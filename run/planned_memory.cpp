@@ -25,7 +25,7 @@ std::unique_ptr<Device> make_device(const std::string& precision) {
     const bool computes = std::find(known.begin(), known.end(), options.precision) != known.end();
     if (row && computes && !device.gpus) return row->make(options);
   }
-  throw Error(ErrorKind::usage, "no device of CPUs that is built here computes in " + precision, "",
+  throw Error(ErrorKind::usage, "no CPU device of this build computes in " + precision, "",
               "give another --precision");
 }
 

@@ -1,4 +1,4 @@
-// What a replica will need, before it runs.
+// Estimates the memory of a replica before it runs.
 #pragma once
 
 #include "engine/train/memory_use.h"
@@ -7,10 +7,9 @@
 
 namespace paceline {
 
-// The plan of a replica on the cpu device (on `reference` in fp64), where some layers are one
-// operation. Of `parameters`: batch_per_replica, precision, optimizer, variant; the workload's
-// where they are not given. Without the libraries' scratch. Throws usage where that device is not
-// built.
+// Plans a replica on the cpu device (for fp64 on `reference`), which fuses some layers. Uses
+// batch_per_replica, precision, optimizer and variant of `parameters`, or the workload's defaults.
+// Excludes the libraries' scratch. Throws usage if the device is not built.
 MemoryUse planned_memory(const Workload& workload, const Point& parameters);
 
 }  // namespace paceline

@@ -1,12 +1,12 @@
-// What a run that ended badly left in its status folder, for people and for programs.
+// Prints the post-mortem of a failed run from its status folder.
 #pragma once
 
 #include <filesystem>
 
 namespace paceline {
 
-// Prints it; the line that says why is the last. Returns the run's exit code, or 2 where some rank
-// still runs. Throws input where there is nothing to read.
+// The last line has the reason. Returns the run's exit code, or 2 if some rank still runs. Throws
+// input if the folder has no files of a run.
 int print_post_mortem(const std::filesystem::path& folder, bool json);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// What records of runs and of collectives have in common.
+// Shared parts of records of runs and of collectives.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace paceline {
 
 LayoutFacts layout_facts(const Layout& layout, const ThreadPlan& threads);
 
-// Version, commit, compiler and command; what Slurm really gave, and the modules loaded.
+// Version, commit, compiler and command; Slurm's allocation, and the loaded modules.
 Provenance build_facts(const std::vector<std::string>& command);
 
 }  // namespace paceline

@@ -84,8 +84,8 @@ void check_cast(const std::string& precision, const std::string& backend) {
     if (wrapper != "bf16" && wrapper != "fp16") continue;
     throw Error(
         ErrorKind::usage,
-        fmt::format("backend {} casts fp32 gradients, and precision is {}", backend, precision), "",
-        "leave +" + wrapper + " out, or use precision fp32");
+        fmt::format("backend {} casts fp32 gradients, but the precision is {}", backend, precision),
+        "", "leave +" + wrapper + " out, or use precision fp32");
   }
 }
 
@@ -147,7 +147,7 @@ void check_needs(const Point& p, const Offered& offered, const std::string& work
     if (offered.has(need)) continue;
     if (!offered.gpu && need != Requirement::batch_norm) {
       throw Error(ErrorKind::usage,
-                  fmt::format("{} is for GPUs, and the device is {}", name, *p.text("device")), "",
+                  fmt::format("{} is for GPUs, but the device is {}", name, *p.text("device")), "",
                   fmt::format("leave {} out, or give --device cuda", name));
     }
     throw Error(ErrorKind::usage, "workload " + workload + " has no batch normalisation", "",
@@ -173,22 +173,23 @@ void check_gpu(const Point& p) {
   const Settings given(p);
   constexpr std::int64_t kMostParts = 512;  // whose markers a stream remembers
   if (const std::int64_t parts = given.integer("gradient_accumulation_steps"); parts > kMostParts) {
-    throw Error(ErrorKind::usage, fmt::format("a step of {} batches on a GPU", parts),
+    throw Error(ErrorKind::usage, fmt::format("{} batches per step are too many on a GPU", parts),
                 "gradient_accumulation_steps", fmt::format("use at most {}", kMostParts));
   }
   if (given.flag("step_graph") && !given.flag("graph")) {
-    throw Error(ErrorKind::usage, "a step cannot be a graph without graphs", "step_graph, graph",
+    throw Error(ErrorKind::usage, "step_graph needs graph", "step_graph, graph",
                 "leave one of --step-graph and --no-graph out");
   }
   if (!given.flag("fused_sums")) return;
   const std::string precision = given.text("precision");
   if (precision != "bf16" && precision != "fp16") {
-    throw Error(ErrorKind::usage, fmt::format("fused_sums is for 16 bits, not {}", precision), "",
+    throw Error(ErrorKind::usage,
+                fmt::format("fused_sums needs a 16-bit precision, not {}", precision), "",
                 "leave it out, or give --precision bf16 or fp16");
   }
   if (given.flag("deterministic")) {
-    throw Error(ErrorKind::usage, "fused sums may differ from run to run",
-                "fused_sums, deterministic", "leave one of them out");
+    throw Error(ErrorKind::usage, "fused_sums is not deterministic", "fused_sums, deterministic",
+                "leave one of them out");
   }
 }
 
@@ -198,7 +199,8 @@ void check_batch(const Point& p) {
   const std::int64_t gpus = given.integer("gpus"), batch = given.integer("batch_per_replica"),
                      parts = given.integer("gradient_accumulation_steps");
   if (batch > kMost) {
-    throw Error(ErrorKind::usage, fmt::format("a batch of {} samples a replica", batch), "",
+    throw Error(ErrorKind::usage,
+                fmt::format("a batch of {} samples per replica is too large", batch), "",
                 "use at most 1048576");
   }
   if (parts > kMost || batch * parts > kMostOfAll / gpus) {
@@ -226,8 +228,8 @@ void default_batch(Point& p, const Workload& workload) {
   if (!each && !parts && rest == 0) {
     throw Error(
         ErrorKind::usage,
-        fmt::format("global batch {} cannot be shared evenly by {} replicas", *global, gpus), "",
-        "make it a multiple");
+        fmt::format("global batch {} cannot be divided evenly among {} replicas", *global, gpus),
+        "", "make it a multiple");
   }
   if (rest == 0 || (each && parts && rest != 1)) {
     throw Error(ErrorKind::usage,
@@ -270,8 +272,8 @@ void default_augmentation(Point& p, const Shape& sample) {
 void check_schedule(const Point& p) {
   const Settings given(p);
   if (given.text("schedule") == "step" && !given.given("decay_epochs")) {
-    throw Error(ErrorKind::usage, "schedule step needs the epochs where the rate falls", "",
-                "give --decay-epochs, as 30,60,80");
+    throw Error(ErrorKind::usage, "schedule step needs the epochs at which the rate drops", "",
+                "give --decay-epochs, such as 30,60,80");
   }
   const double warmup = given.real("warmup_epochs");
   if (!given.given("epochs") || warmup <= static_cast<double>(given.integer("epochs"))) return;
@@ -284,7 +286,7 @@ void check_schedule(const Point& p) {
 void check_clipping(const Point& p) {
   const Settings given(p);
   if (given.real("clip_norm") > 0 && given.real("clip_value") > 0) {
-    throw Error(ErrorKind::usage, "gradients are clipped by clip_norm or by clip_value", "",
+    throw Error(ErrorKind::usage, "clip_norm and clip_value cannot be combined", "",
                 "give one of them");
   }
 }
@@ -307,7 +309,7 @@ void check_input(const InputConfig& input, const ThreadPlan& threads) {
                 "", fmt::format("read {} at once, or give more --input-threads", most));
   }
   if (input.cache == CacheKind::off && input.cache_bytes) {
-    throw Error(ErrorKind::usage, "cache_mb is given and cache is off", "",
+    throw Error(ErrorKind::usage, "cache_mb is given, but cache is off", "",
                 "leave one of them out");
   }
 }

@@ -1,4 +1,4 @@
-// What a run would be: its parameters with the defaults filled in, and what tells it from others.
+// Resolves a run: its parameters with defaults filled in, and its identity.
 #pragma once
 
 #include <functional>
@@ -19,12 +19,11 @@ struct ResolvedRun {
   std::string build;      // version, commit, dirty flag
 };
 
-// Of one workload; its data set is hashed once. Throws usage or input as `paceline train` would.
+// For one workload, whose data set is hashed once. Throws usage or input as `paceline train` would.
 class RunResolver {
  public:
-  // `data_is_absent`, where there is one, is told of a data set that is not here, once, instead of
-  // an error, and what is not built here is none either: for a look at a study on a machine that is
-  // not to run it.
+  // With `data_is_absent`, a missing data set is reported to it once instead of thrown, and parts
+  // that are not built are accepted. For planning on a machine that will not run the study.
   explicit RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent = {});
   ResolvedRun resolve(const Point& given);
 
@@ -32,15 +31,14 @@ class RunResolver {
   const std::string& hash_of_data(const Workload& workload);
 
   std::string workload_, data_hash_;
-  std::shared_ptr<const Workload> made_;  // once, with its network
+  std::shared_ptr<const Workload> made_;  // created once, with its network
   std::function<void(const Error&)> data_is_absent_;
 };
 
-// The kinds of GPUs that a device of that name sees, as records name them; empty: none, or not
-// known.
+// The GPU models that a device finds, as in records. Empty: none or unknown.
 std::string gpus_of_this_machine(const std::string& device);
 
-// Of one replica on cores, by its plan; 0 where this build has no engine.
+// For one replica on cores, from its plan. 0 if this build lacks the engine.
 double planned_replica_bytes(const std::string& workload, const Point& parameters);
 
 }  // namespace paceline

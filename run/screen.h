@@ -1,4 +1,5 @@
-// Lines to standard error; on a terminal the current state is one line that is written over.
+// Prints lines to standard error. On a terminal, the current state is a line that the next one
+// overwrites.
 #pragma once
 
 #include <string>

@@ -103,7 +103,7 @@ class Packing {
         ((folder.empty() ? fs::path(".") : folder) / ".paceline-support-XXXXXX").string();
     if (!mkdtemp(name.data())) {
       throw Error(ErrorKind::input,
-                  fmt::format("no folder can be made there: {}", std::strerror(errno)),
+                  fmt::format("the folder cannot be created: {}", std::strerror(errno)),
                   file.string(), "name a file in a folder that you can write");
     }
     place_ = name;

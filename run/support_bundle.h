@@ -1,5 +1,5 @@
-// An archive for whoever helps: this machine, this program, and what a study or run left behind,
-// without secrets.
+// An archive for support: this machine, this program, and the files of a study or run, without
+// secrets.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +10,12 @@
 namespace paceline {
 
 struct SupportBundle {
-  std::filesystem::path file;   // NAME.tar.gz, which must not exist
-  std::filesystem::path about;  // a study's or a run's folder; empty: none
+  std::filesystem::path file;   // NAME.tar.gz; must not exist
+  std::filesystem::path about;  // a folder of a study or run; may be empty
 };
 
-// `doctor`: what that verb says, as text and as JSON. Prints what went in. Throws input.
+// `doctor_text` and its JSON are the output of `paceline doctor`. Prints the archive's contents.
+// Throws input.
 void write_support_bundle(const SupportBundle& bundle, const std::string& doctor_text,
                           const std::string& doctor_json);
 

@@ -85,7 +85,8 @@ class ThisRun {
     find_state();
     const std::size_t stopped_after = train_in_world(assignment);
     if (!trace_failure_.empty()) {
-      throw Error(ErrorKind::input, "the run is done, but its trace is not: " + trace_failure_, "",
+      throw Error(ErrorKind::input,
+                  "the run is complete, but its trace could not be written: " + trace_failure_, "",
                   "trace again to another file");
     }
     if (stopped_after == 0) return 0;
@@ -185,14 +186,14 @@ class ThisRun {
     facts_.gpus = std::move(use);
     if (facts_.gpus.throttled) {
       log::warning(
-          "a GPU was slowed down by heat or failing power: this run is compared with none");
+          "a GPU was slowed down by heat or failing power: this run is excluded from comparisons");
     }
   }
 
   void note_load(LoadFacts load) {
     facts_.machine_load = std::move(load);
     if (process_.rank != 0 || !facts_.machine_load.busy.value_or(false)) return;
-    log::warning("the machine was busy: {}; the times of this run are not those of a quiet one",
+    log::warning("the machine was busy: {}; the times of this run are unreliable",
                  facts_.machine_load.why);
   }
 
@@ -241,7 +242,7 @@ class ThisRun {
     }
     if (!facts_.cache.refusal.empty()) {
       log::warning(
-          "ranks of a node keep what they decode apart, each in its part of the memory: {}",
+          "the ranks of a node cannot share a cache, so each uses a part of the memory: {}",
           facts_.cache.refusal);
     }
     for (const Dataset* set : {&data_.train, &data_.test}) {
@@ -345,16 +346,15 @@ class ThisRun {
               trace.arrows,
               trace.dropped ? fmt::format(", without the {} oldest spans", trace.dropped) : "");
     log::info(
-        "of {} of communication {:.0f} % were hidden behind computing; clocks agree within {:.1f} "
-        "us; "
-        "noting took about {} of rank 0",
+        "communication took {}, {:.0f} % of it hidden behind computation; clocks agree within "
+        "{:.1f} us; tracing cost rank 0 about {}",
         format_seconds(all.communication), 100 * all.share(), 1e6 * trace.clock_uncertainty,
         format_seconds(trace.overhead_seconds));
   }
 
   void tell_straggler(const Straggler& straggler) const {
     const auto rank = static_cast<std::size_t>(straggler.rank);
-    log::info("rank {} on {} held the others up: {} more of each step ({:.0f} %), mostly in {}",
+    log::info("rank {} on {} delayed the others by {} per step ({:.0f} %), mostly in {}",
               straggler.rank, facts_.hosts[rank], format_seconds(straggler.excess_seconds_per_step),
               100 * straggler.share_of_step,
               kPhaseNames[static_cast<std::size_t>(straggler.phase)]);

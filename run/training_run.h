@@ -1,4 +1,4 @@
-// A training run, resolved: what `paceline train` does after its command line is read.
+// A resolved training run: everything `paceline train` does after parsing its command line.
 #pragma once
 
 #include <filesystem>
@@ -15,27 +15,27 @@
 
 namespace paceline {
 
-// Throws usage naming the nearest workload.
+// Throws usage suggesting the nearest workload.
 Workload make_workload(const std::string& name);
 
-// Every parameter with its value: given ones, then the workload's, then the common defaults.
-// Throws usage for contradictions. The data set is not touched.
+// Every parameter with its value: given ones, then the workload's, then the common defaults. Throws
+// usage for contradictions. Does not access the data set.
 Point resolve_parameters(const Workload& workload, const Point& given);
 
 // gpus, nodes, backend, device, precision and cpus_per_task, with their defaults.
 Point resolve_place(const Point& given);
 
-// Refuses a file that exists or cannot be written.
+// Throws input if the file exists or cannot be written.
 void check_new_record(const std::filesystem::path& file);
 
 void check_new_trace(const std::filesystem::path& file);  // the same
 
 LaunchSpec launch_spec_of(const PlaceConfig& place);
 LaunchSpec launch_spec_of(const RunConfig& config);
-// Where the record goes, and what the sweep says of the run.
+// Where the record goes, and the run's place in a sweep.
 struct RecordTarget {
   std::filesystem::path file;   // --record
-  std::filesystem::path store;  // a study's folder, from a sweep
+  std::filesystem::path store;  // folder of a sweep's study
   std::string study = "train", point, point_folder, session;
   int repeat = 1, round = 1;
 };
@@ -43,18 +43,18 @@ struct RecordTarget {
 struct RunRequest {
   std::string workload;
   Point parameters;  // resolved
-  RunConfig config;  // of these
+  RunConfig config;  // from these
   Deadlines deadlines;
   InputPlaces places;
   StatePlaces state;
   EventPlaces events;
   RecordTarget target;
   std::filesystem::path trace;  // --trace; empty: none
-  bool json = false;            // print the record to standard output
+  bool json = false;            // prints the record to standard output
   bool quiet = false, verbose = false;
-  bool log_ranks = false;            // all ranks print
-  std::filesystem::path log_folder;  // rank-3.log of each rank goes there; empty: nowhere
-  std::vector<std::string> command;  // as it was typed
+  bool log_ranks = false;            // all ranks print their log
+  std::filesystem::path log_folder;  // gets rank-3.log etc.; may be empty
+  std::vector<std::string> command;  // as typed
 };
 
 // Runs this process's share of the training, as a rank or as the only process. Returns 0 or throws.

@@ -1,4 +1,4 @@
-// Which Paceline this is.
+// The version of this program.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@ namespace paceline {
 struct Build {
   std::string version;  // "0.1.0"
   std::string commit;   // 12 digits, or "unknown"
-  bool dirty = false;   // sources differed from the commit
+  bool dirty = false;   // the sources differed from the commit
   std::string compiler, compiler_flags, build_type;
-  std::string modules;  // loaded when it was configured, ":" between them
+  std::string modules;  // loaded at configure time, colon-separated
 };
 
 Build build();
-std::string build_id();      // "0.1.0 0123456789ab dirty": what tells two builds apart
+std::string build_id();      // "0.1.0 0123456789ab dirty": identifies a build
 std::string version_line();  // for --version
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The parameter `weights`: which file training starts from.
+// Finds the file of initial weights from the parameter `weights`.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +6,9 @@
 
 namespace paceline {
 
-// "none": empty; "imagenet": the file in the folder of the data set resnet50-imagenet; of a
-// checkpoint's folder the file of parameters; else the file itself. Throws input where it is not
-// there, for imagenet with both ways out.
+// "none": empty; "imagenet": the file in the folder of data set resnet50-imagenet; a checkpoint's
+// folder: its file of parameters; else the file itself. Throws input if it does not exist; for
+// imagenet, the error says how to get it.
 std::filesystem::path weights_file(const std::string& parameter);
 
 }  // namespace paceline

@@ -89,8 +89,9 @@ RunVerdict spawn(const LaunchSpec& launch, const std::vector<std::string>& comma
   check_mask(usable_cpus(), layout.gpus / layout.nodes, layout.cpus_per_replica,
              launch.oversubscribe);
   if (layout.nodes > 1) {
-    throw Error(ErrorKind::usage, fmt::format("{} nodes cannot be started from here", layout.nodes),
-                "", "run it under srun or mpirun in an allocation of these nodes");
+    throw Error(ErrorKind::usage,
+                fmt::format("ranks on {} nodes cannot be started from here", layout.nodes), "",
+                "run it under srun or mpirun in an allocation of these nodes");
   }
   SpawnRequest request;
   request.command = command;
@@ -175,7 +176,7 @@ struct World::Parts {
                                           attempt_of(environment)};
       recording->rings.push_back(std::make_shared<FlightRing>(identity, folder));
       if (folder && !recording->rings.back()->why().empty()) {
-        log::warning("a post-mortem will not know where rank {} was: {}", identity.rank,
+        log::warning("a post-mortem will not show the last step of rank {}: {}", identity.rank,
                      recording->rings.back()->why());
       }
     }
@@ -227,7 +228,7 @@ World::World(const LaunchSpec& launch, const ProcessRank& process, const CpuAssi
   parts_->backend = make_backend(launch.backend, backend_table(), wrapper_table(),
                                  membership.gpus ? MemoryKind::device : MemoryKind::host);
   if (const Support support = parts_->backend->serves(membership); !support) {
-    throw Error(ErrorKind::usage, fmt::format("backend {} cannot serve: {}",
+    throw Error(ErrorKind::usage, fmt::format("backend {} cannot be used: {}",
                                               parts_->backend->name(), support.because()));
   }
   const bool store_is_known = environment_of_process().count(kStoreVariable) != 0;

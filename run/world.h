@@ -1,4 +1,4 @@
-// How the ranks of a run come about and meet: what `train` and `bench` share.
+// How the ranks of `train` and `bench` are started and meet.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-// What the ranks are of: enough to start them and to let them meet.
+// What is needed to start ranks and to connect them.
 struct LaunchSpec {
   std::string backend;  // a stack
   std::string device = "cpu";
@@ -22,50 +22,51 @@ struct LaunchSpec {
   bool oversubscribe = false;
   bool stops_between_steps = false;  // see SpawnRequest
   Deadlines deadlines = {};
-  bool recorded = false;  // steps and collectives are kept in flight rings
-  // Of a process that is ended by force, after it said why; see StallMonitor.
+  bool recorded = false;  // records steps and collectives in flight rings
+  // Called before a process is ended by force; see StallMonitor.
   std::function<void(const Error&)> last_words = {};
 };
 
-// The ranks of a backend between processes are ours to start, unless a launcher did.
+// Whether Paceline must start the ranks: the backend has several processes, and no launcher started
+// them.
 bool must_spawn(const LaunchSpec& launch, const ProcessRank& process);
 
-// Starts `command` (of this program) as every rank, through mpirun or directly as the backend
-// wants it, and hosts their bootstrap store. The launcher's noise is printed, the line is not yet.
+// Starts `command` (of this program) as every rank, through mpirun or directly, and hosts the
+// bootstrap store. Prints the launcher's output, but not the verdict's line.
 RunVerdict spawn(const LaunchSpec& launch, const std::vector<std::string>& command);
 
-// Throws usage unless `place` has the tasks that the layout has.
+// Throws usage unless `process` has the number of tasks of the layout.
 void check_tasks(const LaunchSpec& launch, const ProcessRank& process);
 
-// The CPUs of each replica of this process, and the machine they are of. A task that asks for more
-// than there is (only with --oversubscribe) shares what there is; else that is refused.
+// The CPUs of each replica of this process, and their machine. With --oversubscribe, a task with
+// too few CPUs shares them; otherwise that is an error.
 struct CpuAssignment {
   std::string cpu_model;
   std::vector<CpuSet> replicas;
-  int machine_cpus = 0;           // of the node, usable or not
-  std::int64_t memory_bytes = 0;  // of the node
+  int machine_cpus = 0;           // per node, usable or not
+  std::int64_t memory_bytes = 0;  // per node
 };
 CpuAssignment assign_cpus(const LaunchSpec& launch, const ProcessRank& process);
 
-// This process in the run's world, from meeting to parting.
+// This process in the run's world, from connecting to leaving.
 class World {
  public:
-  // Binds this process to its assignment first: threads that a backend starts for its own must not
-  // wait for a CPU on which another rank computes. Then joins the bootstrap store where one is
-  // known or needed, and connects the backend. Throws usage where it cannot serve.
+  // First binds this process to its assignment, so that the backend's threads do not compete with
+  // other ranks. Then joins the bootstrap store if one is known or needed, and connects the
+  // backend. Throws usage if the backend cannot serve.
   World(const LaunchSpec& launch, const ProcessRank& process, const CpuAssignment& assignment);
-  ~World();  // says goodbye, unless an exception passes: then the other ranks hear of a loss
+  ~World();  // leaves cleanly; during an exception, the other ranks learn of a loss
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  std::vector<std::unique_ptr<Communicator>>& communicators();  // of this process's replicas
+  std::vector<std::unique_ptr<Communicator>>& communicators();  // one per replica of this process
   Backend& backend();
   const ChosenGpus& gpus() const;
-  std::string description() const;  // what is really in use
+  std::string description() const;  // the transport in use
 
   // Tells the other ranks why this one ends.
   void abort(const std::string& why) noexcept;
-  // This process will end for this reason, by force if it does not by itself.
+  // Announces the end of this process; it is forced if it does not happen.
   void expect_end(const Error& why) noexcept;
 
  private:
@@ -73,8 +74,8 @@ class World {
   std::unique_ptr<Parts> parts_;
 };
 
-// `work` for each communicator of this process, each but the first on a thread of its own. An error
-// of one releases the others, and is thrown when all are back.
+// Runs `work` for each communicator of this process, all but the first on threads of their own. An
+// error of one releases the others, and is thrown when all have returned.
 void on_every_replica(std::vector<std::unique_ptr<Communicator>>& communicators,
                       const std::function<void(Communicator&, std::size_t index)>& work);
 

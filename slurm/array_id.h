@@ -1,4 +1,4 @@
-// Job ids as Slurm's commands print them, of arrays and of plain jobs.
+// Parses job ids of arrays and plain jobs, as Slurm prints them.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,19 @@
 
 namespace paceline {
 
-// Which elements of which job a text names: "5" (none), "5_3", "5_[2-7%2]", "5_[1,4,6-8]",
-// "5_[0-20:4]".
+// The array elements in a text: "5" (none), "5_3", "5_[2-7%2]", "5_[1,4,6-8]", "5_[0-20:4]".
 struct ArrayId {
   std::int64_t job = 0;
-  std::vector<int> elements;  // in the text's order; empty: a plain job, or the array as a whole
+  std::vector<int> elements;  // in the text's order; empty: a plain job, or the whole array
   int throttle = 0;           // "%2"; 0: none
-  bool cut_short = false;     // "...": Slurm left some out
+  bool cut_short = false;     // "...": Slurm truncated the list
 };
 
-// Nothing where the text is no job id. Steps ("5_3.batch", "5.0") are none.
+// Empty if the text is not a job id. Steps ("5_3.batch", "5.0") are not job ids.
 std::optional<ArrayId> parse_array_id(std::string_view text);
 
-// "0-7%2", "1,4,6-8", "0-20:4", "3" of an array's elements: as sbatch --array takes them and
-// scontrol's ArrayTaskId shows them.
+// Parses the elements alone: "0-7%2", "1,4,6-8", "0-20:4", "3", as in sbatch --array and scontrol's
+// ArrayTaskId.
 bool parse_elements(std::string_view text, ArrayId& into);
 
 // "0-3,7": the shortest form.

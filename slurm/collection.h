@@ -1,4 +1,4 @@
-// What a study that ran in jobs leaves to be done once they have ended.
+// Finishes a study after its jobs have ended.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace paceline {
 
-// A failed record for each run whose element has ended without leaving one, with Slurm's reason:
-// Slurm forgets, records do not. Returns how many were written; a second call finds none left.
+// Writes a failed record, with Slurm's reason, for each run whose array element ended without a
+// record. Records keep what Slurm forgets. Returns the number written; a second call writes none.
 std::size_t record_lost_runs(const std::filesystem::path& study, const std::vector<RunView>& runs);
 
-// The reference runs (STUDY.reference): a line on their spread over jobs, and one for each node
-// that is slower than the median by more than 5 %. Empty where there are none.
+// Summarizes the reference runs (STUDY.reference): their spread over jobs, and each node that is
+// slower than the median by more than 5 %. Empty without reference runs.
 std::vector<std::string> reference_lines(const std::filesystem::path& study);
 
 }  // namespace paceline

@@ -13,7 +13,7 @@ namespace paceline {
 
 namespace {
 
-constexpr char kNoSlurm[] = "log in to a node where Slurm's commands are in PATH";
+constexpr char kNoSlurm[] = "log in to a node that has Slurm's commands in PATH";
 
 std::string on_one_line(const std::string& text) {
   std::vector<std::string> lines;

@@ -1,4 +1,4 @@
-// Slurm's own programs, as PATH has them: the one place that calls them.
+// Runs Slurm's commands from PATH. The only place that calls them.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,32 @@
 namespace paceline {
 
 struct CommandResult {
-  int code = 0;          // 127: there is no such program; 128 and the signal's number
-  std::string out, err;  // err without what is empty at its ends
+  int code = 0;          // 127: command not found; 128 + number: killed by a signal
+  std::string out, err;  // err is trimmed
   bool timed_out = false;
 
   bool ok() const { return code == 0 && !timed_out; }
-  std::string complaint() const;  // on one line: what it said, or how it ended
+  std::string complaint() const;  // one line: its error message, or how it ended
 };
 
 class SlurmCommands {
  public:
   explicit SlurmCommands(Environment environment);
 
-  // No shell is between: a word is an argument, whatever it holds. Waits at most `seconds`.
+  // Without a shell: each word is one argument. Waits at most `seconds`.
   CommandResult run(const std::vector<std::string>& words, double seconds = 120) const;
 
   bool has(const std::string& program) const;
 
-  // The job's id. Throws usage with Slurm's words where it refuses; `fix` says what of ours to
-  // check.
+  // Returns the job id. Throws usage with Slurm's message if the submission is rejected, and `fix`
+  // as the cure.
   std::int64_t submit(const std::filesystem::path& script, const std::filesystem::path& folder,
                       const std::vector<std::string>& options, const std::string& fix) const;
 
-  // Ends what of these jobs is in the queue. Throws usage with Slurm's words.
+  // Cancels those of these jobs that are in the queue. Throws usage with Slurm's message.
   void cancel(const std::vector<std::int64_t>& jobs) const;
 
-  // A value of "scontrol show config", or empty.
+  // A value of "scontrol show config". May be empty.
   std::string configured(const std::string& key) const;
 
  private:

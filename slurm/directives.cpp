@@ -43,8 +43,8 @@ std::string with_type(const Site& site, int count) {
 int even_share(const Site& site, const JobShape& shape, int parts, const char* of_what) {
   if (parts > 0 && shape.gpus % parts == 0) return shape.gpus / parts;
   refuse(site,
-         fmt::format("{} cannot be given as equal GPUs a {} by form {}", shape.text(), of_what,
-                     text_of(site.gpu_form)),
+         fmt::format("{} cannot be requested as equal GPUs per {} with form {}", shape.text(),
+                     of_what, text_of(site.gpu_form)),
          "use form gres or gpus");
 }
 

@@ -1,4 +1,4 @@
-// The #SBATCH lines of a script.
+// Generates the #SBATCH lines of a script.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ std::vector<std::string> array_directives(const Site& site, const JobArray& arra
                                           const ScriptSetup& setup);
 std::vector<std::string> collect_directives(const Site& site, const ScriptSetup& setup);
 
-// "--gres=gpu:v100:4"; none where the shape has no GPUs. Throws usage where the form is "none", or
-// cannot give this shape its GPUs.
+// "--gres=gpu:v100:4". Empty for shapes without GPUs. Throws usage if the form is "none" or cannot
+// express this shape.
 std::vector<std::string> gpu_options(const Site& site, const JobShape& shape);
 
-// "--mem=8000M"; none where the site has no form for it. `memory_mb` is of a node.
+// "--mem=8000M". Empty if the site has no form for memory. `memory_mb` is per node.
 std::vector<std::string> memory_options(const Site& site, const JobShape& shape,
                                         std::int64_t memory_mb);
 

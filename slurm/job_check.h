@@ -1,4 +1,4 @@
-// What a job was really given, against what its run needs. In the job, before the run.
+// Compares a job's actual allocation with what its run needs, inside the job before the run.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@ namespace paceline {
 
 struct JobGrant {
   std::string job;     // "5_3", "17"; empty: not in a job
-  std::string nodes;   // Slurm's list of them
+  std::string nodes;   // Slurm's list of nodes
   std::string node;    // this one
-  int node_count = 0;  // 0: not known; so with all counts
+  int node_count = 0;  // 0: unknown, like all counts
   int tasks = 0;
-  int cpus_on_node = 0;  // by Slurm
+  int cpus_on_node = 0;  // according to Slurm
   int cpus_per_task = 0;
   int gpus_on_node = 0;
-  int visible_gpus = -1;  // in CUDA_VISIBLE_DEVICES; -1: not set
-  int cpus_in_mask = 0;   // that this process may use
+  int visible_gpus = -1;  // from CUDA_VISIBLE_DEVICES; -1: not set
+  int cpus_in_mask = 0;   // in the affinity mask
   int restarts = 0;
 
   std::string text() const;  // for the log
@@ -26,9 +26,9 @@ struct JobGrant {
 
 JobGrant grant_of(const Environment& environment, int cpus_in_mask);
 
-// Throws usage, with the cure, where the job cannot give a run of these parameters what it needs:
-// other counts of nodes or tasks, too few CPUs for its tasks on this node, by Slurm's word or in
-// the mask, no GPU or too few. Outside of a job all is left to the run itself.
+// Throws usage with a cure if the job lacks what a run of these parameters needs: different numbers
+// of nodes or tasks, too few CPUs on this node (according to Slurm or the affinity mask), too few
+// GPUs. Outside of a job, the run itself checks.
 void check_grant(const JobGrant& grant, const Point& parameters);
 
 }  // namespace paceline

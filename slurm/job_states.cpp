@@ -154,7 +154,7 @@ ElementStates ask_queue(const SlurmCommands& slurm, const std::vector<std::int64
       {"squeue", "-h", "-r", "-a", "-t", "all", "-u", std::to_string(geteuid()), "-o", "%i|%T|%r"});
   if (!result.ok()) {
     throw Error(ErrorKind::usage, "squeue failed: " + result.complaint(), "",
-                result.code == 127 ? "log in to a node where Slurm's commands are in PATH"
+                result.code == 127 ? "log in to a node that has Slurm's commands in PATH"
                                    : "try again when Slurm answers");
   }
   ElementStates states = parse_squeue(result.out);

@@ -1,4 +1,4 @@
-// What Slurm says of the elements of arrays: of those in the queue and of those that have ended.
+// Queries Slurm for the states of array elements, queued and ended.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace paceline {
 
 struct ElementKey {
-  std::int64_t job = 0;  // of the array
+  std::int64_t job = 0;  // id of the array
   int element = 0;
   friend bool operator==(const ElementKey&, const ElementKey&) = default;
   friend bool operator<(const ElementKey& a, const ElementKey& b) {
@@ -24,28 +24,26 @@ struct ElementKey {
 
 struct ElementState {
   std::string state;   // PENDING, RUNNING, COMPLETED, FAILED, TIMEOUT, CANCELLED, ...
-  std::string detail;  // why it waits, or exit code and nodes: for people
+  std::string detail;  // why it waits, or exit code and nodes, for people
   bool in_queue() const;
   bool pending() const;
 };
 
 using ElementStates = std::map<ElementKey, ElementState>;
 
-// squeue's "%i|%T|%r"; sacct's "JobID|State|ExitCode|NodeList"; "scontrol -o show job" and the
-// lines of jobcomp/filetxt, both KEY=value. Lines that are not of elements are passed over; of two
-// of one element the later counts. A list that Slurm cut short cannot name what it left out: ask
-// squeue with -r.
+// Parse squeue's "%i|%T|%r", sacct's "JobID|State|ExitCode|NodeList", "scontrol -o show job", and
+// lines of jobcomp/filetxt (both KEY=value). Skip lines about anything else; the last line of an
+// element wins. Truncated element lists are incomplete: use squeue -r.
 ElementStates parse_squeue(std::string_view text);
 ElementStates parse_sacct(std::string_view text);
 ElementStates parse_job_lines(std::string_view text);
 
-// What is in the queue of this user, of these arrays. Throws usage with Slurm's words where squeue
-// does not answer.
+// Elements of these arrays in this user's queue. Throws usage with Slurm's message if squeue fails.
 ElementStates ask_queue(const SlurmCommands& slurm, const std::vector<std::int64_t>& jobs);
 
-// What became of these arrays: from sacct, or, where there is no accounting, from the file of
-// completed jobs if Slurm writes one that can be read here; from scontrol, which forgets after some
-// minutes, what these do not know yet. Elements may be missing.
+// Final states of these arrays, from sacct; without accounting, from Slurm's file of completed jobs
+// if readable; for unknown elements, from scontrol, which forgets jobs after some minutes. Elements
+// may be missing.
 ElementStates ask_history(const SlurmCommands& slurm, const std::vector<std::int64_t>& jobs);
 
 }  // namespace paceline

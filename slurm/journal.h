@@ -1,6 +1,5 @@
-// What was asked of Slurm for a study, and what it is to do: STUDY/slurm/journal.jsonl, a line an
-// event, only ever appended to (but for a line that was cut off), and
-// STUDY/slurm/SESSION/ARRAY.json, written once.
+// The submissions of a study: STUDY/slurm/journal.jsonl has one line per event and is append-only
+// (except for a truncated last line); STUDY/slurm/SESSION/ARRAY.json is written once.
 #pragma once
 
 #include <cstdint>
@@ -16,42 +15,43 @@
 
 namespace paceline {
 
-// A run as the elements of an array know it: enough to tell its record without the spec.
+// A run as an array element: enough to recognise its record without the spec.
 struct Element {
   std::string study, workload;
   std::string point, point_folder;
-  Point parameters;  // as given
+  Point parameters;  // as given in the spec
   int repeat = 1;
-  std::string identity, data_hash;  // of the record that makes it done; empty: not known
+  std::string identity, data_hash;  // of the record that completes it; empty: unknown
 };
 
 struct SentArray {
   std::string session, name, shape;  // "1 node, 2 tasks of 4 CPUs"
-  std::int64_t job = 0;              // 0: none is known
+  std::int64_t job = 0;              // 0: unknown
   int minutes = 0;
-  bool called = false;  // sbatch was, for it; without a job it is not known what came of that
+  bool called = false;  // sbatch was called; without a job id the result is unknown
   bool refused = false;
-  bool later = false;  // not sent: the site takes no more at a time
+  bool later = false;  // not submitted: the site's limit was reached
   std::vector<Element> elements;
 };
 
 class Journal {
  public:
-  // Reads what is there; a last line that was cut off is left out. Throws input naming file and
-  // line for anything else that is no event, and for a file without any line.
+  // Reads the journal, ignoring a truncated last line. Throws input naming file and line for other
+  // invalid lines and for an empty file.
   explicit Journal(std::filesystem::path study);
 
   const std::vector<SentArray>& arrays() const { return arrays_; }
-  std::vector<std::int64_t> jobs() const;  // of all arrays that Slurm took
+  std::vector<std::int64_t> jobs() const;  // of all arrays that Slurm accepted
   bool empty() const { return arrays_.empty(); }
 
-  // Each is on disk when it returns. Call with the study locked. Throws input where that fails.
+  // Each event is on disk when the call returns. Requires the study lock. Throws input if the write
+  // fails.
   void begin(const std::string& session, const std::string& spec, const std::string& site);
   void planned(const std::string& session, const JobArray& array,
                const std::vector<Element>& elements);
   void later(const std::string& session, const JobArray& array,
              const std::vector<Element>& elements);
-  void sending(const std::string& session, const std::string& array);  // sbatch comes next
+  void sending(const std::string& session, const std::string& array);  // call before sbatch
   void sent(const std::string& session, const std::string& array, std::int64_t job);
   void refused(const std::string& session, const std::string& array, const std::string& why);
   void cancelled(const std::vector<std::int64_t>& jobs);
@@ -67,7 +67,7 @@ class Journal {
   std::vector<SentArray> arrays_;
 };
 
-// For a study that nothing was ever submitted of: throws input.
+// Throws input if nothing was ever submitted for the study.
 void need_submissions(const Journal& journal, const std::filesystem::path& study);
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// How long an element may take and how much memory it may use: from records of runs like it, with a
-// margin, and from the site's profile where there are none.
+// Estimates time and memory of array elements from records of similar runs, with a margin, or from
+// the site profile.
 #pragma once
 
 #include <cstdint>
@@ -19,33 +19,33 @@ namespace paceline {
 enum class Expectation { none, published, records };
 
 struct Need {
-  int minutes = 0;              // the limit
-  std::int64_t memory_mb = 0;   // of one node; 0: the site has no form for it
-  bool time_is_known = false;   // the limit is from a record
-  double expected_seconds = 0;  // what it will take; without an expectation: the limit
+  int minutes = 0;              // the time limit
+  std::int64_t memory_mb = 0;   // per node; 0: the site has no form for memory
+  bool time_is_known = false;   // the limit is based on a record
+  double expected_seconds = 0;  // expected duration; the limit if unknown
   Expectation expected_by = Expectation::none;
 };
 
 class Needs {
  public:
-  // `planned_bytes`: of one replica of a point, by its plan; 0 or empty: not known here.
+  // `planned_bytes`: memory of one replica of a point according to its plan; 0 or empty: unknown.
   Needs(const Site& site, const std::vector<PlannedPoint>& points, const StoreContent& store,
         std::function<double(std::size_t point)> planned_bytes = {});
 
-  // Records of published tables, of `workload`, with the epochs that each point asks for (none: it
-  // has other goals). They say what to expect, and change no limit. `rows` outlives this.
+  // Uses records of published tables of `workload`. `epochs` returns the epochs of a point (empty:
+  // it has a goal). They affect expectations, not limits. `rows` outlives this object.
   void expect_published(const std::vector<Record>& rows, const std::string& workload,
                         std::function<std::optional<double>(std::size_t point)> epochs);
 
-  // A run of this point ended at its limit.
+  // A run of this point was ended by its time limit.
   void timed_out(std::size_t point, int minutes);
 
-  // Time: the slowest completed run of this point, else of any point of this shape, times the
-  // margin, and two minutes to start; at least twice a limit that was too short; at most what the
-  // site allows. Memory of a node: of its replicas by the plan, of such a run or made for it,
-  // times 1.5, else what the site's profile says; half a GB a task and the cache that the point
-  // asks for. Replicas on GPUs need the profile's word: their plan lies on the card. Expected is
-  // the mean of such records, else of published rows of as many GPUs, those of as many CPUs first.
+  // Time: the slowest completed run of this point, else of any point with this shape, times the
+  // margin, plus two minutes to start; at least twice a limit that was too short; at most the
+  // site's limit. Memory of a node: that of the replicas' plan, or of such a run, times 1.5, else
+  // the site profile's; plus half a GB per task and the point's cache. For replicas on GPUs the
+  // profile decides, because their plan is in GPU memory. Expected time: the mean of such records,
+  // else of published rows with the same number of GPUs, preferring equal CPUs.
   Need of(std::size_t point) const;
 
  private:

@@ -1,5 +1,5 @@
-// Which records were made on nodes like those that a study's jobs run on. A study may also have
-// records of the login node, or of another cluster: these stand in for no run of a job.
+// Decides which records were made on nodes like those of a study's jobs. Records of the login node
+// or another cluster do not complete a job's run.
 #pragma once
 
 #include <optional>
@@ -13,22 +13,22 @@
 
 namespace paceline {
 
-// What is known of where jobs go. Empty: nothing.
+// Known properties of where jobs run. Empty: unknown.
 struct JobPlace {
-  std::string cluster, partition;  // as Slurm calls them; several partitions by commas
-  std::optional<Machine> node;     // as the site's profile describes it
+  std::string cluster, partition;  // Slurm's names; several partitions are comma-separated
+  std::optional<Machine> node;     // from the site profile
 };
 
 class Nodes {
  public:
-  // `journal` says which sessions were of jobs.
+  // `journal` identifies the sessions of jobs.
   Nodes(const Journal& journal, const StoreContent& store, JobPlace place = {});
 
-  // Empty where a record counts: it was made by a job of this cluster and partition, or by one that
-  // the journal knows, or on a machine like those of such jobs or of the profile. Else its machine.
+  // Empty if a record counts: made by a job of this cluster and partition, by a job in the journal,
+  // or on a machine like those of such jobs or of the profile. Else its machine.
   std::string other_machine(const Record& record) const;
 
-  // Those of `store` that count.
+  // The records of `store` that count.
   StoreContent counted(const StoreContent& store) const;
 
  private:

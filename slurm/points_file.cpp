@@ -15,8 +15,8 @@ namespace paceline {
 std::string line_of_words(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     if (is_utf8(word)) continue;
-    throw Error(ErrorKind::usage, "the words of a run are not UTF-8", join(words, " "),
-                "choose names of files and folders that are");
+    throw Error(ErrorKind::usage, "the command line of a run is not UTF-8", join(words, " "),
+                "use file and folder names in UTF-8");
   }
   return json_text(words);
 }

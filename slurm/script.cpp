@@ -78,7 +78,7 @@ std::string environment_of(const Site& site) {
 
 void check_bind(const std::string& path) {
   if (path.find(',') == std::string::npos) return;
-  throw Error(ErrorKind::usage, "a container cannot be given a path with a comma", path,
+  throw Error(ErrorKind::usage, "a container path cannot contain a comma", path,
               "choose another folder");
 }
 
@@ -192,7 +192,7 @@ void check_folder(const fs::path& folder) {
   const std::string fault = fault_of_text(folder.string());
   if (fault.empty()) return;
   throw Error(ErrorKind::usage, "the name of the study's folder " + fault, folder.string(),
-              "choose another by --results");
+              "use another --results");
 }
 
 }  // namespace

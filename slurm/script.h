@@ -1,4 +1,4 @@
-// The script of a job array, from one template (job.sbatch.in) and a site profile.
+// Generates the script of a job array from a template (job.sbatch.in) and a site profile.
 #pragma once
 
 #include <filesystem>
@@ -13,33 +13,33 @@
 namespace paceline {
 
 struct ScriptSetup {
-  std::string study;                    // its name
-  std::filesystem::path folder;         // of the study, absolute
-  std::string session;                  // of this submission
-  std::filesystem::path program;        // this paceline, where the profile names none
-  std::string device = "cpu";           // of the reference point
-  std::string fallback = {};            // a backend for where the run's cannot sum; empty: none
-  std::set<std::string> reads = {};     // absolute folders of files that the points name
-  std::set<std::string> services = {};  // that the program must be built with, e.g. "device=cuda"
+  std::string study;              // its name
+  std::filesystem::path folder;   // of the study, absolute
+  std::string session;            // of this submission
+  std::filesystem::path program;  // this program, unless the profile names another
+  std::string device = "cpu";     // for the reference point
+  std::string fallback = {};      // the backend to use if the run's backend cannot sum; empty: none
+  std::set<std::string> reads = {};     // absolute folders of files named in points
+  std::set<std::string> services = {};  // required parts of the program, e.g. "device=cuda"
 };
 
-// Every value stands quoted or has passed the profile's checks, so that none is run by the shell.
-// Throws usage for a request that the GPU or memory form cannot express, and for paths that a
-// line or a container's bind cannot hold.
+// All values are quoted or validated, so that the shell never executes them. Throws usage if the
+// site's GPU or memory form cannot express a request, and for paths that a line or a container bind
+// cannot contain.
 std::string script_text(const Site& site, const JobArray& array, const ScriptSetup& setup);
 
-// The script of the job that collects the study once all `arrays` have ended, in one process.
+// The script of the single-process job that collects the study after all `arrays`.
 std::string collect_script_text(const Site& site, const ScriptSetup& setup);
 
-// Where things lie, from the study's folder: "slurm/SESSION/ARRAY.points".
+// Paths relative to the study's folder: "slurm/SESSION/ARRAY.points".
 std::filesystem::path file_of_array(const std::string& session, const std::string& array,
                                     std::string_view ending);
 
-// A word of a profile for the shell: as it stands, but for a variable at its beginning
-// ("$SCRATCH/x"), which the shell fills in and misses with a message.
+// A word of a profile for the shell: literal, except for a leading variable ("$SCRATCH/x"), which
+// the shell expands, with an error if it is unset.
 std::string script_word(const std::string& text);
 
-// What squeue shows first, and by which a submission that was cut off is found again.
+// The name in squeue, by which an interrupted submission is recovered.
 std::string job_name(const std::string& array, const ScriptSetup& setup);
 
 }  // namespace paceline

@@ -269,7 +269,7 @@ class SiteReader {
 
   void check_variable(const std::string& name, const std::string& path) const {
     if (is_variable_name(name)) return;
-    fail(fmt::format("\"{}\" is no name of a variable", name), path,
+    fail(fmt::format("\"{}\" is not a variable name", name), path,
          "use letters, digits and _, and no digit first");
   }
 

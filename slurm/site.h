@@ -1,5 +1,5 @@
-// A site profile (sites/*.json): what a cluster's Slurm wants to hear and what our jobs need there.
-// README.md describes the keys.
+// A site profile (sites/*.json): what a cluster's Slurm requires, and what Paceline's jobs need
+// there. README.md describes the keys.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ enum class JobLauncher { srun, mpirun };
 struct SiteContainer {
   bool on = false;
   std::string command = "apptainer", image;
-  bool nv = true;  // where the replicas are GPUs
+  bool nv = true;  // if replicas are GPUs
   std::vector<std::string> overlays, binds;
-  std::string cache;  // folder of its downloads, which else lie in the home folder
+  std::string cache;  // folder for image downloads, instead of the home folder
 };
 
-// Texts that become paths, or values of environment variables, may begin with "$NAME" or
-// "${NAME}", which the job fills in; all else in a profile is taken as it stands.
+// Texts for paths and environment variables may start with "$NAME" or "${NAME}", which the job
+// expands. Everything else is literal.
 struct Site {
   std::string name, description;
   std::string where;  // the file, for errors
@@ -38,46 +38,47 @@ struct Site {
   GpuForm gpu_form = GpuForm::none;
   std::string gpu_type;
   MemoryForm memory_form = MemoryForm::none;
-  double gb_per_replica = 4;              // until a record tells
+  double gb_per_replica = 4;              // until a record is available
   std::vector<std::string> burst_buffer;  // "#BB ...", "#DW ..."
   std::vector<std::string> extra;         // "#SBATCH ..."
 
-  int minutes = 60;          // of a run that no record tells the time of
-  double margin = 1.5;       // on the slowest known run
-  int most_minutes = 0;      // the site's limit; 0: none known
-  int throttle = 0;          // elements of one array at a time; 0: no limit
-  int max_array_size = 0;    // 0: asked of Slurm
-  int max_submit = 0;        // elements in the queue at a time; 0: no limit known
-  int signal_seconds = 120;  // before the time limit; 0: no signal
-  bool requeue = false;      // a job that ended with 75 puts itself back into the queue
+  int minutes = 60;          // time limit without records
+  double margin = 1.5;       // factor on the slowest known run
+  int most_minutes = 0;      // the site's maximum; 0: unknown
+  int throttle = 0;          // concurrent elements per array; 0: unlimited
+  int max_array_size = 0;    // 0: ask Slurm
+  int max_submit = 0;        // maximum elements in the queue; 0: unknown
+  int signal_seconds = 120;  // signal this long before the time limit; 0: no signal
+  bool requeue = false;      // requeue jobs that end with 75
 
-  std::string device;           // of specs that name none
-  int cores_per_node = 0;       // "cores" in specs; 0: those of this machine
-  std::optional<Machine> node;  // what its nodes are; a part of it will do
-  bool reference = true;        // each job also runs a small point that is the same everywhere
+  std::string device;           // default for specs
+  int cores_per_node = 0;       // "cores" in specs; 0: use this machine's
+  std::optional<Machine> node;  // description of the nodes; may be partial
+  bool reference = true;        // each job also runs a small reference point
 
   bool module_purge = false;
   std::vector<std::string> modules;
   std::map<std::string, std::string> environment;
   std::vector<std::string> unset;  // variables
-  std::vector<std::string> setup;  // lines of the script, verbatim
+  std::vector<std::string> setup;  // verbatim script lines
 
   std::string data;     // PACELINE_DATA
   std::string stage;    // --stage of a run
-  std::string program;  // paceline there; empty: the one that submits
+  std::string program;  // paceline on the cluster; empty: the submitting one
   JobLauncher launcher = JobLauncher::srun;
   std::vector<std::string> launcher_options = {"--mpi=pmix"};
   SiteContainer container;
 };
 
-// Throws input naming key, file and line, with the nearest known key or value.
+// Throws input naming key, file and line, suggesting the nearest known key or value.
 Site read_site(const std::filesystem::path& file);
 Site parse_site(const std::string& name, std::string_view text);
 
-// What a profile still has to be filled in: "account is XXX@v100", by key; from "XXX", "<...>".
+// Placeholders that the user must replace: "account is XXX@v100", by key. Detects "XXX" and
+// "<...>".
 std::vector<std::string> placeholders_of(const Site& site);
 
-// As Slurm's options are written.
+// The form's Slurm option.
 std::string_view text_of(GpuForm form);
 std::string_view text_of(MemoryForm form);
 

@@ -1,4 +1,4 @@
-// Whether the cluster at hand is the one that a site profile describes. For paceline doctor.
+// Checks whether a site profile matches the cluster, for paceline doctor.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace paceline {
 
 struct SiteFinding {
   std::string what, cure;
-  bool blocks = false;  // a submission would be refused, or its jobs would fail
+  bool blocks = false;  // submissions would be rejected, or jobs would fail
 };
 
 struct SiteReport {
@@ -20,8 +20,8 @@ struct SiteReport {
   std::vector<SiteFinding> findings;
 };
 
-// Asks Slurm for its version, limits, partitions, GPUs and kinds of MPI, and looks for the files
-// that the profile names without a variable. Sends no job.
+// Asks Slurm for its version, limits, partitions, GPUs and MPI types, and checks the files in the
+// profile (those without variables). Submits no job.
 SiteReport check_site(const Site& site, const SlurmCommands& slurm);
 
 }  // namespace paceline

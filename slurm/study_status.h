@@ -1,4 +1,4 @@
-// Where a submitted study stands, for people and for programs.
+// Formats the state of a submitted study.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace paceline {
 // "12 of 18 runs done, 2 running, 3 pending, 1 failed"
 std::string phases_text(const std::vector<RunView>& runs);
 
-// A line a shape with its jobs; below it a bar a point, a character a repeat, and why each run that
-// failed did; last, how many have a record of another machine than the jobs' nodes.
+// One line per shape with its jobs; below it one bar per point, with a character per repeat, and
+// the reasons of failed runs; then the number of records made on other machines.
 std::string status_text(const std::vector<RunView>& runs);
 
 // "runs" with point, repeat, state, why, job; "done", "running", "pending", "failed", "unsent",
-// "unknown", "not_counted" with a sentence a machine.
+// "unknown"; "not_counted" with one sentence per machine.
 Json status_json(const std::vector<RunView>& runs);
 
 }  // namespace paceline

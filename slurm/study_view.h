@@ -1,4 +1,4 @@
-// Where each submitted run of a study stands: records first, then Slurm.
+// The state of each submitted run, from records first, then from Slurm.
 #pragma once
 
 #include <filesystem>
@@ -12,32 +12,32 @@
 
 namespace paceline {
 
-// failed: it ended without a completed record. unsent: Slurm refused it or was never asked, or it
-// was left for a later submission. unknown: sbatch was called, and what it answered was lost.
+// failed: ended without a completed record. unsent: rejected by Slurm, never submitted, or
+// postponed. unknown: sbatch was called, but its answer was lost.
 enum class RunPhase { done, running, pending, failed, unsent, unknown };
 
 struct RunView {
   Element element;
   RunPhase phase = RunPhase::unsent;
-  std::string why;      // of what is not done: "TIMEOUT after 5 min", "Resources", ...
-  ElementKey slurm;     // the last that was sent for it; job 0: none
-  std::string session;  // of that submission
+  std::string why;      // why it is not done: "TIMEOUT after 5 min", "Resources", ...
+  ElementKey slurm;     // its last submission; job 0: none
+  std::string session;  // of its last submission
   std::string shape;
-  int minutes = 0;            // its limit
-  bool timed_out = false;     // at that limit
-  bool has_record = false;    // of that submission, completed or not
-  std::string other_machine;  // of a record that would make it done, were it of such a node
+  int minutes = 0;            // its time limit
+  bool timed_out = false;     // at that time limit
+  bool has_record = false;    // of its last submission, completed or not
+  std::string other_machine;  // machine of a record that would complete it on a matching node
 };
 
-// One a run (point and repeat) that was ever submitted, in the order of the first submission. A
-// completed record with the identity and data hash that were submitted makes it done, whoever wrote
-// it and whatever Slurm says, if it was made on a node like those of the jobs (nodes.h).
+// One entry for each run (point and repeat) ever submitted, in order of first submission. A
+// completed record with the submitted identity and data hash makes it done, regardless of who wrote
+// it and of Slurm's state, if it was made on a node like the jobs' (nodes.h).
 std::vector<RunView> view_study(const Journal& journal, const StoreContent& store,
                                 const ElementStates& queue, const ElementStates& history,
                                 const JobPlace& place = {});
 
-// The records and Slurm's words of now. Throws usage where Slurm does not answer: what is in the
-// queue cannot be told from what is lost then.
+// The records and Slurm's current answers. Throws usage if Slurm does not answer: queued and lost
+// runs cannot be distinguished then.
 struct StudyNow {
   StoreContent store;
   std::vector<RunView> runs;

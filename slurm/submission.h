@@ -1,4 +1,4 @@
-// From what is missing of a study to job arrays in Slurm's queue.
+// Submits the missing runs of a study as job arrays.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@
 
 namespace paceline {
 
-// A run to send, and why.
+// A run to submit, with the reason.
 struct RunToSend {
   ScheduledRun run;
   std::string why;  // "no record", "failed: rank 1 was killed", "TIMEOUT after 5 min (12_3)"
@@ -25,56 +25,57 @@ struct RunToSend {
 
 struct Submission {
   ScriptSetup setup;
-  std::vector<RunToSend> runs;   // all that is missing or failed and in no queue
-  std::vector<JobArray> arrays;  // of as many of these as the site lets us submit
+  std::vector<RunToSend> runs;   // all missing or failed runs that are not in the queue
+  std::vector<JobArray> arrays;  // those that the site allows now
   std::size_t done = 0, in_queue = 0;
-  std::vector<JobArray> later;  // what is over the site's limit on submitted elements
+  std::vector<JobArray> later;  // those beyond the site's limit on submitted elements
 
   struct Expected {
     double gpu_hours = 0, cpu_hours = 0;
     std::size_t by_records = 0, by_published = 0, by_limit = 0;  // runs
-  } expected;                                                    // of what is sent now
+  } expected;                                                    // of the runs submitted now
 
-  double gpu_hours() const;  // at most, as is the other
+  double gpu_hours() const;  // maximum, like the other one
   double cpu_hours() const;
 };
 
 struct SubmissionInput {
   const Site* site = nullptr;
-  const StudyPlan* plan = nullptr;                  // with its runs judged by the records
-  const StoreContent* store = nullptr;              // for times and memory
-  const std::vector<RunView>* submitted = nullptr;  // what was sent before
+  const StudyPlan* plan = nullptr;                  // with its runs compared to the records
+  const StoreContent* store = nullptr;              // for time and memory
+  const std::vector<RunView>* submitted = nullptr;  // earlier submissions
   ScriptSetup setup;
   int max_array_size = 1001;
-  std::function<double(std::size_t point)> planned_bytes = {};          // see Needs
-  const StoreContent* published = nullptr;                              // tables; null: none
+  std::function<double(std::size_t point)> planned_bytes = {};  // see Needs
+  const StoreContent* published = nullptr;                      // published tables; may be null
   std::function<std::optional<double>(std::size_t point)> epochs = {};  // see Needs
 };
 
-// Runs that are done or in the queue are left out. Each array has at most max_array_size elements:
-// its indices begin at 0 and stay below it.
+// Excludes runs that are done or in the queue. Arrays have at most max_array_size elements, with
+// indices from 0.
 Submission prepare_submission(const SubmissionInput& input);
 
-// The words of one element: a line of a points file (points_file.h). A run that writes checkpoints
-// goes on from its newest, in a folder of its own, in whatever job.
+// The words of one element: a line of a points file (points_file.h). A run with checkpoints resumes
+// from its newest one, in its own folder, in whatever job.
 std::string points_line(const StudyPlan& plan, const ScheduledRun& run, const ScriptSetup& setup);
 
-// What each run is, as elements of an array know it.
+// The runs as array elements.
 std::vector<Element> elements_of(const StudyPlan& plan, const std::vector<Resolved>& resolved,
                                  const JobArray& array);
 
-// Writes each array's files, and sends it; the journal knows of it before Slurm does. `tell` hears
-// of each that was taken. With `collect`, a job that collects the study follows the last. Throws as
-// SlurmCommands::submit where one is refused: those before it stay in the queue.
+// Writes each array's files and submits it. The journal is updated before sbatch is called. Calls
+// `tell` for each accepted array. With `collect`, a collecting job follows the last one. Throws as
+// SlurmCommands::submit if an array is rejected; earlier ones stay in the queue.
 void send_submission(const Submission& submission, const Site& site, const StudyPlan& plan,
                      const std::vector<Resolved>& resolved, Journal& journal,
                      const SlurmCommands& slurm, bool collect,
                      const std::function<void(const std::string&)>& tell);
 
-// Arrays that were being sent when a submission was cut off: finds them in the queue by their name.
+// For arrays that were being submitted when a submission was interrupted: finds their jobs in the
+// queue by name.
 void find_cut_off(Journal& journal, const ScriptSetup& setup, const SlurmCommands& slurm);
 
-// A table of the arrays with time, memory and cost, and what is not sent.
+// A table of the arrays with time, memory and cost, and what is not submitted.
 std::string submission_text(const Submission& submission, const StudyPlan& plan);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Whether the rows of a study will have a base, which their speed-up needs.
+// Checks that the rows of a study will have a base for their speed-up.
 #pragma once
 
 #include <string>
@@ -8,10 +8,9 @@
 
 namespace paceline {
 
-// A line for each reason for which points of several replicas have no point of one replica to be
-// compared with: as the report matches them, by CPUs and all else that the spec varies but the
-// amount of work. Points that cannot run here do not count. Empty: all have one, or need
-// none, as there is one size.
+// One line for each reason why points with several replicas lack a one-replica point to compare
+// with. Matches like the report: by CPUs and everything that the spec varies except the amount of
+// work. Ignores points that cannot run here. Empty: all have a base, or there is only one size.
 std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points);
 
 }  // namespace paceline

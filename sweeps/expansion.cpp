@@ -224,7 +224,7 @@ class Expander {
   [[noreturn]] void fail_empty() const {
     if (!expansion_.notes.empty()) {
       throw Error(ErrorKind::usage, "the sweep has no points here: " + expansion_.notes.front(),
-                  spec_.where, "choose others by --set (paceline list backends, list devices)");
+                  spec_.where, "choose others with --set (paceline list backends, list devices)");
     }
     throw Error(ErrorKind::input,
                 fmt::format("the sweep has no points: where and exclude leave none ({} is {})",
@@ -293,7 +293,7 @@ class Expander {
                     origins_[i], "vary fewer axes in one study");
       }
       if (!seen.insert(point.text()).second) {
-        throw Error(ErrorKind::input, fmt::format("point {} is there twice", point.text()),
+        throw Error(ErrorKind::input, fmt::format("point {} occurs twice", point.text()),
                     origins_[i], "remove one, or raise repeats to run it more often");
       }
     }

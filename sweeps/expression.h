@@ -1,11 +1,12 @@
-// The small language of `where`, `exclude` and `derived`: arithmetic over axis names.
+// The expression language of `where`, `exclude` and `derived`: arithmetic over axis names.
 //
 //   gpus * cpus_per_replica <= cores && (backend == 'mirrored' || gpus > 1)
 //   backend == 'mirrored' ? gpus * 8 : 8
 //
-// Numbers, 'text', true, false, names, + - * / %, == != < <= > >=, && || !, ?:, parentheses,
-// min(a, b) and max(a, b). Names are those of parameters, and `cores`. Whole numbers stay whole
-// where the result is exact: 4 / 2 is 2, 3 / 2 is 1.5.
+// Numbers, 'text', true, false, names, + - * / %, == != < <= > >=, &&
+//
+// !, ?:, parentheses, min(a, b) and max(a, b). Names are parameters and `cores`. Integers stay
+// integers if the result is exact: 4 / 2 is 2, 3 / 2 is 1.5.
 #pragma once
 
 #include <functional>
@@ -22,20 +23,20 @@ struct ExpressionNode;
 
 class Expression {
  public:
-  // The value of a name, or nothing if there is none.
+  // The value of a name. Empty if there is none.
   using Lookup = std::function<std::optional<Value>(std::string_view name)>;
 
-  // Throws input with `where` and the column: syntax, an unknown name (the nearest is suggested),
-  // over 2000 characters, nested more than about 30 deep.
+  // Throws input with `where` and the column: syntax errors, an unknown name (with a suggestion),
+  // over 2000 characters, nested deeper than about 30.
   Expression(std::string text, std::string where);
   ~Expression();
   Expression(Expression&&) noexcept;
   Expression& operator=(Expression&&) noexcept;
 
-  // Throws input with the column: a name without a value, unlike types, division by zero,
+  // Throws input with the column: a name without a value, different types, division by zero,
   // overflow.
   Value evaluate(const Lookup& lookup) const;
-  bool holds(const Lookup& lookup) const;  // also throws if the result is not true or false
+  bool holds(const Lookup& lookup) const;  // throws too if the result is not true or false
 
   const std::string& text() const { return text_; }
   const std::string& where() const { return where_; }

@@ -1,4 +1,4 @@
-// From the text of an expression to its tree.
+// Parses an expression to its tree.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace paceline {
 
-// The name, beside those of parameters, that expressions know: the cores that may be used here.
+// A name in expressions that is not a parameter: the number of usable cores.
 constexpr char kCoresName[] = "cores";
 
-// An operator with its operands, a literal, or a name. `column` is where it stands, from 1.
+// An operator with operands, a literal, or a name. `column` is its position, from 1.
 struct ExpressionNode {
   enum class Kind { literal, name, unary, binary, choice, call } kind;
   std::string token;  // operator, name or function
-  Value value;        // of a literal
+  Value value;        // for literals
   std::vector<std::unique_ptr<ExpressionNode>> parts;
   std::size_t column = 0;
 };

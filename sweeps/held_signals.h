@@ -1,5 +1,5 @@
-// While it lives, SIGINT, SIGTERM and SIGHUP wait until they are asked for: between two runs they
-// must not end this process halfway through a record.
+// While it exists, SIGINT, SIGTERM and SIGHUP are blocked until polled: between two runs they must
+// not end this process in the middle of a record.
 #pragma once
 
 #include <csignal>
@@ -17,7 +17,7 @@ class HeldSignals {
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
 
-  // One that came meanwhile, taken off; 0: none.
+  // Removes and returns a pending one. 0: none.
   int take() {
     const timespec now{0, 0};
     const int number = sigtimedwait(&set_, nullptr, &now);

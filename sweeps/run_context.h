@@ -1,4 +1,4 @@
-// What a study says of one of its runs to the program that makes it: the hidden --context of train.
+// A run's place in its study, passed to the program through the hidden --context of train.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct RunContext {
   std::string json() const;
 };
 
-// Throws input where it is no JSON, usage where something is missing.
+// Throws input if it is not JSON, usage if something is missing.
 RunContext parse_run_context(const std::string& text);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// What one run says: all of it in a file, its last line for people.
+// The log of one run: everything in a file, and its last line for people.
 #pragma once
 
 #include <filesystem>
@@ -10,15 +10,15 @@ namespace paceline {
 
 class RunLog {
  public:
-  explicit RunLog(std::filesystem::path file);  // an older one of that name is replaced
+  explicit RunLog(std::filesystem::path file);  // replaces an older file
 
   void hear(std::string_view text);
-  std::string last_line() const;  // without "paceline: "; empty if it said nothing
+  std::string last_line() const;  // without "paceline: "; may be empty
   const std::filesystem::path& file() const { return file_; }
 
  private:
   std::filesystem::path file_;
-  std::ofstream stream_;  // a log that cannot be written is no reason to stop
+  std::ofstream stream_;  // write errors are ignored
   std::string tail_;
 };
 

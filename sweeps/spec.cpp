@@ -320,13 +320,13 @@ Axis parse_override(const std::string& assignment) {
   const std::string where = "--set " + assignment;
   const auto equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == assignment.size()) {
-    throw Error(ErrorKind::usage, "an override is axis=value or axis=v1,v2", where, "give both");
+    throw Error(ErrorKind::usage, "expected axis=value or axis=v1,v2", where, "give both");
   }
   Axis axis{assignment.substr(0, equals), {}, where};
   for (const std::string& word : split(assignment.substr(equals + 1), ',')) {
     const Value value = checked_parameter(axis.name, parsed_value(axis.name, word, where), where);
     if (is_there(axis.values, value)) {
-      throw Error(ErrorKind::usage, fmt::format("{} is there twice", word), where, "remove one");
+      throw Error(ErrorKind::usage, fmt::format("{} occurs twice", word), where, "remove one");
     }
     axis.values.push_back(value);
   }

@@ -1,4 +1,4 @@
-// A sweep as its file says it: which runs a study consists of. README.md describes the keys.
+// A sweep spec: which runs a study consists of. README.md describes the keys.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Axis {
   std::string where;  // "file.json:7", for errors
 };
 
-// Axes that advance together: the i-th value of each.
+// Axes that advance together, by index.
 using Zip = std::vector<Axis>;
 
 struct Derived {
@@ -28,11 +28,11 @@ struct Derived {
   Expression expression;
 };
 
-// A point that stands in the file itself, maybe only a part of one.
+// A point written in the file itself. May be partial.
 struct SpecPoint {
   Point point;
   std::string where;
-  bool may_repeat = false;  // left out where the product has it already, instead of refused
+  bool may_repeat = false;  // omitted if the product has it already, instead of an error
 };
 
 struct Spec {
@@ -41,31 +41,30 @@ struct Spec {
   Point fixed;
   std::vector<Axis> axes;
   std::vector<Zip> zips;
-  std::vector<SpecPoint> include;  // points beside the product
+  std::vector<SpecPoint> include;  // in addition to the product
   std::vector<SpecPoint> exclude;  // partial points
   std::vector<Expression> exclude_if;
   std::optional<Expression> condition;  // `where`
-  std::vector<Derived> derived;         // in order; one may use those before it
+  std::vector<Derived> derived;         // in order; may use earlier ones
   int repeats = 1;
   bool interleaved = true;
-  bool control = false;        // the smallest point once more in each round
-  std::uint64_t seed = 0;      // of the order of runs; from the name unless given
-  double timeout_seconds = 0;  // of one run; 0: none
+  bool control = false;        // runs the smallest point a second time in each round
+  std::uint64_t seed = 0;      // for the order of runs; default: from the name
+  double timeout_seconds = 0;  // per run; 0: none
 };
 
-// Throws input or usage naming key, file and line; suggests the nearest known key or name.
+// Throws input or usage naming key, file and line, and suggesting the nearest known key or name.
 Spec read_spec(const std::filesystem::path& file);
 Spec parse_spec(const std::string& name, std::string_view text);
 
-// "axis=value" or "axis=v1,v2,...", as --set gives it: stands in for what the spec says of that
-// axis, whether fixed, varied, zipped or derived; included points with another value are left out,
-// and so are those that the axis then gives anyway.
-// An axis stays one with a single value too, so that points keep their names and their records
-// are found. Throws usage.
+// Applies "axis=value" or "axis=v1,v2,..." from --set. It replaces everything that the spec says
+// about that axis: fixed, varied, zipped or derived. Omits included points with another value, and
+// those that the axis now produces anyway. The axis stays an axis even with a single value, so that
+// points keep their names and records. Throws usage.
 void override_axis(Spec& spec, const std::string& assignment);
 
-// Every value of an axis that stands in the spec, changed. Values of an axis by itself, and
-// included points, that become the same are one.
+// Changes every value of an axis in the spec. Values of a plain axis, and included points, that
+// become equal are merged.
 void change_values(Spec& spec, const std::string& name,
                    const std::function<Value(const Value&)>& change);
 

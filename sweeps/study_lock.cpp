@@ -38,12 +38,13 @@ std::string this_process() {
   if (code == EWOULDBLOCK) {
     const std::string holder = holder_of(descriptor);
     close(descriptor);
-    throw Error(ErrorKind::input, fmt::format("another sweep ({}) works in this study", holder),
-                study.string(), "wait for it, or choose another folder by --results");
+    throw Error(ErrorKind::input,
+                fmt::format("another sweep ({}) is running in this study", holder), study.string(),
+                "wait for it, or use another --results");
   }
   if (descriptor >= 0) close(descriptor);
   throw Error(ErrorKind::input, fmt::format("the study cannot be locked: {}", std::strerror(code)),
-              study.string(), "choose another folder by --results");
+              study.string(), "use another --results");
 }
 
 }  // namespace

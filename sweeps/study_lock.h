@@ -1,4 +1,4 @@
-// One sweep at a time works in a study.
+// Lets only one sweep at a time work on a study.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@ namespace paceline {
 
 class StudyLock {
  public:
-  // Makes the study's folder if there is none. Throws input where that cannot be written, or naming
-  // the process that holds the lock. The lock goes with the process, however it ends.
+  // Creates the study's folder if necessary. Throws input if it cannot be written, or naming the
+  // process that holds the lock. The lock is released when the process ends, however it ends.
   explicit StudyLock(const std::filesystem::path& study);
   ~StudyLock();
   StudyLock(const StudyLock&) = delete;

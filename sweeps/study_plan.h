@@ -1,4 +1,4 @@
-// A spec, expanded and compared with what is on disk, for people and for programs.
+// An expanded spec, compared with the records on disk.
 #pragma once
 
 #include <filesystem>
@@ -17,32 +17,31 @@ struct StudyPlan {
   Spec spec;
   Expansion expansion;
   std::vector<RunStatus> runs;
-  std::vector<Rejected> rejected;  // records that cannot be used
+  std::vector<Rejected> rejected;  // unusable records
   std::filesystem::path study;     // the folder of records
 };
 
 std::size_t runs_in_state(const StudyPlan& plan, RunState state);
-std::size_t runs_to_make(const StudyPlan& plan);  // that are not done and can run here
+std::size_t runs_to_make(const StudyPlan& plan);  // not done, and possible here
 
-// Of the runs to make that have a record of a machine unlike those on which they are to run: how
-// many, a line a machine.
+// For the runs to make that have a record of another machine: their number, one line per machine.
 std::vector<std::string> other_machine_lines(const StudyPlan& plan);
 
-// Of the runs to make; nothing while no run is done.
+// Of the runs to make. Empty until a run is done.
 std::optional<double> estimated_seconds(const StudyPlan& plan);
 
 std::size_t points_that_cannot_run(const StudyPlan& plan);
 
-// The points as a table with what is done of each, why others are not, and the work left. Sentences
-// have lines of at most `width` columns.
+// A table of the points and their done runs, the reasons for missing ones, and the remaining work.
+// Sentences are wrapped at `width` columns.
 std::string plan_text(const StudyPlan& plan, std::size_t width = 300);
 
-// The same for programs: "points" with layout, parameters and why one cannot run here, "runs" with
-// state and why, "notes", "ignored", "seconds_left" (null where unknown).
+// The same for programs: "points" with layout, parameters and why one cannot run here; "runs" with
+// state and reason; "notes", "ignored", "seconds_left" (null if unknown).
 Json plan_json(const StudyPlan& plan);
 
-// What is said before runs are made: notes, rows that will have no base, records ignored, and why
-// each run is made where some are there already.
+// Shown before runs are made: notes, rows without a base, ignored records, and, if some records
+// exist, why each run is made.
 std::vector<std::string> resume_lines(const StudyPlan& plan);
 
 }  // namespace paceline

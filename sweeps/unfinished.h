@@ -1,4 +1,4 @@
-// The record of a run that ended without leaving one itself: somebody who saw it writes why.
+// Writes the record of a run that ended without one. The process that watched it knows the reason.
 #pragma once
 
 #include <filesystem>
@@ -11,15 +11,15 @@ namespace paceline {
 struct UnfinishedRun {
   std::string study, workload;
   std::string point, point_folder;
-  Point parameters;  // as given
-  int repeat = 1;    // its round, too
+  Point parameters;  // as given in the spec
+  int repeat = 1;    // also its round
   std::string session;
   std::string status;  // failed, timeout, preempted
   std::string reason;
 };
 
-// As the next attempt of its repeat. Returns the record's path. Throws input where it cannot be
-// written.
+// Writes it as the next attempt of its repeat. Returns the record's path. Throws input if that
+// fails.
 std::filesystem::path write_unfinished(const std::filesystem::path& study,
                                        const UnfinishedRun& run);
 

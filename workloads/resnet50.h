@@ -9,9 +9,9 @@
 
 namespace paceline {
 
-// Stages and global average pooling; the head is the caller's. `variant` says where a stage's first
-// block strides: v1 in its first 1 x 1, as in the paper and in Keras; v1.5 in its 3 x 3, as in
-// torchvision. Throws usage for another.
+// All stages and global average pooling; the caller adds the head. `variant` selects where the
+// first block of a stage strides: v1 in its first 1 x 1, as in the paper and in Keras; v1.5 in its
+// 3 x 3, as in torchvision. Throws usage for others.
 Network resnet50_without_top(const std::string& name, Shape sample, int classes,
                              const std::string& variant);
 

@@ -24,7 +24,7 @@ Network network_of(const Workload& workload, const Point& parameters) {
   const Value* literal = parameters.find("double_softmax");
   if (literal && std::get<bool>(*literal)) {
     if (smoothing > 0) {
-      throw Error(ErrorKind::usage, "label_smoothing does not go with double_softmax", "",
+      throw Error(ErrorKind::usage, "label_smoothing cannot be combined with double_softmax", "",
                   "leave one of them out");
     }
     network.softmax_twice();

@@ -1,4 +1,4 @@
-// What a cost is, from runs in which it was switched off.
+// Measures the cost of a component from runs in which it was switched off.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct Counterfactual {
   const Row* row = nullptr;  // the one without it
 };
 
-// Rows of the study that equal `row` but for one switch: backend=null, input=synthetic,
-// overlap=false, update=false. Empty for a row in which something is switched off itself.
+// Rows of the study that equal `row` except for one switch: backend=null, input=synthetic,
+// overlap=false, update=false. Empty if `row` itself has something switched off.
 std::vector<Counterfactual> counterfactuals(const Study& study, const Row& row, bool rates);
 
 }  // namespace paceline

@@ -1,24 +1,26 @@
-// Where the time of a point's steps went, as POP's efficiencies: factors whose product is the share
-// of the step that all ranks computed.
+// Step time split into POP's efficiencies: factors whose product is the share of the step in which
+// all ranks computed.
 //
-// POP Centre of Excellence, "POP standard metrics for parallel performance analysis". Theirs are
-// load balance, serialization, transfer and computation scaling; input stall and launch, which POP
-// has no name for, stand apart here. With means over ranks (step T, waiting for input i, other o,
-// exposed communication c, of which all ranks wait c_min, computing u with its most u_max):
+// POP Centre of Excellence, "POP standard metrics for parallel performance analysis". POP has load
+// balance, serialization, transfer and computation scaling. Input stall and launch have no POP
+// name, so they are separate factors here. With means over ranks (step T, waiting for input i,
+// other o, exposed communication c, the part c_min of it in which all ranks wait, computing u, its
+// maximum over ranks u_max):
 //   input         = (T - i) / T
 //   launch        = (T - i - o) / (T - i)
 //   transfer      = (T - i - o - c_min) / (T - i - o)    even the last rank to come has to wait so
 //   long serialization = u_max / (T - i - o - c_min)          the others waited for ranks that were
 //   late load balance  = u / u_max
-// and, against the base of the speed-up, computation scaling = computing a sample there over here.
-// Efficiency is then the ratio of the products, point over base, times computation scaling, but for
-// what is spent outside of steps.
+// and, against the base of the speed-up, computation scaling = compute time per sample of the base
+// / that of the point. Efficiency is the ratio of the products, point over base, times computation
+// scaling. Time outside of steps is not included.
 //
-// c_min is the least wait of any rank in each step, summed over steps: ranks that are late in turn
-// make each other wait, and all of them wait long in total. Where the samples of the steps are not
-// beside the record, the least total of any rank is an upper bound of it, so transfer is one from
-// below and serialization one from above. Ranks that train apart (backend null) make no other wait:
-// their serialization and load balance are 1.
+// c_min is the smallest wait of any rank in each step, summed over steps. Totals per rank would
+// overestimate it: ranks that are late in turn make each other wait, and each has a large total.
+// Without step samples beside the record, the smallest total of any rank is used, an upper bound of
+// c_min. Transfer is then a lower bound and serialization an upper bound. Ranks that train
+// independently (backend null) never wait for each other: their serialization and load balance are
+// 1.
 #pragma once
 
 #include <map>
@@ -32,26 +34,26 @@
 
 namespace paceline {
 
-// Seconds a sample, of all ranks together.
+// Seconds per sample, of all ranks together.
 struct Costs {
   double input = 0, launch = 0, communication = 0, straggler = 0, compute = 0;
-  double outside = 0;  // of steps: start, choice of algorithms, what lies between epochs
+  double outside = 0;  // outside of steps: start-up, choice of algorithms, time between epochs
   double in_steps() const { return input + launch + communication + straggler + compute; }
   double total() const { return in_steps() + outside; }
 };
 
 struct StepEfficiency {
   double input = 1, launch = 1, transfer = 1, serialization = 1, load_balance = 1;
-  // Only totals of the ranks are known: transfer is at least, serialization at most what stands
-  // here, and of `costs` communication at most, straggler at least.
+  // Only totals per rank are known. Then transfer and the straggler cost are lower bounds;
+  // serialization and the communication cost are upper bounds.
   bool is_bound = false;
-  // Only totals of all steps are known, and the rates that are compared leave the first ones out.
+  // Only totals over all steps are known, but the compared rates exclude the warm-up steps.
   bool has_warmup = false;
   Costs costs;
   double product() const { return input * launch * transfer * serialization * load_balance; }
 };
 
-// The rank that most of a row's runs name as the one that held the others up.
+// The rank that most runs of a row name as straggler.
 struct LateRank {
   int rank = 0;
   std::string host, phase;
@@ -59,26 +61,25 @@ struct LateRank {
   std::size_t runs = 0;
 };
 
-// What records say of phases and stragglers, by Run::where.
+// Phases and stragglers of records, by Run::where.
 class StepRecords {
  public:
   explicit StepRecords(const StoreContent& content);
 
-  // Over a row's runs, as ratios of the sums of their shares; nothing where a record has no phases
-  // of its ranks, as published ones have not. Where rates are compared, of the steps that these are
-  // of.
+  // Mean over a row's runs, as ratios of summed shares. Empty if a record has no phases per rank
+  // (published records have none). When rates are compared, covers the same steps as the rates.
   std::optional<StepEfficiency> efficiency(const Row& row, bool rates) const;
-  // Of each run of a row that has an efficiency. Where rates are compared, what lies outside of
-  // steps costs nothing.
+  // One entry for each run that has an efficiency. When rates are compared, time outside of steps
+  // costs nothing.
   std::vector<Costs> costs(const Row& row, bool rates) const;
   std::optional<LateRank> late_rank(const Row& row) const;
 
  private:
   struct Phases;
-  const Phases* phases_of(const Run& run, bool rates) const;  // none: the record has none
+  const Phases* phases_of(const Run& run, bool rates) const;  // null: the record has no phases
 
   std::map<std::string, const Record*> records_;                         // in the content
-  mutable std::map<std::string, std::shared_ptr<const Phases>> phases_;  // read when asked for
+  mutable std::map<std::string, std::shared_ptr<const Phases>> phases_;  // read on demand
 };
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// Where the efficiency of a study went: a label a point with the numbers that say so, and the law
-// that the points follow.
+// Explains where the efficiency of a study went: a label for each point, with the numbers behind
+// it, and the scaling law that fits the points.
 #pragma once
 
 #include <optional>
@@ -14,44 +14,44 @@
 
 namespace paceline {
 
-// Lost points of efficiency below this are not worth a label.
+// Smaller losses of efficiency get no label.
 constexpr double kWorthALabel = 0.03;
 
-// A part of the efficiency that a point lost against its base, as a share: of its cost a sample
-// that its base does not have. Below zero: gained.
+// One part of the efficiency that a point lost against its base, as a share: its cost per sample
+// minus that of the base. Negative: a gain.
 struct Loss {
   std::string label;  // input, communication, straggler, launch, compute, outside of steps
   double value = 0;
-  std::optional<Interval> interval;  // none of fewer than three runs, or of disturbed ones
+  std::optional<Interval> interval;  // empty for fewer than three runs, or disturbed ones
 };
 
 struct PointExplanation {
   const RowFacts* facts = nullptr;
   std::string name;  // see point_names()
-  // What cost the most, beyond the noise of the runs; several joined by "or" where they cannot be
-  // told apart. Empty: nothing can be told from noise, or there are no phases to tell by.
+  // The largest cost beyond the noise of the runs. Costs that cannot be told apart are joined by
+  // "or". Empty: all costs are within the noise, or there are no phases.
   std::string label;
-  std::string by_means;  // what it would be if the means had no noise; of too few runs to judge
-  std::string because;   // the numbers that say so
+  std::string by_means;  // the label that the means alone would give, for points with too few runs
+  std::string because;   // the numbers behind the label
   std::optional<StepEfficiency> step;
-  // Against the base of the speed-up; none where there is none, or no phases.
+  // Against the base of the speed-up. Empty without a base or without phases.
   std::optional<double> computation_scaling, product, residual;  // residual: measured / product - 1
   std::optional<double>
-      samples_to_goal;       // of the base over this point's, where runs end with a goal
-  std::optional<Loss> lost;  // in all, where there is a base
+      samples_to_goal;       // samples to the goal, base over point, for runs with a goal
+  std::optional<Loss> lost;  // in total, if there is a base
   std::vector<Loss> losses;  // its parts
   std::vector<Counterfactual> counterfactuals;
 };
 
 struct SeriesExplanation {
   std::string name;
-  std::optional<Fitted> amdahl, gustafson;  // gustafson for weak scaling, amdahl for the others
+  std::optional<Fitted> amdahl, gustafson;  // gustafson for weak scaling, amdahl otherwise
   std::optional<UslFit> usl;
-  std::size_t sizes = 0;  // of several replicas
+  std::size_t sizes = 0;  // with several replicas
   std::vector<Finding> verdict;
 };
 
-// Holds what points and series point into, so it is moved and not copied.
+// Move-only: points and series point into it.
 struct Explanation {
   Explanation() = default;
   Explanation(Explanation&&) = default;
@@ -68,7 +68,7 @@ struct Explanation {
   std::vector<std::string> notes;
 };
 
-// One a table that `report` would make. Throws as make_studies().
+// One for each table that `report` would make. Throws as make_studies().
 std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  const std::vector<Selection>& selections = {},
                                  const std::vector<ExpectedRuns>& plans = {}, bool pool = false);
@@ -77,16 +77,16 @@ std::vector<Explanation> explain(const StoreContent& content, const Base& base,
 std::vector<Explanation> explain(const StoreContent& content, const Base& base,
                                  std::vector<Study> studies);
 
-// What there is to read, without the title.
+// The text to show, without the title.
 struct ExplanationView {
-  std::vector<std::string> warnings;               // what flaws the runs
-  std::vector<std::string> first;                  // what must be known before the points are read
-  std::vector<std::vector<std::string>> table;     // headings, then a row a point
+  std::vector<std::string> warnings;               // problems with the runs
+  std::vector<std::string> first;                  // what to know before reading the points
+  std::vector<std::vector<std::string>> table;     // headings, then a row for each point
   std::vector<std::string> points, series, notes;  // sentences
 };
 ExplanationView view_of(const Explanation& explanation);
 
-// In lines of at most `width` columns, but for single words.
+// Lines have at most `width` columns, except for longer single words.
 std::string explanation_text(const Explanation& explanation, std::size_t width = 300);
 // {"schema": 2, "explanations": [{"title", "base", "points": [..], "series": [..], "warnings":
 // [..], "unlike_runs", "causes", "notes"}]}

@@ -1,9 +1,9 @@
-// Laws of scaling fitted to a series of speed-ups, with the uncertainty of what they found.
+// Fits laws of scaling to a series of speed-ups, with confidence intervals.
 //
-// Speed-ups S of N replicas, N > 1, by least squares of relative errors (noise of times is a
-// factor):
-//   Amdahl (AFIPS 1967)         1/S = s + (1 - s)/N: the share s of the work is not divided
-//   Gustafson (CACM 31, 1988)   S = N - s(N - 1): of work that grows with N, weak scaling
+// Least squares of relative errors over the speed-ups S of N > 1 replicas, because the noise of
+// times is multiplicative:
+// Amdahl (AFIPS 1967)         1/S = s + (1 - s)/N: the share s of the work is serial
+// Gustafson (CACM 31, 1988)   S = N - s(N - 1): the work grows with N, weak scaling
 //   USL (Gunther, 1993)         N/S = 1 + a(N - 1) + b N(N - 1): contention a, coherence b, which
 //                               grows with the replicas and bends the curve down again
 #pragma once
@@ -22,20 +22,21 @@ struct SpeedPoint {
 
 struct Fitted {
   double value = 0;
-  std::optional<Interval> interval;  // 95 %, from the residuals; none without any to spare
-  double off = 0;                    // by how much the law misses a speed-up at most, as a share
+  // 95 %, from the residuals; empty without spare degrees of freedom.
+  std::optional<Interval> interval;
+  double off = 0;  // largest relative deviation of the law from a speed-up
 };
 
 struct UslFit {
   Fitted contention, coherence;
-  double peak = 0;  // replicas beyond which it gets slower; 0: never
-  double off = 0;   // as of Fitted
+  double peak = 0;  // number of replicas beyond which it gets slower; 0: never
+  double off = 0;   // see Fitted
 };
 
-// Points of one replica say nothing of a law and are left out. Nothing without a point that does.
+// Ignores points of one replica, which say nothing about a law. Empty if no other points exist.
 std::optional<Fitted> fit_amdahl(const std::vector<SpeedPoint>& points);
 std::optional<Fitted> fit_gustafson(const std::vector<SpeedPoint>& points);
-// Nothing unless there are two sizes.
+// Needs at least two sizes, else empty.
 std::optional<UslFit> fit_usl(const std::vector<SpeedPoint>& points);
 
 std::vector<SpeedPoint> speed_points(const ScalingSeries& series);

@@ -1,4 +1,4 @@
-// What each point lost of its efficiency, as one bar of parts.
+// Plots each point's loss of efficiency as one stacked bar.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,8 @@
 
 namespace paceline {
 
-// Points of several replicas that lost some by their means, in percent points. A part whose
-// interval holds 0, or that has none, is drawn as noise: its cause is not claimed. None where no
-// point has parts.
+// Points with several replicas whose mean lost efficiency, in percentage points. A part whose
+// interval contains 0, or that has no interval, is drawn as noise. Empty if no point has parts.
 std::vector<Plot> loss_plots(const Explanation& explanation);
 
 }  // namespace paceline

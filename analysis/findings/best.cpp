@@ -93,7 +93,7 @@ class Candidates {
     throw Error(
         ErrorKind::input,
         fmt::format("no point reached its goal in all of its runs ({} of {} did)", reached, runs),
-        study_.rows.front().first().where, "train longer, or for less");
+        study_.rows.front().first().where, "train longer, or choose an easier goal");
   }
 
   void check_system() const {
@@ -101,7 +101,7 @@ class Candidates {
     for (const std::size_t i : rows) {
       const Run& run = study_.rows[i].first();
       if (run.system == first.system && run.kind == first.kind) continue;
-      throw Error(ErrorKind::usage, "different systems have no common best",
+      throw Error(ErrorKind::usage, "the records are from different systems",
                   first.where + " and " + run.where, "choose one with --only system=...");
     }
   }

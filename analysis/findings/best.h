@@ -1,4 +1,5 @@
-// The smallest point that is nearly as fast as the fastest: what to ask a cluster for.
+// Finds the smallest point that is nearly as fast as the fastest, i.e. what to request from a
+// cluster.
 #pragma once
 
 #include <string>
@@ -11,54 +12,53 @@
 namespace paceline {
 
 enum class Nearness {
-  within,     // its time over the best's lies below the limit, with its whole interval
-  beyond,     // above it, with its whole interval
-  undecided,  // the interval holds the limit, or there are fewer than three runs
+  within,     // the whole interval of its time over the best's lies below the limit
+  beyond,     // the whole interval lies above the limit
+  undecided,  // the interval contains the limit, or there are fewer than three runs
 };
 
 struct NearPoint {
-  std::size_t row = 0;  // of the study
+  std::size_t row = 0;  // index into the study's rows
   std::string name;
   double cpus = 0;  // of all tasks; 0: not known
   Ratio over_best;  // its time over the best's; per sample where rates are compared
   Nearness nearness = Nearness::undecided;
 };
 
-// A row that is not compared.
+// A row that is excluded from the comparison.
 struct LeftAside {
   std::string name;
-  std::string why;  // "of only disturbed runs": what such points are
+  std::string why;  // why it was excluded: "of only disturbed runs"
 };
 
 struct Best {
-  double within = 0;                 // 0.05
-  bool rates = false;                // times per sample are compared
-  NearPoint by_mean;                 // the smallest whose mean is within, decided or not
-  NearPoint best, smallest;          // smallest: of those within; the best itself if no other is
+  double within = 0;         // 0.05
+  bool rates = false;        // compares times per sample
+  NearPoint by_mean;         // the smallest whose mean is within the limit, decided or not
+  NearPoint best, smallest;  // smallest: among those within; the best itself if there is no other
   std::vector<NearPoint> points;     // all, by replicas, CPUs and time
-  std::vector<NearPoint> undecided;  // smaller than the smallest, and maybe within
-  std::vector<NearPoint> alike;  // of three runs or more, and not slower than the best by a test
-  std::vector<std::string> unjudged;  // of fewer than three runs, or of disturbed ones
-  Doubt doubt;                        // why: theirs and the best's
+  std::vector<NearPoint> undecided;  // smaller than the smallest, and possibly within the limit
+  std::vector<NearPoint> alike;  // three runs or more, and not significantly slower than the best
+  std::vector<std::string> unjudged;  // fewer than three runs, or disturbed ones
+  Doubt doubt;                        // why some cannot be judged, theirs and the best's
   std::vector<LeftAside> left_aside;
 };
 
-// Fewer replicas are smaller, then fewer CPUs, then less time. Rows of measured runs only, of runs
-// that do all the work, and of undisturbed ones, as far as there are any; the others are left
-// aside. Which points are slower than the best is tested at 95 % for all of them together (Holm).
-// The best was chosen for its time: any two points might have been compared, so the tests count as
-// those of all pairs.
+// Fewer replicas count as smaller, then fewer CPUs, then less time. Compares rows of measured,
+// undisturbed runs that do all the work; excludes the others if such rows exist. Tests at 95 %, for
+// all points together (Holm), which points are slower than the best. The best was selected by its
+// time, so the tests are corrected as if all pairs had been compared.
 Best find_best(const Study& study, double within);
 
 // "fastest: bucket_mb 4: 2.2 s", or which points cannot be told from it.
 std::string fastest_sentence(const Study& study, const Best& best);
 
-// The same of each system that has several rows: "A CPU: bucket_mb: fastest: ..."
+// The same for each system that has several rows: "A CPU: bucket_mb: fastest: ..."
 std::vector<std::string> fastest_sentences(const Study& study);
 
-// An answer in a sentence or two, and the points nearby.
+// The answer in one or two sentences, and the points nearby.
 std::string best_answer(const Study& study, const Best& best);
-// The same below its title and what flaws the runs, in lines of at most `width` columns.
+// The same with a title and warnings about the runs, in lines of at most `width` columns.
 std::string best_text(const Study& study, const Best& best, std::size_t width = 300);
 // {"schema": 1, "within", "compared", "decided", "best", "alike": [names], "smallest",
 // "smallest_by_mean", "undecided": [..], "warnings": [..],

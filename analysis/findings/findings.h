@@ -1,5 +1,5 @@
-// What the numbers of a table say, in sentences. Each is of a kind, and a kind is said only where
-// its condition holds, which tests/unit/analysis/laws_test.cpp holds against data of known laws.
+// Describes the numbers of a table in sentences. Each sentence has a kind with a condition.
+// tests/unit/analysis/laws_test.cpp checks the conditions against data of known laws.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace paceline {
 
 enum class FindingKind {
   runs_differ,      // the slowest run of a row took more than 1.25 times as long as the fastest
-  speed_ups,        // the numbers of a series
-  slower_than_one,  // see TrendKind, these and the next ones
+  speed_ups,        // the speed-ups of a series
+  slower_than_one,  // for this kind and the next ones see TrendKind
   no_loss,
   above_ideal,
   steady,
@@ -22,13 +22,13 @@ enum class FindingKind {
   uneven,
   unclear,
   unjudged,
-  causes_alike,    // which causes a steady fraction may have, that times cannot tell apart
-  too_few_sizes,   // of several replicas, to see whether the loss grows
-  speed_up_bound,  // what the speed-up cannot exceed if the fraction stays
-  peak,            // how many replicas are fastest by a fit
-  settings,        // of a study of one size: the fastest, or which cannot be told from it
-  left_out,        // what a published table does not show
-  control,         // how far a point differs from itself
+  causes_alike,    // possible causes of a steady fraction, which times alone cannot tell apart
+  too_few_sizes,   // too few sizes to see whether the loss grows
+  speed_up_bound,  // upper bound of the speed-up if the fraction stays the same
+  peak,            // the fastest number of replicas according to a fit
+  settings,  // for a study of one size: the fastest setting, or those that cannot be told from it
+  left_out,  // what a published table omits
+  control,   // how far a point differs from itself
 };
 
 std::string_view name_of(FindingKind kind);
@@ -38,26 +38,26 @@ struct Finding {
   std::string text;
 };
 
-// Rows whose runs differ widely; then for each series (best: the fastest rows; matched: the range
-// over CPUs) its numbers and what becomes of the loss as replicas are added; of a
-// study of one size, which of its settings is the fastest; what a published table leaves out; how
-// far the A/A control differs from itself.
+// In this order: rows whose runs differ widely; for each series (best: the fastest rows; matched:
+// the range over CPUs) its numbers and how its loss changes with the replicas; the fastest setting
+// of a study of one size; what a published table omits; how far the A/A control differs from
+// itself.
 std::vector<Finding> findings(const Study& study, const Comparison& comparison,
                               const std::vector<RowFacts>& facts);
 
-// The row whose runs are the most unlike, with their times; empty where none differ widely.
+// The row whose runs differ the most, with their times. Empty if none differ widely.
 std::vector<Finding> unlike_runs(const Study& study, const Comparison& comparison,
                                  const std::vector<RowFacts>& facts);
 
-// "mpi: speed-up 1.69 / 2.26 for 2, 3 replicas, efficiency 85 / 75 %, Karp-Flatt 0.181 / 0.165":
-// ranges where a size has several rows.
+// "mpi: speed-up 1.69 / 2.26 for 2, 3 replicas, efficiency 85 / 75 %, Karp-Flatt 0.181 / 0.165".
+// Gives ranges if a size has several rows.
 Finding series_finding(const ScalingSeries& series, const Comparison& comparison);
 
-// What becomes of the loss, a sentence for all trends of a kind.
+// How the loss changes with the replicas; one sentence for all trends of a kind.
 std::vector<Finding> trend_findings(const Study& study, const ScalingSeries& series,
                                     const std::vector<Trend>& trends);
 
-// Empty where no series of the study is steady.
+// Empty if no series of the study is steady.
 std::vector<Finding> causes_finding(const Study& study, const Comparison& comparison,
                                     const std::vector<Finding>& found);
 

@@ -1,4 +1,4 @@
-// What a reader must know to believe the table: a sentence each.
+// What readers must know to interpret the table, one sentence each.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Where the numbers come from: machines, builds, libraries, transports, data; and the command that
-// makes a row again.
+// Origin of the numbers (machines, builds, libraries, transports, data), and the command that
+// reproduces a row.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,23 @@ namespace paceline {
 
 struct ProvenanceFact {
   std::string name;                                         // "machine", "build", ...
-  std::vector<std::pair<std::string, std::size_t>> values;  // each with its number of runs
+  std::vector<std::pair<std::string, std::size_t>> values;  // each with the number of its runs
 };
 
-// Facts that some record states, in a fixed order; the first and last start of a run as the last.
+// In a fixed order; only facts that some record states. The last one is when the first and the last
+// run started.
 std::vector<ProvenanceFact> provenance(const Study& study);
 
 // "machine: A CPU (18 runs), Another (3 runs)".
 std::string sentence_of(const ProvenanceFact& fact);
 
-// A recorded command as one would type it: the program's name without its folder, and without the
-// places of record, logs and state. Empty where it is none of `paceline train` or `bench`.
+// A recorded command as a user would type it: without the program's folder and without the paths of
+// record, logs and state. Empty unless it is a `paceline train` or `bench`.
 std::string typed_command(const std::string& recorded);
 
-// What to type for one more run of the row: the recorded command without the places of its record
-// and logs, or, where there is none, the parameters of the record as options. Empty where the row
-// is no run of this program.
+// The command that runs the row once more: the recorded one without the paths of record and logs,
+// or, without a recorded command, the record's parameters as options. Empty if the row is not a run
+// of Paceline.
 std::string command_of(const Row& row);
 
 }  // namespace paceline

@@ -1,12 +1,12 @@
-// What happens to the loss as replicas are added, as far as the runs can tell.
+// How the loss changes as replicas are added, as far as the runs can tell.
 //
-// Of N replicas with the speed-up S the fraction e = (N / S - 1) / (N - 1) is Karp and Flatt's.
-// What it means depends on the scaling type (docs/explain.md has the algebra):
+// For N replicas with speed-up S, e = (N / S - 1) / (N - 1) is Karp and Flatt's fraction. Its
+// meaning depends on the scaling type (docs/explain.md derives this):
 //   strong         T(N) = T(1) (e + (1 - e) / N): e of the base's time is not divided
 //   fixed epochs,  the number of steps falls as 1 / N, or stays while the work grows: the time per
 //   weak           step is that of the base times 1 + e (N - 1)
-// So a constant e is a cost that does not grow in the former, and one that grows with every replica
-// in the others.
+// So a constant e is a cost that does not grow in strong scaling, but grows with every replica in
+// the other two.
 #pragma once
 
 #include <optional>
@@ -20,15 +20,15 @@ namespace paceline {
 
 enum class TrendKind {
   slower_than_one,  // at every size
-  no_loss,          // no size's loss can be told from none
-  above_ideal,      // at every size N replicas are more than N times as fast
-  one_size,         // there is a loss, and no second size
+  no_loss,          // no size has a loss beyond the noise
+  above_ideal,      // superlinear: at every size N replicas are more than N times as fast
+  one_size,         // there is a loss, but no second size
   steady,           // e changes by less than a tolerance
-  grows,            // e of the largest size is larger than of the smallest
+  grows,            // e of the largest size is above that of the smallest
   falls,
-  uneven,    // e of a size between differs from the smallest's, and the largest's does not
+  uneven,    // e of an intermediate size differs from the smallest's, but the largest's does not
   unclear,   // the noise hides whether e changes
-  unjudged,  // e goes somewhere, and too few runs tell how large the noise is
+  unjudged,  // e changes, but there are too few runs to know the noise
 };
 
 struct SizeOfTrend {
@@ -39,17 +39,17 @@ struct SizeOfTrend {
   std::optional<Interval> loss;  // of e
 };
 
-// Rows of one base, one a size of several replicas.
+// Rows with the same base; one row for each size with several replicas.
 struct Trend {
   TrendKind kind = TrendKind::one_size;
-  Doubt doubt;                     // none: three undisturbed runs or more of every row
-  std::string cpus;                // "1 CPU per replica"; empty where unknown
+  Doubt doubt;                     // empty: every row has at least three undisturbed runs
+  std::string cpus;                // "1 CPU per replica"; empty: unknown
   std::vector<SizeOfTrend> sizes;  // ascending; not empty
   std::optional<Interval> change;  // of e, from the smallest size to the largest
 };
 
-// One for each base of the series. None where the work of the sizes is unlike or not known: runs
-// that end with a goal, unknown scaling types.
+// One for each base of the series. Empty if the sizes do different or unknown amounts of work: runs
+// that end at a goal, unknown scaling types.
 std::vector<Trend> trends_of(const Study& study, const Comparison& comparison,
                              const ScalingSeries& series);
 

@@ -1,4 +1,4 @@
-// A study for other people's tools.
+// Exports a study for other tools.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace paceline {
 
-// Google Benchmark's JSON, a repetition a run: its compare.py, and dashboards that read it. What a
-// run took stands in real_time and in cpu_time, which such tools ask for. Read again by
-// google_benchmark.h it gives the same times.
+// Google Benchmark's JSON, with one repetition per run, for its compare.py and for dashboards. A
+// run's time is in both real_time and cpu_time, because tools read either. google_benchmark.h reads
+// the same times back.
 std::string google_benchmark_json(const Side& side);
 
-// github-action-benchmark's customSmallerIsBetter: mean seconds of each point with the half-width
-// of its 95 % interval as range.
+// github-action-benchmark's customSmallerIsBetter: mean seconds of each point. The range is the
+// half-width of its 95 % interval.
 std::string github_action_json(const Side& side);
 
-// Whether it is a text that one of the two made.
+// Whether one of the functions above made this text.
 bool is_export(std::string_view text);
 
 }  // namespace paceline

@@ -75,7 +75,7 @@ class Reader {
       add(benchmarks[i], document_.where(fmt::format("/benchmarks/{}", i)));
     }
     if (side_.subjects.empty() && aggregates_ > 0) {
-      throw Error(ErrorKind::input, "the file holds aggregates only, no single runs",
+      throw Error(ErrorKind::input, "the file has only aggregates, no single runs",
                   document_.name(), "run it again without --benchmark_report_aggregates_only");
     }
     return std::move(side_);
@@ -98,8 +98,7 @@ class Reader {
 
   void add(const Json& row, const std::string& where) {
     if (!row.is_object() || text_in(row, "name").empty()) {
-      throw Error(ErrorKind::input, "the entry is not a benchmark: it has no name", where,
-                  "make the file again");
+      throw Error(ErrorKind::input, "the benchmark has no name", where, "make the file again");
     }
     if (is_aggregate(row)) {
       ++aggregates_;

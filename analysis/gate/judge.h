@@ -1,9 +1,8 @@
-// The gate's judgement: has it got worse, by enough to matter, and beyond what noise does?
+// The gate's verdict: did performance get worse, by enough to matter and beyond the noise?
 //
-// Every quantity of every point is one check. Its change is the mean over pairs of runs that shared
-// a round of one session, where there are such; else that of the means of sessions, since runs of
-// one session share what that session's machine was like, and a session is then the unit of
-// replication.
+// Each quantity of each point is one check. Its change is the mean over pairs of runs that shared a
+// round of a session. Without such pairs it is the change between means of sessions. Runs of one
+// session share the machine's state, so the session is then the unit of replication.
 //   regression: worse by the threshold or more, and p < 0.05 with Holm's adjustment over all
 //   checks; pass: worse by less than the threshold, and worse by twice the threshold excluded
 //   (one-sided,
@@ -11,9 +10,9 @@
 //   undecided: the rest; always with fewer than 3 runs, and with sessions of their own on both
 //   sides
 //         where the baseline has fewer than 3 sessions.
-// Checks that did not pass are then made again with fresh runs of both sides, interleaved in one
-// session (settle). These alone decide, so that choosing the suspects biases nothing, and Holm's
-// adjustment goes over the suspects only.
+// Checks that did not pass are measured again with fresh runs of both sides, interleaved in one
+// session (settle). Only the fresh runs decide, so selecting suspects causes no bias. Holm's
+// adjustment then covers the suspects only.
 #pragma once
 
 #include <optional>
@@ -32,11 +31,11 @@ std::string_view name_of(Verdict verdict);
 int exit_code(Verdict verdict);  // 0, 1, 2
 
 enum class Evidence {
-  paired,    // runs that shared rounds
-  sessions,  // means of sessions, 3 or more of the baseline
-  runs,      // runs, of quantities that sessions do not sway
-  apart,     // runs of too few sessions: shown, never decides
-  none,      // one side has no runs that count
+  paired,    // pairs of runs that shared rounds
+  sessions,  // means of sessions; at least 3 sessions in the baseline
+  runs,      // runs, for quantities that sessions do not influence
+  apart,     // runs of too few sessions: shown, but never decides
+  none,      // one side has no valid runs
 };
 std::string_view name_of(Evidence evidence);
 
@@ -48,28 +47,28 @@ struct Check {
   Quantity quantity = Quantity::time;
   Verdict verdict = Verdict::undecided;
   Evidence evidence = Evidence::none;
-  std::string reason;  // why not simply passed; of a pass: empty
+  std::string reason;  // why the check did not pass; empty if it passed
 
-  // Geometric or arithmetic means over what the change is of: rounds, sessions or runs. Runs of
-  // rounds that only one side has are in neither, nor in the numbers of runs and sessions.
+  // Means (geometric or arithmetic) over the units of the change: rounds, sessions or runs. Runs in
+  // rounds that only one side has are excluded, also from the numbers of runs and sessions.
   std::optional<double> baseline, current;
-  // Positive is worse: a share of the baseline for factors, else a difference.
+  // Positive is worse. For factors a share of the baseline, else a difference.
   std::optional<double> change;
   std::optional<Interval> interval;  // of the change, 95 %
   double threshold = 0, p = 1, adjusted_p = 1;
   std::size_t baseline_runs = 0, current_runs = 0;
   std::size_t baseline_sessions = 0, current_sessions = 0;
 
-  // After fresh runs: what the first ones said.
+  // After fresh runs: the result of the first ones.
   bool is_fresh = false;
   std::optional<double> first_change;
 };
 
 struct Judgement {
-  std::vector<Check> checks;          // by subject as the baseline has them, then by quantity
-  std::vector<std::string> warnings;  // what flaws the runs; a sentence each, before all else
-  std::vector<std::string> notes;     // a sentence each
-  bool is_confirmed = false;          // settled by fresh runs
+  std::vector<Check> checks;          // sorted by the baseline's subjects, then by quantity
+  std::vector<std::string> warnings;  // problems with the runs, one sentence each, shown first
+  std::vector<std::string> notes;     // one sentence each
+  bool is_confirmed = false;          // confirmed by fresh runs
 
   Verdict verdict() const;  // regression if any check is; else undecided if any is; else pass
 };
@@ -80,20 +79,20 @@ struct GateOptions {
   Thresholds thresholds = default_thresholds();
   std::set<Quantity> quantities;  // empty: all
   std::set<CheckName> only;       // empty: all
-  bool one_spec = false;          // as match_subjects() has it
+  bool one_spec = false;          // see match_subjects()
 };
 
-// Points are matched by parameters: equal but for those that only one side knows. Throws input
-// where no point of the baseline is in the other.
+// Matches points by parameters, ignoring those that only one side has. Throws input if no point of
+// the baseline has a match.
 Judgement judge(const Side& baseline, const Side& current, const GateOptions& options);
 
-// What differs between the machines of both sides, a phrase each.
+// Differences between the machines of both sides, one phrase each.
 std::vector<std::string> unlike_machines(const Side& baseline, const Side& current);
 
-// The checks that did not pass, as options for judging fresh runs of them.
+// Options that restrict judge() to the checks that did not pass, for fresh runs.
 GateOptions suspects_of(const Judgement& first, const GateOptions& options);
 
-// Replaces the checks that did not pass by what fresh runs say of them.
+// Replaces the checks that did not pass with the verdicts of fresh runs.
 void settle(Judgement& first, const Judgement& fresh);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Which points of two sides are the same.
+// Matches the points of two sides.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@ namespace paceline {
 
 struct Matches {
   std::vector<std::optional<std::size_t>> of_baseline;  // index of the current side's subject
-  std::vector<std::string> notes;  // what has no partner and what differs, what is new
+  std::vector<std::string> notes;                       // unmatched, changed and new points
 };
 
-// Same workload and no identity parameter (the seed aside) that both sides have with unlike values;
-// where several are, the one with fewest parameters that only one side has. Benchmarks go by name.
-// With `one_spec` both sides ran the same spec, so that points go by name too, and what differs is
-// the builds' defaults.
+// Points match if they have the same workload and no identity parameter (except the seed) with
+// different values on the two sides. Among several matches, the one with the fewest one-sided
+// parameters wins. Benchmarks match by name. With `one_spec` both sides ran the same spec: points
+// then match by name too, and differences are due to the builds' defaults.
 Matches match_subjects(const Side& baseline, const Side& current, bool one_spec = false);
 
 }  // namespace paceline

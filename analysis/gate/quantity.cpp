@@ -38,11 +38,11 @@ double parse_threshold(const std::string& text, const std::string& option) {
   const double share = number ? *number / (percent ? 100 : 1) : 0;
   if (number && !percent && *number >= 1) {
     throw Error(ErrorKind::usage, fmt::format("\"{}\" is {} %", text, *number * 100), option,
-                fmt::format("give a percentage, {}%, or a share below 1", text));
+                fmt::format("write {}% for a percentage, or give a share below 1", text));
   }
   if (number && share > 0 && share <= 1) return share;
-  throw Error(ErrorKind::usage, "\"" + text + "\" is no threshold", option,
-              "give a share above 0 and up to 100 %, as 2.5% or 0.025");
+  throw Error(ErrorKind::usage, "\"" + text + "\" is not a threshold", option,
+              "give more than 0 and at most 100 %, such as 2.5% or 0.025");
 }
 
 }  // namespace paceline

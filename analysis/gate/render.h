@@ -1,4 +1,4 @@
-// A judgement for people and for machines. All say the same.
+// Renders a verdict for people and for programs. All formats have the same content.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace paceline {
 
-// "baseline" and "current", or "old" and "new": what the two sides are called, and where they are.
+// Names of the two sides ("baseline" and "current", or "old" and "new"), and their paths.
 struct GateSides {
   std::string baseline = "baseline", current = "current";
   std::string baseline_place, current_place;
 };
 
-// The verdict, every check of time and each other check that did not pass, then the notes.
+// The verdict, all checks of time, other checks that did not pass, then the notes.
 std::string gate_text(const Judgement& judgement, const GateSides& sides, const TextStyle& style);
 std::string gate_markdown(const Judgement& judgement, const GateSides& sides);
 bool is_gate_markdown(std::string_view text);
@@ -26,17 +26,17 @@ bool is_gate_markdown(std::string_view text);
 // "notes"}. Changes: positive is worse; shares of the baseline for time and loss.
 std::string gate_json(const Judgement& judgement, const GateSides& sides);
 
-// A test case a check, by quantity: a regression is a failure, an undecided one an error, so that
-// systems that know only these two show both.
+// One test case per check, grouped by quantity. A regression is a failure and an undecided check an
+// error, so that CI systems show both.
 std::string gate_junit(const Judgement& judgement, const GateSides& sides);
 bool is_gate_junit(std::string_view text);
 
-// Workflow commands of GitHub Actions, a line each: ::error for a regression, ::warning for an
+// Workflow commands of GitHub Actions, one per line: ::error for a regression, ::warning for an
 // undecided check, ::notice for a pass.
 std::string gate_annotations(const Judgement& judgement);
 
-// Of a build against itself: whether this machine is quiet enough to tell changes of time by the
-// thresholds, in a line. Nothing where no check of time has an interval.
+// For a build compared with itself: whether this machine is quiet enough to detect changes of time
+// at the thresholds, in one line. Empty if no check of time has an interval.
 std::string quietness_text(const Judgement& judgement);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// One side of a gate: what was measured, point by point and run by run.
+// One side of a gate: its measurements by point and run.
 #pragma once
 
 #include <filesystem>
@@ -14,59 +14,59 @@
 
 namespace paceline {
 
-// One run's value. Runs of one session and round went side by side.
+// One run's value. Runs of the same session and round ran side by side.
 struct Sample {
   double value = 0;
   std::string session;
-  int round = 0;  // 0: of none
+  int round = 0;  // 0: none
 };
 
-// A point of a study, or a benchmark of Google Benchmark's JSON.
+// A point of a study, or a benchmark in Google Benchmark's JSON.
 struct Subject {
   std::string name;      // "mnist-cnn gpus=2,backend=mpi"
   std::string workload;  // empty for a benchmark
   Point parameters;
   std::map<Quantity, std::vector<Sample>> samples;
-  // Its time is seconds a sample, since not all of its runs have fit seconds. Of runs that all have
-  // a rate, `rated` is their seconds a sample in any case: points are compared in one unit.
+  // Its time is seconds per sample, because some runs have no fit seconds. If all runs have a rate,
+  // `rated` holds their seconds per sample in any case, so that points are compared in one unit.
   bool is_rated = false;
   std::vector<Sample> rated;
-  std::size_t runs = 0;       // that count
-  std::size_t left_out = 0;   // resumed, throttled or oversubscribed beside them, or in error
+  std::size_t runs = 0;       // valid ones
+  std::size_t left_out = 0;   // excluded: resumed, throttled, oversubscribed or with an error
   std::size_t not_ended = 0;  // attempts that failed, timed out, diverged or missed their goal
-  std::size_t lost = 0;       // runs of which no attempt ended well; preempted ones are none
-  std::size_t busy = 0;       // of `runs`, made while others kept their CPUs busy
+  std::size_t lost = 0;       // runs without any successful attempt; preempted ones do not count
+  std::size_t busy = 0;       // of `runs`, made while other processes kept their CPUs busy
   std::string busy_why;       // "18 % of the time of its CPUs went to other processes"
-  std::string why;            // of the last that did not end well
-  double work = 0;  // samples that a run trains on, mean; 0: not known, or as a goal takes
-  std::set<std::string> data;  // hashes of what they trained on
-  std::string base;            // the subject of one replica that its serial fraction rests on
+  std::string why;            // why the last unsuccessful one failed
+  double work = 0;  // mean number of training samples per run; 0: unknown, or runs end at a goal
+  std::set<std::string> data;  // hashes of their training data
+  std::string base;            // the one-replica subject that is the base of its serial fraction
 };
 
 struct Side {
   std::string name;  // "baseline"
   std::vector<Subject> subjects;
   std::set<std::string> machines, builds, sessions, hosts;
-  std::set<std::string> runs;  // a text each by which the very same run is known
-  std::size_t shared = 0;      // runs, or files, left out because the other side has them
-  std::string started_at;      // of its last run that counts, where known
+  std::set<std::string> runs;  // a text for each that identifies the run
+  std::size_t shared = 0;      // runs or files excluded because the other side has them too
+  std::string started_at;      // start of its last valid run, if known
   std::vector<std::string> notes;
 
   const Subject* find(const std::string& subject) const;
 };
 
-// Runs that are resumed, throttled or traced never count; oversubscribed ones only where a point
-// has no others, with a note. A run whose loss is no number, or that did not reach its goal, counts
-// as one that did not end.
+// Excludes runs that were resumed, throttled or traced, and, with a note, oversubscribed ones
+// unless a point has no others. A run whose loss is not finite, or that missed its goal, counts as
+// failed.
 Side side_of(const std::string& name, const StoreContent& content, const Side& other = {});
 
-// Studies, records, or files of Google Benchmark's JSON (google_benchmark.h). Throws input where
-// nothing is there to compare. What `other` has, too, is left out with a note: a folder of all
-// nights has the last one in it; throws usage where nothing else is there.
+// Reads studies, records, or Google Benchmark's JSON files (google_benchmark.h). Excludes, with a
+// note, what `other` contains too: a folder of all nights includes the last one. Throws input if
+// nothing can be compared, usage if `other` contains everything.
 Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places,
                const Side& other = {});
 
-// "mnist-cnn gpus=2,backend=mpi": what a gate calls the point of a record.
+// "mnist-cnn gpus=2,backend=mpi": the gate's name for a record's point.
 std::string subject_name(const Record& record);
 
 }  // namespace paceline

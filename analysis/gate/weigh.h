@@ -1,4 +1,4 @@
-// One quantity of one point on both sides: their difference, how well it is known, and the verdict.
+// One quantity of one point on both sides: the difference, its uncertainty and the verdict.
 #pragma once
 
 #include <string>
@@ -13,17 +13,18 @@ using Samples = std::vector<Sample>;
 struct Weighed {
   Check check;
   Difference difference;
-  double units = 0;  // rounds, sessions or runs of a side, where both had equally many
-  std::string unevenly_busy = {};  // that the machine was busy on one side only: it decides nothing
+  double units = 0;  // rounds, sessions or runs per side, if both have equally many
+  // Only one side ran on a busy machine, so the check decides nothing.
+  std::string unevenly_busy = {};
 };
 
 Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, const Samples& baseline,
                       const Samples& current, double threshold);
 
-// What the check says of its difference.
+// Fills in the check's difference.
 void fill_in(Weighed& weighed);
 
-// The verdict, once p is adjusted for all checks.
+// Sets the verdict, after p was adjusted for all checks.
 void decide(Weighed& weighed);
 
 }  // namespace paceline

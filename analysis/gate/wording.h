@@ -1,4 +1,4 @@
-// How a gate says numbers.
+// Formats a gate's numbers.
 #pragma once
 
 #include <string>

@@ -28,8 +28,9 @@ class ScratchFolder {
   ScratchFolder() {
     std::string name = (fs::temp_directory_path() / "paceline-plot.XXXXXX").string();
     if (!mkdtemp(name.data())) {
-      throw Error(ErrorKind::input, std::string("no temporary folder: ") + std::strerror(errno),
-                  name, "set TMPDIR to a folder that can be written");
+      throw Error(ErrorKind::input,
+                  std::string("a temporary folder cannot be created: ") + std::strerror(errno),
+                  name, "set TMPDIR to a writable folder");
     }
     path_ = name;
   }
@@ -56,10 +57,11 @@ void run_gnuplot(const fs::path& script, const fs::path& picture, const std::str
                    environment_of_process()},
                   hear, kGraceSeconds, kDeadlineSeconds);
   const auto fail = [&](const std::string& why) {
-    throw Error(ErrorKind::internal, "no plot: gnuplot " + why, name, "pass --no-plots");
+    throw Error(ErrorKind::internal, "the plot cannot be drawn: gnuplot " + why, name,
+                "pass --no-plots");
   };
   if (watch.end.exit_code == 127) {
-    throw Error(ErrorKind::usage, "no plot: gnuplot is not installed", name,
+    throw Error(ErrorKind::usage, "gnuplot is not installed", name,
                 "install the package gnuplot-nox, or pass --no-plots");
   }
   std::error_code none;

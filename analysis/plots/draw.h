@@ -1,4 +1,4 @@
-// Pictures by gnuplot (Debian package gnuplot-nox).
+// Draws plots with gnuplot (Debian package gnuplot-nox).
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,14 @@
 
 namespace paceline {
 
-// "svg", "png" or "pdf"; throws usage otherwise.
+// Throws usage unless `format` is "svg", "png" or "pdf".
 void check_plot_format(const std::string& format);
 
-// The picture's bytes. Throws usage naming the package where gnuplot is missing, internal with its
-// message where it fails. Call from the main thread (engine/core/child.h).
+// The image's bytes. Throws usage naming the package if gnuplot is missing, internal with gnuplot's
+// message if it fails. Call from the main thread (engine/core/child.h).
 std::string draw_plot(const Plot& plot, const std::string& format);
 
-// The same, put at `file` whole.
+// Writes the image to `file` atomically.
 void draw_plot(const Plot& plot, const std::string& format, const std::filesystem::path& file);
 
 }  // namespace paceline

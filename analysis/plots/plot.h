@@ -1,4 +1,5 @@
-// What a picture shows, as a value that a test can look at; script.h says how gnuplot draws it.
+// The content of a plot as a plain value, which tests can inspect; script.h turns it into a gnuplot
+// script.
 #pragma once
 
 #include <optional>
@@ -10,17 +11,17 @@
 
 namespace paceline {
 
-// No y: there is no result. The line is broken there and a cross stands on the axis.
+// Without y there is no result: the line is interrupted and the axis has a cross.
 struct PlotPoint {
   double x = 0;
   std::optional<double> y;
   std::optional<Interval> interval;
-  std::vector<double> runs = {};  // the y of each run of which y is a mean: small dots
+  std::vector<double> runs = {};  // the y of each run that the mean y covers, shown as small dots
 };
 
 struct PlotSeries {
   std::string name;
-  std::vector<PlotPoint> points;  // by x
+  std::vector<PlotPoint> points;  // sorted by x
 };
 
 struct Tic {
@@ -33,29 +34,29 @@ struct Lines {
   std::optional<PlotSeries> ideal;  // dashed and black
   std::vector<Tic> x_tics;          // empty: gnuplot's choice
   bool log_x = false;
-  int log_y = 0;                    // the base of a logarithmic axis; 0: linear, from 0
-  std::optional<double> highest_y;  // what lies above is cut off; none: all is seen
-  bool aside = false;               // series stand aside by a hair, so that bars do not cover bars
+  int log_y = 0;                    // base of a logarithmic axis; 0: linear, from 0
+  std::optional<double> highest_y;  // higher values are cut off; empty: everything is visible
+  bool aside = false;               // shifts series slightly, so that error bars do not overlap
 };
 
 struct Bar {
   double value = 0;
   std::optional<Interval> interval;
-  std::string label;  // at its end
+  std::string label;  // at the end of the line
 };
 
 struct BarSeries {
   std::string name;
-  std::vector<std::optional<Bar>> bars;  // one a group; none is a gap
-  std::optional<std::size_t> colour{};   // of the palette; none: by its place
+  std::vector<std::optional<Bar>> bars;  // one per group; empty: a gap
+  std::optional<std::size_t> colour{};   // index into the palette; empty: by position
 };
 
-// Lying bars: a line a group, or in it one a series.
+// Horizontal bars: one line per group, or per series of a group.
 struct Bars {
-  std::vector<std::string> groups;  // from the top
+  std::vector<std::string> groups;  // from top to bottom
   std::vector<BarSeries> series;
   bool stacked = false;
-  std::vector<std::string> notes;  // of stacks: behind the end, one a group
+  std::vector<std::string> notes;  // for stacks: text behind each bar, one per group
 };
 
 struct HeatCell {
@@ -64,17 +65,17 @@ struct HeatCell {
 };
 
 struct HeatMap {
-  std::vector<std::string> columns, rows;                   // rows from the bottom
-  std::vector<std::vector<std::optional<HeatCell>>> cells;  // [row][column]; none is a gap
+  std::vector<std::string> columns, rows;                   // rows from bottom to top
+  std::vector<std::vector<std::optional<HeatCell>>> cells;  // [row][column]; empty: a gap
 };
 
 struct Plot {
-  std::string name;  // of its file: "speedup"
+  std::string name;  // base of its file name: "speedup"
   std::string title, subtitle, x_label, y_label;
   std::variant<Lines, Bars, HeatMap> body;
 };
 
-// Of the speed-up plot, by which tests and callers know it.
+// Identifies the speed-up plot.
 constexpr char kSpeedUpPlot[] = "speedup";
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// From a plot to a gnuplot script.
+// Turns a plot into a gnuplot script.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace paceline {
 
-// The whole script, which writes the picture to the file in ARG1. Text of records stands in it only
-// within single quotes, in which gnuplot substitutes nothing. 700 dots wide at 14 points, PNG at
-// twice the dots; colours of Okabe and Ito's palette, told apart also with colour-blind eyes.
+// The script writes the image to the file in ARG1. Text from records appears only in single quotes,
+// where gnuplot substitutes nothing. 700 pixels wide at 14 points; PNG has twice the resolution.
+// Uses Okabe and Ito's palette, which is safe for colour-blind readers.
 std::string plot_script(const Plot& plot, const std::string& format);
 
 }  // namespace paceline

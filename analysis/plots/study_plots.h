@@ -1,4 +1,4 @@
-// The pictures of a study: one maker a file, each giving only plots that the data can fill.
+// The plots of a study: one file per plot. Each returns only plots for which there is data.
 #pragma once
 
 #include <string>
@@ -9,39 +9,39 @@
 
 namespace paceline {
 
-// What every maker is given.
+// Input of every plot function.
 struct PlotSource {
   const Study& study;
   const Comparison& comparison;
   const std::vector<RowFacts>& facts;
-  std::string title;  // of the table
+  std::string title;  // the table's title
 };
 
 bool has_bars(const std::vector<PlotSeries>& all);  // some point has an interval
 
-// All that the study fills, in the order of a report.
+// All plots for which the study has data, in report order.
 std::vector<Plot> study_plots(const PlotSource& source);
 
-// Speed-up over replicas, a line a series, error bars, a dashed ideal line. Needs a row of several
-// replicas with a base. Where a series has several rows of a size the fastest is drawn.
+// Speed-up over replicas: one line per series, error bars, a dashed ideal line. Needs a row with
+// several replicas and a base. If a series has several rows of a size, draws the fastest.
 std::vector<Plot> speed_up_plots(const PlotSource& source);
-// The same over the replicas: speed-up / replicas, against 100 %.
+// Efficiency (speed-up / replicas) over replicas, against 100 %.
 std::vector<Plot> efficiency_plots(const PlotSource& source);
-// The mean step of each point, stacked by phases: seconds over ranks and runs / their steps.
+// The mean step of each point, stacked by phase: seconds summed over ranks and runs / their steps.
 std::vector<Plot> breakdown_plots(const PlotSource& source);
-// Points of unlike CPUs: seconds, coloured by how much slower than the best of their size. One a
-// backend and system; needs two numbers of CPUs at one size.
+// Points that differ in CPUs: seconds, coloured by how much slower they are than the best of their
+// size. One plot per backend and system. Needs two different numbers of CPUs at one size.
 std::vector<Plot> cpus_plots(const PlotSource& source);
-// Time or rate over the values of each parameter that the rows differ in, a line for those that are
-// equal otherwise. Needs three values.
+// Time or rate over the values of each parameter in which the rows differ. One line for rows that
+// are otherwise equal. Needs three values.
 std::vector<Plot> settings_plots(const PlotSource& source);
-// Samples a second and replica of backends that ran the same sizes with the same CPUs.
+// Samples per second and replica of backends that ran the same sizes with the same CPUs.
 std::vector<Plot> backend_plots(const PlotSource& source);
-// Seconds of each epoch, of the fastest row of each size. Needs runs of two epochs.
+// Seconds per epoch, for the fastest row of each size. Needs runs of at least two epochs.
 std::vector<Plot> epoch_plots(const PlotSource& source);
 
-// Bus bandwidth of records of kind collective by message size, with the library's and a copy's
-// where they were measured. Needs two sizes.
+// Bus bandwidth over message size for records of kind collective, with the library's and a memory
+// copy's where measured. Needs two sizes.
 std::vector<Plot> bandwidth_plots(const std::vector<Record>& records);
 
 }  // namespace paceline

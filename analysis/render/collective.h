@@ -1,6 +1,6 @@
-// Records of collectives as tables with the columns of nccl-tests and their meaning: algbw is
-// bytes / time, busbw = algbw * 2 (n-1)/n is what each rank must send and receive at least, so that
-// it compares with a link's rate whatever n is (github.com/NVIDIA/nccl-tests, PERFORMANCE.md).
+// Renders records of collectives as tables with the columns of nccl-tests: algbw is bytes / time;
+// busbw = algbw * 2 (n-1)/n is what each rank must at least send and receive. So busbw compares
+// with a link's rate for any n (github.com/NVIDIA/nccl-tests, PERFORMANCE.md).
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// Of html, a fragment for a page (render_html.h).
+// For html: a fragment of a page (render_html.h).
 std::string render_collectives(const std::vector<Record>& records, Format format);
 
 }  // namespace paceline

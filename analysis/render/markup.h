@@ -1,4 +1,4 @@
-// Words of records within other people's syntax, and small pieces of HTML, well-formed as XML is
+// Escapes text of records for HTML, Markdown, LaTeX and CSV. HTML fragments are well-formed XML
 // too.
 #pragma once
 
@@ -7,27 +7,27 @@
 
 namespace paceline {
 
-// Text as it may stand between tags and in quoted attributes: & < > " ' are entities, control
-// characters blanks.
+// Escapes text for element content and quoted attributes: & < > " ' become entities, control
+// characters become spaces.
 std::string html_text(std::string_view text);
-// The same, line by line, for <pre>.
+// The same for <pre>, keeping line breaks.
 std::string html_text_lines(std::string_view text);
 
-// A path as it may stand in a link.
+// Escapes a path for a link.
 std::string url_text(std::string_view path);
 
-// gnuplot's SVG file as an element of a page: no prolog, no namespaces, no titles of gnuplot's own,
-// ids made unlike those of other pictures by `prefix`, `title` for those who hear the page.
+// Converts gnuplot's SVG file to an element of a page: removes prolog, namespaces and gnuplot's
+// titles, makes ids unique with `prefix`, and sets `title` for screen readers.
 std::string inline_svg(const std::string& svg, const std::string& prefix, const std::string& title);
 
-// On one line, with nothing in it that Markdown would act on.
+// On one line, with all characters escaped that Markdown would interpret.
 std::string markdown_text(std::string_view text);
 
-// On one line, with nothing in it that LaTeX would act on.
+// On one line, with all characters escaped that LaTeX would interpret.
 std::string latex_text(std::string_view text);
 
-// A cell of CSV on one line. A text that spreadsheets would take for a formula gets a quote mark
-// in front; numbers stay numbers.
+// A CSV cell on one line. Text that spreadsheets would interpret as a formula gets a leading quote;
+// numbers stay unchanged.
 std::string csv_text(std::string_view text);
 
 }  // namespace paceline

@@ -1,6 +1,6 @@
-// What the report's page can do where scripts are allowed: sort and filter tables, copy commands.
-// Without them nothing is missing. The page's policy admits this text alone, by its hash. There is
-// no < in it, so that the page stays well-formed as XML is.
+// The script of the report page: sorts and filters tables, copies commands. The page is complete
+// without it. The page's content security policy admits exactly this text, by its hash. It contains
+// no '<', so that the page stays well-formed XML.
 #pragma once
 
 namespace paceline {
@@ -49,7 +49,7 @@ for (const code of document.querySelectorAll('code')) {
   });
 }
 )";
-// sha256sum of the text above, in base64.
+// SHA-256 of the text above, in base64.
 constexpr char kPageScriptHash[] = "sha256-5/le1OLjdlOMrxMPbmdIdoRfJk1XuTr+zDUECZNuAog=";
 
 }  // namespace paceline

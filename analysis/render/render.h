@@ -1,4 +1,4 @@
-// A table as text, markdown, CSV or JSON. All say the same.
+// Renders a table as text, Markdown, CSV, JSON, HTML or LaTeX. All formats have the same content.
 #pragma once
 
 #include <string>
@@ -17,17 +17,17 @@ std::string_view extension_of(Format format);  // "txt", "md", "csv", "json", "h
 
 struct TextStyle {
   bool colours = false;
-  std::size_t width = 140;         // notes are wrapped to it
-  std::size_t terminal_width = 0;  // a wider table leaves columns out, and says so; 0: it does not
+  std::size_t width = 140;         // notes are wrapped at this column
+  std::size_t terminal_width = 0;  // hides columns of wider tables, with a note; 0: shows all
 };
 
 std::string render_text(const Table& table, const TextStyle& style = {});
 std::string render_markdown(const Table& table);
-// For a paper: a booktabs table; warnings and the legend are comments above it.
+// A booktabs table for a paper, with warnings and the legend as comments above it.
 std::string render_latex(const Table& table);
 
-// A header line, then a line a row; gaps are empty cells. Shares are from 0 to 1.
-// Of several tables, the last column names the one that a line is of.
+// A header line, then one line per row. Gaps are empty cells, shares are from 0 to 1. With several
+// tables, the last column names the table of each line.
 std::string render_csv(const std::vector<Table>& tables);
 
 // {"schema": 1, "tables": [{"title", "workload", "precision", "scaling", "work": {"epochs": 2},
@@ -37,7 +37,7 @@ std::string render_csv(const std::vector<Table>& tables);
 // "broken_rules": [{"rule", "what", "fix"}], "provenance": {NAME: [{"value", "runs"}]}, "notes"}]}
 std::string render_json(const std::vector<Table>& tables);
 
-// Not of HTML, which has pictures too: render_html.h.
+// Every format except HTML, which has plots too: render_html.h.
 std::string render(const std::vector<Table>& tables, Format format, const TextStyle& style = {});
 
 }  // namespace paceline

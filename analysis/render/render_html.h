@@ -1,5 +1,5 @@
-// A report as one HTML file that needs nothing else: style, pictures and a script of comfort
-// inside, nothing fetched.
+// A report as one self-contained HTML file: it includes style, plots and an optional script, and
+// loads nothing.
 #pragma once
 
 #include <string>
@@ -12,32 +12,33 @@
 namespace paceline {
 
 struct HtmlPicture {
-  std::string name, title;  // of its plot
-  std::string svg;          // gnuplot's file
+  std::string name, title;  // of the plot
+  std::string svg;          // gnuplot's output
 };
 
-// What `paceline explain` says.
+// The output of `paceline explain`.
 struct HtmlExplanation {
-  std::vector<std::string> first;               // before its table
-  std::vector<std::vector<std::string>> table;  // headings, then rows; empty: it says nothing
+  std::vector<std::string> first;               // shown before its table
+  std::vector<std::vector<std::string>> table;  // headings, then rows; empty: no output
   std::vector<std::string> sentences, notes;
 };
 
 struct HtmlSection {
   Table table;
   std::vector<HtmlPicture> pictures;
-  std::string best = {};  // what `paceline best` says, in lines; empty: nothing
+  std::string best = {};  // the output of `paceline best`, as lines; may be empty
   HtmlExplanation explanation = {};
-  // A row of the table each: links to the records of its runs; empty where the page stands alone.
+  // For each row of the table, links to the records of its runs. Empty for a page without links.
   std::vector<std::vector<std::string>> records = {};
 };
 
 struct HtmlPage {
   std::vector<HtmlSection> sections;
-  std::string collectives;  // an HTML fragment; empty: there are none
+  std::string collectives;  // an HTML fragment; may be empty
   std::vector<HtmlPicture> collective_pictures;
-  std::string missing;             // why there are no pictures; empty: they are all there
-  std::vector<std::string> files;  // beside the page, for links; none where it stands alone
+  std::string missing;  // why there are no plots; empty: there are plots
+  // Files next to the page, for links; empty for a page without links.
+  std::vector<std::string> files;
 };
 
 std::string render_html(const HtmlPage& page);

@@ -1,4 +1,4 @@
-// The folder of a report: written whole, file by file, and never over what is no report's.
+// The folder of a report. Files are written atomically, and never replace other tools' files.
 #pragma once
 
 #include <filesystem>
@@ -9,11 +9,11 @@
 
 namespace paceline {
 
-// A file of the report in `folder`. It replaces another where the folder holds a report of ours: a
-// report.json or collectives.json that says so.
+// A file of the report in `folder`. It may replace an existing one only if the folder contains a
+// report of Paceline (a report.json or collectives.json that says so).
 OutputFile report_file(const std::filesystem::path& folder, const std::string& name);
 
-// Throws input naming the file that is there already and is no report's.
+// Throws input naming an existing file that is not part of a report.
 void check_report_folder(const std::filesystem::path& folder,
                          const std::vector<std::string>& names);
 

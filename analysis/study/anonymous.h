@@ -1,4 +1,4 @@
-// Records without what names people and places: for reports that are shown to others.
+// Anonymizes records for reports that are published.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace paceline {
 
-// Hosts become host-1, host-2, ...; users and mail addresses "user"; of paths the last part stays;
-// what Slurm gave (job, cluster, partition, nodes, modules), GPU serial numbers and PCI places go.
-// This holds for every text of a record, where it came from included, and for the reasons of those
+// Hosts become host-1, host-2, ...; user names and mail addresses become "user"; paths keep only
+// their last part. Removes what Slurm provided (job, cluster, partition, nodes, modules), GPU
+// serial numbers and PCI addresses. Applies to all texts of a record, its path, and the reasons of
+// rejected records.
 // that were rejected.
 StoreContent anonymous(StoreContent content);
 
-// Finds names in records and hides them in any text.
+// Finds names in records and replaces them in any text.
 class Disguise {
  public:
   explicit Disguise(const std::vector<Record>& records);

@@ -101,9 +101,12 @@ class Comparer {
       }
     }
     if (needed && without) {
-      throw Error(ErrorKind::input,
-                  "the record has no samples per second, by which it must be compared",
-                  without->where + ", key /throughput/samples_per_second", "report it apart");
+      throw Error(
+          ErrorKind::input,
+          "the runs do different or unknown amounts of work, so their rates are compared, and "
+          "this record has none",
+          without->where + ", key /throughput/samples_per_second",
+          "add it, or /throughput/samples of each run, or report the record apart");
     }
     return needed;
   }

@@ -1,5 +1,5 @@
-// The A/A control of a study: a point that was run once more in each round, as if it were another
-// one. How far it differs from itself is how far runs differ that do not differ in anything.
+// The A/A control of a study: one point runs a second time in each round, as if it were another
+// point. The difference between the two is run-to-run noise.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@
 namespace paceline {
 
 struct ControlCheck {
-  std::string point;  // what it is called among the rows
-  Ratio ratio;        // mean cost of the control over that of the point: 1 if all is well
-  std::size_t of_control = 0, of_point = 0;  // runs, or where these are pooled sessions
+  std::string point;  // its name among the rows
+  Ratio ratio;        // mean cost of the control over that of the point; ideally 1
+  std::size_t of_control = 0, of_point = 0;  // numbers of runs, or of sessions if pooled
   Doubt doubt;
 
-  // Whether the control is slower or faster beyond the noise of the runs: never from fewer than
+  // Whether the control is slower or faster beyond the noise. Never true for fewer than
   // kFewestRuns.
   bool differs() const;
 };
 
-// Of every row that has controls.
+// One for each row that has controls.
 std::vector<ControlCheck> controls_of(const Study& study, const Comparison& comparison);
 
 // "A/A control: mpi, 1 replica differs from itself by +0.4 % [-0.9, +1.8] (5 runs each): smaller

@@ -1,4 +1,4 @@
-// Points that a table should have and has not: rows without results, never silently absent.
+// Gaps: points that belong into a table but have no results. They are always shown.
 #pragma once
 
 #include <string>
@@ -9,18 +9,19 @@
 
 namespace paceline {
 
-// Rows of one empty run, with the reason in Row::gap: points of which no run completed
-// ("failed", "timeout", ...), points that a plan names and nobody ran ("not run"), and, where there
-// is no plan, sizes between others of the same series that other series have ("not run"). In no
-// order. `unfinished` are runs of this study.
+// Each gap is a row with one empty run, and its reason in Row::gap: points without a completed run
+// ("failed", "timeout", ...); planned points that were not run ("not run"); and, without a plan,
+// sizes that other series have and this one lacks between its own ("not run"). Unordered.
+// `unfinished` are runs of this study.
 std::vector<Row> find_gaps(const Study& study, const std::vector<Run>& unfinished,
                            const std::vector<ExpectedRuns>& plans);
 
-// Where there is no plan: sizes that others have, at the end of a series. A sentence, or nothing.
+// Without a plan: a sentence on sizes that only other series have, beyond the end of a series. May
+// be empty.
 std::string open_ends_note(const Study& study);
 
-// Planned points for which there is no table, as no run of their workload, precision or amount of
-// work completed. A sentence, or nothing.
+// A sentence on planned points without a table, because no run of their workload, precision or
+// amount of work completed. May be empty.
 std::string no_table_note(const std::vector<ExpectedRuns>& plans,
                           const std::vector<Study>& studies);
 

@@ -1,5 +1,5 @@
-// Which runs stand in one table: those of one workload, precision and scaling type. Where a sweep
-// changes how much work a run does (batch sizes, epochs), each amount has a table of its own.
+// Groups runs into tables: one table per workload, precision and scaling type. If a sweep varies
+// the amount of work (batch sizes, epochs), one table per amount.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@
 
 namespace paceline {
 
-// What sets a table apart from others of its workload: {"batch_per_replica", 64.0}, {"until",
-// "test_accuracy=0.98"}, {"study", "quick"}; empty: nothing.
+// Distinguishes a table from others of its workload: {"batch_per_replica", 64.0}, {"until",
+// "test_accuracy=0.98"}, {"study", "quick"}. May be empty.
 using Amount = std::variant<double, std::string>;
 using Work = std::vector<std::pair<std::string, Amount>>;
 std::string to_text(const Amount& amount);
@@ -24,20 +24,20 @@ struct StudyKey {
   std::string workload, precision;
   Scaling scaling = Scaling::unknown;
   bool replicas_are_cores = false;
-  bool only_rates = false;  // there are no times to compare, as other types do
+  bool only_rates = false;  // there are no times to compare
   Work work;
 
   auto operator<=>(const StudyKey&) const = default;
 };
 
-// Throws usage, naming records, where runs of one system hold nothing fixed and neither what their
-// sweep varied nor one of batch, epochs and steps sets them apart.
+// Throws usage, naming records, if runs of one system hold nothing fixed and cannot be separated by
+// what their sweep varied or by batch, epochs and steps.
 std::map<StudyKey, std::vector<Run>> grouped(std::vector<Run> runs);
 
-// Also of plans and of runs that failed, which say less: what they do not say they may have.
+// Also for plans and failed runs, whose records have fewer facts: a missing fact matches any work.
 bool may_have(const Run& run, const Work& work);
 
-// "gpus=2,decay_epochs=30,60" as names and values.
+// Splits "gpus=2,decay_epochs=30,60" into names and values.
 std::vector<std::pair<std::string, std::string>> named_values(std::string_view point);
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// The sentences of the legend that say what the records are: how many were ignored and why, what
-// is synthetic, published, oversubscribed, throttled, traced or from unlike machines.
+// The sentences of the legend that describe the records: how many were ignored and why; which are
+// synthetic, published, oversubscribed, throttled, traced or from different machines.
 #pragma once
 
 #include <string>
@@ -9,35 +9,35 @@
 
 namespace paceline {
 
-// Records that could not be read and runs that did not complete, a line each.
+// Unreadable records and runs that did not complete, one line each.
 std::vector<std::string> left_out(const StoreContent& content, const std::vector<Run>& unfinished);
 
-// The same for people: runs of one reason are a line, and after a few lines there is only a number.
+// The same in short form: one line per reason, and after a few lines only a number.
 std::vector<std::string> left_out_notes(const StoreContent& content,
                                         const std::vector<Run>& unfinished);
 
-// Those of which no other run of their point completed.
+// Unfinished runs whose point has no completed run.
 std::vector<Run> never_completed(const std::vector<Run>& unfinished,
                                  const std::vector<Run>& completed);
 
-// Of the rows of one table, what comes before them, and what comes behind them.
+// Warnings about the rows of a table, to show before and after it.
 std::vector<std::string> row_warnings(const Study& study);
 std::vector<std::string> row_notes(const Study& study);
 
-// "the machine was quiet (...) in all runs", one of the notes; or nothing.
+// "the machine was quiet (...) in all runs", one of the notes. May be empty.
 std::string quiet_note(const Study& study);
 
-// "oversubscribed, synthetic": what must be known of a row before it is believed; of a gap, why
-// it is one; or nothing.
+// "oversubscribed, synthetic": what to know before trusting a row; for a gap, its reason. May be
+// empty.
 std::string row_label(const Row& row);
 
-// Of a row's runs, how many were made while others kept their CPUs busy.
+// Number of a row's runs that were made while other processes kept their CPUs busy.
 std::size_t busy_runs(const Row& row);
 
 // "mnist-cnn, fp32, fixed-epochs scaling, batch_per_replica 64 (synthetic)"
 std::string study_title(const Study& study);
 
-// The label that all rows have, for the title; or nothing.
+// The label that all rows share, for the title. May be empty.
 std::string common_label(const Study& study);
 
 }  // namespace paceline

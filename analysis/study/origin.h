@@ -1,4 +1,4 @@
-// What a record says of where it was made, as texts for people: see provenance.h.
+// Where and how a record was made, as texts: see provenance.h.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace paceline {
 
-// Every name that origin_of() may give, in the order of a report.
+// All names that origin_of() may return, in report order.
 const std::vector<std::string>& origin_names();
 
-// (name, text) of what the record states.
+// (name, text) pairs of what the record states.
 std::vector<std::pair<std::string, std::string>> origin_of(const RunRecord& record);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// What to call the rows of a study among each other: "mpi, 2 replicas, 1 CPU each".
+// Short names of a study's rows that distinguish them: "mpi, 2 replicas, 1 CPU each".
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-// A name a row, of what differs between them: kind, system, backend, axes, replicas, CPUs. The
-// replicas are always told, and of a single row its backend.
+// One name per row, made of what differs between them: kind, system, backend, axes, replicas, CPUs.
+// Always includes the replicas, and, for a single row, its backend.
 std::vector<std::string> point_names(const Study& study, const std::vector<const Row*>& rows);
 
 // "1 row", "2 rows".

@@ -1,4 +1,4 @@
-// The means over a row's runs that the columns show.
+// A row's means over its runs, for the columns of a table.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@ namespace paceline {
 
 struct RowFacts {
   const Row* row = nullptr;
-  const SpeedUp* speed_up = nullptr;  // none where there is no base
+  const SpeedUp* speed_up = nullptr;  // null without a base
   std::optional<Estimate> fit_seconds, samples_per_second;
   std::optional<Estimate> samples_per_second_per_replica;
   std::optional<Estimate> efficiency;   // see SpeedUp::efficiency
@@ -21,8 +21,8 @@ struct RowFacts {
   const Run& run() const { return row->first(); }
 };
 
-// Over the runs of a row that know it; nothing where none does. `estimate`: a geometric mean with
-// its interval.
+// Over the runs that know the fact. Empty if none does. `estimate`: a geometric mean with its
+// interval.
 std::optional<double> mean(const Row& row, const RunFact& fact);
 std::optional<Estimate> estimate(const Row& row, const RunFact& fact);
 

@@ -1,4 +1,4 @@
-// The scaling type of a set of runs: derived from what they hold fixed, never typed.
+// The scaling type of a set of runs, derived from what they hold fixed. Users never specify it.
 #pragma once
 
 #include <optional>
@@ -12,25 +12,24 @@ namespace paceline {
 enum class Scaling {
   strong,        // total samples and global batch fixed
   fixed_epochs,  // total samples and batch per replica fixed
-  to_goal,       // the goal and batch per replica fixed; how many samples that takes is a result
+  to_goal,       // goal and batch per replica fixed; the number of samples is a result
   weak,          // steps and batch per replica fixed
-  one_size,      // every run has the same number of replicas
-  unknown,       // the batch or what a run trains is not known (published pages)
+  one_size,      // all runs have the same number of replicas
+  unknown,       // batch or amount of work unknown (published pages)
 };
 
 std::string_view name_of(Scaling scaling);
-// What is fixed, in words, for the legend.
+// What the type holds fixed, in words for the legend.
 std::string_view explanation_of(Scaling scaling);
-// Times of runs that do unlike amounts of work cannot be compared; rates can.
+// True if runs do different amounts of work: their rates can be compared, but not their times.
 bool compares_rates(Scaling scaling);
 
-// Total samples count as fixed within one global batch an epoch, which is what dropping or
-// rounding the last batch changes. Runs without a total (published rates) are judged by their
-// batch, and by time times rate where they have both. Throws usage naming two records where nothing
-// is held fixed.
+// Total samples count as fixed within one global batch per epoch, the effect of dropping or
+// rounding the last batch. Runs without a total (published rates) are judged by their batch, and by
+// time times rate if they have both. Throws usage naming two records if nothing is fixed.
 Scaling scaling_of(const std::vector<const Run*>& runs);
 
-// The same; none where it would throw.
+// The same, but empty instead of an error.
 std::optional<Scaling> scaling_if_any(const std::vector<const Run*>& runs);
 
 }  // namespace paceline

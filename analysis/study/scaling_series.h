@@ -1,4 +1,4 @@
-// A series of growing numbers of replicas: what a plot draws as one line and a finding speaks of.
+// A series of increasing numbers of replicas: one line of a plot, and the subject of a finding.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@ namespace paceline {
 
 struct SizeGroup {
   int gpus = 1;
-  std::vector<const RowFacts*> rows;  // with a speed-up; not empty
+  std::vector<const RowFacts*> rows;  // with a speed-up; never empty
 
   double mean_speed_up() const;
 };
 
 struct ScalingSeries {
-  std::string name;               // backend, system, CPUs, axes: what sets it apart from the others
-  std::vector<SizeGroup> groups;  // by gpus; includes one replica
-  std::vector<int> gaps;          // sizes of the study's gaps that would stand here
+  std::string name;  // backend, system, CPUs, axes: what distinguishes it from the others
+  std::vector<SizeGroup> groups;  // sorted by gpus; includes one replica
+  std::vector<int> gaps;          // sizes of the study's gaps that belong to this series
 };
 
-// Base best: one series a system, of its fastest rows. Base matched: one a system, backend and
-// set of axes, and with `by_cpus` also one a number of CPUs. Series of a single group, which show
-// no scaling, are left out. None where a setting is the base.
+// Base best: one series per system, made of its fastest rows. Base matched: one per system, backend
+// and set of axes, and with `by_cpus` also per number of CPUs. Omits series of a single group,
+// which show no scaling. Empty if the base is a setting.
 std::vector<ScalingSeries> make_scaling_series(const Study& study, const Comparison& comparison,
                                                const std::vector<RowFacts>& facts, bool by_cpus);
 

@@ -1,4 +1,4 @@
-// From records to the rows of a table: runs of one point stand together.
+// From records to the rows of a table. The runs of one point make one row.
 #pragma once
 
 #include <string>
@@ -10,62 +10,62 @@
 
 namespace paceline {
 
-// The completed runs of one point: one kind, system, layout and set of parameters (the seed aside).
-// A gap has one run without results.
+// The completed runs of one point: same kind, system, layout and parameters (except the seed). A
+// gap has one run without results.
 struct Row {
-  std::vector<Run> runs;  // what is averaged; never empty
-  bool tainted =
-      false;  // there are only resumed, throttled, oversubscribed or traced runs: no interval
-  bool pooled = false;        // the means of its sessions, not runs, make its intervals
-  std::size_t left_out = 0;   // such runs beside clean ones
-  std::vector<Run> controls;  // the same point, run beside these to be compared with them
-  std::string gap;            // why there are no results: "failed", "not run"; empty: there are
+  std::vector<Run> runs;  // the averaged runs; never empty
+  bool tainted = false;   // all runs were resumed, throttled, oversubscribed or traced: no interval
+  bool pooled = false;    // its intervals are over sessions, not runs
+  std::size_t left_out = 0;   // such runs that were excluded because clean ones exist
+  std::vector<Run> controls;  // A/A controls of the point
+  std::string gap;  // why there are no results: "failed", "not run"; empty: there are results
 
   const Run& first() const { return runs.front(); }
 };
 
-// Records that can stand in one table.
+// Records that can be compared in one table.
 struct Study {
   std::string workload, precision;
   Scaling scaling = Scaling::unknown;
-  Work work;         // {"batch_per_replica", 64}: what sets it apart from others of its workload
-  std::string goal;  // "test_accuracy>=0.98", with which all runs end; or empty
+  Work work;         // {"batch_per_replica", 64}: distinguishes it from others of its workload
+  std::string goal;  // "test_accuracy>=0.98", the goal of all runs; may be empty
   bool replicas_are_cores = false;
-  std::vector<Row> rows;              // by kind, system, backend, axes, gpus, nodes, CPUs
-  std::vector<Row> gaps;              // in the same order: points that should have results
+  std::vector<Row> rows;              // sorted by kind, system, backend, axes, gpus, nodes, CPUs
+  std::vector<Row> gaps;              // in the same order: points that lack results
   std::string chosen;                 // "backend=mpi": the selections; empty: all records
-  std::vector<std::string> axes;      // parameters that differ between rows of one layout
-  std::vector<std::string> warnings;  // what must be known before anything else is read
+  std::vector<std::string> axes;      // parameters that differ between rows of the same layout
+  std::vector<std::string> warnings;  // to show before everything else
   std::vector<std::string> notes;     // one sentence each, for the legend
-  std::vector<std::string> left_out;  // all records and runs that notes only count (labels.h)
+  // All ignored records and runs, which notes only count (labels.h).
+  std::vector<std::string> left_out;
 };
 
-// Chooses records: a parameter's name, or kind, study, session, build, system or workload.
+// Selects records by a parameter, or by kind, study, session, build, system or workload.
 struct Selection {
   std::string key, value;
 };
 
-// "backend=mpi", as an option gives it. Throws usage, with the example.
+// Parses "backend=mpi", the value of an option. Throws usage with an example.
 Selection parsed_selection(const std::string& text, const std::string& option = "--only",
                            const std::string& example = "backend=mpi");
 
-// Records of several workloads, precisions, scaling types or amounts of work make a study each.
-// Throws usage, naming records, where runs hold nothing fixed, and input where no completed record
-// is left. `plans` say which points should be there. With `pool` the sessions of a row are nested.
+// One study for each workload, precision, scaling type and amount of work. `plans` list the points
+// that should exist. `pool` nests the sessions of a row. Throws usage, naming records, if runs hold
+// nothing fixed, and input if no completed record remains.
 std::vector<Study> make_studies(const StoreContent& content,
                                 const std::vector<Selection>& selections = {},
                                 const std::vector<ExpectedRuns>& plans = {}, bool pool = false);
 
-// How many sessions made the runs of a row; runs that tell none are of one.
+// Number of sessions in a row. Runs without a session count as one.
 std::size_t sessions_of(const Row& row);
 
-// Of what its intervals are made: runs, or where these are pooled sessions.
+// Number of units of its intervals: runs, or sessions if pooled.
 std::size_t units_in(const Row& row);
 
-// Whether there is a completed run of this study's in its rows.
+// Whether a row contains a completed run of the named study.
 bool has_runs_of(const Study& study, const std::string& name);
 
-// The order of rows and gaps.
+// The sort order of rows and gaps.
 bool stands_before(const Study& study, const Row& a, const Row& b);
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// Costs that can be switched off, by which runs show what a cost is: backend=null, input=synthetic,
-// overlap=false, update=false.
+// Costs that can be switched off, so that runs with and without them measure the cost:
+// backend=null, input=synthetic, overlap=false, update=false.
 #pragma once
 
 #include <array>
@@ -15,20 +15,20 @@ struct Switch {
   const char* off;
   const char* cost;
   const char* without;
-  bool spares_work;                   // a run that has it off does less than training takes
-  bool (*follows)(const Parameter&);  // may differ too
+  bool spares_work;                   // switched off, the run does less work than real training
+  bool (*follows)(const Parameter&);  // parameters that may differ too
 };
 
 const std::array<Switch, 4>& switches();
 
 bool is_off(const Run& run, const Switch& what);
-bool is_switched_off(const Run& run);  // any of them
+bool is_switched_off(const Run& run);  // any of the switches
 
-// Whether the replicas of a run train apart (backend null): none waits for another.
+// Whether the replicas of a run train independently (backend null): none waits for another.
 bool is_without_communication(const Run& run);
 
-// A row each: whether its runs are spared work that runs of other rows do. Such a row is no faster
-// way to train, and no base.
+// For each row, whether its runs skip work that the runs of other rows do. Such a row is not a
+// faster way to train, and cannot be a base.
 std::vector<bool> spared_work(const Study& study);
 
 }  // namespace paceline

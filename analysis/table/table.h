@@ -1,4 +1,4 @@
-// A table as a value: what the text, markdown, CSV and JSON renderers show is the same.
+// A table as a plain value, the common input of the text, Markdown, CSV and JSON renderers.
 #pragma once
 
 #include <optional>
@@ -13,60 +13,61 @@
 namespace paceline {
 
 struct Cell {
-  std::string text;             // for people; empty is a gap
-  std::optional<double> value;  // for programs; none for texts and gaps
+  std::string text;             // for people; empty: a gap
+  std::optional<double> value;  // for programs; empty for texts and gaps
   std::optional<Interval> interval;
 };
 
 struct Column {
-  std::string key;      // stable: of CSV and JSON, units in the name, shares from 0 to 1
+  std::string key;      // stable name in CSV and JSON; includes the unit; shares are from 0 to 1
   std::string heading;  // for people; may have two lines
   bool is_text = false;
   bool is_whole = false;
-  bool has_interval = false;    // CSV and JSON give KEY_low and KEY_high beside it
-  bool shown = true;            // false: text and markdown leave it out, it has no data
-  bool is_layout = false;       // where a row ran; the rows may be alike in it
-  int detail = 0;               // a narrow terminal leaves out the largest first; 0: it keeps them
-  bool margin_is_long = false;  // text, which is narrow, leaves the margin out
-  // CSV has the column, or only its interval, behind those of older versions, whose places stay.
+  bool has_interval = false;  // CSV and JSON have KEY_low and KEY_high too
+  bool shown = true;          // false: text and Markdown omit it, because it has no data
+  bool is_layout = false;     // describes where a row ran; may be equal in all rows
+  int detail = 0;  // narrow terminals omit columns with the largest value first; 0: never omitted
+  bool margin_is_long = false;  // the text format omits its margin
+  // In CSV, this column or its interval comes after those of older versions, whose positions stay
+  // the same.
   bool is_late = false, interval_is_late = false;
 };
 
 struct Table {
   std::string title;
-  bool is_comparison = false;  // of studies: rules of publishing are not checked on it
+  bool is_comparison = false;  // compares studies; the rules of publishing do not apply
   Work work;
   std::string workload, precision, scaling, base, interval;  // interval: paired, welch, mixed, none
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
-  std::vector<bool> is_gap;            // a row each
-  std::vector<std::string> row_names;  // a row each: what sets it apart
-  std::vector<std::string> commands;   // a row each: makes one more run; empty: not known
-  std::vector<std::vector<std::string>> records;  // a row each: the files of its runs
-  std::string headline;               // the largest mean speed-up of real work; or nothing
-  std::string quiet;                  // whether the machine was; one of the notes; or nothing
-  std::vector<std::string> warnings;  // first of all: what flaws these numbers
-  std::vector<std::string> findings;  // what the numbers say
-  std::vector<BrokenRule> broken;     // rules of publishing
+  std::vector<bool> is_gap;            // one per row
+  std::vector<std::string> row_names;  // one per row: what distinguishes it
+  std::vector<std::string> commands;   // one per row: command for one more run; empty: unknown
+  std::vector<std::vector<std::string>> records;  // one per row: the files of its runs
+  std::string headline;  // the largest mean speed-up of real work; may be empty
+  std::string quiet;     // whether the machine was quiet; one of the notes; may be empty
+  std::vector<std::string> warnings;  // problems with these numbers, shown first
+  std::vector<std::string> findings;  // conclusions from the numbers
+  std::vector<BrokenRule> broken;     // violated rules of publishing
   std::vector<ProvenanceFact> provenance;
   std::vector<ControlCheck> controls;
   std::vector<std::string> notes;     // the legend
   std::vector<std::string> left_out;  // see Study
 };
 
-// Whether a shown column says where all rows ran or what they were of, alike in all of two or more:
-// pages and papers say it once, below the table.
+// Whether a visible layout column has the same value in all of two or more rows. HTML and LaTeX
+// show such values once, below the table.
 bool is_alike(const Table& table, std::size_t column);
-// "In all rows: nodes 1, runs 5"; or nothing.
+// "In all rows: nodes 1, runs 5". May be empty.
 std::string alike_text(const Table& table);
 
-// "1.69 ±0.03", or "1.7 [0.9, 3.1]" where the interval is so wide that it is lopsided.
+// "1.69 ±0.03", or "1.7 [0.9, 3.1]" for a wide, asymmetric interval.
 Cell estimate_cell(const Estimate& estimate, int digits);
-// With as many digits as were measured; empty where there is nothing.
+// With as many digits as were measured. Empty without a value.
 Cell measured_cell(const std::optional<Estimate>& value);
 
-// Gaps stand among the rows, with 0 runs and their reason in the label. Columns without data are
-// not shown, but for the essential ones; programs get them all.
+// Gaps are sorted among the rows, with 0 runs and their reason as label. Columns without data are
+// hidden, except for essential ones; programs get all columns.
 Table make_table(const Study& study, const Comparison& comparison,
                  const std::vector<RowFacts>& facts);
 

@@ -1,14 +1,14 @@
-// How fast an all-reduce is on these ranks, beside what bounds it and what it competes with.
+// Measures an all-reduce, its bound and its competitor on these ranks.
 //
-// A *sample* is a number of calls back to back after a barrier, divided by that number, and the
-// slowest rank's counts. Samples of the all-reduce, of memory copies and of the library's own
-// all-reduce are taken in turns, so that what disturbs the machine disturbs all of them.
+// A *sample* is a number of back-to-back calls after a barrier, divided by that number; the slowest
+// rank counts. Samples of the all-reduce, of memory copies and of the library's all-reduce
+// alternate, so that disturbances affect all of them.
 //
-// The memory copies are the bound inside a node: every rank copies, all at once, half of its data
-// over the other half and back. That reads and writes as many bytes in as many bytes as a rank's
-// share of an all-reduce in place does: it reads one n-th of n parts, and writes it to n parts.
+// Memory copies are the bound inside a node. All ranks simultaneously copy half of their data over
+// the other half and back. That reads and writes as many bytes as a rank's share of an in-place
+// all-reduce, which reads one n-th of n parts and writes it to n parts.
 //
-// Sums are checked after the timing (sum_check.h).
+// The sums are checked after the timing (sum_check.h).
 #pragma once
 
 #include <cstddef>
@@ -22,14 +22,14 @@ namespace paceline {
 struct BenchOptions {
   DType type = DType::f32;
   std::size_t rounds = 5;
-  std::size_t iterations = 0;      // calls of each a round; 0: as many as the time allows
+  std::size_t iterations = 0;      // calls per round of each; 0: as many as the time allows
   std::size_t warmup = 3;          // calls of each before the first round
-  double seconds_per_size = 0.25;  // of each
+  double seconds_per_size = 0.25;  // time limit of each
   bool copies = true;              // measure memory copies
 };
 
 struct BenchTimes {
-  double median = 0, least = 0, p95 = 0;  // seconds a call, over samples
+  double median = 0, least = 0, p95 = 0;  // seconds per call, over samples
 };
 
 struct BenchRow {
@@ -38,17 +38,17 @@ struct BenchRow {
   BenchTimes all_reduce;
   std::optional<BenchTimes> copy, library;
   std::size_t wrong = 0;    // elements, over all ranks
-  std::string first_wrong;  // says rank and offset
+  std::string first_wrong;  // text with rank and offset
 };
 
-// Collective; every replica has one.
+// Collective: every replica has one.
 class AllReduceBench {
  public:
   // `library` may be null. `most`: elements of the largest size.
   AllReduceBench(Communicator& communicator, Communicator* library, std::size_t most,
                  const BenchOptions& options);
 
-  BenchRow measure(std::size_t count);  // the same on every rank
+  BenchRow measure(std::size_t count);  // returns the same on every rank
 
  private:
   struct Samples;
@@ -57,9 +57,9 @@ class AllReduceBench {
   void copy(std::size_t count);
   template <typename Call>
   double time(std::size_t calls, const Call& call);
-  // Of one kind in a round.
+  // Calls of one kind in a round.
   struct Turn {
-    std::size_t calls = 0, samples = 0;  // calls a sample
+    std::size_t calls = 0, samples = 0;  // calls per sample
   };
   template <typename Call>
   Turn turn_of(const Call& call);

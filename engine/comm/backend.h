@@ -1,4 +1,4 @@
-// A communication backend: one object a process, found by name in the generated table.
+// A communication backend: one object per process, created by name from the generated table.
 #pragma once
 
 #include <functional>
@@ -19,34 +19,34 @@ class LivenessConnection;
 class StallMonitor;
 class StoreClient;
 
-// The GPUs of a process's replicas, and what backends that use them ask of the device layer, which
-// they do not see. From any thread.
+// The GPUs of a process's replicas, and the device functions that backends on GPUs need. Callable
+// from any thread.
 struct ReplicaGpus {
-  std::vector<Gpu> gpus;                          // one a replica
-  std::function<void(int replica)> select;        // makes it the calling thread's current device
-  std::function<void(void*, std::size_t)> clear;  // zeroes memory of the current device; blocks
+  std::vector<Gpu> gpus;                    // one per replica
+  std::function<void(int replica)> select;  // makes it the current device of the calling thread
+  std::function<void(void*, std::size_t)> clear;  // zeroes memory on the current device; blocks
 };
 
-// What connect() is told: where this process stands and how many replicas it holds.
+// The input of connect(): this process's place in the world, and its replicas.
 struct Membership {
   ProcessRank process;
   int replicas_here = 1;
   Deadlines deadlines;
-  // Errors call this process and its peers rank t * ranks_a_task, t being the task: more than 1
-  // where a communicator stands for several replicas.
+  // Errors name a task t as rank t * ranks_a_task. More than 1 if a communicator represents several
+  // replicas.
   int ranks_a_task = 1;
-  // The run's bootstrap store, for backends that meet through it. Null in a world of one, and where
-  // nothing is known of one.
+  // The run's bootstrap store, through which ranks meet. Null if the world has one process or no
+  // store is known.
   StoreClient* store = nullptr;
-  // Knows which ranks are late. Null as `store`.
+  // Knows which ranks are late. Null in the same cases as `store`.
   LivenessConnection* control = nullptr;
-  // It is told how far this process is by somebody else (recorded/).
+  // A wrapper (recorded/) reports this process's progress, so the backend must not.
   bool progress_is_noted = false;
-  // Watches calls that may not return; may be null.
+  // Watches calls that may never return. May be null.
   StallMonitor* stall_monitor = nullptr;
-  // Where gradients lie in the memory of GPUs; null: they lie on the host.
+  // Set if gradients are in GPU memory. Null: they are in host memory.
   const ReplicaGpus* gpus = nullptr;
-  // Writes down why this process ends, where it cannot return to say so. May be empty.
+  // Records why this process ends, for cases where it cannot return. May be empty.
   std::function<void(const Error&)> last_words = {};
 };
 
@@ -54,37 +54,37 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  // Whether it can serve on this machine, now, for such a membership; or why not, with the cure.
+  // Whether it can serve this membership on this machine now. If not, why, with a cure.
   virtual Support serves(const Membership& membership) const = 0;
-  // Joins the world; one communicator for each replica of this process, in rank order. The
-  // backend outlives them and leaves the world in its destructor.
+  // Joins the world. Returns one communicator for each replica of this process, in rank order. The
+  // backend outlives them, and leaves the world in its destructor.
   virtual std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) = 0;
-  // Whether it sums in the memory of GPUs only.
+  // Whether it reduces only in GPU memory.
   virtual bool needs_gpus() const { return false; }
-  // The backend that serves in its place where gradients lie on GPUs; empty: itself, through
-  // staged/ where it reduces on the host.
+  // The backend that replaces it if gradients are on GPUs. Empty: itself, wrapped in staged/ if it
+  // reduces on the host.
   virtual std::string_view on_gpus() const { return ""; }
-  // Makes it reduce by its library's own all-reduce instead of ours, for comparison. False: there
-  // is none. Before connect().
+  // Switches to the library's own all-reduce, for comparison. Call before connect(). Returns false
+  // if there is none.
   virtual bool flatten() { return false; }
-  // The library's own all-reduce beside ours, for measurements that take turns; one communicator
-  // for each replica of this process, or none. Collective, after connect(), and destroyed before
-  // it.
+  // The library's own all-reduce beside Paceline's, for alternating measurements. One communicator
+  // for each replica of this process, or none. Collective; call after connect(), and destroy before
+  // the backend.
   struct Baseline {
     std::string name;  // "MPI_Allreduce"
     std::vector<std::unique_ptr<Communicator>> communicators;
   };
   virtual Baseline baseline() { return {}; }
-  // The library that it calls, with its version, which must be the same on all ranks; empty: none,
-  // or it does not say. After connect().
+  // Name and version of the library that it calls, which must be equal on all ranks. Empty: no
+  // library or unknown. Call after connect().
   virtual std::string library() const { return ""; }
-  // What is really in use ("Open MPI v4.1.4, shared window in /dev/shm"), for the record; complete
-  // once ranks have summed.
+  // The transport in use ("Open MPI v4.1.4, shared window in /dev/shm"), for the record. Complete
+  // after the first sum.
   virtual std::string description() const = 0;
 };
 
 using BackendFactory = std::unique_ptr<Backend> (*)();
-// Puts something around a backend; throws usage where it does not fit.
+// Wraps a backend. Throws usage if it cannot wrap this one.
 using WrapperFactory = std::unique_ptr<Backend> (*)(std::unique_ptr<Backend>);
 
 }  // namespace paceline

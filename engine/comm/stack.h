@@ -1,4 +1,4 @@
-// From a backend's name to a backend: "mpi", "mirrored/gloo+bf16" (see core/backend_stack.h).
+// Creates a backend from its name: "mpi", "mirrored/gloo+bf16" (see core/backend_stack.h).
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace paceline {
 
-// The tables are backend_table() and wrapper_table() (table.h). `gradients`: the memory that they
-// lie in; on GPUs "mirrored" and "mirrored/nccl" are one NCCL world of all replicas. Throws usage
-// for a part that is not in them or does not fit where it stands.
+// Looks names up in backend_table() and wrapper_table() (table.h). `gradients`: the kind of memory
+// of the gradients. On GPUs, "mirrored" and "mirrored/nccl" are one NCCL world of all replicas.
+// Throws usage for a part that is unknown or in the wrong position.
 std::unique_ptr<Backend> make_backend(std::string_view stack,
                                       const std::vector<Factory<BackendFactory>>& backends,
                                       const std::vector<Factory<WrapperFactory>>& wrappers,

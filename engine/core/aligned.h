@@ -1,4 +1,4 @@
-// Rows of texts as lines with columns that stand below each other.
+// Formats rows of text as aligned columns, and wraps sentences.
 #pragma once
 
 #include <cstddef>
@@ -8,18 +8,18 @@
 
 namespace paceline {
 
-// The first row is the headings; all are of one length. The first `left` columns and the last one
-// are flush left, the others flush right. A column of which only the heading says something is left
-// out. What is wider than `width` (0: any) stands in several blocks of lines, each with the first
-// column again.
+// The first row has the headings. All rows have the same length. The first `left` columns and the
+// last one are left-aligned, the others right-aligned. Omits columns with a heading but no content.
+// Splits tables wider than `width` (0: any) into blocks of lines, each of which repeats the first
+// column.
 std::string aligned(std::vector<std::vector<std::string>> rows, std::size_t left,
                     std::size_t width = 0);
 
-// A sentence in lines of at most `width` columns (a longer word stands alone), each with its end of
-// line; the first begins with `first`, the others with as many spaces as `next`.
+// Wraps a sentence into lines of at most `width` columns (longer words get a line of their own),
+// each with a line break. The first line starts with `first`, the others with `next` spaces.
 std::string wrapped(const std::string& sentence, std::size_t width, const std::string& first = "",
                     std::size_t next = 2);
 
-std::size_t columns_of(std::string_view text);  // of a terminal: characters, not bytes
+std::size_t columns_of(std::string_view text);  // width on a terminal: characters, not bytes
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// How much memory this process could still have.
+// How much more memory this process can allocate.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace paceline {
 
-// What the kernel calls available, the file cache that it would give up included, and no more than
-// the control groups above this process (a job's limit) leave. Nothing where neither is known.
+// The kernel's MemAvailable, which includes reclaimable file cache, limited by the control groups
+// of this process (e.g. a job's limit). Empty if neither is known.
 std::optional<std::size_t> available_memory();
 
-// The same where /proc and /sys/fs/cgroup are these folders, for tests.
+// The same with other roots for /proc and /sys/fs/cgroup, for tests.
 std::optional<std::size_t> available_memory(const std::filesystem::path& proc,
                                             const std::filesystem::path& cgroups);
 

@@ -5,13 +5,13 @@
 
 namespace paceline {
 
-// Binds the calling thread to one CPU. Where that is not allowed it runs anywhere, only slower.
+// Binds the calling thread to one CPU. Does nothing if that is not permitted.
 void bind_to(int cpu);
 
-// To any of these; none: it stays where it is.
+// Binds it to several CPUs. Does nothing for an empty list.
 void bind_to_any_of(const std::vector<int>& cpus);
 
-// What top, gdb and perf call the calling thread: the first 15 bytes of `name`.
+// Names the calling thread for top, gdb and perf. Only the first 15 bytes count.
 void name_this_thread(const std::string& name);
 
 }  // namespace paceline

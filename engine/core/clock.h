@@ -1,4 +1,4 @@
-// Wall clock of one process, in seconds from an arbitrary start. About 25 ns a call.
+// The monotonic clock of a process, in seconds from an arbitrary start. A call takes about 25 ns.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 namespace paceline {
 
 double now_seconds();
-double unix_seconds();  // since 1970, by the system's clock, which may be set
+double unix_seconds();  // since 1970; the system clock, which can be adjusted
 
 // "2026-11-21T05:15:00Z", UTC.
 std::string utc_time_stamp();

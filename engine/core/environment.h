@@ -1,4 +1,4 @@
-// The environment as a value, so that tests can make one.
+// The environment as a value, so that tests can construct one.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@ namespace paceline {
 using Environment = std::map<std::string, std::string>;
 Environment environment_of_process();
 
-// Empty where the variable is not set.
+// Empty if the variable is not set.
 std::string value_of(const Environment& environment, const std::string& name);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The one exception type of Paceline. A user sees one line: what happened, where, what to do.
+// The only exception type of Paceline. Users see one line: where, what is wrong, what to do.
 #pragma once
 
 #include <exception>
@@ -8,17 +8,17 @@
 namespace paceline {
 
 enum class ErrorKind {
-  usage,      // the request cannot be served as it stands
-  input,      // a file, record, spec or data set is bad or cannot be read or written
-  internal,   // a defect of ours or of a library below us
+  usage,      // the request is wrong or impossible
+  input,      // a file, record, spec or data set is invalid, or cannot be read or written
+  internal,   // a bug in Paceline or in a library
   peer_lost,  // another rank died
   stall,      // a deadline passed
   mismatch,   // ranks disagree
   preempted,  // stopped by request after a complete checkpoint
-  diverged,   // the training led nowhere: its loss is no number
+  diverged,   // the training diverged: its loss is NaN or infinite
 };
 
-// What a user reads of std::bad_alloc.
+// The message for std::bad_alloc.
 inline constexpr char kOutOfMemory[] = "out of memory; use a smaller batch or more memory";
 
 // Process exit code: 64 usage, 65 input, 70 internal, 71 peer lost, 72 stall, 73 mismatch,
@@ -28,7 +28,7 @@ ErrorKind kind_of_exit_code(int code);
 
 class Error : public std::exception {
  public:
-  // `what` without a final full stop; `where` a file, line, key or object; `fix` an imperative.
+  // `what` has no final full stop. `where` is a file, line, key or object. `fix` is an imperative.
   Error(ErrorKind kind, std::string what, std::string where = "", std::string fix = "");
 
   ErrorKind kind() const { return kind_; }

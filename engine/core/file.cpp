@@ -189,9 +189,10 @@ void make_folder(const fs::path& folder) {
   while (part.has_parent_path() && part != part.parent_path() && !fs::exists(part.parent_path())) {
     part = part.parent_path();
   }
-  throw Error(ErrorKind::input,
-              "folder cannot be made: " + (code ? code.message() : std::string("a file is there")),
-              part.string(), "choose another folder or fix its permissions");
+  throw Error(
+      ErrorKind::input,
+      "folder cannot be created: " + (code ? code.message() : std::string("a file is there")),
+      part.string(), "choose another folder or fix its permissions");
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Files that are there whole or not at all.
+// Atomic file writes: files appear complete or not at all.
 #pragma once
 
 #include <cstddef>
@@ -9,26 +9,24 @@
 
 namespace paceline {
 
-// Writes a file without a name (of a temporary one beside `file`, where the file system knows no
-// other), syncs, and renames over `file`. Killed on the way it leaves `file` as it was.
+// Replaces `file` atomically: writes an unnamed file (or a temporary one, if the file system has
+// none), syncs it, and renames it. If killed, `file` is unchanged.
 void replace_file(const std::filesystem::path& file, std::string_view content);
 
-// As above, but gives the name by a link that fails if it exists. False: somebody was first, and
-// nothing was changed.
+// The same, but fails if `file` exists. Returns false in that case, and changes nothing.
 bool create_file(const std::filesystem::path& file, std::string_view content);
 
-// Throws input where the two above would, and leaves nothing.
+// Throws input if the functions above would. Leaves no file behind.
 void check_writable(const std::filesystem::path& file);
 
-// Gives the file `from` the name `to` on the same file system. False: that name is taken, and
-// nothing was changed.
+// Renames `from` to `to` within a file system. Returns false and changes nothing if `to` exists.
 bool give_name(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// A large file, written piece by piece. It is gone again unless finish() was reached, so it belongs
-// into a folder that gets its name last (replace_folder).
+// A large file, written in pieces. The destructor removes it unless finish() was called, so it
+// belongs in a folder that is renamed last (replace_folder).
 class NewFile {
  public:
-  explicit NewFile(std::filesystem::path file);  // which must not exist; throws input
+  explicit NewFile(std::filesystem::path file);  // `file` must not exist; throws input
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -37,7 +35,7 @@ class NewFile {
   void finish();  // syncs and closes
 
   std::size_t bytes() const { return bytes_; }
-  std::string hash() const { return hash_.hex(); }  // of what was written
+  std::string hash() const { return hash_.hex(); }  // of the written bytes
 
  private:
   std::filesystem::path file_;
@@ -46,11 +44,11 @@ class NewFile {
   Hash hash_;
 };
 
-// Gives the folder `from`, whose files are synced, the name `to` beside it, at once and durably. A
-// folder that has the name is exchanged and then removed.
+// Renames the folder `from`, whose files are synced, to `to`, atomically and durably. An existing
+// folder `to` is exchanged and removed.
 void replace_folder(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Creates the folder and its parents, or throws input saying which part could not be made.
+// Creates the folder and its parents. Throws input naming the part that failed.
 void make_folder(const std::filesystem::path& folder);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The row of a table of what was built, by name.
+// Finds the row of a factory table by name.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// Null: there is none of that name.
+// Null if there is none.
 template <typename Function>
 const Factory<Function>* find_factory(const std::vector<Factory<Function>>& table,
                                       std::string_view name) {

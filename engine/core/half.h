@@ -1,7 +1,8 @@
-// 16-bit floats and back, in bulk. Rounding is to nearest, ties to even; NaN stays NaN (quiet).
+// Converts arrays of 16-bit floats from and to fp32. Rounds to nearest, ties to even. NaN stays a
+// quiet NaN.
 //
 // bf16 is the upper half of an IEEE binary32: same range, 8 bits of precision. f16 is IEEE
-// binary16: 11 bits of precision, and what is above 65504 becomes infinity.
+// binary16: 11 bits of precision; values above 65504 become infinity.
 #pragma once
 
 #include <cstddef>

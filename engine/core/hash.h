@@ -29,7 +29,7 @@ std::uint64_t hash_value(std::string_view text);
 std::string hash_hex(std::string_view text);
 std::string to_hex(std::uint64_t value);
 
-// Of a file's bytes. Throws input with the cause where it cannot be read.
+// Hash of a file's bytes. Throws input if the file cannot be read.
 std::string hash_of_file(const std::filesystem::path& file);
 
 }  // namespace paceline

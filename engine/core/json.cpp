@@ -295,11 +295,10 @@ JsonDocument::JsonDocument(std::string name, std::string_view text)
                     CountingIterator(text.data() + text.size(), &read), &builder);
     *value_ = builder.take();
   } catch (const std::bad_alloc&) {
-    throw Error(
-        ErrorKind::input,
-        fmt::format("the document needs more memory to be read than there is, for {} of JSON",
-                    format_bytes(static_cast<double>(text.size()))),
-        name_, "is it the right file?");
+    throw Error(ErrorKind::input,
+                fmt::format("too little memory to parse {} of JSON",
+                            format_bytes(static_cast<double>(text.size()))),
+                name_, "check that it is the right file");
   }
 }
 
@@ -412,7 +411,7 @@ std::string read_text(const std::filesystem::path& file, std::size_t limit) {
     if (text.size() > limit) {
       throw Error(ErrorKind::input,
                   "the file is larger than " + format_bytes(static_cast<double>(limit)),
-                  file.string(), "is it the right file?");
+                  file.string(), "check that it is the right file");
     }
   }
   return text;

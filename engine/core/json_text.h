@@ -1,4 +1,4 @@
-// JSON as text, whatever its strings hold.
+// Serializes JSON safely, whatever the strings contain.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace paceline {
 
-// Bytes of strings that are not UTF-8 become U+FFFD; control characters are escaped, also those
-// that JSON would let through (DEL, C1, directions of writing), so the text may go to a terminal.
-// `indent` as of nlohmann's dump: negative for one line.
+// Replaces bytes that are not UTF-8 with U+FFFD. Escapes all control characters, including those
+// that JSON permits (DEL, C1, text direction), so the text is safe for terminals. `indent` as for
+// nlohmann's dump: negative for one line.
 std::string json_text(const Json& json, int indent = -1);
 
 }  // namespace paceline

@@ -1,10 +1,10 @@
-// The only concurrency noun: a lane is an ordered queue of work with markers. On a CPU it is a
-// host thread (or nothing at all: inline, work runs as it is queued); on a GPU it is a stream.
+// A lane is an ordered queue of work with markers, the only concurrency primitive. On a CPU it is a
+// host thread, or inline (work runs when it is queued). On a GPU it is a stream.
 //
 //   compute lane : forward | backward to G0 | backward to G1 | after R0: update 0 | ...
 //   comm lane    :            after G0: all-reduce 0 | after G1: all-reduce 1
 //
-// Queuing never allocates. Errors thrown by queued work are kept and thrown by the next drain().
+// Queuing never allocates. Errors of queued work are kept, and thrown by the next drain().
 #pragma once
 
 #include <array>
@@ -22,13 +22,13 @@ namespace paceline {
 
 class Lane;
 
-// A position in a lane: reached once all work queued before it is done.
+// A position in a lane, reached when all work queued before it is done.
 struct Marker {
   const Lane* lane = nullptr;
   std::uint64_t position = 0;
 };
 
-// A small trivially copyable callable kept in place, so that queuing does not allocate.
+// A small trivially copyable callable, stored in place so that queuing does not allocate.
 class HostTask {
  public:
   template <typename Callable>
@@ -49,33 +49,34 @@ class HostTask {
 class Lane {
  public:
   virtual ~Lane() = default;
-  // Runs `task` on the host in order with this lane's other work.
+  // Runs `task` on the host, in order with this lane's other work.
   virtual void submit(HostTask task) = 0;
   virtual Marker mark() = 0;
-  // Work queued from now on waits for `marker`, the caller does not (an inline lane does).
+  // Work queued from now on waits for `marker`. The caller does not wait (except on an inline
+  // lane).
   virtual void after(Marker marker) = 0;
-  // The same for all that `other` has been given so far.
+  // Waits in the same way for everything that `other` has been given so far.
   virtual void follow(Lane& other) { after(other.mark()); }
   virtual bool reached(Marker marker) const = 0;
-  // Returns once all queued work is done; throws what that work threw.
+  // Returns when all queued work is done. Throws the error of that work.
   virtual void drain() = 0;
   virtual bool is_inline() const = 0;
 
-  // Blocks until `marker`, which belongs to this lane, is reached.
+  // Blocks until `marker` of this lane is reached.
   virtual void wait_for(Marker marker) const = 0;
 
-  // Seconds between two markers of a lane that keeps time, both reached.
+  // Whether the lane measures time: seconds between two reached markers.
   virtual bool keeps_time() const { return false; }
   virtual double seconds_between(Marker, Marker) const { return 0; }
 
-  // The stream of a GPU's lane, for libraries that queue on it themselves; null: this is none.
+  // The stream of a GPU lane, for libraries that queue on it. Null for other lanes.
   virtual void* native() { return nullptr; }
-  // What is queued was captured before and will be queued again as a whole: whoever queues on
-  // native() itself then does not. See Program::run_step.
+  // True while a captured graph replays: the queued work is part of the graph, so callers must not
+  // queue on native() again. See Program::run_step.
   virtual bool replays() const { return false; }
 };
 
-// Work runs at once on the thread that queues it.
+// Work runs immediately on the queuing thread.
 class InlineLane final : public Lane {
  public:
   void submit(HostTask task) override;
@@ -90,7 +91,7 @@ class InlineLane final : public Lane {
   std::uint64_t done_ = 0;
 };
 
-// A thread of its own. `at_start` runs on it first (binding, naming).
+// A background thread. `at_start` runs on it first (binding, naming).
 class ThreadLane final : public Lane {
  public:
   explicit ThreadLane(HostTask at_start = [] {});

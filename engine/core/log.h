@@ -1,4 +1,4 @@
-// Lines to standard error. Only rank 0 prints unless asked; other ranks may log to files.
+// Logs lines to standard error. By default only rank 0 prints; other ranks can log to files.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ enum class Level { debug, info, warning, error };
 struct Setup {
   Level level = Level::info;
   std::string prefix;          // "rank 3: ", or empty
-  bool to_stderr = true;       // false: only the file, if any
+  bool to_stderr = true;       // false: only to the file, if any
   std::filesystem::path file;  // empty: none
 };
 
@@ -33,7 +33,7 @@ void warning(fmt::format_string<Args...> format, Args&&... args) {
   write(Level::warning, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// A warning that a user has to see: to standard error also where this rank prints nothing there.
+// A warning that users must see: printed to standard error even if this rank is quiet.
 void alert(const std::string& line);
 
 }  // namespace paceline::log

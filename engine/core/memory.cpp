@@ -15,7 +15,8 @@ Memory host_memory(std::size_t bytes) {
   if (rounded == 0) return {};
   void* data = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
-    throw Error(ErrorKind::usage, "no memory for " + format_bytes(static_cast<double>(rounded)), "",
+    throw Error(ErrorKind::usage,
+                format_bytes(static_cast<double>(rounded)) + " of memory cannot be allocated", "",
                 "use a smaller batch or more memory");
   }
 #ifdef MADV_HUGEPAGE

@@ -1,5 +1,5 @@
-// Blocks of memory with a kind. A block is zeroed, aligned to 4096 bytes and touched once when it
-// is made, so that no step faults a page in.
+// Blocks of memory with a kind. Blocks are zeroed, aligned to 4096 bytes, and touched once when
+// allocated, so that steps cause no page faults.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Memory {
 
  public:
   Memory() : data_(nullptr, Releaser{}) {}
-  // `release` is called once with the pointer, unless empty (borrowed memory).
+  // `release` is called once with the pointer. Empty: borrowed memory.
   Memory(void* data, std::size_t bytes, MemoryKind kind, std::function<void(void*)> release)
       : data_(data, Releaser{std::move(release)}), bytes_(bytes), kind_(kind) {}
 
@@ -34,7 +34,8 @@ class Memory {
   MemoryKind kind_ = MemoryKind::host;
 };
 
-// Host memory, touched by the calling thread (so on its NUMA node). Throws internal if none.
+// Host memory, first touched by the calling thread, so on its NUMA node. Throws usage if there is
+// too little.
 Memory host_memory(std::size_t bytes);
 
 }  // namespace paceline

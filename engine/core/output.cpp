@@ -34,7 +34,7 @@ std::string with_styles(std::string_view text) {
 
 [[noreturn]] void refuse_output() {
   throw Error(ErrorKind::input, "standard output could not be written", "",
-              "make room, or print elsewhere");
+              "free disk space, or redirect the output");
 }
 
 void put(std::FILE* stream, std::string_view text) {

@@ -1,7 +1,8 @@
-// All that the program prints goes through here: names from files must not steer a terminal.
+// All program output. Makes text safe for terminals: file names must not control them.
 //
-// Control characters become spaces, but for line breaks and tabs; bold and plain are left in where
-// colours are welcome. JSON documents (json_text.h) have none and come through as they are.
+// Replaces control characters with spaces, except line breaks and tabs. Keeps bold and plain
+// sequences if colours are enabled. JSON documents (json_text.h) contain no control characters and
+// pass unchanged.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,8 +17,8 @@ namespace paceline {
 inline constexpr char kBold[] = "\x1b[1m";
 inline constexpr char kPlain[] = "\x1b[0m";
 
-// To standard output. Throws input where it cannot be written: a table that a full disk swallowed
-// is no success.
+// Prints to standard output. Throws input if that fails, so that a full disk is not mistaken for
+// success.
 void print_text(std::string_view text);
 void flush_output();
 
@@ -26,7 +27,7 @@ void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   print_text(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-// To standard error; what cannot be written there is lost.
+// Prints to standard error. Ignores errors.
 void print_note_text(std::string_view text);
 
 template <typename... Arguments>
@@ -34,11 +35,11 @@ void print_note(fmt::format_string<Arguments...> format, Arguments&&... argument
   print_note_text(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-// The line on standard error, a terminal, that the next one is written over.
+// Prints a line to standard error (a terminal) that the next one overwrites.
 void print_moving_line(std::string_view line);
 void clear_moving_line();
 
-// Standard output for what writes to a stream; passes on at each flush and at its end.
+// Standard output as a stream. Flushes to print_text().
 class OutputStream : public std::ostream {
  public:
   OutputStream() : std::ostream(&buffer_) {}

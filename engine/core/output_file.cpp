@@ -29,12 +29,12 @@ void OutputFile::check_name() const {
   const fs::file_status there = fs::symlink_status(file_, none);
   if (!fs::exists(there)) return;
   if (!fs::is_regular_file(there)) {
-    throw Error(ErrorKind::input, "something that is not a file exists there",
-                option_ + " " + file_.string(), "give another name");
+    throw Error(ErrorKind::input, "this is not a regular file", option_ + " " + file_.string(),
+                "give another name");
   }
   if (!is_ours_) {
     throw Error(ErrorKind::input, "the file exists already", option_ + " " + file_.string(),
-                "a " + kind_ + " replaces nothing: give another name");
+                "a " + kind_ + " never replaces a file: give another name");
   }
   if (may_replace()) return;
   throw Error(ErrorKind::input, "the file exists already and is no " + kind_,

@@ -1,5 +1,5 @@
-// A file whose name a user gives for something that we write. It never replaces what is not of its
-// own kind: a slip in a command line costs no data.
+// An output file with a user-given name. It never replaces a file of another kind, so that a typo
+// on the command line destroys no data.
 #pragma once
 
 #include <filesystem>
@@ -13,16 +13,16 @@ class OutputFile {
  public:
   using IsOurs = std::function<bool(std::string_view content)>;
 
-  // `option` is what the user gave it by; `kind` stands in "and is no trace". What is there already
-  // may be replaced if it is empty or `is_ours` says so; without `is_ours`, nothing may.
+  // `option` is the user's option; `kind` completes "and is not a trace". An existing file may be
+  // replaced if it is empty or `is_ours` returns true. Without `is_ours` it may never be replaced.
   OutputFile(std::filesystem::path file, std::string option, std::string kind, IsOurs is_ours = {});
 
-  // Before the work: throws input where something else is there.
+  // Call before the work. Throws input if another file exists.
   void check_name() const;
-  // The same, and where nothing can be written there.
+  // The same, and checks that the file can be written.
   void check() const;
 
-  // Whole or not at all; checks what is there by then.
+  // Writes atomically. Checks the existing file again.
   void write(std::string_view content) const;
 
  private:

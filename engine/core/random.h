@@ -1,5 +1,5 @@
-// Counter-based random numbers: a pure function of (key, counter), so that results do not depend
-// on threads, ranks or the order of calls.
+// Counter-based random numbers: a pure function of (key, counter), so that results do not depend on
+// threads, ranks or the order of calls.
 //
 // Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3",
 // SC11 (the generator of cuRAND and of several frameworks).
@@ -30,7 +30,7 @@ inline PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-// What a stream of random numbers is for; streams of one seed never overlap.
+// The purpose of a random stream. Streams of the same seed never overlap.
 enum class Stream : std::uint32_t {
   weights = 1,
   order = 2,
@@ -39,7 +39,7 @@ enum class Stream : std::uint32_t {
   augment = 5
 };
 
-// A sequence of numbers from (seed, stream, index, sub): e.g. index = epoch.
+// A sequence of numbers from (seed, stream, index, sub), e.g. index = epoch.
 class RandomSequence {
  public:
   RandomSequence(std::uint64_t seed, Stream stream, std::uint32_t index, std::uint32_t sub = 0);
@@ -57,7 +57,7 @@ class RandomSequence {
 
 PhiloxKey philox_key(std::uint64_t seed, Stream stream);
 
-// Dropout keeps an element where its 16 bits are at least `rate` x 65536. Eight elements share one
+// Dropout keeps an element if its 16 bits are at least `rate` x 65536. Eight elements share one
 // Philox block: element e of a sample uses 16 bits of counter {e / 8, position, epoch, layer}.
 constexpr std::uint32_t dropout_threshold(double rate) {
   return static_cast<std::uint32_t>(rate * 65536.0 + 0.5);

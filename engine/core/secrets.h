@@ -1,4 +1,4 @@
-// Texts that are shown to others, without what must not be.
+// Removes secrets from texts that are shown to others.
 #pragma once
 
 #include <string>
@@ -6,13 +6,12 @@
 
 namespace paceline {
 
-// Whether a variable or key of this name holds a secret by the names in use: TOKEN, SECRET,
-// PASSWORD, PASSWD, CREDENTIAL, KEY, COOKIE, AUTH as a word of it, in any case.
+// Whether the name of a variable or key suggests a secret: it contains the word TOKEN, SECRET,
+// PASSWORD, PASSWD, CREDENTIAL, KEY, COOKIE or AUTH, in any case.
 bool names_secret(std::string_view name);
 
-// The text with "[removed]" for: what follows = or : after such a name on a line; the user and
-// password of URLs; what follows "Bearer" or "Basic"; blocks of private keys. Everything else stays
-// as it is.
+// Replaces with "[removed]": what follows = or : after such a name on a line; user and password in
+// URLs; what follows "Bearer" or "Basic"; private key blocks.
 std::string without_secrets(std::string_view text);
 
 }  // namespace paceline

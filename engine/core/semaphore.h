@@ -1,7 +1,7 @@
-// So many at once may do something, the others wait.
+// A counting semaphore.
 //
-// Not std::counting_semaphore: libstdc++ 12 loses a release now and then, and whoever waits for it
-// sleeps forever (GCC bug 104928).
+// std::counting_semaphore of libstdc++ 12 occasionally loses a release, and waiters sleep forever
+// (GCC bug 104928).
 #pragma once
 
 #include <condition_variable>
@@ -32,7 +32,7 @@ class Semaphore {
   int free_;
 };
 
-// Holds one.
+// Holds one permit.
 class Permit {
  public:
   explicit Permit(Semaphore& permits) : permits_(permits) { permits_.acquire(); }

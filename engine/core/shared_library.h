@@ -1,4 +1,4 @@
-// A library that is opened when it is needed, so that a program starts where it is missing.
+// A shared library opened on demand, so that the program also starts without it.
 #pragma once
 
 #include <filesystem>
@@ -10,9 +10,9 @@ namespace paceline {
 
 class SharedLibrary {
  public:
-  // Opens the first of `names` found in one of `folders`, else wherever the system's loader looks.
-  // Not open if there is none; problem() then says why. Stays loaded until the process ends:
-  // libraries of drivers do not survive being unloaded.
+  // Opens the first of `names` found in one of `folders`, or else on the loader's search path. If
+  // none is found, it is not open, and problem() says why. The library stays loaded until the
+  // process ends, because driver libraries cannot be unloaded safely.
   SharedLibrary(const std::vector<std::string>& names,
                 const std::vector<std::filesystem::path>& folders);
 
@@ -20,8 +20,8 @@ class SharedLibrary {
   const std::string& path() const { return path_; }        // as it was opened
   const std::string& problem() const { return problem_; }  // "libnccl.so.2: cannot open ..."
 
-  // A function of the library into `function`, a pointer to function. Throws usage, naming library
-  // and function, where it lacks one.
+  // Loads a function into `function`, a pointer to function. Throws usage naming library and
+  // function if it is missing.
   template <typename Function>
   void find(const char* name, Function*& function) const {
     function = reinterpret_cast<Function*>(symbol(name));
@@ -35,8 +35,8 @@ class SharedLibrary {
   std::string path_, problem_;
 };
 
-// Where the GPU libraries that are not part of this program may lie: PACELINE_CUDA_LIBS (folders,
-// separated by colons), ../lib beside the program, the CUDA Toolkit that it was built with.
+// Search path for GPU libraries: PACELINE_CUDA_LIBS (colon-separated folders), ../lib next to the
+// program, and the CUDA Toolkit of the build.
 std::vector<std::filesystem::path> gpu_library_folders();
 
 }  // namespace paceline

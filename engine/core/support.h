@@ -1,4 +1,4 @@
-// "Yes", or "no, because ...". Asked before something is chosen; the reason goes to the log.
+// "Yes", or "no, because ...". Queried before a choice is made; the reason is logged.
 #pragma once
 
 #include <string>

@@ -1,16 +1,16 @@
-// Whether colours and moving progress lines are welcome on a stream.
+// Whether a stream supports colours and progress lines.
 #pragma once
 
 #include <cstddef>
 
 namespace paceline {
 
-// A terminal, NO_COLOR not set, TERM not "dumb".
+// True for a terminal, unless NO_COLOR is set or TERM is "dumb".
 bool colours_welcome(int file_descriptor);
 bool is_terminal(int file_descriptor);
-// 0 where it is no terminal, or none that says how wide it is.
+// 0 if it is not a terminal or its width is unknown.
 std::size_t terminal_columns(int file_descriptor);
-// How wide a table may be: as the terminal is, or $COLUMNS has it; else 80, which fits a job's log.
+// The width for tables: the terminal's, or $COLUMNS; else 80, which suits job logs.
 std::size_t columns_of_output(int file_descriptor);
 
 }  // namespace paceline

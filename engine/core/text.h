@@ -1,4 +1,4 @@
-// Small text helpers: nearest name, splitting, numbers from untrusted text, units for people.
+// Text helpers: nearest name, splitting, parsing of untrusted numbers, units for people.
 #pragma once
 
 #include <algorithm>
@@ -11,31 +11,31 @@
 
 namespace paceline {
 
-// The candidate with the smallest edit distance, if it is close enough to be what was meant.
+// The candidate with the smallest edit distance, if it is close enough to be a typo.
 std::optional<std::string> nearest(std::string_view word,
                                    const std::vector<std::string>& candidates);
 
-// "did you mean "cpus_per_task"?", or "known: a, b, c" where nothing is near.
+// "did you mean "cpus_per_task"?", or "known: a, b, c" if none is near.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
-// Equal ones once, where they stand first.
+// Removes duplicates; the first occurrence stays.
 std::vector<std::string> each_once(const std::vector<std::string>& texts);
 std::string_view trim(std::string_view text);
-std::string to_lower(std::string_view text);  // of ASCII
+std::string to_lower(std::string_view text);  // ASCII only
 
-// As much as fits, with a zero behind it where `to` was zeros.
+// Copies as much as fits. The result is null-terminated if `to` was zeroed.
 template <std::size_t N>
 void copy_text(std::string_view text, std::array<char, N>& to) {
   std::copy_n(text.begin(), std::min(text.size(), N - 1), to.begin());
 }
 
-// The whole text as a number, or nothing. Reals must be finite.
+// Parses the whole text as a number. Empty on failure. Reals must be finite.
 std::optional<std::int64_t> to_integer(std::string_view text);
 std::optional<double> to_real(std::string_view text);
 
-// "12.50"; from 1e15 on, where a double knows no more digits, "1e+308".
+// "12.50"; from 1e15, where a double has no more digits, "1e+308".
 std::string decimal(double value, int digits);
 
 std::string format_bytes(double bytes);      // "11.6 MB", powers of 1000

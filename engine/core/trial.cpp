@@ -95,14 +95,14 @@ void run_isolated(const std::function<void()>& work, double seconds, const std::
   }
   if (!in_time) {
     throw Error(ErrorKind::input,
-                fmt::format("the file is damaged: {} does not come to an end of it in {:.0f} s",
+                fmt::format("the file is damaged: {} did not finish reading it within {:.0f} s",
                             what, seconds),
                 where, kFix);
   }
   if (!words.empty()) throw Error(static_cast<ErrorKind>(words[0] - 'A'), words.substr(1));
   if (status != 0) {
-    throw Error(ErrorKind::input, fmt::format("the file is damaged, and {} breaks on it", what),
-                where, kFix);
+    throw Error(ErrorKind::input,
+                fmt::format("the file is damaged: {} crashed while reading it", what), where, kFix);
   }
 }
 

@@ -1,5 +1,5 @@
-// Work that may break the process that does it (a library that trusts a file too much) is tried in
-// a child first.
+// Runs work that may crash the process (e.g. a library that trusts its input) in a child process
+// first.
 #pragma once
 
 #include <functional>
@@ -7,10 +7,10 @@
 
 namespace paceline {
 
-// Does `work` in a forked child and throws what it throws. Throws input, naming `what` did it
-// ("HDF5") and `where`, if the child dies of it or does not come to an end within `seconds`.
-// Nothing else of the work is seen. Call while this process has one thread only: of others the
-// child has none, but the locks that they hold.
+// Runs `work` in a forked child and rethrows its errors. Throws input, naming `what` did the work
+// ("HDF5") and `where`, if the child crashes or takes longer than `seconds`. All other effects of
+// `work` are lost. Call it while this process has a single thread: the child would inherit locks
+// held by other threads.
 void run_isolated(const std::function<void()>& work, double seconds, const std::string& what,
                   const std::string& where);
 

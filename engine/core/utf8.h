@@ -1,4 +1,4 @@
-// Text from anywhere: is it UTF-8, and what of it may reach a terminal?
+// Checks UTF-8, and makes text safe for terminals.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +9,22 @@ namespace paceline {
 
 struct Character {
   char32_t code = 0;
-  std::size_t bytes = 0;  // 0: the byte there begins no character of UTF-8
+  std::size_t bytes = 0;  // 0: no UTF-8 character starts here
 };
 
 Character character_at(std::string_view text, std::size_t at);
 bool is_utf8(std::string_view text);
 
-// Whether a terminal or an editor acts on it instead of showing it: the control characters C0, DEL
-// and C1 (U+009B begins a command as ESC [ does), and what turns the direction of writing.
+// Whether a terminal or editor interprets it instead of showing it: the control characters C0, DEL
+// and C1 (U+009B starts a command, as ESC [ does), and characters that change the text direction.
 bool is_control(char32_t code);
 
-// What is wrong with `text` that stands on one line, as "has a control character (U+000A)" or "is
-// not UTF-8"; empty: nothing.
+// Why `text` is not a valid line: "has a control character (U+000A)", "is not UTF-8". Empty: it is
+// valid.
 std::string fault_of_text(std::string_view text);
 
-// With a space for each control character, but those in `kept`, and U+FFFD for each byte that is
-// not UTF-8.
+// Replaces control characters, except those in `kept`, with spaces, and bytes that are not UTF-8
+// with U+FFFD.
 std::string printable(std::string_view text, std::string_view kept = {});
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// What a device of GPUs tells before there is a replica: which of them this process sees.
+// The driver of a GPU device: which GPUs this process sees.
 #pragma once
 
 #include <cstddef>
@@ -12,32 +12,32 @@
 namespace paceline {
 
 struct VisibleGpu {
-  int index = -1;               // among the visible ones, as the driver numbers them
+  int index = -1;               // among the visible ones, in the driver's order
   std::string name, pci, uuid;  // "NVIDIA H200", "0000:1b:00.0", "GPU-5c8b..."
   int major = 0, minor = 0;     // compute capability
   std::size_t memory_bytes = 0;
 };
 
-// Samples GPUs from when it is made.
+// Samples GPUs from construction on.
 class GpuWatch {
  public:
   virtual ~GpuWatch() = default;
-  // Ends it; one for each GPU, in order. Once.
+  // Stops sampling. Returns one entry per GPU, in order. Call once.
   virtual std::vector<GpuUtilization> stop() = 0;
 };
 
 class GpuDriver {
  public:
   virtual ~GpuDriver() = default;
-  // None: `why` says why there are none.
+  // If there are none, `why` says why.
   virtual std::vector<VisibleGpu> visible(std::string& why) const = 0;
-  // Whether this build runs on it.
+  // Whether this build supports it.
   virtual Support runs_on(const VisibleGpu& gpu) const = 0;
-  // Makes it the calling thread's current one. Throws internal.
+  // Makes it the current device of the calling thread. Throws internal.
   virtual void select(int index) const = 0;
-  // Throws usage where the driver's library cannot be asked.
+  // Throws usage if the driver's library is unavailable.
   virtual std::unique_ptr<GpuWatch> watch(const std::vector<std::string>& pcis) const = 0;
-  // Zeroes memory of the current one; blocks.
+  // Zeroes memory on the current device. Blocks.
   virtual void clear(void* data, std::size_t bytes) const = 0;
 };
 

@@ -1,5 +1,5 @@
-// What programs of host devices have in common: arenas, the order of operations, loss sums, and
-// access to parameters. A device's program adds the operations themselves and the update.
+// Base class of programs on host devices: arenas, the order of operations, loss sums, and access to
+// parameters. Subclasses implement the operations and the update.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-// T is float or double, the plan's real type.
+// T is the plan's real type: float or double.
 template <typename T>
 class HostProgram : public Program {
  public:
@@ -42,12 +42,12 @@ class HostProgram : public Program {
   bool trace(TraceRing* ring) override;
 
  protected:
-  // One operation, for the current batch(); `index` is its place in the plan.
+  // One operation on the current batch(); `index` is its position in the plan.
   virtual void run_forward(const Operation& op, int index) = 0;
   virtual void run_backward(const Operation& op, int index) = 0;
   virtual void apply(const UpdateRule& rule, T* w, const T* g, T* a, T* b, std::size_t count) = 0;
-  // body(begin, end) on parts of [0, count), whose items are as much work as `elements` of a vector
-  // each; on threads where the device has some.
+  // Calls body(begin, end) on parts of [0, count), on threads if the device has some. Each item
+  // costs as much as `elements` elements of a vector operation.
   using Part = std::function<void(std::size_t begin, std::size_t end)>;
   virtual void in_parts(std::size_t count, std::size_t elements, const Part& body) {
     static_cast<void>(elements);
@@ -58,7 +58,7 @@ class HostProgram : public Program {
   const Batch& batch() const { return batch_; }
   std::size_t samples() const { return static_cast<std::size_t>(batch_.samples); }
   Mode mode() const { return mode_; }
-  void add_sums(const LossSums& sums) { sums_ += sums; }  // the samples are counted by forward
+  void add_sums(const LossSums& sums) { sums_ += sums; }  // forward counts the samples
 
   template <typename U = T>
   U* tensor(int index) const {
@@ -84,7 +84,7 @@ class HostProgram : public Program {
   std::byte* gradients_;
   Stretches stretches_;
   Memory activations_, parameters_, statistics_, state_a_, state_b_;
-  Memory kept_;                      // gradients put aside
+  Memory kept_;                      // stored gradients of earlier batches
   std::vector<double> square_sums_;  // by block of the gradient arena
   double gradient_factor_ = 1;
   bool state_ready_ = false;
@@ -92,7 +92,7 @@ class HostProgram : public Program {
   Mode mode_ = Mode::train;
   LossSums sums_;
   TraceRing* trace_ = nullptr;
-  std::vector<std::string> forward_names_, backward_names_;  // in a trace
+  std::vector<std::string> forward_names_, backward_names_;  // for traces
 };
 
 }  // namespace paceline

@@ -2,7 +2,7 @@
 //
 //   -sum_j t_j log p_j,  t_j = s / C + (1 - s) [j is the label],  C classes
 //
-// whose gradient by the outputs is p - t.
+// The gradient with respect to the outputs is p - t.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// What the loss wants of a class.
+// Targets of the classes, with label smoothing.
 struct Targets {
   double at_label = 1, elsewhere = 0;
 };
@@ -22,13 +22,13 @@ inline Targets targets_of(double smoothing, std::size_t classes) {
 
 constexpr int kTop = 5;
 
-// Whether `other`, at column `j`, stands before `own` at `label`: larger, or equal and earlier.
+// Whether `other` at column `j` ranks above `own` at `label`: larger, or equal and earlier.
 template <typename T>
 PACELINE_EVERYWHERE inline bool stands_before(T other, int j, T own, int label) {
   return other > own || (other == own && j < label);
 }
 
-// Whether fewer than five stand before the label; never where its output is no number.
+// Whether fewer than five outputs rank above the label. False if the label's output is NaN.
 template <typename T>
 bool is_in_top(const T* row, std::size_t classes, std::size_t label) {
   int before = 0;
@@ -38,7 +38,7 @@ bool is_in_top(const T* row, std::size_t classes, std::size_t label) {
   return row[label] == row[label] && before < kTop;
 }
 
-// log(total), the sum of exp(x - largest), less what the targets take of x - largest.
+// log(total), total being the sum of exp(x - largest), minus the targets' share of x - largest.
 template <typename T>
 double smoothed_loss(const T* row, std::size_t classes, std::size_t label, T largest,
                      double log_total, double smoothing) {

@@ -1,5 +1,6 @@
-// Which elements of the parameter arena decay: kernels of dense layers and convolutions. Biases,
-// gamma and beta do not (He et al., arXiv 1812.01187, section 3.1: "no bias decay").
+// Which elements of the parameter arena have weight decay: kernels of dense layers and
+// convolutions. Biases, gamma and beta have none (He et al., arXiv 1812.01187, section 3.1: "no
+// bias decay").
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,7 @@ inline bool decays(const ParameterInfo& parameter) {
   return parameter.fan_in > 0;
 }
 
-// The arena as stretches that decay or do not, neighbours of a kind together.
+// The arena as stretches with or without decay. Adjacent stretches of the same kind are merged.
 class Stretches {
  public:
   explicit Stretches(const Plan& plan) {
@@ -25,8 +26,8 @@ class Stretches {
     }
   }
 
-  // Calls body(begin, end, decays) for the parts of [begin, end) of the arena, in order. Parts
-  // begin where parameters do.
+  // Calls body(begin, end, decays) for the parts of [begin, end), in order. Parts start at
+  // parameter boundaries.
   template <typename Body>
   void over(std::size_t begin, std::size_t end, Body body) const {
     auto at = std::upper_bound(ends_.begin(), ends_.end(), begin,

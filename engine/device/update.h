@@ -1,5 +1,5 @@
-// The optimizers' arithmetic, in the form that Keras gives them. g is the gradient, w the
-// parameter, a and b the two state arenas (zero at first unless said).
+// The optimizers' arithmetic, as Keras defines it. g is the gradient, w the parameter, a and b the
+// two state arenas (initially zero unless stated).
 //
 //   sgd       w -= r g
 //   momentum  a = m a - r g;  w += a
@@ -7,8 +7,8 @@
 //   adam      a += (1 - b1)(g - a);  b += (1 - b2)(g g - b)   (b1 = 0.9, b2 = 0.999; e = 1e-7)
 //             w -= r sqrt(1 - b2^t)/(1 - b1^t) a / (sqrt(b) + e)
 //
-// Before that, where asked for: g is clipped, then w loses a share of itself or, in the other form,
-// adds to g (only parameters that decay; see stretches.h):
+// Optional steps before that: clip g, then apply weight decay to w (decoupled) or add it to g (l2).
+// Only for parameters that decay; see stretches.h:
 //
 //   by norm    g *= c / max(n, c), n the norm of the whole gradient  (tf.clip_by_global_norm)
 //   by value   g = min(max(g, -v), v)
@@ -37,16 +37,16 @@ enum class Optimizer { sgd, momentum, adagrad, adam };
 Optimizer optimizer_of(std::string_view name);  // throws usage
 const char* name_of(Optimizer optimizer);
 int state_arenas(Optimizer optimizer);      // 0, 1 or 2
-double initial_state(Optimizer optimizer);  // of the first arena
+double initial_state(Optimizer optimizer);  // initial value of the first arena
 
-// One step's constants.
+// The constants of one step.
 struct UpdateRule {
   Optimizer optimizer = Optimizer::adam;
-  double rate = 0.001;  // for adam with the bias correction of its step folded in
+  double rate = 0.001;  // for adam, includes the bias correction of the step
   double momentum = 0.9;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-7;
-  double decay = 0, l2 = 0;    // r d of the decoupled form, d of the other; 0: none
-  double clip_norm = 0;        // c; 0: none. Its factor is Program::measure_gradients' business
+  double decay = 0, l2 = 0;    // r d for decoupled decay, d for l2; 0: none
+  double clip_norm = 0;        // c; 0: none; its factor comes from Program::measure_gradients
   double clip_value = 0;       // v; 0: none
   double gradient_factor = 1;  // of clipping by norm
   PACELINE_EVERYWHERE bool decays() const { return decay != 0 || l2 != 0; }
@@ -59,16 +59,16 @@ struct UpdateRule {
 // The rule of step `step` (from 1) at learning rate `rate`.
 UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long step);
 
-// The factor of clipping by norm, given the sum of squares. A gradient that is not finite gives
-// NaN, as in TensorFlow: every parameter becomes NaN and the run ends with an error, instead of
-// going on from what one rank's overflow has left.
+// The factor of clipping by norm, from the sum of squares. A gradient that is not finite gives NaN,
+// as in TensorFlow. Then every parameter becomes NaN and the run ends with an error, instead of
+// continuing with one rank's overflow.
 PACELINE_EVERYWHERE inline double clip_factor(double square_sum, double clip_norm) {
   const double norm = std::sqrt(square_sum);
   if (norm <= clip_norm) return 1;
   return norm - norm == 0 ? clip_norm / norm : norm - norm;
 }
 
-// The gradient of element i as it is.
+// The unmodified gradient of element i.
 template <typename T>
 struct PlainGradient {
   const T* g;
@@ -77,7 +77,7 @@ struct PlainGradient {
   }
 };
 
-// Clipped, and with decay, which may change w.
+// The gradient after clipping and decay; decay may change w.
 template <typename T>
 struct ShapedGradient {
   const T* g;
@@ -134,8 +134,8 @@ PACELINE_EVERYWHERE inline __attribute__((always_inline)) void optimize(
   }
 }
 
-// `w`, `a`, `b` are updated in place; unused arenas may be null.
-// Always inlined: each instruction set compiles its own copy.
+// Updates `w`, `a` and `b` in place; unused arenas may be null. Always inlined, so that each
+// instruction set compiles its own copy.
 template <typename T>
 PACELINE_EVERYWHERE inline __attribute__((always_inline)) void apply_update(
     const UpdateRule& rule, T* __restrict w, const T* __restrict g, T* __restrict a,

@@ -1,5 +1,5 @@
-// Where the replicas of a run stood when it ended, from their flight rings: who came last, and what
-// the others wait in.
+// The state of a run's replicas when it ended, from their flight rings: which rank was late, and
+// what the others waited for.
 #pragma once
 
 #include <limits>
@@ -13,22 +13,22 @@ namespace paceline {
 class FailureSnapshot {
  public:
   FailureSnapshot() = default;
-  // As they stood at `when`, in seconds since 1970: a rank that was stopped may be woken to be
-  // ended, and go on for a moment.
+  // The state at `when`, in seconds since 1970: a stopped rank may be resumed in order to be ended,
+  // and run for a moment.
   explicit FailureSnapshot(const std::vector<Flight>& flights,
                            double when = std::numeric_limits<double>::infinity());
 
-  // Replicas that came to fewer collectives than others; where all came equally far, those that
-  // gave no sign of life for a while. Never all of them.
+  // Replicas that entered fewer collectives than others; if all entered equally many, those without
+  // a sign of life for a while. Never all of them.
   std::vector<int> late() const;
-  // All replicas of their processes, for those that went with one of these.
+  // All replicas of the processes that have one of these.
   std::vector<int> late_processes() const;
   std::vector<int> replicas_of_task(int task) const;
 
-  // "rank 5 on n2", "ranks 2, 3 on n1"; without a host where none is known.
+  // "rank 5 on n2", "ranks 2, 3 on n1". Omits unknown hosts.
   std::string name_of(const std::vector<int>& ranks) const;
-  // " at step 416, bucket 3; the others wait at step 417, bucket 0", of these; empty where nothing
-  // is known.
+  // " at step 416, bucket 3; the others wait at step 417, bucket 0", for these ranks. Empty if
+  // nothing is known.
   std::string words_on(const std::vector<int>& ranks) const;
 
  private:

@@ -1,10 +1,10 @@
-// The bytes of a flight ring: a file of fixed layout, mapped by the rank that writes it. What the
-// process stored is in the page cache, so it outlives a SIGKILL of the process; a crash of the node
-// it does not.
+// The file format of a flight ring: a fixed layout, memory-mapped by the rank that writes it.
+// Stored data is in the page cache, so it survives a SIGKILL of the process, but not a crash of the
+// node.
 //
-// Every field that changes is an atomic of the processor's own width, so that another thread, or a
-// reader of the file, never sees half a number. An entry is valid where its stamp says so: the
-// stamp is cleared before an entry is written over, and set after.
+// Every field that changes is a lock-free atomic, so that other threads and readers of the file
+// never see a partial value. An entry is valid if its stamp says so: the stamp is cleared before an
+// entry is overwritten, and set afterwards.
 #pragma once
 
 #include <array>
@@ -16,14 +16,14 @@
 
 namespace paceline {
 
-inline constexpr int kMostRanks = 10'000'000;  // a file that says more is damaged
+inline constexpr int kMostRanks = 10'000'000;  // a file with more is damaged
 
 inline constexpr std::array<char, 8> kFlightMagic = {'P', 'A', 'C', 'E', 'F', 'L', 'T', '\n'};
 inline constexpr std::uint32_t kFlightVersion = 1;
 inline constexpr std::size_t kFlightEntries = 256;
 
 enum class FlightKind : std::uint32_t { all_reduce = 1, broadcast, all_gather, barrier };
-// started: on a GPU, queued to its stream. ended: there, seen by the host to have ended.
+// started: on a GPU, queued on the stream. ended: on a GPU, the host has seen its end.
 enum class FlightState : std::uint32_t { queued = 1, started, ended };
 
 // A text of at most 31 bytes.
@@ -50,16 +50,17 @@ static_assert(sizeof(FlightEntry) == 128);
 struct FlightHeader {
   std::array<char, 8> magic;
   std::uint32_t version, header_bytes, entry_bytes, entries;
-  std::int32_t rank, size, task, pid;  // of replicas; of the process
+  std::int32_t rank, size, task, pid;  // numbers of replicas; of the process
   std::array<char, 64> host;
   std::array<char, 32> attempt;
-  std::int64_t opened_ns;                      // since 1970, as all times here
-  std::atomic<std::uint64_t> queued, entered;  // collectives, ever
+  std::int64_t opened_ns;                      // since 1970, like all times here
+  std::atomic<std::uint64_t> queued, entered;  // collectives in total
   std::atomic<std::uint64_t> step;
-  std::atomic<std::int64_t> beat_ns;         // the process was alive
-  std::atomic<std::int64_t> waits_since_ns;  // the host, for waits_at; 0: it does not
+  std::atomic<std::int64_t> beat_ns;  // last time the process was known alive
+  // Start of the host's wait for waits_at; 0: not waiting.
+  std::atomic<std::int64_t> waits_since_ns;
   FlightLabel waits_at;
-  // The process last came to life after a while without a beat: when it fell silent.
+  // The last period without a beat, if the process came back to life afterwards.
   std::atomic<std::int64_t> silent_from_ns, silent_to_ns;
   std::array<std::uint64_t, 3> reserved;
 };

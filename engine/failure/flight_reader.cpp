@@ -33,7 +33,7 @@ std::string text_of(const std::array<char, size>& bytes) {
 }
 
 void check(const FlightHeader& header, const std::filesystem::path& file) {
-  if (header.magic != kFlightMagic) refuse(file, "is no flight ring");
+  if (header.magic != kFlightMagic) refuse(file, "is not a flight ring");
   const bool layout = header.version == kFlightVersion &&
                       header.header_bytes == sizeof(FlightHeader) &&
                       header.entry_bytes == sizeof(FlightEntry) && header.entries == kFlightEntries;
@@ -77,7 +77,7 @@ double Flight::last_beat(double when) const {
 
 Flight read_flight(const std::filesystem::path& file) {
   const std::string bytes = read_text(file, 2 * sizeof(FlightFile));
-  if (bytes.size() != sizeof(FlightFile)) refuse(file, "has not the size of a flight ring");
+  if (bytes.size() != sizeof(FlightFile)) refuse(file, "does not have the size of a flight ring");
   const auto content = std::make_unique<FlightFile>();
   std::memcpy(static_cast<void*>(content.get()), bytes.data(), sizeof(FlightFile));
   const FlightHeader& header = content->header;

@@ -1,4 +1,4 @@
-// What the flight rings of a run's replicas say, from their files: these are read as untrusted.
+// Reads the flight rings of a run's replicas. The files are untrusted.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,22 @@ struct Flight {
   int rank = 0, size = 1, task = 0, pid = 0;
   std::string host, attempt;
   double opened = 0, beat = 0;            // seconds since 1970
-  double silent_from = 0, silent_to = 0;  // its last span without a beat; 0: none
-  std::uint64_t entered = 0;              // collectives, ever
-  std::uint64_t step = 0;                 // that it was at
-  std::string waits_at;                   // what the host waited for, or empty
+  double silent_from = 0, silent_to = 0;  // the last period without a beat; 0: none
+  std::uint64_t entered = 0;              // collectives in total
+  std::uint64_t step = 0;                 // current step
+  std::string waits_at;                   // what the host waited for; may be empty
   double waits_since = 0;                 // seconds since 1970
-  std::vector<Collective> recent;         // by sequence number; torn ones are left out
+  std::vector<Collective> recent;         // by sequence number, without torn entries
 
-  // The last collective that it came to. Null: none that is known.
+  // The last collective that it entered. Null: unknown.
   const Collective* last_entered() const;
-  // Its last beat before `when`.
+  // The last beat before `when`.
   double last_beat(double when) const;
 };
 
-// Throws input for what is no flight ring, or one of another version.
+// Throws input for other files and other versions.
 Flight read_flight(const std::filesystem::path& file);
-// Every rank-N.flight of the folder that can be read, in rank order.
+// All readable rank-N.flight files of the folder, in rank order.
 std::vector<Flight> read_flights(const std::filesystem::path& folder);
 
 const char* name_of(FlightKind kind);

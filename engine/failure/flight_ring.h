@@ -1,5 +1,5 @@
-// A replica's status and its last 256 collectives, kept where they outlive the process: the rank's
-// flight recorder. `doctor --post-mortem` and the starter read it (flight_reader.h).
+// The flight recorder of a replica: its status and last 256 collectives, in a file that survives
+// the process. `doctor --post-mortem` and the starter read it (flight_reader.h).
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 
 namespace paceline {
 
-// Calls cost some tens of nanoseconds, take no lock and allocate nothing. queue() and note_step()
-// come from one thread, enter() and leave() of a collective from the one that runs it, anything
-// else from any.
+// Calls take tens of nanoseconds, without locks or allocations. Call queue() and note_step() from
+// one thread, enter() and leave() of a collective from the thread that runs it, and everything else
+// from any thread.
 class FlightRing {
  public:
   struct Identity {
@@ -23,37 +23,37 @@ class FlightRing {
     int task = 0;            // of processes
     std::string host, attempt;
   };
-  // In FOLDER/rank-R.flight, replacing an earlier run's; in memory alone without a folder, and
-  // where the file cannot be made (why() then says so: no reason to end a run).
+  // Uses FOLDER/rank-R.flight, and replaces an earlier run's file. Uses memory only without a
+  // folder, or if the file cannot be created: why() then says why, and the run continues.
   FlightRing(const Identity& identity, const std::optional<std::filesystem::path>& folder);
   ~FlightRing();  // the file stays
   FlightRing(const FlightRing&) = delete;
   FlightRing& operator=(const FlightRing&) = delete;
 
-  const std::string& why() const { return why_; }  // it is in memory alone, or empty
+  const std::string& why() const { return why_; }  // why it is in memory only; empty: it has a file
 
-  // A collective is asked for. Returns its sequence number, from 0.
+  // Records the request for a collective. Returns its sequence number, from 0.
   std::uint64_t queue(FlightKind kind, std::string_view label, std::size_t bytes) noexcept;
-  // It is queued to a GPU's stream, which runs it in its own time.
+  // The collective is queued on a GPU stream.
   void hand_over(std::uint64_t sequence) noexcept;
-  // It runs on the calling thread, until leave().
+  // The collective runs on the calling thread, until leave().
   void enter(std::uint64_t sequence) noexcept;
   void leave(std::uint64_t sequence) noexcept;
-  // A stream was seen to have ended it.
+  // The collective was seen to have ended on its stream.
   void note_end(std::uint64_t sequence) noexcept;
 
   void note_step(std::uint64_t step) noexcept;
   void begin_wait(std::string_view label) noexcept;
   void end_wait() noexcept;
-  void beat() noexcept;  // once a second or more often: the process is alive
+  void beat() noexcept;  // call at least once a second: the process is alive
 
   int rank() const noexcept { return file_->header.rank; }
   std::uint64_t entered() const noexcept { return file_->header.entered.load(); }
   std::uint64_t step() const noexcept { return file_->header.step.load(); }
 
-  // What this replica is in the middle of, if anything.
+  // What this replica is waiting for, if anything.
   struct Wait {
-    double seconds = 0;      // it has lasted
+    double seconds = 0;      // duration so far
     std::uint64_t step = 0;  // from 1; 0: before the first
     std::string label;
   };
@@ -70,7 +70,7 @@ class FlightRing {
   FlightFile* file_ = nullptr;
   std::string why_;
   std::int64_t offset_ns_ = 0;            // from the steady clock to time since 1970
-  std::atomic<std::uint64_t> inside_{0};  // 1 + the collective that runs; 0: none
+  std::atomic<std::uint64_t> inside_{0};  // 1 + the running collective; 0: none
 };
 
 }  // namespace paceline

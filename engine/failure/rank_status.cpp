@@ -71,7 +71,7 @@ bool try_to_write(const std::filesystem::path& folder, const RankStatus& status)
     return true;
   } catch (const std::exception& error) {
     if (!told_before) {
-      log::warning("a post-mortem will know nothing of rank {}: {}", status.rank, error.what());
+      log::warning("a post-mortem will have nothing from rank {}: {}", status.rank, error.what());
     }
     return false;
   }
@@ -156,7 +156,7 @@ RunFolder::RunFolder(const Environment& environment) {
       stays_ = true;
       return;
     } catch (const Error& error) {
-      log::warning("no post-mortem of this run will be kept, {}: {}", kStatusFolderVariable,
+      log::warning("this run will have no post-mortem ({}): {}", kStatusFolderVariable,
                    error.what());
     }
   }
@@ -165,7 +165,7 @@ RunFolder::RunFolder(const Environment& environment) {
   std::string name = ((error ? "/tmp" : base) / "paceline-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) {
     throw Error(ErrorKind::input,
-                fmt::format("the folder cannot be made: {}", std::strerror(errno)), name,
+                fmt::format("the folder cannot be created: {}", std::strerror(errno)), name,
                 "set TMPDIR to a folder with free space that can be written");
   }
   path_ = name;

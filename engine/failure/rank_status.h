@@ -1,6 +1,6 @@
-// What a rank leaves behind for the process that started it, or for a post-mortem: launchers' exit
-// codes are not to be trusted (mpirun kills survivors after a second, srun reports 137), so each
-// rank writes down how it ended, in a file of the run's status folder.
+// A rank's own report of how it ended, for its starter or for a post-mortem: a file in the run's
+// status folder. Launchers' exit codes are unreliable (mpirun kills survivors after a second, srun
+// reports 137).
 #pragma once
 
 #include <filesystem>
@@ -14,20 +14,20 @@
 
 namespace paceline {
 
-// Names the status folder: to the ranks, and to a starter that is not to use one of its own.
+// The status folder: for ranks, and for a starter that must not create its own.
 inline constexpr char kStatusFolderVariable[] = "PACELINE_STATUS_DIR";
-// Set by a starter of ours, which prints the run's last line: the attempt's name.
+// The attempt's name. Set by Paceline's starter, which prints the run's last line.
 inline constexpr char kStarterVariable[] = "PACELINE_STARTER";
 
-// The folder that ranks write to: $PACELINE_STATUS_DIR, else "status" in the directory of the job
-// (run_directory.h). Nothing where there is neither.
+// The folder in which ranks report: $PACELINE_STATUS_DIR, else "status" in the job's directory
+// (run_directory.h). Empty if neither exists.
 std::optional<std::filesystem::path> status_folder(const Environment& environment);
 
-// What the ranks of one start have in common and another start has not, by the starter or the
-// launcher: files of an earlier attempt in the same folder are told by it.
+// Identifies the ranks of one start, by the starter or the launcher, so that files of earlier
+// attempts in the same folder can be told apart.
 std::string attempt_of(const Environment& environment);
 
-// In the message of a rank that could not sum with the others even once: nobody stopped.
+// Part of the message if the first sum fails: no rank has stopped then.
 inline constexpr char kFirstSum[] = "a first sum of ";
 
 enum class RankState { running, done, failed };
@@ -40,20 +40,20 @@ struct RankStatus {
   RankState state = RankState::running;
   int exit_code = 0;
   std::string message;  // of the error, one line
-  double time = 0;      // seconds since 1970, to tell causes from consequences
+  double time = 0;      // seconds since 1970, to separate causes from consequences
   std::string attempt = {};
-  int size = 0;  // of the world; 0: not said
+  int size = 0;  // of the world; 0: unknown
 };
 
 void write_status(const std::filesystem::path& folder, const RankStatus& status);
-// In rank order; a file that cannot be read counts as not there.
+// In rank order. Unreadable files count as missing.
 std::vector<RankStatus> read_statuses(const std::filesystem::path& folder);
 
-// A starter's status folder: the one of $PACELINE_STATUS_DIR, which stays, or a private one in
-// TMPDIR, removed with all it holds at the end.
+// A starter's status folder: $PACELINE_STATUS_DIR, which is kept, or a private folder in TMPDIR,
+// which is removed at the end.
 class RunFolder {
  public:
-  explicit RunFolder(const Environment& environment = {});  // throws input if none can be made
+  explicit RunFolder(const Environment& environment = {});  // throws input if it cannot be created
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
@@ -65,17 +65,17 @@ class RunFolder {
   bool stays_ = false;
 };
 
-// Runs `work` as a rank: where there is a status folder, its end is written down there. Started by
-// us, its error is not thrown but becomes the exit code: the starter prints the one last line. A
-// folder that cannot be written is a note in the log.
+// Runs `work` as a rank, and writes its end to the status folder, if any. With a Paceline starter,
+// an error becomes the exit code instead of an exception, because the starter prints the last line.
+// A status folder that cannot be written is only logged.
 int run_rank(const Environment& environment, const ProcessRank& process,
              const std::function<int()>& work);
 
-// Writes down the end of this rank as run_rank() would, before it can return: another of its
-// threads may be stuck. False where no starter of ours reads it.
+// Writes this rank's end like run_rank(), for cases where it cannot return because another thread
+// is stuck. False if no Paceline starter reads it.
 bool write_down_end(const Environment& environment, const ProcessRank& process, const Error& error);
 
-// For a rank that will never return: the same, or else it is printed.
+// For a rank that will never return: the same, or else prints the error.
 void leave_last_words(const Environment& environment, const ProcessRank& process,
                       const Error& error);
 

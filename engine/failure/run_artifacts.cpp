@@ -78,7 +78,7 @@ RunArtifacts remains_of_latest(const std::filesystem::path& folder) {
       std::max_element(statuses.begin(), statuses.end(),
                        [](const RankStatus& a, const RankStatus& b) { return a.time < b.time; });
   if (latest == statuses.end()) {
-    throw Error(ErrorKind::input, "it holds no files of a run", folder.string(),
+    throw Error(ErrorKind::input, "the folder has no files of a run", folder.string(),
                 "give the status folder of a run: RUN/status");
   }
   return remains_of(folder, latest->attempt);

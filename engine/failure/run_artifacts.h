@@ -1,5 +1,4 @@
-// What a run leaves in its status folder, and what it says once nobody is there to tell: the
-// post-mortem.
+// The files that a run leaves in its status folder, and the post-mortem that is derived from them.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +11,7 @@
 
 namespace paceline {
 
-// Of one attempt: a requeued job writes to the folder of the one before.
+// Of a single attempt: a requeued job writes to the same folder.
 struct RunArtifacts {
   std::string attempt;
   int ranks = 0;  // processes of the world
@@ -20,22 +19,22 @@ struct RunArtifacts {
   std::vector<Flight> flights;
 };
 
-// Where the replicas stood when the first of them gave up, else at the end.
+// The state of the replicas when the first of them gave up, else at the end.
 FailureSnapshot standing_of(const RunArtifacts& remains);
 
 RunArtifacts remains_of(const std::filesystem::path& folder, const std::string& attempt);
-// Of the attempt that wrote last. Throws input, naming the folder, where no rank wrote anything.
+// Of the most recent attempt. Throws input naming the folder if no rank wrote anything.
 RunArtifacts remains_of_latest(const std::filesystem::path& folder);
 
-// Processes that have not written down their end and that live, as far as can be known: on this
-// host for certain, elsewhere by their ring's last beat.
+// Processes that have not reported their end and may still run: certain on this host; elsewhere
+// judged by their ring's last beat.
 std::vector<int> still_running(const RunArtifacts& remains);
 
-// What the starter of the run said, for the post-mortem, which was not there: "verdict.json".
+// Stores the starter's verdict for a later post-mortem: "verdict.json".
 void write_verdict(const std::filesystem::path& folder, const std::string& attempt,
                    const RunVerdict& verdict);
 
-// The starter's verdict where it left one, else judge_remains().
+// The starter's verdict if there is one, else judge_remains().
 RunVerdict post_mortem(const std::filesystem::path& folder, const RunArtifacts& remains);
 
 }  // namespace paceline

@@ -223,7 +223,7 @@ RunVerdict silent(const std::vector<int>& gone, const std::vector<RankStatus>& s
   if (gone.size() > 1 && !first.empty()) who = snapshot.name_of(first);
   return verdict_of(
       Error(ErrorKind::peer_lost,
-            fmt::format("{} vanished without a word{}", who, snapshot.words_on(first)), "",
+            fmt::format("{} ended without reporting an error{}", who, snapshot.words_on(first)), "",
             "see " + see),
       words);
 }
@@ -233,10 +233,10 @@ RunVerdict launcher_failed(const Watch& launcher, const std::string& when,
   const std::string see = "see its words above, or try it with paceline doctor";
   RunVerdict verdict =
       launcher.end.signal != 0
-          ? verdict_of(
-                Error(ErrorKind::internal,
-                      fmt::format("the launcher died of signal {} {}", launcher.end.signal, when),
-                      "mpirun", see))
+          ? verdict_of(Error(
+                ErrorKind::internal,
+                fmt::format("the launcher was killed by signal {} {}", launcher.end.signal, when),
+                "mpirun", see))
           : ended_with("the launcher", launcher.end.exit_code, when, "mpirun", see);
   verdict.noise = words;
   return verdict;
@@ -262,7 +262,7 @@ RunVerdict of_vanished_children(const std::vector<int>& vanished,
   if (vanished.empty()) return {};
   if (statuses.empty() && cannot_be_executed(ends)) {
     return verdict_of(Error(ErrorKind::internal, "this program cannot be executed", program,
-                            "see whether it is there, and built for this machine"));
+                            "check that it exists and is built for this machine"));
   }
   const int rank = vanished.front();
   return ended_with(fmt::format("rank {}", rank), ends[static_cast<std::size_t>(rank)].exit_code,

@@ -26,9 +26,10 @@ std::vector<Cpu> one_thread_a_core(const std::vector<Cpu>& cpus) {
 
 std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cpus_each) {
   if (cpus_each < 1 || static_cast<std::size_t>(cpus_each) > usable.size()) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} CPUs wanted for one task, {} usable", cpus_each, usable.size()), "",
-                "ask for fewer with --cpus-per-task, or start with a wider affinity mask");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("one task needs {} CPUs, but only {} are usable", cpus_each, usable.size()), "",
+        "use a smaller --cpus-per-task, or start with a wider affinity mask");
   }
   const auto each = static_cast<std::size_t>(cpus_each);
   const std::vector<Cpu> firsts = one_thread_a_core(usable);

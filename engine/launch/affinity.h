@@ -1,4 +1,4 @@
-// Which CPUs a replica or task runs on.
+// Assigns CPUs to replicas and tasks.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace paceline {
 
-// One set of `cpus_each` CPUs for each of `parts`. `usable` is in topology order, so that a set is
-// contiguous. While there are cores enough, a set takes one hardware thread a core; past that,
-// all threads, a core's together. Past the end it wraps round: the sets then share CPUs, which is
-// oversubscription, or the mask is this task's own and every part of it is right. Throws usage
-// if one set does not fit into `usable`.
+// One set of `cpus_each` CPUs for each of `parts`. `usable` is in topology order, so sets are
+// contiguous. While there are enough cores, a set takes one hardware thread per core; beyond that,
+// all threads, those of a core together. Past the end it wraps around and sets share CPUs. That is
+// oversubscription, or the mask belongs to this task alone and any part of it is right. Throws
+// usage if one set does not fit into `usable`.
 std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cpus_each);
 
-// The CPUs of this task: the local_rank-th part of the mask. Right for a mask that all tasks of
-// the node share (our own mpirun, --bind-to none) and for one that the launcher made for this
-// task alone (srun, --bind-to core).
+// The CPUs of this task: the local_rank-th part of the mask. Correct for a mask that all tasks of
+// the node share (Paceline's mpirun, --bind-to none), and for one that belongs to this task alone
+// (srun, --bind-to core).
 CpuSet cpus_of_task(const std::vector<Cpu>& usable, const ProcessRank& process, int cpus_per_task);
 
-// Binds the calling thread; threads it starts from then on inherit it. Throws internal.
+// Binds the calling thread; threads started later inherit the binding. Throws internal.
 void bind_this_thread(const CpuSet& cpus);
 
 // "0-3,8"

@@ -43,10 +43,10 @@ std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const ProcessRank&
   if (seen == replicas) return visible;
   const int needed = process.local_size * replicas;
   if (seen == 0 || (seen < needed && sharing == GpuSharing::refused)) {
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("{} replicas of this node need {} GPUs, {} are visible", needed, needed, seen),
-        hidden_by(environment), cure(environment, needed));
+    throw Error(ErrorKind::usage,
+                fmt::format("{} replicas on this node need {} GPUs, but {} are visible", needed,
+                            needed, seen),
+                hidden_by(environment), cure(environment, needed));
   }
   std::vector<Gpu> chosen;
   for (int i = 0; i < replicas; ++i) {

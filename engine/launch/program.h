@@ -1,4 +1,4 @@
-// Other programs on this machine: where one is, and what it says of itself.
+// Finds and runs other programs on this machine.
 #pragma once
 
 #include <filesystem>
@@ -14,18 +14,17 @@ namespace paceline {
 std::optional<std::filesystem::path> find_program(const std::string& name,
                                                   const Environment& environment);
 
-// This program's own file.
+// The path of this program's executable.
 std::filesystem::path this_program();
 
-// Runs it to its end and returns standard output and error together, at most 64 KB; empty if it
-// could not be started or did not end within `seconds` (it is killed then).
+// Runs a command to its end. Returns standard output and error together, at most 64 KB. Empty if it
+// could not be started, or took longer than `seconds` (it is then killed).
 std::string output_of(const std::vector<std::string>& command, double seconds = 10);
 
-// Whether a process of this machine lives.
+// Whether a process of this machine is alive.
 enum class ProcessState { none, stopped, alive };
 
-// A zombie is none: it has ended, and only waits for its parent to ask how. stopped: by SIGSTOP, a
-// terminal or a debugger. By /proc.
+// Zombies are none: they have ended. stopped: by SIGSTOP, a terminal or a debugger. Uses /proc.
 ProcessState state_of_process(int pid);
 
 }  // namespace paceline

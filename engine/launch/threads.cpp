@@ -40,7 +40,7 @@ void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool ove
   const int cpus = static_cast<int>(mask.size());
   if (cpus_per_replica > cpus && cpus == 1) {
     throw Error(ErrorKind::usage,
-                fmt::format("a replica of {} CPUs, but the affinity mask is the one CPU {}",
+                fmt::format("a replica needs {} CPUs, but the affinity mask has only CPU {}",
                             cpus_per_replica, format_cpus(mask)),
                 "",
                 fmt::format("Open MPI binds each rank to a core by default: start with mpirun "
@@ -49,7 +49,7 @@ void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool ove
   }
   if (cpus_per_replica > cpus) {
     throw Error(ErrorKind::usage,
-                fmt::format("a replica of {} CPUs, but the affinity mask has {} ({})",
+                fmt::format("a replica needs {} CPUs, but the affinity mask has {} ({})",
                             cpus_per_replica, cpus, format_cpus(mask)),
                 "", "use fewer with --cpus-per-task, or start with a wider mask");
   }
@@ -58,9 +58,7 @@ void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool ove
               fmt::format("{} replicas of {} CPU{} each on {} usable CPU{} ({})", replicas,
                           cpus_per_replica, cpus_per_replica == 1 ? "" : "s", cpus,
                           cpus == 1 ? "" : "s", format_cpus(mask)),
-              "",
-              "use fewer, or --oversubscribe to try it anyway: its times are marked and enter no "
-              "interval");
+              "", "use fewer, or add --oversubscribe: such runs are excluded from statistics");
 }
 
 }  // namespace paceline

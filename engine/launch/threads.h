@@ -1,4 +1,4 @@
-// How a replica's CPUs are shared among its threads, and what is refused before anything starts.
+// Divides a replica's CPUs among its threads, and checks the numbers before anything starts.
 #pragma once
 
 #include <optional>
@@ -7,25 +7,25 @@
 
 namespace paceline {
 
-// Threads of one replica. Input and communication threads of 0 mean that the compute thread does
-// that work itself, inline.
+// Threads of one replica. With 0 input or communication threads, the compute thread does that work
+// inline.
 struct ThreadPlan {
   int compute = 1, input = 0, comm = 0;
   int total() const { return compute + input + comm; }
 };
 
-// What the user asked for; unset: 0 input, 0 communication, compute takes the rest.
+// The user's request. Defaults: 0 input, 0 communication, and the rest for compute.
 struct ThreadRequest {
   std::optional<int> compute, input, comm;
 };
 
-// Throws usage, with the cure, where the threads are more than `cpus_per_replica`.
+// Throws usage with a cure if the threads exceed `cpus_per_replica`.
 ThreadPlan plan_threads(int cpus_per_replica, const ThreadRequest& request);
 
-// `replicas` replicas of `cpus_per_replica` CPUs each are to share `mask` (the CPUs this task, or
-// all tasks that we are about to start here, may use). Throws usage, with the cure, where they do
-// not fit: always if one replica alone needs more than the mask (a mask of one CPU is mostly Open
-// MPI's default binding, and the cure says so), else unless `oversubscribe`.
+// Checks that `replicas` replicas of `cpus_per_replica` CPUs each fit in `mask`, the CPUs that this
+// task (or all tasks about to be started here) may use. Throws usage with a cure if not: always if
+// one replica alone needs more than the mask, else unless `oversubscribe`. A mask of one CPU is
+// usually Open MPI's default binding, and the cure says so.
 void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool oversubscribe);
 
 }  // namespace paceline

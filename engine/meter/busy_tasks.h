@@ -1,4 +1,4 @@
-// Who else uses some CPUs right now.
+// Finds other processes that use some CPUs right now.
 #pragma once
 
 #include <functional>
@@ -10,14 +10,13 @@
 namespace paceline {
 
 struct BusyTask {
-  std::string name;  // as the kernel has it: printable, 15 characters at most
-  double cpus = 0;   // how many it kept busy
+  std::string name;  // from the kernel: printable, at most 15 characters
+  double cpus = 0;   // number of CPUs it kept busy
 };
 
-// Processes that were on one of `cpus` after `pause` and kept at least a twentieth of one busy
-// during it, those of one name together, the busiest first: but not this process and those that
-// wait for it, nor its peers, which have its name and its parent. Where other users' processes are
-// hidden they are not among them.
+// Processes that were on one of `cpus` after `pause` and kept at least a twentieth of a CPU busy
+// during it. Groups them by name, busiest first. Excludes this process, processes that wait for it,
+// and its peers (same name and parent). Cannot see other users' processes if those are hidden.
 std::vector<BusyTask> busy_tasks(const std::vector<int>& cpus, const std::function<void()>& pause,
                                  const MeterRoots& roots = {});
 

@@ -1,4 +1,4 @@
-// Small files of the kernel that more than one meter reads.
+// Small kernel files that several meters read.
 #pragma once
 
 #include <optional>
@@ -8,20 +8,20 @@
 
 namespace paceline {
 
-// Of some CPUs since the machine started, summed, in seconds.
+// Times of some CPUs since boot, summed, in seconds.
 struct CpuTimes {
   double tasks = 0;      // user, nice, system
   double stolen = 0;     // by the hypervisor
-  double all = 0;        // these, interrupts and idleness: CPUs times seconds
-  std::size_t cpus = 0;  // of those asked for that the kernel tells of
+  double all = 0;        // including interrupts and idle time: CPUs times seconds
+  std::size_t cpus = 0;  // number of the requested CPUs that the kernel reports
 };
 
-// Nothing where /proc/stat does not tell of any.
+// Empty if /proc/stat reports none of them.
 std::optional<CpuTimes> cpu_times(const std::vector<int>& cpus, const MeterRoots& roots);
 
 struct LoadAverage {
   double one_minute = 0;
-  int runnable = 0;  // tasks of the machine at this moment, the caller among them
+  int runnable = 0;  // runnable tasks of the machine now, including the caller
 };
 std::optional<LoadAverage> load_average(const MeterRoots& roots);
 

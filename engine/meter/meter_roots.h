@@ -1,4 +1,4 @@
-// Where meters read.
+// The folders that meters read, replaceable in tests.
 #pragma once
 
 #include <filesystem>

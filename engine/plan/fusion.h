@@ -1,4 +1,4 @@
-// Operations that one pass over memory can do together.
+// Fuses operations that can share one pass over memory.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace paceline {
 
-// Where an operation's output has one reader, both become one operation if the device supports it;
-// of several fusions the longest is taken:
+// Fuses an operation with the only reader of its output if the device supports the combination. The
+// longest supported fusion wins:
 //
 //   dense + ReLU + dropout             conv + ReLU + max pooling
 //   batch_norm + ReLU + max pooling    batch_norm + add + ReLU
 //   batch_norm + batch_norm of the other summand + add + ReLU
 //
-// `notes` gets a line for each fusion refused. Throws usage for an operation that the device does
-// not support at all.
+// Adds a line to `notes` for each rejected fusion. Throws usage for an operation that the device
+// does not support at all.
 std::vector<Operation> fuse(const std::vector<Operation>& operations, const Supports& supports,
                             std::vector<std::string>* notes);
 

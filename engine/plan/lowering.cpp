@@ -35,7 +35,7 @@ class Lowering {
       throw Error(ErrorKind::usage,
                   fmt::format("network {} ends with {} values for {} classes", network_.name(),
                               end.shape.elements(), network_.classes()),
-                  "", "give the last layer a value a class");
+                  "", "give the last layer one output per class");
     }
     Operation& loss = push(OpKind::softmax_cross_entropy, "softmax_cross_entropy", end, end.shape);
     loss.smoothing = network_.label_smoothing();

@@ -1,4 +1,4 @@
-// From layers to operations with shapes, one operation a layer, before any fusion.
+// Converts layers to operations with shapes, one per layer, before fusion.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,7 @@
 
 namespace paceline {
 
-// In the order of the layers, between a cast_input and the loss. Throws usage where shapes do not
-// fit together.
+// In layer order, between a cast_input and the loss. Throws usage if shapes do not match.
 std::vector<Operation> lower(const Network& network);
 
 }  // namespace paceline

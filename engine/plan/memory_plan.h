@@ -1,4 +1,4 @@
-// Places tensors with known lifetimes into one arena.
+// Places tensors with known lifetimes in one arena.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,9 @@
 
 namespace paceline {
 
-// Gives each tensor an offset so that tensors alive at the same time never overlap; largest first,
-// each at the lowest place that is free during its whole life. Returns the arena's size in bytes.
+// Assigns an offset to each tensor, so that tensors alive at the same time never overlap. Largest
+// first, each at the lowest offset that is free during its whole life. Returns the size of the
+// arena in bytes.
 std::size_t place_tensors(std::vector<TensorInfo>& tensors);
 
 }  // namespace paceline

@@ -1,5 +1,4 @@
-// A network as its workload describes it, once: layers in order, before any choice of device,
-// batch or fusion.
+// A network as a workload describes it: layers in order, independent of device, batch and fusion.
 #pragma once
 
 #include <cstdint>
@@ -31,53 +30,54 @@ enum class LayerKind {
   dropout
 };
 
-constexpr int kInput = -1;  // in place of a layer: the sample itself
+constexpr int kInput = -1;  // instead of a layer: the sample itself
 
 struct Layer {
   LayerKind kind;
   std::string name;
   int from = kInput;    // the layer that it reads
-  int from2 = kInput;   // add: the other one
+  int from2 = kInput;   // add: the second summand
   int units = 0;        // dense: outputs; conv: filters
   int kernel = 0;       // conv, max_pool: side of the square window
   int stride = 1;       // conv, max_pool
   int padding = 0;      // conv: zeros on each side; max_pool: places that never win
   double rate = 0;      // dropout: share of elements set to zero in training
   double epsilon = 0;   // batch_norm: added to the variance
-  double momentum = 0;  // batch_norm: what a running average keeps of itself in a step
+  double momentum = 0;  // batch_norm: share of a running average that stays in each step
 };
 
-// Layers form a chain; last() and from() open branches, add() joins them. The loss is always
-// softmax cross-entropy over `classes` on the last layer's output.
+// Layers form a chain. last() and from() create branches, add() joins them. The loss is always
+// softmax cross-entropy over `classes`, applied to the last layer.
 class Network {
  public:
   Network(std::string name, Shape sample, int classes);
 
   Network& dense(int units);
   Network& conv(int filters, int kernel, int stride = 1, int padding = 0);
-  // Over the samples of one replica, channel by channel. Running averages start at mean 0,
-  // variance 1 and take the variance with n - 1 in the denominator (as cuDNN and PyTorch do).
+  // Statistics are over the samples of one replica, by channel. Running averages start with mean 0
+  // and variance 1, and use the variance with n - 1 in the denominator (like cuDNN and PyTorch).
   Network& batch_norm(double epsilon, double momentum);
   Network& relu();
   Network& max_pool(int side) { return max_pool(side, side, 0); }
   Network& max_pool(int side, int stride, int padding);
   Network& global_average_pool();
-  Network& add(int other);  // element by element
+  Network& add(int other);  // element-wise
   Network& flatten();
   Network& dropout(double rate);
 
-  // What the loss wants of a class: 1 - share at the label, and share / classes everywhere more
-  // (Szegedy et al., arXiv 1512.00567, section 7), in training and evaluation, as Keras has it.
+  // Label smoothing: the target is 1 - share + share / classes for the label, and share / classes
+  // for other classes (Szegedy et al., arXiv 1512.00567, section 7), in training and evaluation, as
+  // in Keras.
   Network& smooth_labels(double share);
-  // The last layer's output goes through a softmax before the loss, which takes a softmax again:
-  // the mistake of guides that combine Softmax with from_logits=True. To show what it does. The
-  // name says so, too: a checkpoint of the one is none of the other.
+  // Applies a softmax to the last layer before the loss, which applies another one: the mistake of
+  // guides that combine Softmax with from_logits=True, for demonstration. Changes the network's
+  // name, so that checkpoints are not interchangeable.
   Network& softmax_twice();
   bool has_softmax_twice() const { return softmax_twice_; }
 
-  Network& named(std::string name);  // the layer made last
+  Network& named(std::string name);  // names the most recent layer
   int last() const { return last_; }
-  Network& from(int layer);  // the next layer reads this one
+  Network& from(int layer);  // the next layer reads `layer`
 
   const std::string& name() const { return name_; }
   Shape sample() const { return sample_; }

@@ -1,4 +1,4 @@
-// The mpirun of this machine and how it is told to leave mapping and binding to us.
+// The machine's mpirun, and how to make it leave mapping and binding to Paceline.
 #pragma once
 
 #include <filesystem>
@@ -23,12 +23,12 @@ std::optional<Launcher> find_launcher(const Environment& environment);
 
 LauncherMake make_of(const std::string& version_text);
 
-// The whole command. Ranks are not bound by the launcher: each binds itself to its part of the
-// mask that the launcher was started with. Throws usage for an unknown make.
+// The complete command. The launcher does not bind ranks: each rank binds itself to its part of the
+// launcher's mask. Throws usage for an unknown launcher.
 std::vector<std::string> launch_command(const Launcher& launcher, int ranks,
                                         const std::vector<std::string>& command);
 
-// What the launcher needs in its environment, as root also.
+// Sets the environment variables that the launcher needs, also when run as root.
 void prepare_environment(const Launcher& launcher, Environment& environment);
 
 }  // namespace paceline

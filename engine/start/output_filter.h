@@ -1,9 +1,10 @@
-// Takes a launcher's own talk out of the ranks' standard error.
+// Separates a launcher's own messages from the ranks' standard error.
 //
-// mpirun mixes its help texts with what the ranks print. Open MPI sets them between two lines of
-// dashes, or begins a line with "[host:pid]"; MPICH begins one with "[mpiexec@host]" or
-// "[proxy:0:0@host]", and ends with a block between lines of equals signs (on standard output, or
-// here). Everything else is the ranks' and passes at once, also an unfinished line (progress).
+// mpirun mixes its messages with the output of ranks. Open MPI puts messages between two lines of
+// dashes, or starts a line with "[host:pid]". MPICH starts lines with "[mpiexec@host]" or
+// "[proxy:0:0@host]", and ends with a block between lines of equals signs (on standard output or
+// here). Everything else belongs to the ranks and passes immediately, including incomplete lines
+// (progress).
 #pragma once
 
 #include <functional>
@@ -17,7 +18,7 @@ class NoiseFilter {
   explicit NoiseFilter(std::function<void(std::string_view)> pass) : pass_(std::move(pass)) {}
 
   void feed(std::string_view text);
-  void finish();  // the end: what is held as undecided is passed
+  void finish();  // passes undecided text; call at the end
 
   const std::string& noise() const { return noise_; }
 
@@ -28,10 +29,10 @@ class NoiseFilter {
   void end_line();
 
   std::function<void(std::string_view)> pass_;
-  std::string held_;   // of an undecided line
-  std::string noise_;  // what was taken out
+  std::string held_;   // part of an undecided line
+  std::string noise_;  // removed text
   Line line_ = Line::undecided;
-  char block_ = 0;  // the character whose rule opened the block we are in
+  char block_ = 0;  // the rule character of the block we are in
 };
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Standard error of several ranks on one terminal: the line of one does not break into another's.
+// Merges the standard error of several ranks without mixing their lines.
 #pragma once
 
 #include <functional>
@@ -8,22 +8,22 @@
 
 namespace paceline {
 
-// Rank 0 passes at once, also an unfinished line: its progress moves on one. The others' lines pass
-// when they are complete, or have grown to 64 KB; they begin on a line of their own.
+// Output of rank 0 passes immediately, including incomplete lines: its progress rewrites one. Lines
+// of other ranks pass when complete or longer than 64 KB, and start on a line of their own.
 class RankLines {
  public:
   RankLines(std::size_t ranks, std::function<void(std::string_view)> pass)
       : pass_(std::move(pass)), held_(ranks) {}
 
   void feed(std::size_t rank, std::string_view text);
-  void finish();  // the end: what is unfinished is passed as lines
+  void finish();  // passes incomplete lines; call at the end
 
  private:
   void pass_lines(std::string_view lines);
 
   std::function<void(std::string_view)> pass_;
   std::vector<std::string> held_;
-  bool line_is_open_ = false;  // of rank 0
+  bool line_is_open_ = false;  // rank 0 has an incomplete line
 };
 
 }  // namespace paceline

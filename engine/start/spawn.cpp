@@ -103,7 +103,7 @@ class Quill {
     try {
       write_verdict(folder_.path(), attempt_, verdict);
     } catch (const Error& error) {
-      log::warning("the verdict is not kept: {}", error.what());
+      log::warning("the verdict cannot be stored: {}", error.what());
     }
     return verdict;
   }
@@ -179,7 +179,7 @@ ChildSetup rank_of(const SpawnRequest& request, int rank, const Quill& quill) {
 RunVerdict unwritten(int cause) {
   const Error error(ErrorKind::input,
                     fmt::format("standard output could not be written: {}", std::strerror(cause)),
-                    "", "make room, or print elsewhere");
+                    "", "free disk space, or redirect the output");
   return {exit_code(error.kind()), error.what(), ""};
 }
 
@@ -210,7 +210,7 @@ RunVerdict spawn_direct(const SpawnRequest& request) {
 RunVerdict spawn_ranks(const SpawnRequest& request) {
   const auto launcher = find_launcher(request.environment);
   if (!launcher) {
-    throw Error(ErrorKind::usage, "no mpirun to start the ranks with", "PATH",
+    throw Error(ErrorKind::usage, "mpirun was not found", "PATH",
                 "install Open MPI (Debian: openmpi-bin; module load openmpi; spack install "
                 "openmpi; conda install -c conda-forge openmpi)");
   }

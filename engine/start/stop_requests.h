@@ -1,5 +1,4 @@
-// SIGTERM and SIGUSR1 as requests: a run that can be stopped at a good moment looks for them
-// between steps.
+// SIGTERM and SIGUSR1 as stop requests, which a run polls between steps.
 #pragma once
 
 #include <csignal>
@@ -13,15 +12,15 @@ namespace paceline {
 
 class StopRequests {
  public:
-  // From here on these signals no longer end this process. To be made before other threads are, on
-  // the main thread. `file`: where the starter of this rank may leave the request, as no launcher
-  // passes all signals on; empty: it has none.
+  // From now on these signals do not end the process. Construct it on the main thread, before other
+  // threads. `file`: where the starter may leave the request, because launchers do not forward all
+  // signals; empty: none.
   explicit StopRequests(std::filesystem::path file);
   ~StopRequests();
   StopRequests(const StopRequests&) = delete;
   StopRequests& operator=(const StopRequests&) = delete;
 
-  // The first that came, or 0. From any thread.
+  // The first signal received, or 0. Thread-safe.
   int pending();
 
  private:
@@ -32,9 +31,9 @@ class StopRequests {
   int signal_ = 0;
 };
 
-// For the ranks of one attempt (status.h), in their status folder.
+// For the ranks of one attempt (rank_status.h), in their status folder.
 std::filesystem::path request_file(const std::filesystem::path& folder, const std::string& attempt);
-// The one of this rank; empty where no starter of ours started it.
+// For this rank. Empty without a Paceline starter.
 std::filesystem::path request_file(const Environment& environment);
 void leave_request(const std::filesystem::path& file, int signal);
 

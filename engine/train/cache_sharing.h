@@ -1,5 +1,5 @@
-// One cache of samples for all processes of a node: the first of them makes it, the others open it,
-// and where one cannot, each of that node keeps its own part of the budget.
+// Shares one sample cache among the processes of a node. The first process creates it, the others
+// open it. If one cannot, each process of that node uses its own part of the budget.
 #pragma once
 
 #include <string>
@@ -10,14 +10,15 @@
 namespace paceline {
 
 struct CacheSharing {
-  int ranks = 1;          // that keep their samples together; the least over nodes
-  std::size_t bytes = 0;  // of memory that this rank's cache may take
-  bool speaks = true;     // for this rank's cache: who tells how full it is
-  std::string refusal;    // why some keep their own instead, the same on every rank; empty: none do
+  int ranks = 1;          // number of ranks that share; the minimum over nodes
+  std::size_t bytes = 0;  // memory limit of this rank's cache
+  bool speaks = true;     // this rank reports the cache's fill level
+  std::string refusal;    // why some ranks do not share, the same on every rank; may be empty
 };
 
-// Gives `data`'s stores their cache. Collective over all replicas, each process's first one with
-// the data, and how many replicas the process holds; its others with null. Throws as keep_apart().
+// Sets the caches of `data`'s stores. Collective over all replicas: the first replica of each
+// process passes the data and the number of replicas in the process, its other replicas pass null.
+// Throws as keep_apart().
 CacheSharing share_cache(Communicator& communicator, DatasetPair* data, const InputOptions& options,
                          int replicas_here);
 

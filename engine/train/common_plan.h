@@ -1,4 +1,4 @@
-// The part of the roll call that only a trainer can answer: what its device made of the network.
+// The part of the preflight check that needs the compiled network.
 #pragma once
 
 #include "engine/comm/communicator.h"
@@ -7,7 +7,7 @@
 namespace paceline {
 
 // Throws mismatch unless all ranks have the same plan (operations, shapes, parameter arena) and the
-// same versions of the device's libraries. Collective; before anything is allocated together.
+// same versions of the device's libraries. Collective; call it before collective allocations.
 void check_common_plan(Communicator& communicator, const Plan& plan, const Device& device);
 
 }  // namespace paceline

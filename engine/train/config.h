@@ -1,4 +1,4 @@
-// Everything that a training run is told, resolved: no defaults are left to fill in.
+// The resolved configuration of a training run, with all defaults filled in.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ RateRule rate_rule_of(const std::string& name);  // throws usage
 
 enum class Evaluate { none, end, epoch };
 
-constexpr int kManyEpochs = 1 << 20;  // where only steps are given
+constexpr int kManyEpochs = 1 << 20;  // if only steps are given
 
-// Which running averages of batch_norm evaluation takes: their mean over replicas, or each rank on
-// its share of the test set its own.
+// Running averages of batch_norm in evaluation: their mean over replicas, or each rank's own on its
+// share of the test set.
 enum class NormStatistics { averaged, local };
 
 struct TrainConfig {
   int replicas = 1;
-  int batch_per_replica = 64;  // samples that it computes at once
+  int batch_per_replica = 64;  // samples per forward pass
   int epochs = 1;
-  std::size_t step_limit = 0;       // stop after so many steps; 0: none
+  std::size_t step_limit = 0;       // maximum number of steps; 0: none
   std::size_t steps_per_epoch = 0;  // from an endless stream; 0: one pass
   Optimizer optimizer = Optimizer::adam;
   double learning_rate = 0.001;  // for one replica
@@ -39,7 +39,7 @@ struct TrainConfig {
   std::size_t shuffle_buffer = 0;
   Evaluate evaluate = Evaluate::end;
   NormStatistics norm_statistics = NormStatistics::averaged;
-  std::filesystem::path weights;  // to start from; empty: initial values from the seed
+  std::filesystem::path weights;  // initial weights; empty: random from the seed
   double bucket_mb = 8, last_bucket_mb = 1;
   bool overlap = true;
   bool update = true;

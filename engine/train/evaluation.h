@@ -1,4 +1,4 @@
-// Loss and accuracy on a data set, in parallel over ranks, real samples only.
+// Loss and accuracy on a data set, in parallel over ranks. Counts real samples only.
 #pragma once
 
 #include "engine/comm/communicator.h"
@@ -8,15 +8,15 @@
 
 namespace paceline {
 
-// Means over the whole set, the same on every rank. Sums, not means, are reduced, so ranks may have
-// unequal shares.
+// Means over the whole set, equal on every rank. Ranks reduce sums, so their shares may differ in
+// size.
 struct Evaluation {
   double loss = 0, accuracy = 0, top5 = 0;
   InputCounts input;  // of this rank
 };
 
-// `input`: this rank's, of how many, its batch, and what prepares the samples that do not lie in
-// memory; results do not depend on its threads. Collective.
+// `input` has this rank's number, the number of ranks, its batch, and how to prepare samples that
+// are not in memory. Results do not depend on its threads. Collective.
 Evaluation evaluate(Program& program, const Dataset& dataset, Communicator& communicator,
                     Feeder::Setup input);
 

@@ -1,5 +1,5 @@
-// Whether these ranks can sum at all, before anything long begins: a firewall between nodes, or a
-// network that one of them lacks, shows in the first sum and not in the small messages before it.
+// Tests that these ranks can sum before anything long starts. A firewall between nodes, or a
+// network that a node lacks, affects the first sum but not the small messages before it.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-// `sum` queues and awaits a sum of `bytes` over the communicator; collective. Throws stall where it
-// does not end within `seconds`; 0: without a limit.
+// `sum` queues a sum of `bytes` over the communicator and waits for it; collective. Throws stall if
+// it takes longer than `seconds`; 0: no limit.
 void check_first_sum(Communicator& communicator, double seconds, std::size_t bytes,
                      const std::function<void()>& sum);
 

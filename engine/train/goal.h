@@ -1,4 +1,4 @@
-// What ends a training before its last epoch: an evaluation that is good enough.
+// A goal that ends training before its last epoch: a good enough evaluation.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace paceline {
 struct Goal {
   enum class Measure { test_accuracy, test_top5, test_loss };
   Measure measure = Measure::test_accuracy;
-  double value = 0;  // at least, of a share of samples; at most, of the loss
+  double value = 0;  // minimum for shares of samples, maximum for the loss
 
   bool met_by(const EpochQuality& quality) const;
   std::string text() const;  // "test_accuracy>=0.98"
 };
 
-// "test_accuracy=0.98", ">=" as well; "test_top5=0.9"; "test_loss=0.1", "<=" as well. Throws usage.
+// Parses "test_accuracy=0.98" or ">="; "test_top5=0.9"; "test_loss=0.1" or "<=". Throws usage.
 Goal goal_of(std::string_view text);
 
 }  // namespace paceline

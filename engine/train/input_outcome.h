@@ -1,4 +1,4 @@
-// What input did, gathered over ranks.
+// Gathers what input did on all ranks.
 #pragma once
 
 #include "engine/comm/communicator.h"
@@ -7,10 +7,10 @@
 
 namespace paceline {
 
-constexpr std::size_t kBadPlaces = 5;  // that are named
+constexpr std::size_t kBadPlaces = 5;  // number of bad samples that are named
 
-// Collective. `mine` is this rank's; `counts_caches`: this rank speaks for the
-// cache that it shares with others of its process or node.
+// Collective. `mine` has this rank's counts. `counts_caches`: this rank reports the cache that it
+// shares with others of its process or node.
 InputOutcome gather_input(Communicator& communicator, const DatasetPair& data,
                           const RunInputCounts& mine, bool counts_caches);
 

@@ -124,8 +124,8 @@ class Reader {
     if (!layout.valid()) throw bad("is damaged at /" + path);
     const H5D_layout_t kind = H5Pget_layout(layout.id());
     if (kind != H5D_CONTIGUOUS && kind != H5D_COMPACT) {
-      throw Error(ErrorKind::input, "keeps values in chunks, which is not read here, at /" + path,
-                  name_, "save the weights with Keras, or as safetensors");
+      throw Error(ErrorKind::input, "chunked values are not supported, at /" + path, name_,
+                  "save the weights with Keras, or as safetensors");
     }
     if (H5Pget_external_count(layout.id()) != 0) {
       throw bad("keeps values in another file at /" + path);

@@ -1,4 +1,4 @@
-// Weights that Keras saved as HDF5: a weights file ("notop") or a whole model.
+// Reads weights that Keras saved as HDF5: a weights file ("notop") or a whole model.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +8,9 @@
 
 namespace paceline {
 
-// Every data set of floating-point numbers, named by its path without the leading slash; what the
-// optimizer left in a whole model is skipped, and links to other files are never followed. Throws
-// input naming the file. Where the build has no HDF5: an error that says so.
+// All floating-point data sets, named by their path without the leading slash. Skips the optimizer
+// state of whole models, and never follows links to other files. Throws input naming the file, also
+// if the build has no HDF5.
 std::vector<NamedTensor> read_keras_h5(const std::filesystem::path& file);
 
 }  // namespace paceline

@@ -5,8 +5,8 @@
 
 namespace paceline {
 
-// The feeder's next batch. The wait for it is watched: a file system that hangs ends the run, also
-// where no other rank waits for this one.
+// The feeder's next batch. The wait is watched: a hanging file system ends the run, even if no
+// other rank waits for this one.
 inline const StagedBatch& next_batch(Feeder& feeder, Communicator& communicator) {
   const OwnWait wait(communicator, "its next batch");
   return feeder.next();

@@ -1,4 +1,4 @@
-// What a training run returns; the command line makes the record of it.
+// The result of a training run. run/ turns it into the record.
 #pragma once
 
 #include <cstdint>
@@ -14,70 +14,70 @@
 namespace paceline {
 
 struct EpochQuality {
-  double train_loss = 0, train_accuracy = 0;  // means over the epoch's samples, as it went
+  double train_loss = 0, train_accuracy = 0;  // means over the epoch's samples, during training
   double test_loss = -1, test_accuracy = -1;  // negative: not evaluated
   double train_top5 = -1, test_top5 = -1;     // negative: not evaluated, or five classes or fewer
 };
 
-// Of training, of its first epoch, and of evaluation.
+// Separate counts for training, its first epoch, and evaluation.
 struct RunInputCounts {
   InputCounts counts, first_epoch, evaluation;
 };
 
-// What input did, over all ranks.
+// Input of all ranks.
 struct InputOutcome : RunInputCounts {
   std::size_t cached_in_memory = 0, cached_in_file = 0;  // bytes, of all nodes
   std::size_t bad_samples = 0;                           // skipped, of both splits
-  std::vector<std::string> bad_places;                   // of the first few
+  std::vector<std::string> bad_places;                   // the first few
 };
 
 struct RankTimes {
   std::vector<StepTimes> steps;
   double communication_busy = 0;  // all-reduce time, hidden or not
-  double input_ready = 0;         // batches that stood ready, mean over batches
+  double input_ready = 0;         // ready batches, mean over batches
 };
 
-// What keeping the run's state safe took, on rank 0.
+// Cost of saving the run's state, on rank 0.
 struct CheckpointTimes {
   std::size_t written = 0, failed = 0;
   std::size_t bytes = 0;          // of one
   double blocked_seconds = 0;     // training waited; not in fit_seconds
-  double background_seconds = 0;  // written beside it
-  // Mean step while one was written over the mean of the other steps, 0: too few of either.
+  double background_seconds = 0;  // written concurrently
+  // Mean step during a write over the mean of the other steps. 0: too few of either.
   double slowdown = 0;
 };
 
-// The rank that held the others up; see straggler.h.
+// The rank that delayed the others; see straggler.h.
 struct Straggler {
   int rank = 0;
-  Phase phase = Phase::input;  // that makes most of the excess
+  Phase phase = Phase::input;  // the largest part of the excess
   double excess_seconds_per_step = 0, share_of_step = 0;
 };
 
-// Complete on rank 0, where the other ranks' times are gathered.
+// Complete on rank 0, which gathers the other ranks' times.
 struct TrainingOutcome {
-  // compile_seconds and epoch_seconds; without evaluation, checkpoints and event files.
+  // compile_seconds + epoch_seconds. Excludes evaluation, checkpoints and event files.
   double fit_seconds = 0;
   double setup_seconds = 0, evaluation_seconds = 0;
-  double compile_seconds = 0;  // making the program, choice of algorithms included; maximum over
-                               // ranks
-  double events_seconds = 0;   // handing over what event files hold; not in fit_seconds
+  // Making the program, including the choice of algorithms; maximum over ranks.
+  double compile_seconds = 0;
+  double events_seconds = 0;           // passing data to event files; not in fit_seconds
   double consistency_seconds = 0;      // comparing replicas, on this rank; not in fit_seconds
   std::vector<double> epoch_seconds;   // barrier to barrier, maximum over ranks
-  std::size_t steps = 0, samples = 0;  // of this call, where a run went on; samples of all replicas
+  std::size_t steps = 0, samples = 0;  // of this call, if resumed; samples of all replicas
   std::size_t warmup_samples = 0;      // of the first kWarmupSteps, see throughput.h
-  std::size_t resumed_after = 0;       // steps that were done before
+  std::size_t resumed_after = 0;       // steps done by earlier calls
   bool resumed = false;
   bool stopped = false;  // by a signal, after a checkpoint that is complete on all ranks
   CheckpointTimes checkpoints;
   std::size_t global_batch = 0;
   double learning_rate = 0;
   std::vector<EpochQuality> epochs;
-  bool goal_reached = false;             // an evaluation met TrainConfig::until, and training ended
+  bool goal_reached = false;             // an evaluation met TrainConfig::until
   std::uint64_t parameter_checksum = 0;  // over canonical fp32 values
   std::vector<RankTimes> ranks;
   std::optional<Straggler> straggler;
-  std::optional<TraceOutcome> trace;  // where one was asked for
+  std::optional<TraceOutcome> trace;  // if requested
   InputOutcome input;
   std::vector<std::size_t> bucket_bytes;
   std::size_t parameter_count = 0;
@@ -87,7 +87,8 @@ struct TrainingOutcome {
   bool overlapped = false;
   std::vector<std::string> implementations;
   std::string device_description;
-  double probe_flops_per_second = 0, probe_bytes_per_second = 0;  // of one replica, all at once
+  // Of one replica, with all running at once.
+  double probe_flops_per_second = 0, probe_bytes_per_second = 0;
 };
 
 }  // namespace paceline

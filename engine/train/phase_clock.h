@@ -1,9 +1,8 @@
-// Where the time of a step went, on one rank: the step is cut into phases that follow each other
-// without gaps, so that they sum to it.
+// Divides the time of each step on one rank into phases. Phases are contiguous, so they sum to the
+// step.
 //
-// A device that computes on the thread that queues is timed by the clock. One that computes beside
-// it is timed by markers on its compute lane, which are read some steps later, when they are
-// reached.
+// If the device computes on the queuing thread, phases are timed by the clock. If it computes
+// concurrently, they are timed by markers on its compute lane, which are read some steps later.
 #pragma once
 
 #include <array>
@@ -18,8 +17,8 @@
 
 namespace paceline {
 
-// input: waiting for or making the batch; communication: the exposed part, the step waited for it;
-// other: between steps.
+// input: waiting for the batch, or making it. communication: only the exposed part, for which the
+// step waited. other: between steps.
 enum class Phase { input, forward, backward, communication, update, other };
 constexpr std::size_t kPhases = 6;
 constexpr std::array<const char*, kPhases> kPhaseNames = {"input",         "forward", "backward",
@@ -32,23 +31,24 @@ struct StepTimes {
 
 class PhaseClock {
  public:
-  // Room for this many steps, so that noting one never allocates. `lane` outlives the clock.
+  // Allocates room for this many steps, so that recording never allocates. `lane` outlives the
+  // clock.
   PhaseClock(std::size_t steps, Lane& lane);
 
   void begin_step();
-  // The time since the last call belongs to `phase`.
+  // Assigns the time since the last call to `phase`.
   void end(Phase phase);
   void end_step();
 
-  // Notes phases and steps, too, of which the next is the `step`th; null: no more.
+  // Records phases and steps in `ring` too; the next step is number `step`. null: stops.
   void trace(TraceRing* ring, std::size_t step);
-  // The lane is drained: what its markers say is from now on told from this time of the clock.
+  // Call with the lane drained. Times from markers are relative to this moment from now on.
   void anchor();
 
-  // Waits for the lane and tells the time of all steps so far, before their markers are used anew.
+  // Waits for the lane and evaluates all pending steps, before their markers are reused.
   void settle();
 
-  // Of all steps; settles.
+  // All steps. Calls settle().
   const std::vector<StepTimes>& steps();
 
  private:
@@ -66,7 +66,7 @@ class PhaseClock {
   StepTimes current_;
   std::deque<Pending> pending_;
   TraceRing* trace_ = nullptr;
-  std::size_t first_traced_ = 0;  // the number of the first step
+  std::size_t first_traced_ = 0;  // number of the first traced step
   LaneTimeline timeline_;
   std::vector<StepTimes> steps_;
 };

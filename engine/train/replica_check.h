@@ -1,4 +1,4 @@
-// Whether replicas still hold the same parameters. They must, bit for bit: all apply the same sums.
+// Checks that replicas have the same parameters, bit for bit: all of them apply the same sums.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@ namespace paceline {
 
 class ReplicaCheck {
  public:
-  // All outlive it. `every` steps; 0: never due.
+  // All arguments outlive this object. `every` is in steps; 0: never due.
   ReplicaCheck(Communicator& communicator, const Program& program, const Plan& plan,
                std::size_t every);
 
   bool due(std::size_t step) const { return every_ > 0 && step % every_ == 0; }
 
-  // After `step` steps, the compute lane drained. Collective: one all_gather of 8 bytes. Throws
-  // mismatch that names the step, that of the last check that was fine, the ranks (the minority,
-  // where there is one), and the first parameter that differs. The hash is over the arena as it
-  // lies, at memory speed; where the host cannot read that, over canonical values.
+  // Call after `step` steps with the compute lane drained. Collective: one all_gather of 8 bytes.
+  // Throws mismatch naming the step, the step of the last good check, the ranks that differ (the
+  // minority if there is one), and the first parameter that differs. Hashes the arena at memory
+  // speed, or canonical values if the host cannot read the arena.
   void check(std::size_t step);
 
-  double seconds() const { return seconds_; }  // spent in it
+  double seconds() const { return seconds_; }  // total time of checks
 
  private:
   std::vector<std::uint64_t> gather(std::uint64_t mine);
@@ -40,8 +40,8 @@ class ReplicaCheck {
   double seconds_ = 0;
 };
 
-// "rank 2 differs from ranks 0-1, 3" or, where no value has a majority, "ranks 0 and 1 differ".
-// `hashes` of all ranks, not all equal.
+// "rank 2 differs from ranks 0-1, 3" or, without a majority, "ranks 0 and 1 differ". `hashes` of
+// all ranks must not be all equal.
 std::string who_differs(const std::vector<std::uint64_t>& hashes);
 
 }  // namespace paceline

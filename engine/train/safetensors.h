@@ -10,14 +10,14 @@
 
 namespace paceline {
 
-// Row-major. Integers of a file (counters) have become floats too.
+// Row-major. Integers in the file (counters) are converted to floats.
 struct NamedTensor {
   std::string name;
   std::vector<int> shape;
   std::vector<float> values;
 };
 
-// Where a tensor stands in a file.
+// The position of a tensor in a file.
 struct TensorPlace {
   std::string name;
   std::string type;  // "F32"
@@ -25,10 +25,10 @@ struct TensorPlace {
   std::size_t elements = 1;
   std::size_t begin = 0, end = 0;  // bytes of the file
 };
-// In the order of the data. Checks and throws as parse_safetensors().
+// In data order. Checks and throws as parse_safetensors().
 std::vector<TensorPlace> safetensors_places(std::string_view bytes, const std::string& where);
 
-// The beginning of a file, after which the values of these tensors follow without gaps.
+// The header of a file, to be followed by the values of these tensors without gaps.
 struct TensorSpec {
   std::string name;
   const char* type;  // "F32" or "F64"
@@ -36,15 +36,15 @@ struct TensorSpec {
 };
 std::string safetensors_beginning(const std::vector<TensorSpec>& tensors);
 
-// F64, F32, F16, BF16, I64 and I32. Lengths, offsets, gaps and overlaps are checked before anything
-// is taken. Throws input naming `where` and the tensor.
+// Reads F64, F32, F16, BF16, I64 and I32. Checks lengths, offsets, gaps and overlaps first. Throws
+// input naming `where` and the tensor.
 std::vector<NamedTensor> parse_safetensors(std::string_view bytes, const std::string& where);
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& file);
 
-// As F32, whole or not at all; `file` is replaced.
+// Writes F32. Replaces `file` atomically.
 void write_safetensors(const std::filesystem::path& file, const std::vector<NamedTensor>& tensors);
 
-// A dimension list for messages: "[64, 3, 7, 7]".
+// Dimensions for messages: "[64, 3, 7, 7]".
 std::string shape_text(const std::vector<int>& shape);
 
 }  // namespace paceline

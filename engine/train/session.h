@@ -1,4 +1,4 @@
-// The replicas of this process: one thread each, a communicator each, one outcome.
+// Runs the replicas of this process: one thread and one communicator each, and a single outcome.
 #pragma once
 
 #include <functional>
@@ -15,26 +15,26 @@ struct SessionSetup {
   TrainConfig config;
   const Network* network = nullptr;
   const DatasetPair* data = nullptr;
-  // Makes the device of replica `index` of this process; called on that replica's thread.
+  // Creates the device of replica `index` of this process, on that replica's thread.
   std::function<std::unique_ptr<Device>(int index)> make_device;
   int input_threads = 0;
-  std::vector<std::vector<int>> input_cpus;      // of each replica here
-  std::vector<std::vector<int>> cpus;            // of each replica here, all of them
-  const CheckpointSetup* checkpoints = nullptr;  // null: none is written or resumed
-  double first_sum_seconds = 0;                  // as Trainer::Setup has it
-  const EventSetup* events = nullptr;            // null: nothing for TensorBoard
+  std::vector<std::vector<int>> input_cpus;      // one list per local replica
+  std::vector<std::vector<int>> cpus;            // one list per local replica, all its CPUs
+  const CheckpointSetup* checkpoints = nullptr;  // null: no checkpoints, no resume
+  double first_sum_seconds = 0;                  // see Trainer::Setup
+  const EventSetup* events = nullptr;            // null: no TensorBoard files
   const TraceSetup* trace = nullptr;             // null: no trace
-  bool counts_caches = true;  // false: another process tells how full the cache is that it shares
+  bool counts_caches = true;  // false: another process reports the cache that this one shares
   std::function<void(const Progress&)> report;
-  std::function<void(const std::string&)> note, tell;  // as Trainer::Setup has them
-  // Told of a replica's own error at once: run_session() returns only with all replicas, one of
-  // which may be stuck. On that replica's thread; must not throw.
+  std::function<void(const std::string&)> note, tell;  // see Trainer::Setup
+  // Called immediately with a replica's own error, on its thread; must not throw. run_session()
+  // returns only when all replicas have ended, and one may be stuck.
   std::function<void(const Error&)> failed;
 };
 
-// Trains over already connected communicators, one a replica here. Where one replica fails the
-// others are released and the first cause is thrown. The outcome is that of this process's first
-// rank, complete on rank 0.
+// Trains with connected communicators, one for each local replica. If a replica fails, the others
+// are released and the first error is thrown. Returns the outcome of this process's first rank,
+// which is complete on rank 0.
 TrainingOutcome run_session(const SessionSetup& setup,
                             std::vector<std::unique_ptr<Communicator>>& communicators);
 

@@ -1,4 +1,4 @@
-// Running averages of batch_norm, which each replica keeps for itself.
+// Running averages of batch_norm. Each replica has its own.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 
 namespace paceline {
 
-// Runs `body` while every replica's program has the mean of all replicas' running averages, and
-// then gives each its own back: what TensorFlow's mirrored strategy does when it reads a variable
-// that is aggregated on read. Collective.
+// Replaces every replica's running averages with their mean over replicas while `body` runs, and
+// restores them afterwards. TensorFlow's mirrored strategy does the same when it reads variables
+// with aggregation on read. Collective.
 void with_averaged_statistics(Program& program, const Plan& plan, Communicator& communicator,
                               const std::function<void()>& body);
 

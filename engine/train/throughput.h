@@ -1,4 +1,4 @@
-// How many samples a second a run trained, and how much of it was warm-up.
+// Training throughput in samples per second, and the length of the warm-up.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,16 @@
 
 namespace paceline {
 
-// Steps left out of rates, step quantiles and the search for a straggler: they warm caches and
-// start threads.
+// Warm-up steps, which fill caches and start threads. Rates, step quantiles and the straggler
+// search exclude them.
 inline constexpr std::size_t kWarmupSteps = 10;
 
-// Of the first steps, how many are left out: none of a short run's.
+// The number of excluded steps. Zero for short runs.
 std::size_t warmup_of(const TrainingOutcome& outcome);
 
-// Samples a second of all replicas, from the end of the warm-up to that of the last epoch, in
-// seconds of the rank that was through with its warm-up first. What lies between steps is inside;
-// what fit_seconds leaves out is not, nor is the choice of algorithms.
+// Samples per second of all replicas, from the end of the warm-up on the rank that finished it
+// first to the end of the last epoch. Includes time between steps. Excludes what fit_seconds
+// excludes, and the choice of algorithms.
 double samples_per_second(const TrainingOutcome& outcome);
 
 }  // namespace paceline

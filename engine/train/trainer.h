@@ -31,28 +31,28 @@ class Trainer {
     Communicator* communicator;
     std::unique_ptr<Device> device;
     int input_threads = 0;
-    std::vector<int> input_cpus, checkpoint_cpus;  // empty: anywhere
+    std::vector<int> input_cpus, checkpoint_cpus;  // empty: any
     double first_sum_seconds = 0;                  // see check_first_sum()
-    bool counts_caches = true;  // false where another replica does that shares them
-    const CheckpointSetup* checkpoints = nullptr;  // null: none is written or resumed
-    const EventSetup* events = nullptr;            // rank 0; null: nothing for TensorBoard
-    const TraceSetup* trace = nullptr;             // of every rank; null: no trace
+    bool counts_caches = true;  // false: another replica reports the shared caches
+    const CheckpointSetup* checkpoints = nullptr;  // null: no checkpoints, no resume
+    const EventSetup* events = nullptr;            // rank 0; null: no TensorBoard files
+    const TraceSetup* trace = nullptr;             // on every rank; null: no trace
     std::function<void(const Progress&)> report;   // rank 0; may be empty
     std::function<void(const std::string&)> note;  // details for the log; may be empty
-    std::function<void(const std::string&)> tell;  // what a user should see; may be empty
+    std::function<void(const std::string&)> tell;  // information for users; may be empty
   };
 
-  // Plans, allocates, compiles and initialises; collective. After it the step's memory is fixed.
+  // Plans, allocates, compiles and initialises. Collective. Steps allocate nothing afterwards.
   explicit Trainer(Setup setup);
-  // Waits for what is queued: after a failure the communicator must have been aborted.
+  // Waits for queued work. After a failure, abort the communicator first.
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // The whole run; collective. Times start at a barrier.
+  // Runs everything. Collective. Times start at a barrier.
   TrainingOutcome run();
 
-  // For tests in locked steps: one step on a given batch, parameters as they stand.
+  // For tests: a single step on a given batch with the current parameters.
   Program& program() { return *program_; }
   const Plan& plan() const { return plan_; }
   void step(const Batch& batch);
@@ -66,7 +66,7 @@ class Trainer {
   void make_observers();
   TrainingState state();
   void train_epochs(TrainingState& run, Feeder& feeder);
-  // Returns false where the run is to stop; it is saved then.
+  // Returns false if the run must stop; its state is saved then.
   bool run_epoch(TrainingState& run, Feeder& feeder, std::size_t steps);
   void count_step(const StagedBatch& staged);
   void finish_epoch(double seconds);
@@ -94,7 +94,7 @@ class Trainer {
   Communicator& communicator_;
   Plan plan_;
   MemoryUse memory_;
-  std::unique_ptr<StagedCommunicator> staged_;  // where the communicator knows host memory only
+  std::unique_ptr<StagedCommunicator> staged_;  // for communicators that only handle host memory
   Memory gradients_;
   std::unique_ptr<Program> program_;
   std::unique_ptr<Reducer> reducer_;
@@ -103,13 +103,13 @@ class Trainer {
   std::vector<std::unique_ptr<TrainingObserver>> observers_;
   StreamSpec stream_;
   Feeder::Setup feeding_;
-  std::size_t total_steps_ = 0;  // those done before the run went on included
+  std::size_t total_steps_ = 0;  // including steps before a resume
   TrainingProgress progress_;
-  double not_training_ = 0;  // seconds of this epoch that went into checkpoints and comparisons
+  double not_training_ = 0;  // seconds of this epoch spent on checkpoints and comparisons
   InputCounts first_epoch_, evaluation_;  // of this rank
   bool overlap_ = false;
   std::optional<Schedule> schedule_;
-  double rate_ = 0;           // of the step at hand
+  double rate_ = 0;           // of the current step
   double summed_before_ = 0;  // seconds, by sum_once()
   double compile_seconds_ = 0;
   LossSums epoch_totals_;

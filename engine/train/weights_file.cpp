@@ -82,8 +82,7 @@ void load_weights(Program& program, const Plan& plan, const std::filesystem::pat
     const std::vector<double> values(mapped.values[i].begin(), mapped.values[i].end());
     const std::string bad = not_finite("tensor " + wanted[i].name, values);
     if (!bad.empty()) {
-      throw Error(ErrorKind::input, bad, file.string(),
-                  "give weights of a training that converged");
+      throw Error(ErrorKind::input, bad, file.string(), "use weights of a training that converged");
     }
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {

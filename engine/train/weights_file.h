@@ -1,4 +1,4 @@
-// Weights that others trained, from files: Keras' HDF5 and safetensors.
+// Loads pretrained weights from files: Keras' HDF5 and safetensors.
 #pragma once
 
 #include <filesystem>
@@ -10,19 +10,20 @@
 
 namespace paceline {
 
-// Every tensor of the file, whose format shows in its first bytes. Throws input naming the file:
-// no weights file (and what it is instead), damaged, cut short, HDF5 where it was left out.
+// All tensors of the file. Detects the format from its first bytes. Throws input naming the file:
+// not a weights file (with a guess of the content), damaged, cut short, HDF5 without support for
+// it.
 std::vector<NamedTensor> read_weights(const std::filesystem::path& file);
 
-// Reads an HDF5 file in a child process, which a damaged one may break together with libhdf5;
-// throws input for that, and what read_weights() throws. Other formats are ours to read: nothing is
-// done. Before this process has threads (see run_isolated()).
+// Reads an HDF5 file in a child process first, because libhdf5 may crash on damaged files. Throws
+// input in that case, and whatever read_weights() throws. Does nothing for other formats. Call it
+// before this process starts threads (see run_isolated()).
 void try_weights(const std::filesystem::path& file);
 
-// Reads `file`, maps its tensors to the plan's parameters and running averages and writes them. A
-// head that the file has not keeps the values it has: call initialise_parameters() first. Adds a
-// line to `notes` for what was not taken as it stands in the file. Throws input as read_weights()
-// and map_weights() do; nothing is written then.
+// Reads `file`, maps its tensors to the plan's parameters and running averages, and sets them. If
+// the file has no head, the head's values stay unchanged: call initialise_parameters() first. Adds
+// a line to `notes` for everything that was not used as stored. Throws input as read_weights() and
+// map_weights(), before changing anything.
 void load_weights(Program& program, const Plan& plan, const std::filesystem::path& file,
                   std::vector<std::string>& notes);
 

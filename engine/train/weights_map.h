@@ -1,4 +1,4 @@
-// From the names and layouts of a weight file to ours.
+// Maps names and layouts of a weights file to Paceline's.
 //
 // Canonical names and layouts are those of Keras' ResNet: "conv2_block1_1_conv/kernel" (rows,
 // columns, in, out), ".../bias", "conv2_block1_1_bn/gamma", "beta", "moving_mean",
@@ -21,22 +21,22 @@ struct WantedTensor {
 };
 
 struct MappedWeights {
-  // In the order and layout of those wanted; empty: initialise it afresh.
+  // In the order and layout of `wanted`. Empty: initialise it.
   std::vector<std::vector<float>> values;
-  std::vector<std::string> notes;  // what was not taken as it stands
+  std::vector<std::string> notes;  // what was not used as stored
 };
 
-// A layer whose kernel is a matrix is of the head: it is taken whole where it fits, and left out on
-// either side where it does not. A bias of a convolution that the file has not is zero. Throws
-// input, naming `where`, with every other tensor that is missing, superfluous or misshapen.
+// Layers with a matrix kernel form the head. The head is used if it fits, and otherwise ignored in
+// file and network. Missing convolution biases are zero. Throws input naming `where` and every
+// other tensor that is missing, superfluous or of the wrong shape.
 MappedWeights map_weights(std::vector<NamedTensor> tensors, const std::vector<WantedTensor>& wanted,
                           const std::string& where);
 
-// torchvision's name of a canonical one; empty where it has none.
+// torchvision's name of a canonical tensor. Empty if it has none.
 std::string torch_name(const std::string& canonical);
 
-// A canonical tensor as torchvision has it: by that name, or "LAYER.weight" for a layer that it has
-// not, outputs first.
+// Converts a canonical tensor to torchvision's form (outputs first), with torchvision's name, or
+// "LAYER.weight" if it has none.
 NamedTensor in_torch_form(NamedTensor tensor);
 
 }  // namespace paceline

@@ -1,9 +1,9 @@
-// What a member of the run record may be, given beside its key.
+// Constraints on members of the run record, given with their keys.
 //
-// Each struct of this folder lists its members once: fields() calls each(key, member[, bounds]) for
-// every one in the order of the file, and records are written, read and checked by that. `beside`:
-// a struct whose keys stand among those around it. `loss`: NaN is written as null. `always`:
-// written even where it is empty.
+// Each struct in this folder lists its members once: fields() calls each(key, member[, bounds]) for
+// every member, in file order. Writing, reading and checking of records use this list. `beside`:
+// the keys of a nested struct are inlined. `loss`: NaN is written as null. `always`: written even
+// if empty.
 #pragma once
 
 #include <limits>
@@ -12,9 +12,9 @@ namespace paceline {
 
 struct Bounds {
   double least = 0;
-  bool above = false;     // `least` itself is too small
+  bool above = false;     // `least` itself is not allowed
   bool share = false;     // from 0 to 1
-  bool required = false;  // a record without it is refused
+  bool required = false;  // the record is rejected without it
 };
 
 inline constexpr Bounds kAny{.least = -std::numeric_limits<double>::infinity()};

@@ -1,4 +1,4 @@
-// Measurements of a collective, a row a size.
+// Measurements of a collective, one row per size.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What reading did.
+// Statistics of reading input.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// Over all ranks; seconds are of threads, summed.
+// Over all ranks. Seconds are summed over threads.
 struct InputCountFacts {
   std::optional<std::int64_t> fetched, from_cache, decoded, read_bytes, decoded_bytes;
   std::optional<double> read_seconds, decode_seconds, resize_seconds;
@@ -29,15 +29,15 @@ struct InputCountFacts {
 };
 
 struct InputFacts {
-  std::vector<double> ready_batches;  // a rank
-  std::optional<bool> cold;           // false: the files lay in the page cache
+  std::vector<double> ready_batches;  // one per rank
+  std::optional<bool> cold;           // false: the files were in the page cache
   std::optional<double> resident_share, stage_seconds;
   std::optional<std::int64_t> staged_bytes;
   std::optional<bool> staged_before;
-  // Of encoded images.
+  // For encoded images.
   std::string cache, pixels;
   std::optional<std::int64_t> cache_shared, cache_budget_bytes, cached_bytes, cached_in_file_bytes;
-  InputCountFacts counts;  // its keys stand beside these
+  InputCountFacts counts;  // its keys are inlined here
   InputCountFacts first_epoch, evaluation;
   std::optional<std::int64_t> bad_samples;
   std::vector<std::string> bad_places;

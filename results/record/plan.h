@@ -1,4 +1,4 @@
-// What was trained, and on what.
+// What was trained, and the hardware used.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,8 @@ struct GpuFacts {
   std::string name, pci, uuid, driver;
   std::optional<std::int64_t> samples;
   std::optional<double> seconds;
-  std::vector<std::string> clock_limits;  // that held clocks down in some sample: "power cap"
+  // Everything that limited clocks in some sample: "power cap".
+  std::vector<std::string> clock_limits;
   std::optional<double> utilization, memory_utilization;
   std::optional<double> sm_mhz, least_sm_mhz, most_sm_mhz, memory_mhz, watts, watts_limit, joules,
       celsius;

@@ -1,4 +1,4 @@
-// What made the run: program, machine, data.
+// Provenance of a run: program, machine, data.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace paceline {
 
-// As Slurm's environment has it.
+// From Slurm's environment variables.
 struct Allocation {
   std::string job, array_job, array_element, restarts, cluster, partition, nodes;
-  std::string node;  // of the rank that writes
+  std::string node;  // of the writing rank
   std::string tasks_per_node, cpus_per_node, cpus_per_task, memory_mb_per_node, memory_mb_per_cpu;
   std::string gpus, modules;
-  std::optional<int> other_jobs;  // most on a node at the start, or here at the end
+  std::optional<int> other_jobs;  // maximum per node, at the start or end
 
   template <typename Each>
   void fields(Each& each) {
@@ -39,7 +39,7 @@ struct Allocation {
   }
 };
 
-// Of a node: hardware threads, usable or not.
+// One node; hardware threads, usable or not.
 struct NodeFacts {
   std::optional<int> cpus;
   std::optional<std::int64_t> memory_bytes;
@@ -51,7 +51,7 @@ struct NodeFacts {
   }
 };
 
-// How busy others kept the CPUs of the run. Shares are of their time.
+// How busy other processes kept the run's CPUs. Shares are of CPU time.
 struct LoadFacts {
   std::optional<bool> busy;
   std::string why;
@@ -87,16 +87,16 @@ struct Provenance {
   std::string compiler, compiler_flags, command;
   std::optional<Allocation> allocation;
   std::string libraries;
-  std::vector<std::string> hosts;  // a rank
+  std::vector<std::string> hosts;  // one per rank
   std::string cpu_model;
   NodeFacts machine;
-  std::vector<std::string> affinity;  // a rank: "0-3"
+  std::vector<std::string> affinity;  // one per rank: "0-3"
   std::string data_set, data_hash, weights_hash, backend_asked, backend_used;
   std::vector<std::string> implementations;
   std::string started_at;
   LoadFacts machine_load;
   std::optional<bool> fell_back;
-  // Published: where, and what its numbers mean.
+  // Published: the source, and the meaning of its numbers.
   std::string source, stack, hardware, time_is, rate_is, same_work_as;
 
   template <typename Each>

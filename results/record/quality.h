@@ -1,4 +1,4 @@
-// How well a run trained.
+// Loss and accuracy of a run.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace paceline {
 
 struct EpochFacts {
   std::optional<double> train_loss, train_accuracy, test_loss, test_accuracy, train_top5, test_top5;
-  std::optional<std::int64_t> epoch;  // from 1, where some are left out
+  std::optional<std::int64_t> epoch;  // from 1; only if some epochs are omitted
 
   template <typename Each>
   void fields(Each& each) {
@@ -43,7 +43,7 @@ struct GoalFacts {
 };
 
 struct QualityFacts {
-  std::vector<EpochFacts> epochs;  // a loss that is no number is NaN
+  std::vector<EpochFacts> epochs;  // NaN for a loss that is not finite
   std::string parameter_checksum;
   std::optional<double> test_accuracy, test_top5;  // 0 to 1
   std::optional<GoalFacts> until;

@@ -1,4 +1,4 @@
-// How long a run took, how fast it was, and where the time went.
+// Duration, speed, and time by phase of a run.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// Of one rank, after the warm-up.
+// Of one rank, excluding the warm-up.
 struct StepQuantiles {
   std::optional<double> p05, p50, p95, p99, max;
 
@@ -30,9 +30,9 @@ struct Timing {
   std::optional<double> evaluation_seconds, checkpoint_seconds, events_seconds, consistency_seconds;
   std::optional<double> setup_seconds, compile_seconds;
   std::optional<std::int64_t> warmup_steps_excluded;
-  std::vector<StepQuantiles> step_seconds;  // a rank
+  std::vector<StepQuantiles> step_seconds;  // one per rank
 
-  double whole_seconds() const;  // of the fit and what is beside it, as far as known
+  double whole_seconds() const;  // the fit and everything around it, as far as known
 
   template <typename Each>
   void fields(Each& each) {

@@ -1,9 +1,9 @@
 // Samples that take a known time to read, so that the serial share of a run is known.
 //
-// Every sample takes one nap of 10 ms. In each group of 32 the first takes nine: eight more, for
-// which all replicas wait at the all-reduce, whichever of them has it. A global batch of 32 on N
-// replicas so takes 8 + 32/N naps, and 8 of 40 is the share that no replicas divide: 0.20. Naps are
-// all of one length, so that a timer that is late by as much each time changes nothing.
+// Each sample takes one nap of 10 ms, but the first of each group of 32 takes nine. All replicas
+// wait for its eight extra naps at the all-reduce. So a global batch of 32 on N replicas takes 8 +
+// 32/N naps, and the serial share is 8/40 = 0.20. All naps have the same length, so a constant
+// timer delay cancels.
 #pragma once
 
 #include "engine/input/formats/source.h"
@@ -17,7 +17,7 @@ constexpr double kSerialShare = 8.0 / 40.0;
 
 class TimedSource : public SampleSource {
  public:
-  // Without `naps` samples are there at once, as for a test set.
+  // Without `naps`, samples are read instantly, as for a test set.
   TimedSource(std::size_t samples, int classes, bool naps);
 
   std::size_t samples() const override { return samples_; }

@@ -1,5 +1,5 @@
-// "mirrored/mpi": the replicas of a task are threads that add through their common memory, and the
-// first of each task, its leader, adds the tasks' sums through another backend. Replicas are
+// "mirrored/mpi": replicas of a task are threads that reduce in their common memory. The first
+// replica of each task, its leader, reduces the tasks' sums through another backend. Ranks are
 // numbered task by task.
 #pragma once
 
@@ -10,14 +10,15 @@
 
 namespace paceline {
 
-// `between` has one communicator a task.
+// `between` has one communicator per task.
 std::unique_ptr<Backend> make_hierarchical_backend(std::unique_ptr<Backend> inside,
                                                    std::unique_ptr<Backend> between);
 
-// What the leader of a task's replicas is told by whoever connects the tasks.
+// The membership of a task's leader in the backend between tasks.
 Membership leader_of(Membership membership);
 
-// A communicator for each replica of this task, around the one that its leader has with the others.
+// One communicator for each replica of this task. `between` is the leader's communicator with the
+// other tasks.
 std::vector<std::unique_ptr<Communicator>> connect_around(std::shared_ptr<Communicator> between,
                                                           const Membership& membership);
 

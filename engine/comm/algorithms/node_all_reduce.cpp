@@ -56,7 +56,7 @@ NodeAllReduce::NodeAllReduce(NodeAllReduceState& control, int rank, int size, De
       spin_seconds_(spin_microseconds * 1e-6),
       names_(std::move(names)) {
   if (size > kMaxTeam) {
-    throw Error(ErrorKind::usage, fmt::format("{} ranks on one node", size), "",
+    throw Error(ErrorKind::usage, fmt::format("{} ranks on one node are too many", size), "",
                 fmt::format("use at most {}", kMaxTeam));
   }
 }

@@ -1,11 +1,10 @@
-// All-reduce among the ranks of one node, over memory that all of them can see.
+// All-reduce among the ranks of one node, in memory that all of them can access.
 //
-// A *part* is one rank's copy of the data; a *slice* is the range of elements that one rank is
-// responsible for. After a barrier every rank adds its slice over all parts, in rank order, and
-// writes the sum back into every part; a second barrier ends it. Each element is read once and
-// written once by one rank only, so the time is that of a memory copy, and every rank gets the
-// same bits. Used by `mirrored` (parts in one process), `mpi` (parts in a shared window) and `gloo`
-// (parts in a shared file).
+// A *part* is one rank's copy of the data. A *slice* is the range of elements that one rank
+// reduces. After a barrier, every rank sums its slice over all parts, in rank order, and writes the
+// sum to every part. A second barrier ends the collective. One rank reads and writes each element
+// once, so the time is that of a memory copy, and every rank gets the same bits. Used by `mirrored`
+// (parts in one process), `mpi` (parts in a shared window) and `gloo` (parts in a shared file).
 #pragma once
 
 #include <array>
@@ -24,44 +23,45 @@ namespace paceline {
 
 constexpr int kMaxTeam = 256;
 
-// The part that all ranks share; zero bytes are a valid initial state. Lives in process memory or
-// in a shared window, so it holds lock-free atomics only.
+// The state that all ranks share. All zero is a valid initial state. It lives in process memory or
+// in a shared window, so it contains only lock-free atomics.
 struct NodeAllReduceState {
   struct alignas(64) Flag {
     std::atomic<std::uint32_t> epoch;
   };
   std::array<Flag, kMaxTeam> arrived;
   alignas(64) std::atomic<std::uint32_t> sleepers;
-  std::atomic<std::uint32_t> bell;     // futex word: rung when somebody arrives and others sleep
+  // Futex word: incremented when a rank arrives while others sleep.
+  std::atomic<std::uint32_t> bell;
   std::atomic<std::uint32_t> aborted;  // 1 + the rank that aborted
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 class NodeAllReduce {
  public:
-  // `control` outlives the team. `spin_microseconds`: how long a wait polls before it sleeps; 0
-  // where ranks share cores. `names`: how errors call the ranks, where not by their number here.
+  // `control` outlives the object. `spin_microseconds`: how long a wait polls before it sleeps; 0
+  // if ranks share cores. `names`: rank numbers for error messages, if they differ from the ranks
+  // here.
   NodeAllReduce(NodeAllReduceState& control, int rank, int size, Deadlines deadlines,
                 double spin_microseconds, std::vector<int> names = {});
 
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // Is called every 50 ms of a wait with the wait's label, and may throw to end it: of ranks that
-  // are processes somebody may be gone.
+  // Registers a function that each wait calls every 50 ms with its label. It may throw to end the
+  // wait, e.g. because another process is gone.
   void watch(std::function<void(std::string_view label)> watch) { watch_ = std::move(watch); }
 
-  // Throws stall past the deadline, naming the ranks that did not come, and peer_lost after an
-  // abort. Allocates nothing on the good path.
-  // `extra_seconds` is added to the deadline.
+  // Throws stall past the deadline plus `extra_seconds`, naming the missing ranks, and peer_lost
+  // after an abort. Does not allocate unless it throws.
   void barrier(std::string_view label, double extra_seconds = 0);
 
-  // parts[r] is rank r's copy of `count` elements, aligned to the element.
+  // parts[r] is rank r's copy of `count` elements, aligned to the element type.
   void all_reduce(std::span<std::byte* const> parts, std::size_t count, DType type,
                   std::string_view label);
 
-  // For teams whose first rank then exchanges its node's sum with other nodes: the sum goes into
-  // part 0 alone, and once the first rank comes back, part 0 into all.
+  // For an exchange with other nodes. reduce_to_first() leaves the node's sum in part 0.
+  // copy_from_first() copies part 0 to all parts once the first rank arrives.
   void reduce_to_first(std::span<std::byte* const> parts, std::size_t count, DType type,
                        std::string_view label);
   void copy_from_first(std::span<std::byte* const> parts, std::size_t bytes,
@@ -90,11 +90,11 @@ class NodeAllReduce {
   std::function<void(std::string_view)> watch_;
 };
 
-// A rank that waits for its leader, which waits for other nodes, waits longer than the leader: the
-// leader knows which rank did not come.
+// Extra seconds for ranks that wait for their leader while it waits for other nodes. The leader
+// times out first, and names the missing rank.
 constexpr double kLeaderSeconds = 5;
 
-// Polls this long where every rank has a core of its own.
+// How long waits poll if every rank has a core of its own.
 constexpr double kSpinMicroseconds = 200;
 
 }  // namespace paceline

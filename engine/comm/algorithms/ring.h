@@ -1,14 +1,15 @@
-// Bandwidth-optimal all-reduce between n members: each sends and receives 2 (n-1)/n of the data.
+// Bandwidth-optimal all-reduce between n members. Each sends and receives 2 (n-1)/n of the data.
 //
-// The data is cut into n *chunks*, one a member, and each chunk into *segments*, the messages. In
-// step s of 2 (n-1) a member sends chunk (rank - s) to its right neighbour and receives chunk
-// (rank - s - 1) from its left one: n-1 steps add what is received (afterwards a member holds one
-// chunk's whole sum), n-1 steps store it. A segment goes on as soon as it has been added, so steps
-// overlap and the link never idles while the processor adds. Two members exchange all of their data
-// pairwise instead: as many bytes, half the latency.
+// The data is split into n *chunks*, one per member, and each chunk into *segments*, the messages.
+// In step s of 2 (n-1), a member sends chunk (rank - s) to its right neighbour and receives chunk
+// (rank - s - 1) from its left one. The first n-1 steps add the received chunk; afterwards each
+// member holds the complete sum of one chunk. The other n-1 steps store the received chunk. A
+// segment is forwarded as soon as it was added, so steps overlap and the link stays busy while the
+// CPU adds. Two members exchange all their data pairwise instead: the same bytes at half the
+// latency.
 //
-// Each element is added in one order, that of the ring from its chunk's owner on, and computed
-// once: every member gets the same bits, and every run.
+// Each element is summed once, in ring order from its chunk's owner. So every member gets the same
+// bits in every run.
 //
 // P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations,
 // 2009.
@@ -27,7 +28,7 @@ class Ring {
   // `wire` outlives the ring.
   explicit Ring(Wire& wire) : wire_(wire) {}
 
-  // The sum over members of `count` elements at `data`, in place. Blocks.
+  // Sums `count` elements at `data` over the members, in place. Blocks.
   void all_reduce(std::byte* data, std::size_t count, DType type, std::string_view label);
 
  private:

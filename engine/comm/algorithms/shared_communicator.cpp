@@ -3,16 +3,15 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "engine/comm/algorithms/sum_over_parts.h"
 #include "engine/core/error.h"
 
 namespace paceline {
 
 namespace {
 
-constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
 constexpr std::size_t kScratchAt = (sizeof(NodeAllReduceState) + 4095) / 4096 * 4096;
 
 // What a rank says of itself before memory is shared.
@@ -65,10 +64,10 @@ SharedCommunicator::SharedCommunicator(std::unique_ptr<SocketCommunicator> contr
                                        int ranks_a_task)
     : control_(std::move(control)),
       shared_(std::move(shared)),
-      parts_(shared_->parts().size()),
       reduction_(*reinterpret_cast<NodeAllReduceState*>(shared_->parts()[0]), control_->rank(),
                  control_->size(), deadlines, spin_microseconds,
                  names_of(control_->size(), ranks_a_task)) {
+  for (std::byte* part : shared_->parts()) scratch_.push_back(part + kScratchAt);
   reduction_.watch([this](std::string_view label) { control_->check_connections(label); });
 }
 
@@ -80,34 +79,15 @@ Memory SharedCommunicator::allocate(std::size_t bytes) {
   return Memory(arena_->mine(), bytes, MemoryKind::host, {});
 }
 
-std::span<std::byte* const> SharedCommunicator::parts_at(const SharedParts& parts,
-                                                         std::size_t offset) {
-  for (std::size_t r = 0; r < parts_.size(); ++r) parts_[r] = parts.parts()[r] + offset;
-  return parts_;
-}
-
 void SharedCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                                     std::string_view label) {
   lane.submit([this, data, count, type, label] {
-    reduce(static_cast<std::byte*>(data), count, type, label);
+    sum_over_parts(arena_.get(), scratch_, static_cast<std::size_t>(rank()),
+                   static_cast<std::byte*>(data), count, type,
+                   [&](std::span<std::byte* const> parts, std::size_t n) {
+                     reduction_.all_reduce(parts, n, type, label);
+                   });
   });
-}
-
-void SharedCommunicator::reduce(std::byte* data, std::size_t count, DType type,
-                                std::string_view label) {
-  const std::size_t element = size_of(type);
-  if (arena_ && arena_->holds(data, count * element)) {
-    const auto offset = static_cast<std::size_t>(data - arena_->mine());
-    return reduction_.all_reduce(parts_at(*arena_, offset), count, type, label);
-  }
-  const std::size_t most = kScratchBytes / element;
-  std::byte* scratch = shared_->mine() + kScratchAt;
-  for (std::size_t at = 0; at < count; at += most) {
-    const std::size_t n = std::min(most, count - at);
-    std::memcpy(scratch, data + at * element, n * element);
-    reduction_.all_reduce(parts_at(*shared_, kScratchAt), n, type, label);
-    std::memcpy(data + at * element, scratch, n * element);
-  }
 }
 
 void SharedCommunicator::abort(std::string_view why) noexcept {

@@ -1,5 +1,5 @@
-// Ranks of one machine that are processes and need no MPI: they sum in memory that all of them see
-// (node_all_reduce.h); the control plane is that of their sockets.
+// Ranks that are processes of one machine, without MPI. Sums use shared memory (node_all_reduce.h),
+// the control plane uses sockets.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace paceline {
 
 class SharedCommunicator final : public Communicator {
  public:
-  // Collective over `control`, which it takes where all its ranks are of one machine and can share
-  // memory; else it is null on all of them, and `control` stays.
+  // Collective over `control`. Takes `control` if all its ranks run on one machine and can share
+  // memory. Else returns null on all ranks, and `control` stays.
   static std::unique_ptr<SharedCommunicator> make(std::unique_ptr<SocketCommunicator>& control,
                                                   const Deadlines& deadlines, int ranks_a_task);
 
@@ -37,13 +37,11 @@ class SharedCommunicator final : public Communicator {
   SharedCommunicator(std::unique_ptr<SocketCommunicator> control,
                      std::unique_ptr<SharedParts> shared, const Deadlines& deadlines,
                      double spin_microseconds, int ranks_a_task);
-  void reduce(std::byte* data, std::size_t count, DType type, std::string_view label);
-  std::span<std::byte* const> parts_at(const SharedParts& parts, std::size_t offset);
 
   std::unique_ptr<SocketCommunicator> control_;
-  std::unique_ptr<SharedParts> shared_;  // the state in the first part, then scratch in each
+  std::unique_ptr<SharedParts> shared_;  // first part: the state; then scratch in each
   std::unique_ptr<SharedParts> arena_;
-  std::vector<std::byte*> parts_;
+  std::vector<std::byte*> scratch_;
   NodeAllReduce reduction_;
 };
 

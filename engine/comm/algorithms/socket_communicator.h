@@ -1,4 +1,4 @@
-// Ranks that talk over connections of our own.
+// Ranks that communicate over Paceline's own sockets.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@ namespace paceline {
 
 class SocketCommunicator : public WireCommunicator {
  public:
-  // As SocketWire's.
+  // See SocketWire.
   SocketCommunicator(std::map<int, Descriptor> connections, int rank, int size,
                      const Deadlines& deadlines, int ranks_a_task)
       : WireCommunicator(wire_),
@@ -18,7 +18,7 @@ class SocketCommunicator : public WireCommunicator {
 
   std::string description() const { return wire_.description(); }
   bool is_local() const { return wire_.is_local(); }
-  // As SocketWire's.
+  // See SocketWire.
   void check_connections(std::string_view label = {}) { wire_.check_connections(label); }
   void abort(std::string_view why) noexcept override { wire_.abort(why); }
 

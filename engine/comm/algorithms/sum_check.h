@@ -1,6 +1,6 @@
-// Is an all-reduce right? Every rank fills its data with small whole numbers that depend on rank
-// and offset, whose sums are exact in every type, 16-bit ones too (up to 64 ranks in bf16); after
-// the all-reduce each element is compared.
+// Checks an all-reduce. Every rank fills its data with small whole numbers that depend on rank and
+// offset. Their sums are exact in every type (bf16: up to 64 ranks). After the all-reduce, each
+// element is compared.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ void fill_for_check(void* data, std::size_t count, DType type, int rank);
 
 struct SumCheck {
   std::size_t wrong = 0;         // elements
-  std::size_t first_offset = 0;  // of the first wrong one, in elements
+  std::size_t first_offset = 0;  // of the first wrong element, in elements
   double got = 0, expected = 0;
 };
 SumCheck check_sum(const void* data, std::size_t count, DType type, int ranks);

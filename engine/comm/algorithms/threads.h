@@ -1,4 +1,4 @@
-// Replicas that are threads of one process: what `mirrored`, `null` and `self` have in common.
+// Replicas as threads of one process: the common part of `mirrored`, `null` and `self`.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// What all threads of a team share: the barrier's state and each rank's current pointer.
+// Shared by all threads of a process: the barrier's state and each rank's current pointer.
 struct ThreadTeam {
   NodeAllReduceState control{};
   std::vector<std::byte*> parts;
@@ -18,7 +18,7 @@ struct ThreadTeam {
 
 class ThreadCommunicator : public Communicator {
  public:
-  // `names`: how errors call the ranks, where not by their number here.
+  // `names`: rank numbers for error messages, if they differ from the ranks here.
   ThreadCommunicator(std::shared_ptr<ThreadTeam> shared, int rank, const Deadlines& deadlines,
                      std::vector<int> names = {});
 
@@ -28,7 +28,7 @@ class ThreadCommunicator : public Communicator {
   bool reduces(MemoryKind kind) const override { return size() == 1 || kind != MemoryKind::device; }
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
-  // As team.h's, for replicas whose first then talks to other tasks.
+  // See NodeAllReduce. For tasks whose first replica communicates with other tasks.
   void reduce_to_first(void* data, std::size_t count, DType type, Lane& lane,
                        std::string_view label);
   void copy_from_first(void* data, std::size_t bytes, Lane& lane, std::string_view label);
@@ -46,7 +46,7 @@ class ThreadCommunicator : public Communicator {
   NodeAllReduce reduction_;
 };
 
-// One communicator for each replica of this process, all of type T(shared, rank, deadlines).
+// One communicator of type T(shared, rank, deadlines) for each replica of this process.
 template <typename T>
 std::vector<std::unique_ptr<Communicator>> connect_threads(const Membership& membership) {
   auto shared = std::make_shared<ThreadTeam>();
@@ -58,7 +58,7 @@ std::vector<std::unique_ptr<Communicator>> connect_threads(const Membership& mem
   return communicators;
 }
 
-// No, with the cure, if a launcher started more than one process.
+// No, with a cure, if a launcher started more than one process.
 Support serves_one_process(const Membership& membership, std::string_view backend);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// All collectives over a wire: sums in our ring, the control plane in a logarithm of rounds.
+// All collectives over a wire: sums in a ring, the control plane in log2(ranks) rounds.
 #pragma once
 
 #include "engine/comm/algorithms/ring.h"
@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-// Of a transport that has nothing faster; says how to abort it.
+// For transports without a faster all-reduce. Subclasses implement abort().
 class WireCommunicator : public Communicator {
  public:
   int rank() const final { return wire_.rank(); }
@@ -20,7 +20,7 @@ class WireCommunicator : public Communicator {
   void barrier() final;
 
  protected:
-  // `wire` is the subclass's, alive for as long as collectives run.
+  // `wire` belongs to the subclass, and must live as long as collectives run.
   explicit WireCommunicator(Wire& wire) : wire_(wire), ring_(wire) {}
 
  private:
@@ -28,12 +28,11 @@ class WireCommunicator : public Communicator {
   Ring ring_;
 };
 
-// The control plane over a wire: small collectives, in the calling thread.
-// Along a binomial tree from `root`.
+// Broadcast over a wire, along a binomial tree from `root`, in the calling thread.
 void broadcast_over(Wire& wire, std::span<std::byte> data, int root);
 
-// `all` holds a block of equal size for each member; this member's is filled in already. In
-// log2(members) rounds, between members whose distance is a power of two.
+// All-gather over a wire, in log2(members) rounds between members whose distance is a power of two.
+// `all` has one block of equal size per member; this member's block is already filled in.
 void all_gather_over(Wire& wire, std::span<std::byte> all, std::string_view label);
 
 }  // namespace paceline

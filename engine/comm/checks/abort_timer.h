@@ -1,5 +1,4 @@
-// Ends what a communicator's ranks wait for once some seconds have passed, from a thread of its
-// own.
+// Aborts a communicator after some seconds, from a background thread.
 #pragma once
 
 #include <atomic>
@@ -14,7 +13,7 @@ namespace paceline {
 
 class AbortTimer {
  public:
-  // Aborts `communicator`, saying why, unless destroyed within `seconds`.
+  // Aborts `communicator` with `why`, unless destroyed within `seconds`.
   AbortTimer(Communicator& communicator, double seconds, std::string why);
   ~AbortTimer();
   AbortTimer(const AbortTimer&) = delete;

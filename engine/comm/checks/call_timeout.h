@@ -1,4 +1,4 @@
-// Ends calls that cannot be polled: a thread that acts where a call outlasts the deadline.
+// A timeout for calls that cannot be polled: a thread acts when a call exceeds the deadline.
 #pragma once
 
 #include <condition_variable>
@@ -14,14 +14,14 @@ namespace paceline {
 
 class CallTimeout {
  public:
-  // `expired` runs on the call timeout's thread, once, with the label of the call that outlasted
-  // deadlines.limit_seconds(). It must not return to the call: there is nothing to return to.
+  // When a call exceeds deadlines.limit_seconds(), `expired` runs once, on the timeout's thread,
+  // with the call's label. It must end the process, because the call cannot be interrupted.
   CallTimeout(const Deadlines& deadlines, std::function<void(const std::string& label)> expired);
   ~CallTimeout();
   CallTimeout(const CallTimeout&) = delete;
   CallTimeout& operator=(const CallTimeout&) = delete;
 
-  // The call is watched from construction to destruction. One at a time.
+  // Watches a call from construction to destruction. One at a time.
   class Call {
    public:
     Call(CallTimeout& call_timeout, std::string_view label);
@@ -40,7 +40,7 @@ class CallTimeout {
   std::function<void(const std::string&)> expired_;
   std::mutex mutex_;
   std::condition_variable stopped_;
-  double since_ = 0;  // of the call that is watched; 0: none
+  double since_ = 0;  // start of the watched call; 0: none
   std::string_view label_;
   bool stop_ = false;
   std::thread thread_;

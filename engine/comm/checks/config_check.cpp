@@ -68,7 +68,8 @@ void share_rows(Communicator& communicator, std::vector<ConfigGroup>& groups,
     const int teller = group.ranks.front();
     const std::uint64_t bytes = digests[static_cast<std::size_t>(teller)].bytes;
     if (bytes > kMostBytes) {
-      throw Error(ErrorKind::mismatch, "ranks cannot be compared: they send too much", "",
+      throw Error(ErrorKind::mismatch,
+                  "ranks cannot be compared: their configurations are too large", "",
                   "start all ranks with the same program");
     }
     std::string text = teller == communicator.rank() ? mine : std::string(bytes, kEnd);
@@ -129,7 +130,7 @@ std::vector<Digest> exchange_digests(Communicator& communicator, const std::vect
   std::string rows = differences(groups);
   if (others > 0) rows += fmt::format("; and {} more groups of ranks that differ", others);
   wait_until_all_know(communicator);
-  throw Error(ErrorKind::mismatch, "ranks do not run the same: " + rows, "",
+  throw Error(ErrorKind::mismatch, "ranks have different configurations: " + rows, "",
               "start all ranks with the same program, command and data");
 }
 
@@ -180,7 +181,7 @@ std::vector<std::string> check_same_config(Communicator& communicator,
   const std::vector<Digest> digests = exchange_digests(communicator, mine, card.size());
   std::size_t most = 0;
   for (const Digest& digest : digests) most = std::max<std::size_t>(most, digest.card_bytes);
-  if (most > kMostBytes) throw Error(ErrorKind::internal, "too much for ranks to say");
+  if (most > kMostBytes) throw Error(ErrorKind::internal, "the cards of the ranks are too large");
   std::string padded = card, all(most * digests.size(), kEnd);
   padded.resize(most, kEnd);
   communicator.all_gather(padded.data(), most, all.data());

@@ -1,5 +1,5 @@
-// What all ranks must have in common is compared before it can do harm: ranks of different
-// programs, parameters or data would train something else than was asked for, or wait in vain.
+// Compares what all ranks must have in common before the first step. Ranks with different programs,
+// parameters or data would train the wrong thing or wait forever.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-// One row of the comparison, as people read it: {"learning_rate", "0.001"}.
+// One row of the comparison: {"learning_rate", "0.001"}.
 struct ConfigRow {
   std::string name, value;
 };
@@ -20,21 +20,21 @@ struct ConfigGroup {
   std::vector<ConfigRow> rows;
 };
 
-// Returns where all ranks have the same rows; else every rank throws mismatch with the rows that
-// differ. Collective: one all_gather of 16 bytes; where they differ, the first few groups' rows.
+// Returns if all ranks have the same rows. Else every rank throws mismatch with the rows that
+// differ. Collective: one all_gather of 24 bytes; if they differ, the rows of the first few groups.
 void check_same_config(Communicator& communicator, const std::vector<ConfigRow>& mine);
 // The same; returns what each rank says of itself, in rank order, with one all_gather more.
 std::vector<std::string> check_same_config(Communicator& communicator,
                                            const std::vector<ConfigRow>& mine,
                                            const std::string& card);
 
-// Before all ranks throw the same: the first that ends takes the others with it, so each waits
-// until all have read what they are going to say. Collective.
+// Call before all ranks throw the same error. The first rank that ends takes the others down, so
+// each waits until all have read the data that they need. Collective.
 void wait_until_all_know(Communicator& communicator) noexcept;
 
-// "learning_rate: ranks 0-2 0.001, rank 3 0.01; data: ranks 0, 1 ..."; long values as hashes; the
-// first few rows only. Empty where all ranks have the same. A row that a rank lacks is "not there",
-// an empty value "none".
+// "learning_rate: ranks 0-2 0.001, rank 3 0.01; data: ranks 0, 1 ...". Only the first few rows;
+// long values as hashes. Empty if all ranks agree. A row missing on a rank is shown as "not there",
+// an empty value as "none".
 std::string differences(const std::vector<ConfigGroup>& groups);
 
 // "rank 3", "ranks 0-2, 5".

@@ -1,5 +1,5 @@
-// Sees to it that a process that waits too long says so, and that one that should have ended does:
-// the last resort, where a thread is stuck in a driver's call or a library's and nobody comes back.
+// Warns of long waits, and ends a process that should have ended. The last resort for a thread that
+// is stuck in a driver or library call.
 #pragma once
 
 #include <condition_variable>
@@ -20,14 +20,14 @@ namespace paceline {
 
 class LivenessConnection;
 
-// One background thread. It looks at the flight rings of this process's replicas now and then, so
-// nothing here costs a step anything.
+// One background thread, which reads the flight rings of this process's replicas periodically. It
+// adds no cost to a step.
 //
-// Past deadlines.warn_seconds it names the ranks that are late, as far as the control socket knows.
-// Past the deadline and a grace, in which whoever waits should have thrown, and past the grace once
-// an end was announced, it leaves the last words and ends the process by _exit with the error's
-// code. What it needs for that it has at hand: it takes no lock that others hold while they wait,
-// and last words that do not come to an end within seconds are left unsaid.
+// Past deadlines.warn_seconds, it warns with the ranks that are late, as far as the control socket
+// knows. It ends the process in two cases: past the deadline plus a grace period, when the waiting
+// thread should have thrown; and a grace period after an announced end. It then leaves the last
+// words and calls _exit with the error's code. It takes no lock that a waiting thread may hold, and
+// abandons last words that take more than a few seconds.
 class StallMonitor {
  public:
   static constexpr double kGraceSeconds = 15;  // more than backends add to the deadline
@@ -46,18 +46,18 @@ class StallMonitor {
   StallMonitor& operator=(const StallMonitor&) = delete;
 
   void watch(std::vector<std::shared_ptr<FlightRing>> rings);
-  // As Deadlines::settled.
+  // See Deadlines::settled.
   void settle_by(std::shared_ptr<const std::atomic<bool>> settled);
-  // Who knows which ranks are late; null: nobody any more. Returns once the former one is not
-  // asked.
+  // Sets the connection that knows which ranks are late, or null. Returns after calls on the old
+  // one have ended.
   void ask(LivenessConnection* control);
 
-  // This process is about to end for this reason. The first own error is the one that counts, ahead
-  // of errors of other ranks' making. From any thread.
+  // Announces that this process is about to end with this error. The first error of its own counts,
+  // and takes precedence over errors caused by other ranks. From any thread.
   void expect_end(const Error& why) noexcept;
 
-  // A call that is no collective, and may not return either: "connecting by NCCL". `cure` says what
-  // to look at. On nobody's watch where `stall_monitor` is null. One at a time.
+  // Watches a call that is not a collective but may block: "connecting by NCCL". `cure` says what
+  // to check. Does nothing if `stall_monitor` is null. One at a time.
   class Call {
    public:
     Call(StallMonitor* stall_monitor, std::string_view label, std::string_view cure);
@@ -85,18 +85,18 @@ class StallMonitor {
   void end_process(const Error& why);
 
   Setup setup_;
-  std::mutex mutex_;  // of what follows; nobody waits for others while holding it
+  std::mutex mutex_;  // protects the members below; never held during a wait for others
   std::condition_variable changed_;
   std::vector<std::shared_ptr<FlightRing>> rings_;
   std::optional<Error> why_;
-  double ends_at_ = 0;  // by now_seconds(); 0: no end is announced
+  double ends_at_ = 0;  // as now_seconds(); 0: no end announced
   double call_since_ = 0;
   std::string call_label_, call_cure_;
   bool stop_ = false;
 
   std::mutex control_mutex_;
   LivenessConnection* control_ = nullptr;
-  std::string warned_of_;  // of the stall monitor's thread only, as what follows
+  std::string warned_of_;  // these are used only by the monitor's thread
   double looked_at_;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// A rank's view of the bootstrap store.
+// A rank's connection to the bootstrap store.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 
 namespace paceline {
 
-// One thread at a time, but interrupt() from any.
+// Not thread-safe, except interrupt().
 class StoreClient {
  public:
-  // Joins; retries until `seconds` pass. Errors as join_store's.
+  // Joins, retrying for `seconds`. Throws as join_store().
   StoreClient(const BootstrapAddress& where, int rank, double seconds);
 
-  // Returns once the store holds it. A later set of the same key replaces the value. At most 1 KB
-  // and 1 MB. Throws peer_lost where the store vanished.
+  // Returns when the store has the value. A later set of the same key replaces it. Keys have at
+  // most 1 KB, values 1 MB. Throws peer_lost if the store is gone.
   void set(const std::string& key, const std::string& value);
 
-  // Waits until the key is set. Past `seconds` throws stall: "`what` did not come within 120 s";
-  // `what` defaults to the key's name. Throws peer_lost where the store vanished.
+  // Waits until the key is set. After `seconds`, throws stall: "`what` did not come within 120 s";
+  // `what` defaults to the key. Throws peer_lost if the store is gone.
   std::string get(const std::string& key, double seconds, const std::string& what = "");
 
-  // Numeric address of this side of the connection: of the interface by the route to the root. For
-  // the process that hosts the store it is the address that the server is bound to.
+  // The numeric address of this end of the connection, i.e. of the interface on the route to the
+  // store. In the process that hosts the store: the address to which the server is bound.
   std::string local_address() const { return local_host_of(joined_.socket); }
   const std::string& server() const { return joined_.server; }
 
-  // A call in progress and all later ones throw peer_lost with this text.
+  // Makes the current call and all later ones throw peer_lost with this text.
   void interrupt(const std::string& why) noexcept;
 
  private:

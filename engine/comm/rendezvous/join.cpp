@@ -52,7 +52,8 @@ Attempt attempt(const Endpoint& endpoint, std::uint16_t port, const Message& hel
   if (answer->type == MessageType::wrong_token) return {std::nullopt, true};
   const std::string server = format_address(endpoint.text(), port);
   if (answer->type == MessageType::refused) {
-    throw Error(ErrorKind::mismatch, fmt::format("the store refuses: {}", answer->value), server,
+    throw Error(ErrorKind::mismatch,
+                fmt::format("the bootstrap store rejected this rank: {}", answer->value), server,
                 "start all ranks of a run with one command and one PACELINE_TOKEN");
   }
   if (answer->type != MessageType::welcome) return {};
@@ -97,8 +98,8 @@ Joined join_store(const BootstrapAddress& where, MessageType hello, int rank, do
       ErrorKind::stall,
       fmt::format("no bootstrap store answered rank {} within {}", rank, format_seconds(seconds)),
       place_text(where),
-      where.rank0_hosts ? "see whether rank 0 runs and a firewall lets PACELINE_PORTS through"
-                        : "see whether the starter runs and its address can be reached");
+      where.rank0_hosts ? "check that rank 0 runs and that firewalls open PACELINE_PORTS"
+                        : "check that the starter runs and that its address is reachable");
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// How a rank comes to a connection with the store: find, connect, shake hands.
+// Connects a rank to the store: find, connect, handshake.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ struct Joined {
   std::string server;  // "10.0.0.3:29400"
 };
 
-// `hello`: hello_store or hello_control. Tries the address's ports again and again until one
-// answers as our store; whatever else listens there is passed over. Throws stall when `seconds` are
-// over; usage where the token is wrong (at once if there is but one port: on another of several it
-// may be another job's store that says so); mismatch where the store refuses this rank.
+// `hello` is hello_store or hello_control. Retries all ports of the address until one answers as
+// Paceline's store, and skips other services. Throws stall after `seconds`. Throws usage for a
+// wrong token: immediately with a single port, else at the end, because it may be another job's
+// store. Throws mismatch if the store rejects this rank.
 Joined join_store(const BootstrapAddress& where, MessageType hello, int rank, double seconds);
 
 }  // namespace paceline

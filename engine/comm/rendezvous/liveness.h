@@ -1,4 +1,4 @@
-// A rank's control socket: its second connection to the bootstrap store, which stands for its life.
+// A rank's control socket: its second connection to the bootstrap store, which represents its life.
 #pragma once
 
 #include <atomic>
@@ -14,33 +14,33 @@
 
 namespace paceline {
 
-// One background thread. Where a rank's process or host dies, the others hear of it: at once by
-// end-of-file, within about 20 s where a host falls silent.
+// One background thread. If a rank's process or host dies, the others learn of it: immediately by
+// end-of-file, or within about 20 s if a host stops responding.
 class LivenessConnection {
  public:
-  // The rank that was lost (-1: the starter, which hosts the store) and one line that names it:
-  // "rank 3 on n07 is gone", "rank 3: out of memory".
+  // The lost rank (-1: the starter, which hosts the store), and one line that names it: "rank 3 on
+  // n07 is gone", "rank 3: out of memory".
   using OnLost = std::function<void(int rank, const std::string& why)>;
 
-  // `on_lost` is called once at most, on the background thread; it must neither throw nor destroy
-  // this. Errors as join_store's.
+  // `on_lost` is called at most once, on the background thread. It must neither throw nor destroy
+  // this object. Throws as join_store().
   LivenessConnection(const BootstrapAddress& where, int rank, double seconds, OnLost on_lost);
-  // Leaves. Where the process ends for another reason than success, abort() comes first.
+  // Leaves. Call abort() first if the process ends for any reason except success.
   ~LivenessConnection();
   LivenessConnection(const LivenessConnection&) = delete;
   LivenessConnection& operator=(const LivenessConnection&) = delete;
 
-  // Says goodbye and joins: a clean end. Not from `on_lost`.
+  // Announces a clean end and joins the thread. Do not call it from `on_lost`.
   void leave() noexcept;
-  // The others hear "rank R: why". From any thread, any time. Does nothing after leave().
+  // Reports "rank R: why" to the others. From any thread, at any time. Does nothing after leave().
   void abort(const std::string& why) noexcept;
 
-  // How far this rank is, in any count that grows alike on all ranks: collectives, steps.
+  // This rank's progress, in a count that grows equally on all ranks (collectives, steps).
   void note_progress(std::uint64_t number) noexcept { progress_.store(number); }
-  // The ranks whose number is smallest, and those that did not answer within a second, in order;
-  // the latter alone where all that answered are equally far, and all ranks where all did and are.
-  // Ranks that left are not among them. Empty if the store itself does not answer within three
-  // seconds. Not from `on_lost`.
+  // The ranks with the smallest progress, and those that did not answer within a second, in order.
+  // If all answers are equal, only the latter; if all ranks answered equally, all ranks. Excludes
+  // ranks that left. Empty if the store does not answer within three seconds. Do not call it from
+  // `on_lost`.
   std::vector<int> late_ranks();
 
  private:

@@ -1,5 +1,5 @@
-// What store, clients and control sockets say to each other. One message on the wire is a header of
-// 36 bytes, all integers in network order, then the key, then the value:
+// The protocol of store, clients and control sockets. A message is a header of 36 bytes (integers
+// in network order), then the key, then the value:
 //
 //   magic u32 "PCLB" | version u16 | type u16 | ticket u64 | number u64 | reserved u32 = 0
 //   key length u32 | value length u32
@@ -14,7 +14,7 @@ namespace paceline {
 
 inline constexpr std::size_t kLargestKey = 1024;
 inline constexpr std::size_t kLargestValue = 1 << 20;
-// Before the handshake nobody may make the other side keep more than this.
+// Limit on what a peer can make the other side buffer before the handshake.
 inline constexpr std::size_t kLargestGreeting = 1024;
 
 enum class MessageType : std::uint16_t {
@@ -26,7 +26,7 @@ enum class MessageType : std::uint16_t {
   set,              // client: ticket, key, value
   set_done,         // server: ticket
   get,              // client: ticket, key; a newer one replaces it
-  got,              // server, once the key is set: ticket, value
+  got,              // either side: a clean end follows
   goodbye,          // either side: what follows is a clean end
   abort,            // client: value = why
   gone,             // server: number = rank, value = why
@@ -48,15 +48,15 @@ struct Message {
 
 std::string encode(const Message& message);
 
-// Bytes in, messages out. Used by both sides.
+// Converts bytes to messages. Used by both sides.
 class MessageParser {
  public:
   explicit MessageParser(std::size_t largest_value) : largest_value_(largest_value) {}
   void allow(std::size_t largest_value) { largest_value_ = largest_value; }
 
   void feed(std::string_view bytes) { bytes_ += bytes; }
-  // The next whole message, if it has come. Throws input where the bytes are no message of ours,
-  // as soon as that shows; after that the connection is of no use.
+  // The next complete message, if any. Throws input as soon as the bytes violate the protocol; the
+  // connection is then unusable.
   std::optional<Message> next();
 
  private:

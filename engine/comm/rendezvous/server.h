@@ -1,5 +1,5 @@
-// The bootstrap store's server: keys and values by which ranks find each other, and the other end
-// of their control sockets.
+// The server of the bootstrap store: keys and values through which ranks find each other, and the
+// other end of their control sockets.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace paceline {
 
-// One background thread. Whoever sends rubbish, a wrong token, or nothing within kGreetingSeconds
-// is dropped without disturbing the others.
+// One background thread. Drops peers that violate the protocol, send a wrong token, or send nothing
+// within kGreetingSeconds. This does not affect other peers.
 class StoreServer {
  public:
   static constexpr double kGreetingSeconds = 5;
 
-  // Binds to `where.host`, never to all interfaces, at the first port of `where.ports` that is free
-  // (0: any). Throws usage where none is, or where the host is not an address of this machine.
+  // Binds to `where.host`, never to all interfaces, at the first free port of `where.ports` (0:
+  // any). Throws usage if no port is free, or if the host is not an address of this machine.
   StoreServer(const BootstrapAddress& where, int ranks);
-  // Tells the ranks that this is a clean end, within a second, and joins. A process that ends for
-  // another reason calls LivenessConnection::abort first.
+  // Announces a clean end to the ranks, within a second, and joins the thread. A process that ends
+  // for another reason calls LivenessConnection::abort first.
   ~StoreServer();
 
-  // What is in force, "10.0.0.3:29400": for PACELINE_STORE.
+  // The actual address, "10.0.0.3:29400", for PACELINE_STORE.
   const std::string& address() const { return address_; }
 
  private:

@@ -115,7 +115,7 @@ std::vector<Endpoint> resolve(const std::string& host) {
   const int result = getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (result != 0) {
     throw Error(ErrorKind::usage,
-                fmt::format("host \"{}\" has no address: {}", host, gai_strerror(result)),
+                fmt::format("host \"{}\" cannot be resolved: {}", host, gai_strerror(result)),
                 "bootstrap store", "set PACELINE_STORE to an address of rank 0's node");
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);

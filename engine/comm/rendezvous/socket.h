@@ -1,5 +1,5 @@
-// TCP over IPv4 and IPv6: descriptors that close themselves, waits that end. No call raises
-// SIGPIPE, and no descriptor is inherited by a program we start.
+// TCP over IPv4 and IPv6, with RAII descriptors and bounded waits. No call raises SIGPIPE. Child
+// processes do not inherit descriptors.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,12 +12,12 @@
 
 namespace paceline {
 
-// A moment at which waiting ends, `seconds` from now.
+// A point in time, `seconds` from now, at which a wait ends.
 class Deadline {
  public:
   explicit Deadline(double seconds);
   bool passed() const { return milliseconds_left() == 0; }
-  int milliseconds_left() const;  // rounded up, as poll() wants it; at most an hour
+  int milliseconds_left() const;  // rounded up, for poll(); at most an hour
 
  private:
   double at_;
@@ -51,47 +51,47 @@ struct Endpoint {
   std::string text() const;  // "10.0.0.3", "fe80::1%eth0"
 };
 
-// All addresses of a host name or numeric address. Throws usage where there is none. The system's
-// resolver keeps its own time.
+// All addresses of a host name or numeric address. Throws usage if there are none. The resolver has
+// its own timeouts.
 std::vector<Endpoint> resolve(const std::string& host);
 
-// A name that reaches this machine only, and of it this network namespace; it takes no port. At
-// most 100 characters, and no secret: everybody on the machine sees it.
+// An abstract Unix socket address, visible only on this machine and in its network namespace. Takes
+// no port. At most 100 characters. Not a secret: every user of the machine can see it.
 Endpoint local_endpoint(std::string_view name);
 
 // "10.0.0.3:29400", "[::1]:29400"
 std::string format_address(std::string_view host, std::uint16_t port);
 
-// Sockets are non-blocking. Both are empty, with errno set, where it cannot be done. Port 0: any.
+// Non-blocking sockets. Empty, with errno set, on failure. Port 0: any.
 Descriptor listen_at(const Endpoint& endpoint, std::uint16_t port);
 Descriptor connect_to(const Endpoint& endpoint, std::uint16_t port, const Deadline& deadline);
 
 std::string local_host_of(const Descriptor& socket);  // numeric
 std::uint16_t local_port_of(const Descriptor& socket);
-bool is_local(const Descriptor& socket);  // by a local_endpoint()
+bool is_local(const Descriptor& socket);  // connected through a local_endpoint()
 std::string peer_host_of(const Descriptor& socket);
 
-// No delay for small messages, and a host that died without a word is noticed within 20 s.
+// Disables Nagle's algorithm, and enables keep-alive so that a dead host is noticed within 20 s.
 void tune(const Descriptor& socket);
 
-// Whether `events` of poll() came before the deadline.
+// Waits for `events` of poll(). False: the deadline passed.
 bool wait_for(const Descriptor& descriptor, short events, const Deadline& deadline);
-// Until one of two listeners has a connection to accept; empty: not before the deadline.
+// Waits until one of two listeners has a connection. Empty: the deadline passed.
 Descriptor accept_either(const Descriptor& a, const Descriptor& b, const Deadline& deadline);
 
 enum class Transfer { some, nothing_yet, ended };
-// Appends what has come. Never waits.
+// Appends the available bytes. Never blocks.
 Transfer receive(const Descriptor& socket, std::string& bytes);
-// Sends what fits now and takes it from the front. Never waits.
+// Sends as much as possible and removes it from the front. Never blocks.
 Transfer send_some(const Descriptor& socket, std::string& bytes);
-// False: the peer is gone or the deadline passed.
+// False: the peer is gone, or the deadline passed.
 bool send_all(const Descriptor& socket, std::string bytes, const Deadline& deadline);
 
-// Raises this process's soft limit on open files to `count` where it is lower. Throws usage, naming
-// `what` needs them, where the hard limit is.
+// Raises this process's soft limit on open files to `count` if it is lower. Throws usage if the
+// hard limit is lower; `what` names who needs the files.
 void allow_open_files(std::size_t count, const std::string& what);
 
-// Wakes a thread out of poll().
+// Interrupts a thread's poll().
 class WakeUp {
  public:
   WakeUp();

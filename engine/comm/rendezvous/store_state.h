@@ -1,4 +1,5 @@
-// The server's mind: what it answers to whom. No sockets, no threads, no clock of its own.
+// The state machine of the server: which answers it sends to whom. Without sockets, threads or a
+// clock.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace paceline {
 
-inline constexpr double kProgressSeconds = 1;  // how long ranks have to say how far they are
+inline constexpr double kProgressSeconds = 1;  // how long ranks have to report their progress
 
 class StoreState {
  public:
@@ -22,18 +23,18 @@ class StoreState {
     bool then_close = false;
   };
 
-  // `ranks`: of the world; ranks outside it are refused.
+  // `ranks`: the size of the world. Other ranks are rejected.
   StoreState(std::string token, int ranks);
 
-  // Connections are numbers that the caller chooses and never uses twice. What is to be sent is
-  // appended to `answers`. Throws input where the other side does not keep to the protocol.
+  // `connection` is a number that the caller chooses and never reuses. Appends the messages to send
+  // to `answers`. Throws input if the peer violates the protocol.
   void receive(int connection, const Message& message, double now, std::vector<Answer>& answers);
-  // End-of-file, error or rubbish.
+  // The connection ended: end-of-file, error or protocol violation.
   void end(int connection, std::vector<Answer>& answers);
-  // Questions whose time is up.
+  // Handles questions whose time is up.
   void tick(double now, std::vector<Answer>& answers);
   std::optional<double> next_tick() const;
-  // This world is over: to every control connection.
+  // Announces the end of the world to every control connection.
   void say_goodbye(std::vector<Answer>& answers) const;
 
   bool admitted(int connection) const { return members_.count(connection) != 0; }
@@ -43,12 +44,12 @@ class StoreState {
     int rank = 0;
     bool control = false;
     std::string host;
-    bool confirmed = false;                   // it has read its welcome
-    bool left = false;                        // said goodbye, or was reported
-    std::optional<std::uint64_t> get_ticket;  // a get that waits, and for what
+    bool confirmed = false;                   // has read its welcome
+    bool left = false;                        // said goodbye, or was reported as lost
+    std::optional<std::uint64_t> get_ticket;  // a pending get, and its key
     std::string get_key;
   };
-  // Who is late? Those who ask while the ranks are asked already get the same answer.
+  // The question which ranks are late. Those who ask while it is open get the same answer.
   struct Question {
     std::map<int, std::uint64_t> askers;  // connection, ticket
     double until;
@@ -74,7 +75,7 @@ class StoreState {
   std::map<int, Member> members_;
   std::map<int, int> controls_;   // by rank: its control connection
   std::set<int> finished_;        // ranks that said goodbye
-  std::optional<Message> first_;  // the first loss; later ones are its consequences
+  std::optional<Message> first_;  // the first loss; later ones are consequences
   std::optional<Question> question_;
   std::uint64_t question_number_ = 0;
 };

@@ -59,7 +59,7 @@ struct Meeting {
       throw Error(ErrorKind::peer_lost,
                   fmt::format("no connection to rank {}", peer * ranks_a_task),
                   format_address(parts[0], static_cast<std::uint16_t>(*port)),
-                  "see that rank's error, and whether a firewall is between the nodes")
+                  "see that rank's error, and check for a firewall between the nodes")
           .on_rank(rank * ranks_a_task);
     }
     tune(socket);
@@ -94,7 +94,7 @@ struct Meeting {
       ErrorKind::stall,
       fmt::format("no connection from rank{} {} within {:g} s", ranks.size() == 1 ? "" : "s",
                   numbers_text(ranks), meeting.deadlines.limit_seconds()),
-      "control connections", "see those ranks' errors, and whether a firewall is between the nodes")
+      "control connections", "see those ranks' errors, and check for a firewall between the nodes")
       .on_rank(meeting.rank * meeting.ranks_a_task);
 }
 
@@ -108,8 +108,8 @@ std::map<int, Descriptor> connect_mesh(StoreClient& store, int rank, int size,
   const Descriptor listener = listen_at(resolve(host).front(), 0);
   const Descriptor local_listener = listen_at(local_endpoint(local_name), 0);
   if (!listener || !local_listener) {
-    throw Error(ErrorKind::internal, "no port to listen on for the other ranks", host,
-                "see whether this process may open more sockets (ulimit -n)");
+    throw Error(ErrorKind::internal, "this rank cannot listen for the others", host,
+                "raise the limit on open files (ulimit -n)");
   }
   Meeting meeting{store, name, rank, ranks_a_task, deadlines};
   store.set(meeting.key_of(rank),

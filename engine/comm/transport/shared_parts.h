@@ -1,5 +1,5 @@
-// Memory of a machine that all its ranks see, a part each: a file in /dev/shm that has no name once
-// all ranks have it.
+// Memory that all ranks of a machine share, one part per rank: a file in /dev/shm, unlinked once
+// all ranks have opened it.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,19 @@
 
 namespace paceline {
 
-// Between the parts of two ranks, in whatever memory they share. Parts that lie a power of two
-// apart, or nearly, may keep each other out of caches that choose a place by a hash of the address:
-// on a Zen, 256 MB apart, a sum of 1 MB took 180 us instead of 14. Nine pages were good at all
-// powers up to 256 MB; none, one and three were not.
+// Gap between the parts of two ranks, in any kind of shared memory. Parts whose distance is
+// (nearly) a power of two can evict each other from caches that are indexed by a hash of the
+// address: on a Zen CPU, with 256 MB between parts, a sum of 1 MB took 180 us instead of 14. A gap
+// of nine pages was good at all powers of two up to 256 MB; gaps of zero, one and three pages were
+// not.
 constexpr std::size_t kBetweenParts = std::size_t{9} * 4096;
 
 class SharedParts {
  public:
-  // Collective over `ranks`, which are all of one machine: parts of `bytes`, zeroed, each touched
-  // by its rank (so near it) and beginning on a page. Null on all ranks where one of them cannot
-  // have it, as where /dev/shm is full or not shared by containers.
+  // Collective over `ranks`, which all run on one machine. Each part has `bytes`, starts on a page
+  // boundary, is zeroed, and is first touched by its rank, so that it lies on the rank's NUMA node.
+  // Null on all ranks if any of them fails, e.g. because /dev/shm is full or containers do not
+  // share it.
   static std::unique_ptr<SharedParts> make(Communicator& ranks, std::size_t bytes);
   ~SharedParts();
   SharedParts(const SharedParts&) = delete;

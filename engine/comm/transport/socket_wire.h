@@ -1,5 +1,5 @@
-// A wire of connections of our own (mesh.h). The thread that waits reads and writes by itself:
-// where a replica has one core, a helper thread would have to be scheduled for each message.
+// A wire over sockets (mesh.h). The waiting thread itself reads and writes: with one core per
+// replica, a helper thread would have to be scheduled for each message.
 #pragma once
 
 #include <atomic>
@@ -17,16 +17,17 @@ namespace paceline {
 
 class SocketWire final : public Wire {
  public:
-  // `connections` by rank, as connect_mesh() makes them; messages go to these ranks only. Errors
-  // call member m rank m * ranks_a_task.
+  // `connections` by rank, from connect_mesh(). Messages go only to these ranks. Errors name member
+  // m as rank m * ranks_a_task.
   SocketWire(std::map<int, Descriptor> connections, int rank, int size, const Deadlines& deadlines,
              int ranks_a_task);
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   Messages messages() const override;
-  std::string description() const;  // "TCP", "Unix sockets": of the links of this rank
-  bool is_local() const { return local_links_ == links_.size(); }  // they are all of this machine
+  std::string description() const;  // "TCP", "Unix sockets": the links of this rank
+  // All links are within this machine.
+  bool is_local() const { return local_links_ == links_.size(); }
   std::span<std::byte> scratch() override;
   void begin(std::span<std::byte> data, std::string_view label) override;
   void send(int to, std::span<const std::byte> message) override;
@@ -34,23 +35,23 @@ class SocketWire final : public Wire {
   void wait_received() override;
   void wait_sent(std::size_t sends) override;
 
-  // Between collectives, where no rank may leave yet: throws peer_lost if one that this rank has a
-  // connection with has hung up. `label`: what this rank waits at; empty: the last collective.
+  // Call between collectives, while no rank may leave. Throws peer_lost if a connected rank has
+  // hung up. `label`: what this rank waits at; empty: the last collective.
   void check_connections(std::string_view label = {});
 
-  // Ends the waits of this rank, now and later, from any thread.
+  // Ends all waits of this rank, now and later. From any thread.
   void abort(std::string_view why) noexcept;
 
  private:
-  struct Piece {  // what is left of a message
+  struct Piece {  // the rest of a message
     int peer = 0;
     std::byte* at = nullptr;
     std::size_t left = 0;
   };
   struct Link {
     Descriptor socket;
-    std::deque<std::size_t> out, in;  // unfinished pieces, of sends_ and receives_
-    bool came = false;                // something, in this collective
+    std::deque<std::size_t> out, in;  // unfinished pieces: indices into sends_ and receives_
+    bool came = false;                // something arrived in this collective
   };
 
   void pump_until_done(const Piece& awaited);
@@ -66,8 +67,8 @@ class SocketWire final : public Wire {
   std::map<int, Link> links_;
   std::size_t local_links_ = 0;
   Messages messages_{};
-  std::vector<std::byte> scratch_;      // empty until the first sum: a control plane never has one
-  std::deque<Piece> sends_, receives_;  // of this collective; a deque, so that they stay in place
+  std::vector<std::byte> scratch_;      // empty until the first sum; a control plane has none
+  std::deque<Piece> sends_, receives_;  // of this collective; deques keep the addresses stable
   std::size_t waited_sends_ = 0, waited_receives_ = 0;
   std::string_view label_;
 

@@ -1,6 +1,5 @@
-// Sums over the places of a plane, by channel: in float over some hundred rows, then in double; a
-// set for each thread. Taken by batch_norm itself, or on the way by the kernel that writes the
-// plane.
+// Sums over the places of a plane, by channel: in float over a few hundred rows, then in double.
+// One set per thread. Computed by batch_norm itself, or by the kernel that writes the plane.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 namespace paceline::cpu {
 
 struct ChannelSums {
-  static constexpr std::size_t kRows = 512;  // float sums are emptied after so many
+  static constexpr std::size_t kRows = 512;  // float sums are flushed to double after this many
 
   struct OfThread {
     std::vector<float> s, q;
@@ -25,18 +24,18 @@ struct ChannelSums {
   void clear();
   bool take() { return std::exchange(taken, false); }
 
-  std::vector<float> pivot;  // is subtracted from all values
+  std::vector<float> pivot;  // subtracted from all values
   std::vector<OfThread> threads;
-  bool taken = false;  // whoever wrote the plane took its sums; good for one use
+  bool taken = false;  // the kernel that wrote the plane computed its sums; valid for one use
 };
 
-// What the kernel that completes a gradient sums up for the batch_norm that reads it next: over
-// the first `samples`, with g = dy where the ReLU let an element pass, s of g, q of g (x - pivot).
+// Sums that the kernel that completes a gradient computes for the next batch_norm, over the first
+// `samples`. With g = dy where ReLU passes the element, else 0: s sums g, q sums g (x - pivot).
 struct GradientSums {
   ChannelSums* sums;
   const Bf16* x;
   const std::uint8_t* signs;  // null: no ReLU
-  ChannelSums* branch;        // q alone, of x2; or null
+  ChannelSums* branch;        // q only, for x2; may be null
   const Bf16* x2;
   std::size_t samples;
 };

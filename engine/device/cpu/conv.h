@@ -1,12 +1,12 @@
-// One convolution of a program: which kernels, of oneDNN's or ours, in which layouts.
+// One convolution of a program: which kernels (oneDNN's or Paceline's) in which layouts.
 //
-// A 1x1 convolution of stride 2 reads a quarter of its input. For oneDNN's kernels those places are
-// gathered into a compact plane first, and its gradient is scattered back: they then see stride 1,
-// where they run at twice the rate.
+// A 1x1 convolution of stride 2 reads a quarter of its input. For oneDNN's kernels, those places
+// are first gathered into a compact plane, and the gradient is scattered back. The kernels then see
+// stride 1, which is twice as fast.
 //
-// In bf16, where the library has no matrix tiles, 3x3 convolutions are Winograd's (in fp32 oneDNN
-// makes that choice itself), and 1x1 ones loops of ours, which add to a gradient and take the sums
-// of the batch_norm behind or before them on the way.
+// In bf16 without matrix tiles, 3x3 convolutions use Winograd's algorithm (in fp32 oneDNN makes
+// that choice itself). 1x1 convolutions use Paceline's loops, which accumulate into a gradient and
+// compute the sums of an adjacent batch_norm in the same pass.
 #pragma once
 
 #include <optional>
@@ -26,12 +26,12 @@ class Conv {
   Conv(const Operation& operation, const LibraryKernel::Planes& planes, const Kernels& kernels,
        const Parallel& parallel);
 
-  // Planes are of the whole batch; weights, bias and their gradients in canonical order.
+  // Planes hold the whole batch. Weights, bias and their gradients are in canonical order.
   struct Forward {
     const void* x;
     const float *w, *b;
     void* y;
-    ChannelSums* sums;  // of y over the first `samples`, taken if sums_output(); or null
+    ChannelSums* sums;  // of y over the first `samples`, computed if sums_output(); may be null
     std::size_t samples;
   };
   void forward(const Forward& work, std::byte* scratch);
@@ -40,9 +40,9 @@ class Conv {
   struct Backward {
     const void *x, *dy;
     const float* w;
-    void* dx;  // null: nobody needs it
+    void* dx;  // null: not needed
     float *dw, *db;
-    const GradientSums* sums;  // of dx, taken if sums_gradient(); or null
+    const GradientSums* sums;  // of dx, computed if sums_gradient(); may be null
   };
   bool sums_gradient() const { return pointwise_data_ && op_.stride == 1; }
   void backward(const Backward& work, std::byte* scratch);
@@ -75,15 +75,15 @@ class Conv {
   const Kernels& kernels_;
   const Parallel& parallel_;
   LibraryKernel::Planes planes_;
-  bool compact_;     // places are gathered first
-  Operation inner_;  // what the kernels see
+  bool compact_;     // gathers places first
+  Operation inner_;  // the operation that the kernels run
   LibraryKernel forward_, data_, weights_;
   std::optional<Winograd> winograd_forward_, winograd_data_;
   std::optional<WinogradGradient> winograd_weights_;
   std::optional<Pointwise> pointwise_forward_, pointwise_data_;
   std::optional<WeightGradient> own_weights_;
-  bool as_product_ = false;  // backward weights is one matrix product of oneDNN's
-  bool sums_ = false;        // data_ adds to dx itself
+  bool as_product_ = false;  // backward weights is one matrix product of oneDNN
+  bool sums_ = false;        // data_ accumulates into dx itself
   std::size_t scratch_bytes_ = 0;
 };
 

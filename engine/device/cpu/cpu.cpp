@@ -82,7 +82,7 @@ class CpuDevice final : public Device {
   // Planes are bf16, vectors and the loss fp32.
   static Support supports_in_bf16(const Operation& op) {
     if (op.kind == OpKind::conv && (op.relu || op.pool)) {
-      return Support::no("convolutions stand alone in bf16");
+      return Support::no("convolutions are not fused in bf16");
     }
     return Support::yes();
   }
@@ -102,8 +102,8 @@ std::unique_ptr<Device> make_cpu_device(const DeviceOptions& options) {
                 "", "give --precision fp32 or bf16, or --device reference for fp64");
   }
   if (options.precision == "bf16" && !library_has_avx512()) {
-    throw Error(ErrorKind::usage, "bf16 needs an x86-64 CPU with AVX-512, which this one is not",
-                "", "give --precision fp32");
+    throw Error(ErrorKind::usage, "bf16 needs an x86-64 CPU with AVX-512", "",
+                "give --precision fp32");
   }
   return std::make_unique<CpuDevice>(options);
 }

@@ -1,9 +1,9 @@
-// oneDNN's primitive descriptors, which its versions 2 and 3 make in unlike ways: two steps or one,
-// other orders of arguments. CMake takes descriptors_v2.cpp or descriptors_v3.cpp by the version
-// that it finds; all else of oneDNN that Paceline uses is the same in both.
+// Creates oneDNN's primitive descriptors, whose API differs between versions 2 and 3. CMake selects
+// descriptors_v2.cpp or descriptors_v3.cpp. The rest of the oneDNN API that Paceline uses is the
+// same in both.
 //
-// Planes, weights and biases are as oneDNN's documentation of each primitive has them; padding is
-// the same before and behind. An empty `bias` means none. All throw dnnl::error.
+// Planes, weights and biases follow oneDNN's documentation of each primitive. Padding is symmetric.
+// An empty `bias` means none. All functions throw dnnl::error.
 #pragma once
 
 #include <dnnl.hpp>
@@ -12,7 +12,7 @@ namespace paceline::cpu::descriptors {
 
 using dnnl::memory;
 
-// What all three primitives of one convolution share.
+// Parameters that the three primitives of a convolution share.
 struct Window {
   dnnl::algorithm algorithm;
   memory::dims strides, padding;

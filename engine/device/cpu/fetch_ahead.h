@@ -1,5 +1,5 @@
-// Memory that is read later, fetched in parts while tiles are multiplied: the CPU's own prefetcher
-// does not see through the way in which tiles go over planes.
+// Prefetches memory that is used later, in parts, while tiles are multiplied. The hardware
+// prefetcher does not recognise the access pattern of tiles over planes.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class FetchAhead {
     std::size_t lines = 0;
   };
 
-  // Parts for so many tiles.
+  // Splits the memory into parts for this many tiles.
   explicit FetchAhead(std::size_t tiles) : tiles_(tiles) {}
 
   void add(const void* from, std::size_t bytes) {
@@ -26,7 +26,7 @@ class FetchAhead {
     lines_ += bytes / kLineBytes;
   }
 
-  // What goes with the next tile: up to the end of a stream.
+  // The part for the next tile; ends at the end of a stream.
   Part next() {
     std::size_t begin = lines_ * done_ / tiles_, end = lines_ * (done_ + 1) / tiles_;
     ++done_;

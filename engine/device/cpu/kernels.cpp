@@ -81,7 +81,7 @@ const Kernels& kernels_for(std::string_view wanted) {
     names.emplace_back(kernels->isa);
   }
   throw Error(ErrorKind::usage, "this CPU does not have instruction set " + std::string(wanted),
-              "PACELINE_ISA", "choose of: " + join(names, ", "));
+              "PACELINE_ISA", "choose one of: " + join(names, ", "));
 }
 
 }  // namespace paceline::cpu

@@ -1,5 +1,5 @@
-// Our own loops, compiled once for each instruction set and chosen when the program starts. All
-// work on the range that the caller gives; none allocates.
+// Paceline's own loops, compiled once for each instruction set and selected at program start. They
+// process the range that the caller gives, and never allocate.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace paceline::cpu {
 
-// The random bits of one dropout layer in one step; position of each row in the global order.
+// Random bits of one dropout layer in one step, with each row's position in the global order.
 struct DropoutBits {
   PhiloxKey key;
   const std::uint32_t* positions;
@@ -27,8 +27,9 @@ struct DropoutBits {
   double rate;
 };
 
-// 3x3 convolution of a one-channel image, stride 1, no padding, + bias + ReLU + 2x2 max pooling;
-// filters are a multiple of 16. `chosen` holds which of the four won, 255 where ReLU was at zero.
+// 3x3 convolution of a one-channel image (stride 1, no padding) + bias + ReLU + 2x2 max pooling.
+// The number of filters is a multiple of 16. `chosen` is the position of the maximum (0 to 3), or
+// 255 if ReLU gave zero.
 struct StemShape {
   int height, width;  // of the image
   int filters;
@@ -39,7 +40,7 @@ struct Kernels {
 
   void (*cast)(const std::uint8_t* x, float* y, std::size_t count);
 
-  // y += bias, row by row, then ReLU, then dropout.
+  // y += bias for each row, then ReLU, then dropout.
   void (*bias)(float* y, const float* bias, std::size_t rows, std::size_t columns);
   void (*bias_relu)(float* y, const float* bias, std::size_t rows, std::size_t columns);
   void (*bias_relu_dropout)(float* y, const float* bias, std::size_t rows, std::size_t columns,
@@ -65,14 +66,14 @@ struct Kernels {
   void (*update)(const UpdateRule& rule, float* w, const float* g, float* a, float* b,
                  std::size_t count);
 
-  // Multiplies and adds for the probe; returns how many operations it did.
+  // Multiply-adds for the probe. Returns the number of operations.
   double (*multiply_add)(std::size_t rounds);
 
   NormKernels<float> norm_f32;
   NormKernels<Bf16> norm_bf16;
   PlaneKernels<float> plane_f32;
   PlaneKernels<Bf16> plane_bf16;
-  ProductKernels product;  // these are null where the instruction set has no bf16
+  ProductKernels product;  // null if the instruction set has no bf16
   WinogradKernels winograd;
   PointwiseKernels pointwise;
 
@@ -94,8 +95,8 @@ struct Kernels {
   }
 };
 
-// The best that this CPU runs, or `wanted` ("avx512bf16", "avx512", "avx2", on aarch64 "sve",
-// "baseline"; empty: the best). Throws usage if the CPU lacks it or the build does not have it.
+// The best kernels for this CPU, or those for `wanted` ("avx512bf16", "avx512", "avx2", on aarch64
+// "sve", "baseline"; empty: the best). Throws usage if the CPU or the build lacks it.
 const Kernels& kernels_for(std::string_view wanted);
 std::vector<std::string_view> instruction_sets_here();  // best first
 

@@ -1,6 +1,6 @@
-// Included once for each instruction set with PACELINE_ISA defined; no include guard on purpose.
-// Only builtins and code of this file: a shared inline function compiled for AVX-512 here could be
-// the copy that the linker keeps for everyone.
+// Included once for each instruction set with PACELINE_ISA defined; intentionally without include
+// guard. Uses only builtins and code of this file: the linker might keep the AVX-512 copy of a
+// shared inline function for all callers.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,7 +23,7 @@ namespace paceline::cpu::PACELINE_ISA {
 
 namespace {
 
-// As loops: GCC 12 turns __builtin_convertvector of these types into scalar moves.
+// As loops: GCC 12 compiles __builtin_convertvector of these types to scalar moves.
 PACELINE_INLINE void widen(const std::uint8_t* bytes, IntVec& v) {
   std::int32_t lanes[kLanes];
   for (std::size_t l = 0; l < kLanes; ++l) lanes[l] = bytes[l];
@@ -60,7 +60,7 @@ void bias_relu(float* y, const float* b, std::size_t rows, std::size_t columns) 
 constexpr std::size_t kSpan = 8 * kLanes;
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "halves of words lie low half first");
 
-// The bits of elements [8 first, 8 first + kSpan) of one row, in their order.
+// The bits of elements [8 first, 8 first + kSpan) of one row, in order.
 PACELINE_INLINE void philox_halves(const DropoutBits& bits, std::uint32_t position,
                                    std::uint32_t first, std::uint16_t (&halves)[kSpan]) {
   std::uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
@@ -72,7 +72,7 @@ PACELINE_INLINE void philox_halves(const DropoutBits& bits, std::uint32_t positi
   }
   std::uint32_t low = bits.key.low, high = bits.key.high;
   for (int round = 0; round < 10; ++round) {
-    // Not unrolled, or GCC 12 takes the lanes apart before it could make vectors of them.
+    // Not unrolled: GCC 12 would split the lanes before vectorizing.
 #pragma GCC unroll 1
     for (std::size_t l = 0; l < kLanes; ++l) {
       const std::uint64_t a = std::uint64_t{0xD2511F53} * c0[l];
@@ -96,7 +96,7 @@ PACELINE_INLINE void philox_halves(const DropoutBits& bits, std::uint32_t positi
   __builtin_memcpy(halves, words, sizeof halves);
 }
 
-// Calls visit(element, keeps) for the elements of a row, in blocks whose bits are made together.
+// Calls visit(element, keeps) for the elements of a row. Generates bits in blocks.
 template <typename Visit>
 PACELINE_INLINE void for_each_bit(const DropoutBits& bits, std::uint32_t position,
                                   std::size_t columns, Visit visit) {
@@ -155,8 +155,8 @@ void column_sums(const float* x, float* sums, std::size_t rows, std::size_t colu
   }
 }
 
-// Output (r, s) of the pooling sees the 4x4 patch of the image at (2r, 2s): four convolutions
-// (places 0 to 3, row by row) that share its 16 values.
+// Output (r, s) of the pooling covers the 4x4 image patch at (2r, 2s): four convolutions (positions
+// 0 to 3, row by row) that share its 16 values.
 PACELINE_INLINE void stem_point(const float* patch, int width, const Vec (&w)[9], const Vec& b,
                                 Vec& best, IntVec& place) {
   Vec sum[4] = {b, b, b, b};
@@ -176,7 +176,7 @@ PACELINE_INLINE void stem_point(const float* patch, int width, const Vec (&w)[9]
     best = greater ? sum[d] : best;
     place = greater ? IntVec{} + d : place;
   }
-  // What is no number, or infinite with both signs, among the four: comparisons would pass it over.
+  // Propagates NaN, and infinities of both signs, which comparisons would ignore.
   const Vec all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
   best = all != all ? all : best;
   const IntVec zero = best <= 0;
@@ -229,7 +229,7 @@ void stem_backward(const StemShape& shape, const float* x, const float* dy,
           for (int d = 0; d < 4; ++d) parts[d] = place == d ? gradient : Vec{};
           offset += (parts[0] + parts[1]) + (parts[2] + parts[3]);
           const float* patch = image + 2 * r * shape.width + 2 * s;
-          // Unrolled, or the nine sums would live in memory.
+          // Unrolled: otherwise the nine sums would be kept in memory.
 #pragma GCC unroll 4
           for (int u = 0; u < 4; ++u) {
 #pragma GCC unroll 4
@@ -266,7 +266,7 @@ double multiply_add(std::size_t rounds) {
   float keep[kLanes];
   for (const Vec& sum : sums) {
     store(keep, sum);
-    asm volatile("" : : "r"(keep) : "memory");  // the sums are wanted
+    asm volatile("" : : "r"(keep) : "memory");  // keeps the sums from being optimized away
   }
   return 2.0 * kSums * kLanes * static_cast<double>(rounds);
 }

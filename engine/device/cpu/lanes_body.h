@@ -1,5 +1,5 @@
-// Sixteen floats at a time, and the two types they come from. Included once for each instruction
-// set before the loops; no include guard on purpose.
+// Vectors of sixteen floats, and the two types they are loaded from. Included once per instruction
+// set, before the loops; intentionally without include guard.
 
 namespace paceline::cpu::PACELINE_ISA {
 
@@ -22,7 +22,7 @@ PACELINE_INLINE void store(float* p, const Vec& v) {
 PACELINE_INLINE void load(const Bf16* p, Vec& v) {
 #if defined(__AVX512F__)
   const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-  // The form with a mask: GCC 12 warns of the other one's undefined operand.
+  // The masked form: GCC 12 warns about an undefined operand of the other one.
   const WordVec words = reinterpret_cast<WordVec>(_mm512_maskz_cvtepu16_epi32(0xffff, half));
   v = reinterpret_cast<Vec>(words << 16);
 #else
@@ -48,9 +48,9 @@ PACELINE_INLINE void store(Bf16* p, const Vec& v) {
 #endif
 }
 
-// Past the caches, for what is read again only after as much as they hold; p is aligned to the
-// vector. A line is then written without being read first. Other
-// threads see it after a locked instruction of this one: a barrier or a mutex has some.
+// Writes past the caches: for planes that leave the caches before they are read again. `p` is
+// aligned to the vector. The line is not read first. Other threads see the value after a locked
+// instruction of this thread, such as in a barrier or a mutex.
 PACELINE_INLINE void store_past_caches(float* p, const Vec& v) {
 #if defined(__AVX512F__)
   _mm512_stream_ps(p, reinterpret_cast<__m512>(v));
@@ -67,7 +67,7 @@ PACELINE_INLINE void store_past_caches(Bf16* p, const Vec& v) {
 #endif
 }
 
-// The first n lanes alone, 0 < n <= 16; the others are zero.
+// Only the first n lanes, 0 < n <= 16; the others are zero.
 template <typename T>
 PACELINE_INLINE void load_some(const T* p, std::size_t n, Vec& v) {
   T lanes[kLanes] = {};
@@ -81,7 +81,7 @@ PACELINE_INLINE void store_some(T* p, std::size_t n, const Vec& v) {
   for (std::size_t l = 0; l < n; ++l) p[l] = lanes[l];
 }
 
-// All lanes where Whole, else n of them.
+// All lanes if Whole, else n of them.
 template <bool Whole, typename T>
 PACELINE_INLINE Vec take(const T* p, std::size_t n) {
   Vec v;
@@ -109,7 +109,7 @@ PACELINE_INLINE void give(T* p, std::size_t n, const Vec& v, bool streams) {
   give<Whole>(p, n, v);
 }
 
-// Calls body(first channel, lanes, whole) over `channels`, sixteen at a time.
+// Calls body(first channel, lanes, whole) over `channels`, in steps of sixteen.
 template <typename Body>
 PACELINE_INLINE void for_each_vector(std::size_t channels, Body body) {
   std::size_t c = 0;
@@ -122,7 +122,7 @@ constexpr IntVec kBit = {1,   2,   4,    8,    16,   32,   64,    128,
                          256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
 #endif
 
-// Bit l is set where ReLU lets lane l pass: where it is positive or no number.
+// Bit l is set if ReLU passes lane l: positive or NaN.
 PACELINE_INLINE std::uint16_t passing(const Vec& v) {
 #if defined(__AVX512F__)
   return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(v), _mm512_setzero_ps(), _CMP_NLE_UQ);
@@ -134,7 +134,7 @@ PACELINE_INLINE std::uint16_t passing(const Vec& v) {
   const int high = _mm256_movemask_ps(_mm256_cmp_ps(halves[1], zero, _CMP_NLE_UQ));
   return static_cast<std::uint16_t>(low | high << 8);
 #else
-  // Not set[l]: GCC 12's check of a vector's subscript is wrong with sanitizers.
+  // Not set[l]: GCC 12's vector subscript check is wrong with sanitizers.
   const IntVec set = ~(v <= 0) & kBit;
   std::int32_t lanes[kLanes];
   __builtin_memcpy(lanes, &set, sizeof lanes);
@@ -144,7 +144,7 @@ PACELINE_INLINE std::uint16_t passing(const Vec& v) {
 #endif
 }
 
-// Lanes whose bit is not set become zero.
+// Zeroes lanes whose bit is not set.
 PACELINE_INLINE Vec masked(std::uint16_t bits, const Vec& v) {
 #if defined(__AVX512F__)
   return reinterpret_cast<Vec>(_mm512_maskz_mov_ps(bits, reinterpret_cast<__m512>(v)));
@@ -154,7 +154,7 @@ PACELINE_INLINE Vec masked(std::uint16_t bits, const Vec& v) {
 #endif
 }
 
-// The bits of a row's channels [c, c + n), c a multiple of 16.
+// The bits of a row's channels [c, c + n); c is a multiple of 16.
 PACELINE_INLINE std::uint16_t read_bits(const std::uint8_t* row, std::size_t c, std::size_t n) {
   unsigned bits = row[c / 8];
   if (n > 8) bits |= static_cast<unsigned>(row[c / 8 + 1]) << 8;

@@ -1,5 +1,5 @@
-// How a tensor's planes lie in memory. oneDNN's Winograd convolutions and its fp32 kernels want
-// channels in blocks of 16; bf16 wants NHWC; a dense layer reads its input as NHWC, flattened.
+// The memory layout of planes. oneDNN's fp32 kernels, Winograd included, prefer channels in blocks
+// of 16. bf16 uses NHWC. A dense layer reads its input as flattened NHWC.
 #pragma once
 
 #include <vector>
@@ -10,11 +10,11 @@ namespace paceline::cpu {
 
 enum class Layout { nhwc, nchw, blocked };
 
-constexpr int kBlock = 16;  // channels of a blocked layout's image
+constexpr int kBlock = 16;  // channels of an image in a blocked layout
 
 const char* name_of(Layout layout);
 
-// Of each tensor of the plan. `blocked_pays`: oneDNN runs fp32 on AVX-512 here.
+// One layout per tensor of the plan. `blocked_pays`: oneDNN runs fp32 on AVX-512 here.
 std::vector<Layout> choose_layouts(const Plan& plan, bool blocked_pays);
 
 }  // namespace paceline::cpu

@@ -1,7 +1,7 @@
-// One batch_norm operation with what is fused into it, over whole planes and on all threads.
+// A batch_norm operation with everything fused into it, over whole planes, on all threads.
 //
-// Statistics are of the samples that the batch holds; the rows that an incomplete batch lacks are
-// normalised like the others, so that every value stays finite, and their gradients are zero.
+// Statistics cover only the samples present in the batch. Rows missing in an incomplete batch are
+// normalised too, so that all values stay finite; their gradients are zero.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@
 
 namespace paceline::cpu {
 
-// A normalisation's parameters and running averages, by channel.
+// Parameters and running averages of a normalisation, by channel.
 struct NormArrays {
   const float *gamma = nullptr, *beta = nullptr;
   float *mean = nullptr, *variance = nullptr;
@@ -27,7 +27,7 @@ class Norm {
 
   template <typename T>
   struct Forward {
-    const T *x, *skip;  // skip: the other summand, or null
+    const T *x, *skip;  // skip: the other summand; may be null
     T* y;
     std::uint8_t* signs;  // with ReLU
     NormArrays arrays, branch;
@@ -37,19 +37,20 @@ class Norm {
   template <typename T>
   void forward(const Forward<T>& work);
 
-  // Where a kernel that writes x (or the branch's) in training leaves its sums: `pivot` too.
+  // Where a kernel that writes x (or the branch's x) in training stores its sums, including
+  // `pivot`.
   ChannelSums& input_sums(bool of_branch) { return (of_branch ? branch_ : main_).sums; }
-  // What a kernel that completes dy sums up; after forward, for the planes of `backward`.
+  // The sums for a kernel that completes dy. Call after forward, with the planes of `backward`.
   GradientSums gradient_sums(const Bf16* x, const std::uint8_t* signs, const Bf16* skip,
                              std::size_t samples);
 
   template <typename T>
   struct Backward {
     const T *x, *dy;
-    T* dx;  // null: nobody needs it
+    T* dx;  // null: not needed
     const std::uint8_t* signs;
     const T* skip;
-    T* skip_grad;  // null: nobody needs it; may be dy
+    T* skip_grad;  // null: not needed; may equal dy
     NormArrays arrays, branch;
     std::size_t samples;
   };
@@ -57,11 +58,11 @@ class Norm {
   void backward(const Backward<T>& work);
 
  private:
-  // Rows that follow each other, of the channels from `channel` on. A row has width_ channels.
+  // Consecutive rows, with the channels from `channel` on. A row has width_ channels.
   struct Run {
     std::size_t row, rows, channel;
   };
-  // One normalisation's numbers, an element a channel.
+  // Values of one normalisation, one element per channel.
   struct Statistics {
     Statistics(std::size_t channels, int threads);
     ChannelSums sums;
@@ -83,12 +84,12 @@ class Norm {
   template <typename Visit>
   void runs_of_thread(int thread, std::size_t samples, Visit visit) const;
   static Totals totals_of(const ChannelSums& sums, std::size_t channel);
-  // sum_up(run, thread) over `samples`, then finish(begin, end) over channels, then apply(run) over
-  // `applied` samples: group by group, while a group is in the cache, where there are enough.
+  // Calls sum_up(run, thread) over `samples`, then finish(begin, end) over channels, then
+  // apply(run) over `applied` samples. Works in groups that fit the cache, if there are enough.
   template <typename SumUp, typename Finish, typename Apply>
   void in_two_passes(std::size_t samples, std::size_t applied, SumUp sum_up, Finish finish,
                      Apply apply);
-  // Of channels [begin, end).
+  // Channels [begin, end).
   void finish_forward(bool of_branch, const NormArrays& arrays, std::size_t begin, std::size_t end,
                       std::size_t samples);
   void finish_backward(bool of_branch, const NormArrays& arrays, std::size_t begin, std::size_t end,

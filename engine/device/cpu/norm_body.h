@@ -1,4 +1,4 @@
-// Included once for each instruction set, behind lanes_body.h.
+// Included once per instruction set, after lanes_body.h.
 
 namespace paceline::cpu::PACELINE_ISA {
 
@@ -6,14 +6,14 @@ namespace {
 
 constexpr std::size_t kRowsAtOnce = 8;
 
-// The streams that a pass reads are fetched so many bytes early: the CPU's own prefetcher gives up
-// at each end of a run.
+// How many bytes ahead a pass prefetches its streams: the hardware prefetcher stops at the end of
+// each run.
 template <typename T>
 PACELINE_INLINE void fetch_ahead(const T* p) {
   __builtin_prefetch(reinterpret_cast<const char*>(p) + 4096);
 }
 
-// Calls block(row, rows as a constant) over `rows`.
+// Calls block(row, number of rows as a constant) over `rows`.
 template <typename Block>
 PACELINE_INLINE void for_each_row_block(std::size_t rows, Block block) {
   std::size_t r = 0;

@@ -1,12 +1,11 @@
-// The loops of batch normalisation: sums over rows, and what is done to each element afterwards,
-// with the addition and the ReLU that follow. Rows are places of a plane, `channels` wide and
-// without gaps: NHWC is one run of rows, a blocked layout has a run of 16 channels a block.
+// The loops of batch normalisation: sums over rows, and the elementwise pass with the following
+// addition and ReLU. Rows are places of a plane, `channels` wide, without gaps. NHWC is a single
+// run of rows; a blocked layout has one run per block of 16 channels.
 //
 //   y  = a x + b                  a = gamma / sqrt(variance + epsilon), b = beta - a mean
 //   dx = a g + c1 x + c0          g = dy but 0 where y <= 0; see norm.cpp for c1 and c0
 //
-// Sums are of x - pivot, any value near the mean, so that the square of a large mean does not eat
-// the variance.
+// Sums are of x - pivot, any value near the mean, to avoid cancellation in the variance.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +22,7 @@ struct NormSums {
   float *s, *q;
 };
 
-// y = a x + b + skip (nothing, itself, or normalised too: a2 skip + b2), and ReLU.
+// y = a x + b + skip, then ReLU. skip is absent, unmodified, or normalised as well (a2 skip + b2).
 template <typename T>
 struct NormApply {
   const T* x;
@@ -32,11 +31,11 @@ struct NormApply {
   const float *a, *b;
   const T* skip = nullptr;
   const float *a2 = nullptr, *b2 = nullptr;
-  std::uint8_t* signs = nullptr;  // with ReLU: a bit an element, set where it passes
-  bool streams = false;           // y is written past the caches
+  std::uint8_t* signs = nullptr;  // with ReLU: one bit per element, set if it passes
+  bool streams = false;           // writes y past the caches
 };
 
-// Adds to s = sum of g, q = sum of g (x - pivot), q2 the same for x2.
+// Adds to s = sum of g, q = sum of g (x - pivot), and q2, the same for x2.
 template <typename T>
 struct NormGradientSums {
   const T *x, *dy;
@@ -57,9 +56,9 @@ struct NormBackward {
   const float *a, *c1, *c0;
   bool adds_dx = false;
   const std::uint8_t* signs = nullptr;
-  T* residual = nullptr;  // gets g; may be dy itself
+  T* residual = nullptr;  // receives g; may equal dy
   bool adds_residual = false;
-  const T* x2 = nullptr;  // the other summand's normalisation
+  const T* x2 = nullptr;  // the normalised other summand
   T* dx2 = nullptr;
   const float *a2 = nullptr, *d1 = nullptr, *d0 = nullptr;
   bool adds_dx2 = false;

@@ -1,5 +1,5 @@
-// The threads of one replica. The only place in Paceline where OpenMP stands; oneDNN runs on the
-// same threads.
+// The threads of one replica. The only place in Paceline that uses OpenMP. oneDNN runs on the same
+// threads.
 #pragma once
 
 #include <algorithm>
@@ -11,18 +11,18 @@ namespace paceline::cpu {
 
 class Parallel {
  public:
-  // Called on the replica's own thread, before its first parallel region: binds the calling thread
-  // and its helpers to `cpus`, one each (none: leaves them where they are). A plane of more than
-  // `kept_bytes` has left the caches when it is read again; the default is half of the last cache.
+  // Call on the replica's own thread, before its first parallel region. Binds the calling thread
+  // and its helpers to `cpus`, one each. Empty: no binding. A plane larger than `kept_bytes` has
+  // left the caches when it is read again; the default is half of the last-level cache.
   Parallel(int threads, const std::vector<int>& cpus, std::size_t kept_bytes = half_of_cache());
 
   int threads() const { return threads_; }
   // Whether a plane of so many bytes is best written past the caches (lanes_body.h).
   bool streams(std::size_t bytes) const { return bytes > kept_bytes_; }
 
-  // body(begin, end) on contiguous ranges of [0, count), each a multiple of `grain` but the last;
-  // on this thread alone where a helper would get less than `least`. The ranges depend on the
-  // number of threads only, so sums made in them repeat.
+  // Calls body(begin, end) on contiguous ranges of [0, count), each a multiple of `grain` except
+  // the last. Uses only this thread if a helper would get less than `least`. The ranges depend only
+  // on the number of threads, so sums are reproducible.
   template <typename Body>
   void ranges(std::size_t count, std::size_t grain, std::size_t least, Body&& body) const {
     if (threads_ == 1 || count < 2 * least) {
@@ -35,7 +35,7 @@ class Parallel {
     });
   }
 
-  // body(thread) once on every thread.
+  // Calls body(thread) once on every thread.
   template <typename Body>
   void each(Body&& body) const {
     if (threads_ == 1) return body(0);

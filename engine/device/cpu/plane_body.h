@@ -1,11 +1,11 @@
-// Included once for each instruction set, behind lanes_body.h.
+// Included once per instruction set, after lanes_body.h.
 
 namespace paceline::cpu::PACELINE_ISA {
 
 namespace {
 
 struct Places {
-  int begin, end;  // rows (or columns) of a window that lie inside the image
+  int begin, end;  // rows (or columns) of a window inside the image
 };
 
 PACELINE_INLINE Places places_of(int out, const Window& w, int extent) {
@@ -59,7 +59,7 @@ void max_pool(const Window& w, const T* x, T* y, std::uint8_t* chosen) {
   }
 }
 
-// Each place of the image gathers from the windows that cover it.
+// Each place of the image gathers from the windows that contain it.
 template <typename T>
 void max_pool_backward(const Window& w, const T* dy, const std::uint8_t* chosen, T* dx, bool adds) {
   const auto first_out = [&](int at) {

@@ -1,5 +1,5 @@
-// A 1x1 convolution in bf16, or the gradient of its input: y = x w + bias at each place, over NHWC.
-// A stride leaves out places of the wider plane.
+// A 1x1 convolution in bf16, or the gradient of its input: y = x w + bias at each place, in NHWC. A
+// stride skips places of the wider plane.
 #pragma once
 
 #include "engine/device/cpu/channel_sums.h"
@@ -12,7 +12,7 @@ namespace paceline::cpu {
 
 class Pointwise {
  public:
-  // Whether these kernels have the instructions and the shape fits.
+  // Whether the CPU has the instructions and the shape fits.
   static bool supports(const Operation& operation, const Kernels& kernels);
 
   enum class Pass { forward, backward_data };
@@ -25,9 +25,9 @@ class Pointwise {
     const float* w;
     const float* bias = nullptr;
     Bf16* y = nullptr;
-    bool adds = false;  // to y; else places without a sum become zero
-    // To be taken on the way, or null: sums of y, whose first row becomes the pivot, over so many
-    // samples; or what a batch_norm needs of the gradient y, where the stride is 1.
+    bool adds = false;  // accumulates into y; else skipped places become zero
+    // Sums to compute in the same pass, may be null: of y (its first row becomes the pivot) over
+    // this many samples; or what a batch_norm needs of the gradient y, if the stride is 1.
     ChannelSums* sums = nullptr;
     std::size_t samples = 0;
     const GradientSums* gradient_sums = nullptr;
@@ -36,14 +36,14 @@ class Pointwise {
   std::size_t scratch_bytes() const;
 
  private:
-  static constexpr std::size_t kBlock = 48;  // places: with a panel they stay in the cache
+  static constexpr std::size_t kBlock = 48;  // places per block: with a panel they fit in the cache
 
   static ChannelSums* sums_of(const Work& work) {
     return work.gradient_sums ? work.gradient_sums->sums : work.sums;
   }
   void pack(const float* w, std::uint32_t* weights) const;
   void run_thread(const Work& work, const std::uint32_t* weights, int thread) const;
-  // A place of the compact plane in the wider one.
+  // Index in the wider plane of a place of the compact plane.
   std::size_t wide_place(std::size_t place) const;
   void clear_rows(std::size_t first, std::size_t end, Bf16* y) const;
   FetchAhead ahead_of(const Work& work, std::size_t first, std::size_t end) const;
@@ -54,9 +54,10 @@ class Pointwise {
   const PointwiseKernels& kernels_;
   const Parallel& parallel_;
   bool backward_;
-  std::size_t in_, out_;                                          // channels of x and y
-  std::size_t batch_, height_, width_, rows_, columns_, stride_;  // rows_, columns_: compact
-  bool streams_;                                                  // y leaves the caches anyway
+  std::size_t in_, out_;  // channels of x and y
+  // rows_, columns_: of the compact plane.
+  std::size_t batch_, height_, width_, rows_, columns_, stride_;
+  bool streams_;  // writes y past the caches
 };
 
 }  // namespace paceline::cpu

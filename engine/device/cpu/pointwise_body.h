@@ -1,4 +1,4 @@
-// Included once for each instruction set, behind product_body.h.
+// Included once per instruction set, after product_body.h.
 
 namespace paceline::cpu::PACELINE_ISA {
 
@@ -26,7 +26,7 @@ void pointwise_weights(const PointwiseWeightsWork& work) {
   }
 }
 
-// Sums of the rows of one tile; see PointwiseSums.
+// Sums over the rows of one tile; see PointwiseSums.
 struct TileSums {
   Vec pivot[2], s[2], q[2], pivot2[2], q2[2];
 };
@@ -136,7 +136,7 @@ constexpr PointwiseKernels kPointwise = {pointwise_weights, pointwise_product};
 
 #else
 
-constexpr PointwiseKernels kPointwise = {};  // emulated, this would lose to the library
+constexpr PointwiseKernels kPointwise = {};  // emulation would be slower than the library
 
 #endif
 

@@ -1,7 +1,7 @@
-// The inner loops of a 1x1 convolution in bf16 with fp32 sums, which needs no packing of its input:
-// in NHWC the channels of a place lie side by side, and so do the two values of a pair that one
-// instruction (vdpbf16ps) takes. A *panel* of weights holds, pair after pair of inputs, a 32-bit
-// word for each of 32 outputs.
+// The inner loops of a 1x1 convolution in bf16 with fp32 sums. The input needs no packing: in NHWC
+// the channels of a place are adjacent, and so are the two values of a pair that one instruction
+// (vdpbf16ps) reads. A *panel* of weights has, for each pair of inputs, a 32-bit word for each of
+// 32 outputs.
 #pragma once
 
 #include <cstddef>
@@ -20,35 +20,35 @@ struct PointwiseWeightsWork {
   std::uint32_t* panel;
 };
 
-// Sums over places that a batch_norm needs, taken on the way: of what is written,
+// Sums over places for a batch_norm, computed in the same pass. For the written values:
 //   s += y - pivot,  q += (y - pivot)^2
-// or, where it is the gradient of the batch_norm's output (`x` is not null), with g = y where the
-// ReLU let its element pass,
+// For the gradient of the batch_norm's output (`x` is not null), with g = y where ReLU passes the
+// element:
 //   s += g,  q += g (x - pivot),  q2 += g (x2 - pivot2)
 struct PointwiseSums {
   const float* pivot;
   float *s, *q;
   const Bf16* const* x = nullptr;              // of 8 places
-  const std::uint8_t* const* signs = nullptr;  // of 8 places, a bit an output; null: no ReLU
-  const Bf16* const* x2 = nullptr;             // the other summand's, or null
+  const std::uint8_t* const* signs = nullptr;  // of 8 places, one bit per output; null: no ReLU
+  const Bf16* const* x2 = nullptr;             // the other summand's; may be null
   const float* pivot2 = nullptr;
   float* q2 = nullptr;
 };
 
-// y = x w + bias at 8 places for 32 outputs, from `output` on. Arrays by output, those of the sums
-// too, begin at output 0.
+// y = x w + bias at 8 places for 32 outputs, starting at `output`. Arrays indexed by output,
+// including those of the sums, start at output 0.
 struct PointwiseWork {
-  const Bf16* const* x;  // of 8 places; those that are not wanted may repeat others
+  const Bf16* const* x;  // of 8 places; unused ones may repeat others
   const std::uint32_t* panel;
   std::size_t pairs;
-  const float* bias;  // or null
-  Bf16* const* y;     // of 8 places; null where not wanted
+  const float* bias;  // may be null
+  Bf16* const* y;     // of 8 places; null for unused ones
   std::size_t output;
-  bool adds;                            // to y
-  bool streams = false;                 // y is written past the caches
-  const PointwiseSums* sums = nullptr;  // or null
-  std::size_t counted = 0;              // places that enter them, the first ones
-  const std::byte* ahead = nullptr;     // memory that is used later, fetched meanwhile
+  bool adds;                            // accumulates into y
+  bool streams = false;                 // writes y past the caches
+  const PointwiseSums* sums = nullptr;  // may be null
+  std::size_t counted = 0;              // number of leading places that enter the sums
+  const std::byte* ahead = nullptr;     // memory to prefetch, which is used later
   std::size_t ahead_lines = 0;          // of 64 bytes
 };
 

@@ -1,4 +1,4 @@
-// Included once for each instruction set, behind lanes_body.h.
+// Included once per instruction set, after lanes_body.h.
 
 namespace paceline::cpu::PACELINE_ISA {
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kWords = 16;  // of a vector
 
-// Puts the two halves of a vector side by side.
+// Interleaves the two halves of a vector.
 alignas(64) constexpr std::uint16_t kSideBySide[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                        21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
                                                        11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
@@ -16,18 +16,18 @@ alignas(64) constexpr std::uint16_t kSideBySide[32] = {0,  16, 1,  17, 2,  18, 3
 PACELINE_INLINE __m512i load_bits(const void* p) {
   return _mm512_loadu_si512(p);
 }
-// Sixteen values rounded to bf16, then sixteen more.
+// Rounds sixteen values to bf16, then sixteen more.
 PACELINE_INLINE __m512i rounded(const Vec& first, const Vec& second) {
   return reinterpret_cast<__m512i>(
       _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(second), reinterpret_cast<__m512>(first)));
 }
-// The same side by side: a word for each lane, `low` in its lower half.
+// The same interleaved: one word per lane, with `low` in its lower half.
 PACELINE_INLINE __m512i paired(const Vec& low, const Vec& high) {
   return _mm512_maskz_permutexvar_epi16(~__mmask32{0}, _mm512_load_si512(kSideBySide),
                                         rounded(low, high));
 }
 
-// Sixteen floats `stride` apart.
+// Sixteen floats with a distance of `stride`.
 PACELINE_INLINE __m512i lanes_apart(std::size_t stride) {
   constexpr IntVec kLane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   return reinterpret_cast<__m512i>(kLane * static_cast<std::int32_t>(stride));
@@ -37,7 +37,7 @@ PACELINE_INLINE Vec gathered(const float* p, const __m512i& lanes) {
       _mm512_mask_i32gather_ps(_mm512_setzero_ps(), 0xffff, lanes, p, sizeof *p));
 }
 
-// Pairs up the lower (upper) halves of two rows of 32 columns.
+// Pairs the lower (upper) halves of two rows of 32 columns.
 alignas(64) constexpr std::uint16_t kLowPairs[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
                                                      37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
                                                      11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
@@ -55,8 +55,8 @@ PACELINE_INLINE void pair_up(const Bf16* a, const Bf16* b, std::size_t columns, 
   high = _mm512_permutex2var_epi16(x, _mm512_load_si512(kHighPairs), y);
 }
 
-// So far ahead of the loads, in elements. The prefetcher of the CPUs at hand does not see these
-// loads as a stream: without it packing runs at an eighth of the memory's speed.
+// Prefetch distance in elements. The hardware prefetcher does not recognise these loads as a
+// stream: without prefetching, packing reaches an eighth of the memory bandwidth.
 constexpr std::size_t kAhead = 4096;
 
 template <typename Store>
@@ -134,7 +134,7 @@ constexpr ProductKernels kProduct = {pack_left, pack_right, tile};
 
 #else
 
-constexpr ProductKernels kProduct = {};  // emulated, this would lose to the library
+constexpr ProductKernels kProduct = {};  // emulation would be slower than the library
 
 #endif
 

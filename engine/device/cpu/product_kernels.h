@@ -2,9 +2,9 @@
 //
 //   c[i][j] += sum over k of left[2k][i] right[2k][j] + left[2k + 1][i] right[2k + 1][j]
 //
-// One instruction (vdpbf16ps) does sixteen such pairs, where the two values of a pair stand side by
-// side; so both operands are packed first. A *panel* holds, pair after pair, 8 columns of the left
-// or 32 of the right operand, a 32-bit word for each pair of values.
+// One instruction (vdpbf16ps) computes sixteen such pairs if the two values of a pair are adjacent,
+// so both operands are packed first. A *panel* has, for each pair, 8 columns of the left or 32 of
+// the right operand, with a 32-bit word for each pair of values.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ constexpr std::size_t kLeftPanel = 8, kRightPanel = 32;  // columns
 
 struct PackWork {
   const Bf16* row;           // of the first place
-  std::size_t step;          // elements from one place to the next
+  std::size_t step;          // distance between places, in elements
   std::size_t places;        // an odd last one is paired with zeros
-  std::size_t columns;       // elements taken of each place; the last panel is filled with zeros
+  std::size_t columns;       // elements taken from each place; the last panel is zero-padded
   std::uint32_t* panels;     // the word of the first pair in the first panel
-  std::size_t panel_stride;  // words from one panel to the next
+  std::size_t panel_stride;  // distance between panels, in words
 };
 
 struct TileWork {
@@ -30,9 +30,9 @@ struct TileWork {
   std::size_t pairs;
   float* c;
   std::size_t row_stride;            // elements
-  std::size_t rows;                  // 1 to 8 of the left panel's columns are wanted
-  bool adds;                         // to c, or sets it
-  const std::byte* ahead = nullptr;  // memory that is packed later, fetched meanwhile
+  std::size_t rows;                  // columns of the left panel to compute, 1 to 8
+  bool adds;                         // accumulates into c; else sets it
+  const std::byte* ahead = nullptr;  // memory to prefetch, which is packed later
   std::size_t ahead_lines = 0;       // of 64 bytes
 };
 

@@ -59,7 +59,7 @@ void CpuProgram::check_types(const Operation& op) const {
         plan().network, "end the convolutions with average pooling, or use fp32");
   }
   if (op.kind == OpKind::conv && type_of(op.input) != type_of(op.output)) {
-    throw Error(ErrorKind::usage, op.name + " reads what a dense layer gave, in fp32",
+    throw Error(ErrorKind::usage, op.name + " reads the output of a dense layer, which is fp32",
                 plan().network, "use fp32");
   }
 }

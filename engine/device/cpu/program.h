@@ -1,9 +1,9 @@
-// The cpu device's program: matrix products and general convolutions by oneDNN, everything around
-// them by our own loops.
+// The cpu device's program: matrix products and general convolutions by oneDNN, everything else by
+// Paceline's loops.
 //
-// Everything but the loss and the statistics of batch_norm runs over the whole batch, so that no
-// primitive is made in the middle of a run: the samples that an incomplete batch lacks are black
-// images, and their loss gradients are zero, so they add nothing to any parameter's gradient.
+// Everything except the loss and the statistics of batch_norm runs over the whole batch, so that no
+// primitive is created during a run. Samples missing in an incomplete batch are black images with
+// zero loss gradients, so they add nothing to parameter gradients.
 #pragma once
 
 #include <optional>
@@ -29,18 +29,18 @@ class CpuProgram final : public HostProgram<float> {
   std::size_t scratch_bytes() const override { return scratch_.bytes(); }
 
  private:
-  static constexpr std::size_t kLine = 64;      // elements that no two threads share
-  static constexpr std::size_t kLeast = 16384;  // elements worth waking another thread for
+  static constexpr std::size_t kLine = 64;  // elements of a cache line that threads must not share
+  static constexpr std::size_t kLeast = 16384;  // minimum elements for another thread
 
-  // What an operation needs beside the plan.
+  // Data of an operation in addition to the plan.
   struct Prepared {
     LibraryKernel forward, backward_input, backward_weight;  // dense
     std::optional<Conv> conv;
     std::optional<Norm> norm;
-    // Of a convolution: the batch_norm whose sums it takes on the way.
+    // For a convolution: the batch_norm sums that it computes in the same pass.
     ChannelSums* output_sums = nullptr;
     int completes_gradient_of = kNone;  // an operation
-    Memory partial_sums;                // stem: gradients of each thread, added in thread order
+    Memory partial_sums;                // stem: gradients of each thread, summed in thread order
     std::string implementation;
   };
 
@@ -105,9 +105,9 @@ class CpuProgram final : public HostProgram<float> {
   }
 
   void add_to(float* sum, const float* part, std::size_t count) const;
-  // For a gradient of vectors that is then added.
+  // Scratch for a gradient of vectors that is accumulated afterwards.
   float* sum_space() const { return reinterpret_cast<float*>(scratch_.data() + sum_space_at_); }
-  // Rows [samples(), batch) of a tensor become zero.
+  // Zeroes rows [samples(), batch) of a tensor.
   template <typename T>
   void clear_missing_rows(int tensor);
 
@@ -116,7 +116,7 @@ class CpuProgram final : public HostProgram<float> {
 
   const Kernels& kernels_;
   const Parallel& parallel_;
-  std::vector<Layout> layouts_;  // of the plan's tensors
+  std::vector<Layout> layouts_;  // by tensor of the plan
   std::vector<Prepared> prepared_;
   Memory scratch_;
   std::size_t sum_space_at_ = 0;

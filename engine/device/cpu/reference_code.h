@@ -1,5 +1,5 @@
-// oneDNN has fast kernels for some kinds of CPU only. Elsewhere its reference code runs a layer:
-// right, but slowly, which has to be said.
+// Detects layers that oneDNN's reference code runs. oneDNN has fast kernels only for some CPUs.
+// Elsewhere its reference code is correct but slow, so users get a warning.
 #pragma once
 
 #include <string>
@@ -14,8 +14,9 @@ constexpr bool kGeneratesProducts = true;
 constexpr bool kGeneratesProducts = false;
 #endif
 
-// Whether a kernel of this name ("ref:any", "gemm:ref", "brg:avx512_core") is such code. Without
-// `generates_products` oneDNN's general product is, too, which it calls "gemm:jit" everywhere.
+// Whether a kernel of this name ("ref:any", "gemm:ref", "brg:avx512_core") is reference code.
+// oneDNN calls its general matrix product "gemm:jit" everywhere; it counts unless
+// `generates_products`.
 bool is_reference_code(std::string_view kernel, bool generates_products = kGeneratesProducts);
 
 struct LayerKernels {
@@ -23,7 +24,7 @@ struct LayerKernels {
   std::vector<std::string> kernels;  // oneDNN's names; empty ones are ignored
 };
 
-// One line that names layers and kernels; empty if reference code runs none of them.
+// One line naming layers and kernels. Empty if reference code runs none of them.
 std::string reference_code_warning(const std::vector<LayerKernels>& layers,
                                    bool generates_products = kGeneratesProducts);
 

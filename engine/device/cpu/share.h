@@ -1,4 +1,4 @@
-// Whole cache lines, and parts of a whole.
+// Alignment to cache lines, and division into parts.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ constexpr std::size_t whole_lines(std::size_t bytes) {
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
-// Where part `index` of `parts` nearly equal ones begins.
+// Start of part `index` when `count` is divided into `parts` nearly equal parts.
 constexpr std::size_t part_begin(std::size_t count, std::size_t parts, std::size_t index) {
   return count * index / parts;
 }

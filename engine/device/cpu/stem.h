@@ -1,5 +1,5 @@
-// The fusion that our own loops run as one: a 3x3 convolution of the sample itself, of one channel,
-// ReLU and 2x2 max pooling.
+// The fusion with a loop of its own: 3x3 convolution of a one-channel sample, ReLU and 2x2 max
+// pooling.
 #pragma once
 
 #include "engine/plan/plan.h"

@@ -1,13 +1,13 @@
-// The gradient of a convolution's weights in bf16, as one matrix product a row of the window.
+// The weight gradient of a convolution in bf16, as one matrix product per row of the window.
 //
-// In NHWC the places of a row that a window covers lie side by side, columns x channels of them.
-// For row u of the window, dw[u] (columns x channels rows, filters wide: the canonical layout) is
+// In NHWC the places of a window row are contiguous, columns x channels of them. For row u of the
+// window, dw[u] (columns x channels rows, filters wide: the canonical layout) is
 //
 //   dw[u] = sum over output places p of window_row(p, u)^T dy[p]
 //
-// A *chunk* is so many output places that a panel of dy stays in the first-level cache. Its dy is
-// packed once, its windows once for each u. Threads share the filters where dw is large, and the
-// output rows otherwise; parts of dw that rows were shared for are added in the order of threads.
+// A *chunk* is as many output places as keep a panel of dy in the first-level cache. Its dy is
+// packed once, its windows once for each u. Threads divide the filters if dw is large, and the
+// output rows otherwise. In the latter case the partial dw are summed in thread order.
 #pragma once
 
 #include "engine/core/memory.h"
@@ -20,13 +20,13 @@ namespace paceline::cpu {
 
 class WeightGradient {
  public:
-  // Whether these kernels have the instructions and the shape fits.
+  // Whether the CPU has the instructions and the shape fits.
   static bool supports(const Operation& operation, const Kernels& kernels);
 
   WeightGradient(const Operation& operation, int batch, const Kernels& kernels,
                  const Parallel& parallel);
 
-  // x and dy of the whole batch in NHWC; dw in canonical order, set.
+  // x and dy of the whole batch in NHWC. Sets dw, in canonical order.
   void run(const Bf16* x, const Bf16* dy, float* dw, std::byte* scratch) const;
 
   std::size_t scratch_bytes() const;
@@ -34,15 +34,15 @@ class WeightGradient {
  private:
   static constexpr std::size_t kLineWords = 16;
 
-  // Filters and output rows of one thread, and where its part of dw goes.
+  // Filters and output rows of one thread, and the destination of its part of dw.
   struct Share {
     std::size_t first_filter, filters;
     std::size_t first_row, end_row;
     float* dw;
   };
-  // Its parts of the scratch area.
+  // A thread's parts of the scratch area.
   struct Space {
-    Bf16* padded;  // one row of the input with its padding
+    Bf16* padded;  // one input row with its padding
     std::uint32_t *left, *right;
   };
 
@@ -53,8 +53,8 @@ class WeightGradient {
   std::size_t rows_of_chunk() const;
   std::size_t pairs_of(std::size_t row) const { return (places_of(row) + 1) / 2; }
   std::size_t places_of(std::size_t row) const;
-  // Words from one panel to the next, for chunks of at most so many pairs: an odd number of lines,
-  // since multiples of many would all fall into the same few places of the cache.
+  // Words between panels, for chunks of at most this many pairs: an odd number of cache lines,
+  // because multiples of large powers of two map to the same cache sets.
   static std::size_t odd_lines(std::size_t words) {
     return ((words + kLineWords - 1) / kLineWords | 1) * kLineWords;
   }
@@ -66,18 +66,18 @@ class WeightGradient {
   Space space_of(int thread, std::byte* scratch) const;
   void run_share(const Share& share, const Space& space, const Bf16* x, const Bf16* dy) const;
   void pack_windows(const Space& space, const Bf16* x, std::size_t row, std::size_t u) const;
-  // What the next chunk packs.
+  // The memory that the next chunk packs.
   FetchAhead ahead_of(const Share& share, std::size_t first, const Bf16* x, const Bf16* dy) const;
   void multiply(const Share& share, const Space& space, std::size_t u, std::size_t pairs, bool adds,
                 FetchAhead& ahead) const;
 
   const ProductKernels& kernels_;
   const Parallel& parallel_;
-  bool flat_;  // 1x1 of stride 1: rows are cut as it suits
+  bool flat_;  // 1x1 of stride 1: rows can be divided freely
   std::size_t batch_, height_, width_, channels_;
   std::size_t out_height_, out_width_, filters_;
   std::size_t kernel_, stride_, padding_;
-  std::size_t window_;  // elements of one row of the window
+  std::size_t window_;  // elements of a window row
   std::size_t rows_;    // output rows of all samples
   std::size_t filter_parts_, row_parts_;
 };

@@ -1,7 +1,7 @@
-// A 3x3 convolution of stride 1 in bf16 by Winograd's F(2x2, 3x3): winograd_kernels.h.
+// A 3x3 convolution of stride 1 in bf16 with Winograd's F(2x2, 3x3); see winograd_kernels.h.
 //
-// Transformed inputs are rounded to bf16 like inputs, so a result differs from the direct sum by
-// about one and a half times as much as that one from the exact sum (engine/device/README.md).
+// Transformed inputs are rounded to bf16 like inputs. So the error of a result is about one and a
+// half times that of the direct sum (engine/device/README.md).
 #pragma once
 
 #include <vector>
@@ -18,15 +18,15 @@ class WinogradTiles {
   WinogradTiles(const Operation& operation, int batch);
 
   std::size_t count() const { return count_; }
-  // Addresses of the places that a tile sees (4x4) or has (2x2), `channels` wide; those outside
-  // are `outside`.
+  // Addresses of a tile's input places (4x4) or output places (2x2), `channels` wide. Places
+  // outside of the image are `outside`.
   template <typename T>
   void seen(std::size_t tile, T* plane, std::size_t channels, T* outside, T* (&places)[16]) const;
   template <typename T>
   void own(std::size_t tile, T* plane, std::size_t channels, T* outside, T* (&places)[4]) const;
 
  private:
-  struct Corner {  // its first own place
+  struct Corner {  // the tile's first output place
     std::size_t sample, row, column;
   };
   Corner corner(std::size_t tile) const;
@@ -34,18 +34,18 @@ class WinogradTiles {
   std::size_t height_, width_, rows_, columns_, count_;
 };
 
-// Whether these kernels have the instructions, the shape fits, and tiles hang over the edges so
-// little that this is faster.
+// Whether the CPU has the instructions, the shape fits, and so few tiles exceed the edges that this
+// is faster.
 bool winograd_supports(const Operation& operation, const Kernels& kernels);
 
-// The convolution, or the gradient of its input, which is one with the weights turned round.
+// The convolution, or the gradient of its input, which is a convolution with rotated weights.
 class Winograd {
  public:
   enum class Pass { forward, backward_data };
   Winograd(const Operation& operation, int batch, Pass pass, const Kernels& kernels,
            const Parallel& parallel);
 
-  // x and y (or dy and dx) of the whole batch in NHWC; w in canonical order; bias or null.
+  // x and y (or dy and dx) of the whole batch in NHWC; w in canonical order; bias may be null.
   void run(const Bf16* x, const float* w, const float* bias, Bf16* y, std::byte* scratch) const;
   std::size_t scratch_bytes() const;
 
@@ -61,22 +61,22 @@ class Winograd {
   WinogradTiles tiles_;
   bool backward_;
   std::size_t in_, out_;     // channels of x and y
-  bool streams_;             // y leaves the caches anyway
-  std::vector<Bf16> zeros_;  // a place outside
+  bool streams_;             // writes y past the caches
+  std::vector<Bf16> zeros_;  // a place outside of the image
 };
 
-// The gradient of its weights.
+// The gradient of the weights.
 class WinogradGradient {
  public:
   WinogradGradient(const Operation& operation, int batch, const Kernels& kernels,
                    const Parallel& parallel);
 
-  // x and dy of the whole batch in NHWC; dw in canonical order, set.
+  // x and dy of the whole batch in NHWC. Sets dw, in canonical order.
   void run(const Bf16* x, const Bf16* dy, float* dw, std::byte* scratch) const;
   std::size_t scratch_bytes() const;
 
  private:
-  // Rows of points and tiles of one thread. Where the sums are large, threads share the rows.
+  // Rows of points and tiles of one thread. If the sums are large, threads divide the rows.
   struct Share {
     std::size_t first_row, end_row;
     std::size_t first_tile, end_tile;

@@ -1,4 +1,4 @@
-// Included once for each instruction set, behind product_body.h.
+// Included once per instruction set, after product_body.h.
 
 namespace paceline::cpu::PACELINE_ISA {
 
@@ -88,7 +88,7 @@ void winograd_weights(const WinogradWeightsWork& work) {
   constexpr std::size_t kPairs = kWinogradBlock / 2;
   for (std::size_t half = 0; half < kWinogradBlock; half += kLanes) {
     for (std::size_t k = 0; k < kPairs; ++k) {
-      // Places 2k and 2k + 1 of the stored order: even channels, then odd ones.
+      // Places 2k and 2k + 1 in storage order: even channels, then odd ones.
       const std::size_t first = k < kPairs / 2 ? 4 * k : 4 * k - kWinogradBlock + 1;
       Points low, high;
       transform_weights(work, work.input + first, work.output + half, low);
@@ -254,7 +254,7 @@ constexpr WinogradKernels kWinograd = {
 
 #else
 
-constexpr WinogradKernels kWinograd = {};  // emulated, this would lose to the library
+constexpr WinogradKernels kWinograd = {};  // emulation would be slower than the library
 
 #endif
 

@@ -3,17 +3,17 @@
 //
 //   y = A' [ (G g G') * (B' d B) ] A
 //
-// A *tile* is 2x2 output places y and the 4x4 input places d that they see; g is 3x3 weights. The
-// bracket is an element-wise product of 4x4 *points*, each summed over channels: 16 matrix products
-// of 4 multiplications for each output place, where the direct sum has 9.
+// A *tile* is 2x2 output places y and their 4x4 input places d; g is the 3x3 weights. The bracket
+// is an element-wise product of 4x4 *points*, each summed over channels: 16 matrix products, i.e. 4
+// multiplications per output place instead of 9.
 //
 //       | 1  0 -1  0 |        | 1    0    0  |        | 1  1  1  0 |
 //  B' = | 0  1  1  0 |    G = | 1/2  1/2 1/2 |   A' = | 0  1 -1 -1 |
 //       | 0 -1  1  0 |        | 1/2 -1/2 1/2 |
 //       | 0  1  0 -1 |        | 0    0    1  |
 //
-// The gradient of the weights is G' [ (B' d B) * (A dy A') ] G, summed over tiles: 16 products,
-// too.
+// The gradient of the weights is G' [ (B' d B) * (A dy A') ] G, summed over tiles: also 16
+// products.
 #pragma once
 
 #include <cstddef>
@@ -25,29 +25,29 @@ namespace paceline::cpu {
 
 constexpr std::size_t kPoints = 16;         // of a tile, row by row
 constexpr std::size_t kPointRow = 4;        // points of a row
-constexpr std::size_t kWinogradBlock = 32;  // channels and filters come in multiples of these
+constexpr std::size_t kWinogradBlock = 32;  // channels and filters are multiples of this
 constexpr std::size_t kWinogradRows = 8;    // tiles of one product
 
-// B' d B of one tile. Of each 32 channels the even ones are stored before the odd ones.
+// B' d B of one tile. In each block of 32 channels, even channels are stored before odd ones.
 struct WinogradInputWork {
-  const Bf16* const* places;  // 16 of them, row by row
+  const Bf16* const* places;  // 16 places, row by row
   std::size_t channels;
   Bf16* points;
   std::size_t point_stride;  // elements
 };
 
-// G g G' for 32 inputs and 32 outputs, as right operands: for each pair of inputs, in the order
-// that WinogradInputWork stores, a word for each output.
+// G g G' for 32 inputs and 32 outputs, as right operands: for each pair of inputs, in the storage
+// order of WinogradInputWork, one word per output.
 struct WinogradWeightsWork {
   const float* w;  // canonical: row, column, channel, filter
   std::size_t channels, filters;
   std::size_t input, output;  // the first ones
-  bool backward;              // inputs are filters, outputs are channels, and g is turned round
+  bool backward;              // inputs are filters, outputs are channels, and g is rotated
   std::uint32_t* points;
   std::size_t point_stride;  // words
 };
 
-// sums[tile][output] of 8 tiles and 32 outputs, set.
+// Sets sums[tile][output] for 8 tiles and 32 outputs.
 struct WinogradProductWork {
   const Bf16* left;  // of the first tile
   std::size_t left_stride;
@@ -60,14 +60,14 @@ struct WinogradProductWork {
 struct WinogradOutputWork {
   const float* sums;
   std::size_t point_stride;
-  const float* bias;     // or null
-  Bf16* const* places;   // 4 of them; null where the tile hangs over the edge
-  bool streams = false;  // they are written past the caches
+  const float* bias;     // may be null
+  Bf16* const* places;   // 4 places; null beyond the edge
+  bool streams = false;  // writes past the caches
 };
 
 // One row of points of two tiles, as operands of a sum over pairs of tiles: t = p a + q b for the
-// columns of the two rows of places a and b that this row of points takes, then the row's points:
-// B' t of four columns, or A t of two. A panel is 8 (input) or 32 (gradient) channels wide.
+// columns of the two rows of places a and b that this row of points uses, then the row's points: B'
+// t of four columns, or A t of two. A panel has 8 (input) or 32 (gradient) channels.
 struct WinogradPairWork {
   const Bf16* const* a[2];  // of each tile
   const Bf16* const* b[2];
@@ -77,7 +77,7 @@ struct WinogradPairWork {
   std::size_t panel_stride, point_stride;  // words
 };
 
-// G' sums G for one channel, with the parts of several threads added in their order.
+// G' sums G for one channel. Adds the parts of several threads in their order.
 struct WinogradGradientWork {
   const float* sums;  // 16 points
   std::size_t point_stride, parts, part_stride;

@@ -1,5 +1,5 @@
-// The convolution that an operation of a plan is for a library: what the program asks for, and what
-// is checked against descriptions of cards.
+// Converts a convolution of a plan to the library's request, for the program and for checks against
+// described cards.
 #pragma once
 
 #include "engine/device/cuda/products.h"
@@ -7,7 +7,7 @@
 
 namespace paceline::cuda {
 
-// With `batch` samples. Channels of the sample itself are padded.
+// With `batch` samples. Pads the channels of the sample itself.
 inline ConvShape conv_shape(const Operation& operation, int batch, Math math) {
   ConvShape shape;
   shape.batch = batch;

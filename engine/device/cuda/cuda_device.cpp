@@ -79,10 +79,11 @@ class CudaDevice final : public Device {
     const std::size_t free = runtime_->free_bytes();
     if (need <= free) return;
     throw Error(ErrorKind::usage,
-                fmt::format("a batch of {} needs {}, and {} are free", plan.batch,
+                fmt::format("a batch of {} needs {}, but only {} are free", plan.batch,
                             format_bytes(static_cast<double>(need)),
                             format_bytes(static_cast<double>(free))),
-                runtime_->description(), "lower --batch-per-replica, or end what else runs there");
+                runtime_->description(),
+                "lower --batch-per-replica, or stop other programs on this GPU");
   }
   // Beside what the lanes do.
   void copy_by(StreamLane& lane, void* to, const void* from, std::size_t bytes) {

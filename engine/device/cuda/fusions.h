@@ -1,5 +1,5 @@
-// Where a plan lets a convolution compute the sums of a batch normalization beside its own work, so
-// that a plane is read once less.
+// Finds convolutions in a plan that can compute the sums of a batch normalization, which saves
+// reading a plane.
 #pragma once
 
 #include <vector>
@@ -9,17 +9,17 @@
 
 namespace paceline::cuda {
 
-// Both are operations of the plan.
+// Both are indices of operations in the plan.
 struct Fusion {
   int conv, norm;
-  bool branch = false;  // of forward sums: those of the norm's branch
+  bool branch = false;  // for forward sums: those of the norm's branch
 };
 
-// The convolution's output is read by the normalization and by nothing else.
+// Only the normalization reads the convolution's output.
 std::vector<Fusion> statistics_fusions(const Plan& plan);
 
-// Nothing writes the gradient of the normalization's output behind the convolution's backward: what
-// it adds to what stands there is all, and may be masked by the normalization's ReLU on the way.
+// After the convolution's backward, nothing writes to the gradient of the normalization's output.
+// So the sum is final and can be masked by the normalization's ReLU in the same pass.
 std::vector<Fusion> gradient_fusions(const Plan& plan);
 
 FusedRequest statistics_request(const Plan& plan, const Fusion& fusion, Math math);

@@ -119,10 +119,10 @@ class CudaRuntime final : public Runtime {
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();
       throw Error(ErrorKind::usage,
-                  fmt::format("{} more do not fit into the {} that are free",
+                  fmt::format("another {} cannot be allocated: only {} are free",
                               format_bytes(static_cast<double>(bytes)),
                               format_bytes(static_cast<double>(free_bytes()))),
-                  gpu_.name, "lower --batch-per-replica, or end what else runs on this GPU");
+                  gpu_.name, "lower --batch-per-replica, or stop other programs on this GPU");
     }
     check(status, "cudaMalloc");
     zero(data, bytes);
@@ -320,7 +320,7 @@ VisibleGpu CudaDriver::describe(int index) {
 Support CudaDriver::runs_on(const VisibleGpu& gpu) const {
   if (cudaSetDevice(gpu.index) != cudaSuccess) {
     cudaGetLastError();
-    return Support::no(gpu.name + " cannot be used: another process may hold it for itself alone");
+    return Support::no(gpu.name + " cannot be used: another process may have exclusive access");
   }
   cudaFuncAttributes attributes{};
   if (cudaFuncGetAttributes(&attributes, device_kernels().begin()->second) == cudaSuccess) {

@@ -1,4 +1,4 @@
-// Tries ways to compute a product on the card itself; see products/tuning.h.
+// Tries algorithms on the card itself; see dnn/tuning.h.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace paceline::cuda {
 
-// `runtime` outlives it; `card` is the card's name.
+// `runtime` outlives the tuner. `card` is the card's name.
 std::unique_ptr<Tuner> make_gpu_tuner(Runtime& runtime, std::string card);
 
 }  // namespace paceline::cuda

@@ -1,4 +1,4 @@
-// A lane that is a stream of the device.
+// A lane on a CUDA stream.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@
 
 namespace paceline::cuda {
 
-// The markers of a graph, of all of its lanes in the order in which they are given.
+// The markers of a graph on all its lanes, in order.
 struct GraphMarks {
-  Graph* graph = nullptr;  // null: it is being captured
-  std::size_t most = 0;    // that it was captured with
-  std::size_t count = 0;   // given so far
+  Graph* graph = nullptr;  // null: being captured
+  std::size_t most = 0;    // number of markers at capture
+  std::size_t count = 0;   // number of markers given so far
 };
 
 class StreamLane final : public Lane {
@@ -28,10 +28,10 @@ class StreamLane final : public Lane {
 
   void submit(HostTask task) override;
   Marker mark() override;
-  // A marker of another stream is waited for on the device; one of a host's lane by the caller,
-  // because a stream cannot wait for a host without holding it up.
+  // For a marker of another stream, the device waits. For a marker of a host lane, the caller
+  // waits, because a stream cannot wait for the host without blocking.
   void after(Marker marker) override;
-  void follow(Lane& other) override;  // within a graph: without a marker that its launches record
+  void follow(Lane& other) override;  // inside a graph: without a marker recorded by its launches
   bool reached(Marker marker) const override;
   void drain() override;
   bool is_inline() const override { return false; }
@@ -45,14 +45,15 @@ class StreamLane final : public Lane {
 
   Stream stream() const { return stream_; }
 
-  // Until leave(), a graph is captured on this lane or prepared for its next launch: markers are of
-  // that launch, none of them is reached, and nothing may wait or run on the host.
+  // From join() to leave(), a graph is captured on this lane or its next launch is prepared.
+  // Markers belong to that launch, none of them is reached, and waits and host work are not
+  // allowed.
   void join(GraphMarks& marks);
   void leave() noexcept { marks_in_ = nullptr; }
   bool in_graph() const { return marks_in_ != nullptr; }
 
  private:
-  // A marker whose event was recorded anew since counts as reached with the newer one.
+  // A marker whose event was recorded again counts as reached together with the newer one.
   static constexpr std::size_t kEvents = 4096, kTasks = 256;
   Event event_of(Marker marker) const { return events_[marker.position % kEvents]; }
   struct Queued {
@@ -66,12 +67,12 @@ class StreamLane final : public Lane {
 
   Runtime& runtime_;
   Stream stream_;
-  std::array<Event, kEvents> events_{};  // made when they are first used
+  std::array<Event, kEvents> events_{};  // created on first use
   std::uint64_t marks_ = 0;
   GraphMarks* marks_in_ = nullptr;
-  std::uint64_t first_in_graph_ = 0;  // marker
-  // What other lanes wait for in a capture: events of which `forked_` are in use, and those of the
-  // markers since the first.
+  std::uint64_t first_in_graph_ = 0;  // number of a marker
+  // Events that other lanes wait for during a capture (`forked_` of them are in use), and events of
+  // the markers since the first.
   std::vector<Event> forks_, marker_forks_;
   std::size_t forked_ = 0;
   std::array<Queued, kTasks> tasks_;

@@ -1,4 +1,4 @@
-// How the program's sources launch kernels.
+// Helpers for launching kernels.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,11 @@ void CudaProgram::with_type(DType type, Body body) const {
   }
 }
 
-// A thread an item, where the device can hold as many.
+// One thread per item, as far as the device can hold them.
 template <typename Kernel>
 void CudaProgram::run_on(Stream stream, const Kernel& kernel, std::size_t items) {
   if (items == 0) return;
-  constexpr std::size_t kBlocksEach = 16;  // of a multiprocessor, in turn
+  constexpr std::size_t kBlocksEach = 16;  // blocks per multiprocessor, in sequence
   const std::size_t most = kBlocksEach * runtime_.multiprocessors();
   const std::size_t blocks = std::min((items + kThreads - 1) / kThreads, most);
   runtime_.launch(kernel, {static_cast<unsigned>(blocks), kThreads, 0}, stream);
@@ -40,7 +40,7 @@ void CudaProgram::run_sums_on(Stream stream, const Row& row, std::size_t rows, i
       {t.splits * t.tiles(), ChannelTiling::kThreads, ChannelSums<Row>::shared_bytes()}, stream);
 }
 
-// Room for the sums over a plane's channels of a whole batch.
+// Buffers for sums over a plane's channels, for a whole batch.
 template <typename Row>
 void CudaProgram::need_sums(const Shape& shape) {
   const auto channels = static_cast<std::size_t>(shape.channels);

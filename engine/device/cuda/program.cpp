@@ -105,7 +105,7 @@ void CudaProgram::prepare(const Operation& op, Prepared& prepared) {
 
 void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
   if (info(op.input).type != info(op.output).type) {
-    throw Error(ErrorKind::usage, op.name + " reads what a dense layer gave, in fp32",
+    throw Error(ErrorKind::usage, op.name + " reads the output of a dense layer, which is fp32",
                 plan_.network, "use fp32 or tf32");
   }
   PreparedConv& conv = prepared.conv.emplace();

@@ -1,13 +1,13 @@
-// The device's program: kernels of ours around a library's products, queued on one stream.
+// The device's program: Paceline's kernels and a library's products, queued on one stream.
 //
-// Planes are NHWC in the plan's activation type. Parameters, gradients and moments are fp32, each
-// convolution's in the order out, row, column, in. With 16-bit planes products read a 16-bit copy
-// of the parameters, which the optimizer writes beside them, and their weight gradients come out in
-// 16 bits, in an arena of their own, from which a bucket's are widened before they are reduced. The
-// first convolution's channels are padded to what tensor cores take; see padded_channels().
+// Planes are NHWC in the plan's activation type. Parameters, gradients and moments are fp32;
+// convolution weights are in the order out, row, column, in. With 16-bit planes, products read a
+// 16-bit copy of the parameters, which the optimizer writes too. Their weight gradients are 16 bits
+// in a separate arena, and each bucket is widened before it is reduced. The first convolution's
+// channels are padded for tensor cores; see padded_channels().
 //
-// As on the CPU, everything but the loss and the sums of batch_norm runs over the whole batch;
-// samples that an incomplete batch lacks are black images with a zero loss gradient.
+// As on the CPU, everything except the loss and the sums of batch_norm runs over the whole batch.
+// Samples missing in an incomplete batch are black images with zero loss gradient.
 #pragma once
 
 #include <map>
@@ -30,35 +30,35 @@ struct ProgramOptions {
   bool fused_sums = false;
 };
 
-// A convolution with sums beside it, where it computes them; no plan where it does not.
+// A convolution that also computes sums. Without a plan it does not.
 struct FusedConv {
   std::unique_ptr<FusedPlan> plan;
   Memory sums;
   FusedOperands operands;
 };
 
-// A convolution: plans, and its weights and their gradient where products read and write them.
+// A convolution: its plans, and the addresses of weights and weight gradients for products.
 struct PreparedConv {
   std::unique_ptr<ConvPlan> forward, backward_data, backward_weights;
-  int padded = 0;  // channels that it reads
+  int padded = 0;  // input channels including padding
   void *w = nullptr, *dw = nullptr;
-  Memory padded_w, padded_dw;    // where channels are padded
-  FusedConv with_statistics;     // of the normalization behind it
-  FusedConv with_gradient_sums;  // of the one before it
+  Memory padded_w, padded_dw;    // if channels are padded
+  FusedConv with_statistics;     // for the normalization after it
+  FusedConv with_gradient_sums;  // for the normalization before it
 };
 
-// A dense layer's plans.
+// The plans of a dense layer.
 struct PreparedDense {
   std::unique_ptr<MatmulPlan> forward, backward_input, backward_weights;
-  bool adds_bias = false, sums_bias = false;  // of forward and backward_weights: as epilogues
-  Memory wide_x, wide_dx;                     // where it reads a 16-bit plane
+  bool adds_bias = false, sums_bias = false;  // epilogues of forward and backward_weights
+  Memory wide_x, wide_dx;                     // if it reads a 16-bit plane
 };
 
 struct Fusion;
 
 class CudaProgram final : public Program {
  public:
-  // All outlive the program.
+  // All references outlive the program.
   CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtime, Products& products,
               StreamLane& compute, StreamLane& copy, StreamLane& comm,
               const ProgramOptions& options);
@@ -101,18 +101,18 @@ class CudaProgram final : public Program {
     std::optional<PreparedDense> dense;
     Memory norm_vectors;
     NormState norm{}, branch{};
-    // Where convolutions leave sums of a normalization; null where none does.
+    // Where convolutions store sums of a normalization; null if none does.
     const FusedOperands *statistics = nullptr, *branch_statistics = nullptr,
                         *gradient_sums = nullptr;
     std::string implementation;
-    unsigned first_piece = 0, pieces = 0;  // of its gradients
+    unsigned first_piece = 0, pieces = 0;  // pieces of its gradients
   };
 
   // Setting up.
   void prepare(const Operation& op, Prepared& prepared);
   void prepare_conv(const Operation& op, Prepared& prepared);
   void prepare_dense(const Operation& op, Prepared& prepared);
-  // With the epilogue of `shape` where the library has it for this product; says whether.
+  // With the epilogue of `shape` if the library supports it; `has_epilogue` says whether.
   std::unique_ptr<MatmulPlan> matmul(MatmulShape shape, bool& has_epilogue);
   void prepare_norm(const Operation& op, Prepared& prepared);
   void fuse();
@@ -120,7 +120,7 @@ class CudaProgram final : public Program {
   bool fuse_gradient(const Fusion& fusion);
   bool take(std::unique_ptr<FusedPlan> plan, FusedConv& conv, int channels,
             const FusedOperands& operands);
-  std::size_t rows_of(const Operation& norm) const;  // of a whole batch
+  std::size_t rows_of(const Operation& norm) const;  // for a whole batch
   void make_pieces();
   Memory own(std::size_t bytes);
   void need_workspace(std::size_t bytes) { workspace_bytes_ = std::max(workspace_bytes_, bytes); }
@@ -218,7 +218,8 @@ class CudaProgram final : public Program {
   static float* floats(const Memory& memory) { return reinterpret_cast<float*>(memory.data()); }
   void* conv_input(const Operation& op, const PreparedConv& conv) const;
 
-  // Device memory from the host and back, with the lane drained; canonical: of a parameter.
+  // Copies device memory from and to the host, with the lane drained. canonical: in a parameter's
+  // canonical layout.
   std::vector<double> read(const float* data, std::size_t count) const;
   void write(float* data, std::span<const double> values);
   std::vector<double> read_canonical(const float* data, int parameter) const;
@@ -236,19 +237,19 @@ class CudaProgram final : public Program {
   ProgramOptions options_;
   Staging staging_;
 
-  int padded_to_ = 0;  // channels of padded_input_
+  int padded_to_ = 0;  // number of channels of padded_input_
   std::size_t own_bytes_ = 0, workspace_bytes_ = 0, partial_floats_ = 0, tiles_ = 0;
   Memory activations_, parameters_, statistics_, first_moments_, second_moments_;
   Memory narrow_parameters_, narrow_gradients_;  // with 16-bit planes
-  Memory padded_input_;                          // of the convolutions that read the sample
+  Memory padded_input_;                          // of convolutions that read the sample
   Memory workspace_, partials_, counters_;
   Memory pieces_;  // GradientPiece
   Memory sums_, row_loss_, row_correct_;
   Memory loss_scale_;          // fp16
   Memory rule_;                // UpdateRule
-  Memory decays_;              // a byte a kDecayGroup elements of the arena
+  Memory decays_;              // one byte per kDecayGroup elements of the arena
   Memory square_sums_, clip_;  // double; ClipState
-  Memory kept_gradients_;      // put aside
+  Memory kept_gradients_;      // stored gradients of earlier batches
   std::vector<Prepared> prepared_;
   bool copies_stale_ = true, has_state_ = false;
   std::optional<UpdateRule> rule_set_;
@@ -257,7 +258,7 @@ class CudaProgram final : public Program {
   DType image_type_ = DType::u8;
   Mode mode_ = Mode::train;
   double sample_count_ = 0;
-  Replays replays_;  // last: its graphs go before the memory that they use
+  Replays replays_;  // last, so that its graphs are destroyed before the memory that they use
 };
 
 }  // namespace paceline::cuda

@@ -1,10 +1,10 @@
-// Work that is queued again and again with the same addresses: the first times each is queued as it
-// is (libraries load and choose), then captured, then replayed as a graph.
+// Repeats queued work with the same addresses: it is queued normally at first (libraries load and
+// choose algorithms), then captured, then replayed as a graph.
 //
-// A part of a step lies on the compute lane, and whoever queues it notes nothing on the way: it is
-// replayed without being asked again. A whole step lies on several lanes, with markers that are
-// looked at later, and the host keeps its books while it queues: it is asked in each step, and what
-// it queues is dropped, but for the markers, which become those of the launch that follows.
+// A part of a step is on the compute lane only and needs no bookkeeping, so it is replayed without
+// being called again. A whole step is on several lanes, has markers that are read later, and the
+// host keeps books while queuing. So it is called in each step, and everything it queues is dropped
+// except for the markers, which become those of the following launch.
 #pragma once
 
 #include <functional>
@@ -17,23 +17,23 @@
 namespace paceline::cuda {
 
 struct ReplayOptions {
-  bool parts = true;  // parts of a step are graphs
-  bool steps = true;  // so are whole steps, where parts are
+  bool parts = true;  // replays parts of a step as graphs
+  bool steps = true;  // replays whole steps too; requires `parts`
 };
 
 class Replays {
  public:
-  // Everything that decides what is queued.
+  // Everything that determines the queued work.
   using Key = std::vector<std::size_t>;
 
-  // `beside`: what whole steps queue on beside `lane`. All outlive it.
+  // `beside`: the lane that whole steps use in addition to `lane`. All arguments outlive it.
   Replays(Runtime& runtime, StreamLane& lane, StreamLane& beside, ReplayOptions options)
       : runtime_(runtime), lane_(lane), beside_(beside), options_(options) {}
 
-  // Queues what `queue` queues on the lane. Throws what it throws; a part that cannot be captured
-  // is an error of it, named `what`.
+  // Queues the work of `queue` on the lane. Throws its errors. A part that cannot be captured is an
+  // error that names `what`.
   void run(const char* what, const Key& key, const std::function<void()>& queue);
-  // The same for a step, of which run() may queue parts.
+  // The same for a step, in which `queue` may call run() for parts.
   void run_step(const Key& key, const std::function<void()>& queue);
 
  private:
@@ -50,7 +50,7 @@ class Replays {
   Runtime& runtime_;
   StreamLane &lane_, &beside_;
   ReplayOptions options_;
-  bool inside_ = false;  // what lies within another is queued as it is
+  bool inside_ = false;  // nested work is queued directly
   std::map<Key, Replayed> replayed_;
 };
 

@@ -1,5 +1,5 @@
-// What a step gets from the host, in two slots on the device: while the program computes on one,
-// the copy lane fills the other.
+// Copies a step's input to the device, in two slots: the copy lane fills one while the program
+// computes on the other.
 #pragma once
 
 #include <array>
@@ -13,20 +13,20 @@ namespace paceline::cuda {
 
 class Staging {
  public:
-  // Slots for `batch` samples of `elements`; runtime and lanes outlive it.
+  // Slots for `batch` samples of `elements`. Runtime and lanes outlive it.
   Staging(Runtime& runtime, StreamLane& compute, StreamLane& copy, int batch, std::size_t elements);
 
-  // Queues the copy of a batch into its slot, when what last used it is done, and lets the compute
-  // lane wait for it.
+  // Queues the copy of a batch to its slot, after the slot's last use, and makes the compute lane
+  // wait for it.
   void load(const Batch& batch);
-  // Which slot the last batch lies in, and what.
+  // The slot and the content of the last batch.
   int slot() const { return static_cast<int>(slot_); }
   const std::uint8_t* images() const { return current().images; }
   const std::int32_t* labels() const { return current().labels; }
   const std::uint32_t* positions() const { return current().positions; }
   const StepValues* step() const { return current().step; }
 
-  // Blocks until the last batch is copied: the caller may then write over it.
+  // Blocks until the last batch is copied, so the caller may overwrite it.
   void wait_until_copied() const;
 
   std::size_t bytes() const { return memory_.bytes(); }

@@ -1,5 +1,5 @@
-// The oracle: every operation as its definition says, in double, one sample after another. Other
-// devices are tested against these; these against finite differences.
+// The oracle: every operation implemented by its definition, in double, one sample at a time. Other
+// devices are tested against it; it is tested against finite differences.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace paceline::reference {
 
-// x, y and their gradients hold `samples` samples in NHWC; weights are in canonical order.
-// Backward *adds* nothing: it sets dx (unless null), dw and db.
+// x, y and their gradients hold `samples` samples in NHWC. Weights are in canonical order. Backward
+// *sets* dx (unless null), dw and db; it never adds.
 
 struct Geometry {
   Shape in, out;
@@ -39,13 +39,13 @@ struct NormShape {
   std::size_t places, channels;  // places: samples x height x width
   double epsilon, momentum;
 };
-// With the statistics of x, the variance with n in the denominator; the running averages, with
-// n - 1, are moved on. Without places nothing is done.
+// Uses the statistics of x, with n in the denominator of the variance. Updates the running
+// averages, with n - 1. Does nothing for zero places.
 void batch_norm_train(const NormShape& shape, const NormArrays& arrays, const double* x, double* y);
-// With the running averages.
+// Uses the running averages.
 void batch_norm_evaluate(const NormShape& shape, const NormArrays& arrays, const double* x,
                          double* y);
-// Takes the statistics of x again.
+// Recomputes the statistics of x.
 void batch_norm_backward(const NormShape& shape, const double* gamma, const double* x,
                          const double* dy, double* dx, double* dgamma, double* dbeta);
 
@@ -54,7 +54,7 @@ void add_forward(const double* x, const double* x2, double* y, std::size_t count
 void relu_forward(const double* x, double* y, std::size_t count);
 void relu_backward(const double* y, const double* dy, double* dx, std::size_t count);
 
-// `chosen` is the place of the largest element in its window, row by row; the first of equals.
+// `chosen` is the position of the largest element in its window, row by row; ties go to the first.
 // Padding is never chosen.
 void max_pool_forward(const Geometry& geometry, const double* x, double* y, std::uint8_t* chosen,
                       std::size_t samples);
@@ -65,13 +65,13 @@ void max_pool_backward(const Geometry& geometry, const double* dy, const std::ui
 void average_pool_forward(const Shape& in, const double* x, double* y, std::size_t samples);
 void average_pool_backward(const Shape& in, const double* dy, double* dx, std::size_t samples);
 
-// `kept` is 1 where the element passes, scaled by 1 / (1 - rate).
+// `kept` is 1 if the element passes, which scales it by 1 / (1 - rate).
 void dropout_forward(const double* x, double* y, std::uint8_t* kept, const Batch& batch,
                      std::uint32_t layer, PhiloxKey key, double rate, std::size_t elements);
 void dropout_backward(const double* dy, const std::uint8_t* kept, double* dx, double rate,
                       std::size_t count);
 
-// Probabilities to p; returns the cross-entropy and the number of hits, summed.
+// Writes the probabilities to p. Returns the summed cross-entropy and number of hits.
 LossSums softmax_cross_entropy_forward(const double* x, const std::int32_t* labels, double* p,
                                        std::size_t samples, std::size_t classes, double smoothing);
 // (p - targets) / global samples.
@@ -79,15 +79,15 @@ void softmax_cross_entropy_backward(const double* p, const std::int32_t* labels,
                                     std::size_t samples, std::size_t classes, double smoothing,
                                     double global_samples);
 
-// The same where the probabilities are taken for logits, and so go through a softmax again: p is
-// that of the first one, the loss log(sum exp(p)) - p[label].
+// The same with the probabilities used as logits, so that they go through a second softmax. p is
+// the first softmax; the loss is log(sum exp(p)) - p[label].
 LossSums softmax_twice_forward(const double* x, const std::int32_t* labels, double* p,
                                std::size_t samples, std::size_t classes);
-// With q = softmax(p): p (g - sum g p) / global samples, where g = q - 1 at the label.
+// With q = softmax(p): p (g - sum g p) / global samples; g = q, minus 1 at the label.
 void softmax_twice_backward(const double* p, const std::int32_t* labels, double* dx,
                             std::size_t samples, std::size_t classes, double global_samples);
 
-// Multiplies and adds for the probe; returns how many operations it did.
+// Multiply-adds for the probe. Returns the number of operations.
 double multiply_add_rounds(std::size_t rounds);
 
 }  // namespace paceline::reference

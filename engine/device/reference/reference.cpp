@@ -177,7 +177,7 @@ std::unique_ptr<Device> make_reference_device(const DeviceOptions& options) {
                 "leave --precision out or give fp64");
   }
   if (options.threads != 1) {
-    throw Error(ErrorKind::usage, "device reference uses one compute thread a replica", "",
+    throw Error(ErrorKind::usage, "device reference uses one compute thread per replica", "",
                 "give --compute-threads 1");
   }
   return std::make_unique<ReferenceDevice>();

@@ -83,8 +83,8 @@ int open_of_process(std::int32_t process, int descriptor) {
   if (opened >= 0) return opened;
   throw Error(
       ErrorKind::input,
-      fmt::format("no access to the cache of process {}: {}", process, std::strerror(errno)), "",
-      "start all ranks of a node as one user");
+      fmt::format("the cache of process {} cannot be opened: {}", process, std::strerror(errno)),
+      "", "start all ranks of a node as one user");
 }
 
 }  // namespace

@@ -60,11 +60,10 @@ ImageStore::ImageStore(std::shared_ptr<const SampleSource> source, Size size,
 void ImageStore::keep_in(std::shared_ptr<CacheArea> area, std::size_t set) {
   if (options_.cache == CacheKind::decoded && !area->file() && image_bytes() > area->bytes()) {
     throw Error(ErrorKind::usage,
-                fmt::format("a cache of {} does not hold one decoded image of {}",
+                fmt::format("a cache of {} cannot hold one decoded image of {}",
                             bytes_text(area->bytes()), bytes_text(image_bytes())),
                 "--cache-mb",
-                "give it more, run fewer tasks a node, name a folder by --cache-dir, or use "
-                "--cache off");
+                "raise it, run fewer tasks per node, add --cache-dir, or use --cache off");
   }
   cache_ = std::make_unique<SampleCache>(std::move(area), set);
 }
@@ -87,7 +86,7 @@ std::int32_t ImageStore::fetch(std::size_t i, void* out, Worker& worker) {
       remember_bad(candidate, error.what());
     }
   }
-  throw Error(ErrorKind::input, fmt::format("all of {} samples are bad", samples_), where(0),
+  throw Error(ErrorKind::input, fmt::format("all {} samples are bad", samples_), where(0),
               "get the data set again");
 }
 
@@ -134,8 +133,8 @@ void ImageStore::decode(std::size_t i, void* out, Worker& worker) {
     const Stopwatch watch(worker.counts.decode_seconds);
     if (sample.height > 0) {
       if (size_.channels != 3) {
-        throw Error(ErrorKind::input, "the image holds RGB pixels where gray ones are wanted",
-                    where(i), "give the data set of this workload");
+        throw Error(ErrorKind::input, "the image is in RGB, but this network needs gray", where(i),
+                    "give the data set of this workload");
       }
       image.resize(sample.height, sample.width, 3);
       std::memcpy(image.pixels.data(), sample.image.data(), sample.image.size());

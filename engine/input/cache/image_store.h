@@ -1,4 +1,4 @@
-// Images of a data set at the size that a network takes, from a cache or decoded anew.
+// The images of a data set at the network's input size, from a cache or freshly decoded.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,21 @@ enum class CacheKind { off, raw, decoded };  // raw: the encoded bytes
 struct InputOptions {
   CacheKind cache = CacheKind::off;
   DType type = DType::u8;                // f32: exactly as resized; u8: rounded
-  std::size_t cache_bytes = 0;           // memory, of the node
-  int tasks_of_node = 1;                 // that share these bytes
-  std::filesystem::path cache_folder{};  // for what does not fit; empty: it is decoded again
-  int parallel_reads = 1;                // samples that this process reads at once
-  bool skip_bad = false;                 // take the next good sample instead
+  std::size_t cache_bytes = 0;           // memory, per node
+  int tasks_of_node = 1;                 // number of tasks that share these bytes
+  std::filesystem::path cache_folder{};  // for what does not fit in memory; empty: decode again
+  int parallel_reads = 1;                // samples that this process reads concurrently
+  bool skip_bad = false;                 // replace it with the next good sample
   ReadOptions reading{};
 };
 
-// What one thread did, or several together.
+// Work of one thread, or summed over several.
 struct InputCounts {
-  double read_seconds = 0, decode_seconds = 0, resize_seconds = 0;  // of threads, summed
+  double read_seconds = 0, decode_seconds = 0, resize_seconds = 0;  // summed over threads
   std::size_t fetched = 0, from_cache = 0, decoded = 0;             // samples
-  std::size_t augmented = 0;                                        // otherwise than fetched
+  std::size_t augmented = 0;                                        // changed by augmentation
   std::size_t source_pixels = 0;                                    // before the resize
-  std::size_t read_bytes = 0, decoded_bytes = 0;  // from files; as they leave the resize
+  std::size_t read_bytes = 0, decoded_bytes = 0;  // read from files; after the resize
   InputCounts& operator+=(const InputCounts& other);
 };
 
@@ -46,7 +46,7 @@ class ImageStore {
   struct Size {
     int height = 0, width = 0, channels = 0;
   };
-  // What a thread needs for itself.
+  // Per-thread state.
   class Worker {
    public:
     InputCounts counts;
@@ -59,11 +59,11 @@ class ImageStore {
     Resizer resizer_;
   };
 
-  // Without a cache until it is given one.
+  // Starts without a cache; see keep_in().
   ImageStore(std::shared_ptr<const SampleSource> source, Size size, const InputOptions& options);
 
-  // From now on samples are kept in `area` as its set number `set`; before the first fetch. Throws
-  // usage where not one image fits.
+  // Keeps samples in `area`, as its set number `set`. Call before the first fetch. Throws usage if
+  // not even one image fits.
   void keep_in(std::shared_ptr<CacheArea> area, std::size_t set);
 
   std::size_t samples() const { return samples_; }
@@ -71,17 +71,17 @@ class ImageStore {
 
   std::size_t image_bytes() const;
 
-  // Sample i into `out`, which has room for image_bytes(); returns its label. From any thread, each
-  // with a worker of its own. Throws what is wrong with the sample, unless bad ones are skipped:
-  // then i + 1, i + 2, ... (from the start again after the last) is taken.
+  // Writes sample i to `out`, which has room for image_bytes(), and returns its label. Thread-safe;
+  // each thread needs its own worker. Throws for a bad sample, or, if bad samples are skipped, uses
+  // i + 1, i + 2, ... (wrapping around).
   std::int32_t fetch(std::size_t i, void* out, Worker& worker);
 
-  // Samples found bad so far, by number.
+  // Indices of the samples found bad so far.
   std::vector<std::size_t> bad_samples() const;
   std::string where(std::size_t i) const { return source_->where(i); }
   std::vector<LostRecords> lost() const { return source_->lost(); }
 
-  // By all who share the area.
+  // By all processes that share the area.
   std::size_t cached_bytes_in_memory() const { return cache_ ? cache_->memory_bytes() : 0; }
   std::size_t cached_bytes_in_file() const { return cache_ ? cache_->file_bytes() : 0; }
 

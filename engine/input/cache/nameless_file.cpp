@@ -21,7 +21,7 @@ NamelessFile::NamelessFile(const std::filesystem::path& folder) : place_(folder)
   if (descriptor_ < 0) {
     throw Error(ErrorKind::input,
                 std::string("the folder cannot hold the cache: ") + std::strerror(errno),
-                folder.string(), "give another folder by --cache-dir");
+                folder.string(), "give another --cache-dir");
   }
   unlink(name.c_str());
 }
@@ -53,7 +53,7 @@ void NamelessFile::read(std::int64_t offset, std::size_t count, char* out) const
       throw Error(ErrorKind::input,
                   std::string("the cache cannot be read: ") +
                       (n < 0 ? std::strerror(errno) : "its file is too short"),
-                  place_.string(), "give another folder by --cache-dir");
+                  place_.string(), "give another --cache-dir");
     }
     out += n;
     offset += n;

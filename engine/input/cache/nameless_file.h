@@ -1,4 +1,4 @@
-// A file without a name, so that nothing is left behind whatever happens.
+// An unlinked file, which disappears with the process.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@ namespace paceline {
 
 class NamelessFile {
  public:
-  // Throws input if `folder` cannot hold one.
+  // Throws input if it cannot be created in `folder`.
   explicit NamelessFile(const std::filesystem::path& folder);
-  // An open one, now owned; `name` stands in errors.
+  // Takes ownership of an open file. `name` is for error messages.
   NamelessFile(int descriptor, std::filesystem::path name);
   ~NamelessFile();
   NamelessFile(const NamelessFile&) = delete;
@@ -19,7 +19,7 @@ class NamelessFile {
 
   int descriptor() const { return descriptor_; }
 
-  // From any thread. False where there is no more space.
+  // Thread-safe. False: no space left.
   bool write(std::int64_t offset, const char* data, std::size_t count);
   void read(std::int64_t offset, std::size_t count, char* out) const;  // throws input
 

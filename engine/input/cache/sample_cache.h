@@ -1,4 +1,4 @@
-// The samples of one set that are kept in a cache area: once there, they stay.
+// The cached samples of one set in a cache area. Cached samples are never evicted.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +9,22 @@
 
 namespace paceline {
 
-// All calls may come from several threads, and from the processes that share the area, at once.
+// Safe for concurrent calls from threads, and from the processes that share the area.
 class SampleCache {
  public:
   SampleCache(std::shared_ptr<CacheArea> area, std::size_t set);
 
-  // Bytes of sample i, 0 if it is not kept. What is kept stays.
+  // Size of sample i in bytes, or 0 if it is not cached.
   std::size_t size(std::size_t i) const;
   void get(std::size_t i, char* out) const;
   std::int32_t label(std::size_t i) const { return entries_[i].label; }
 
-  // Does nothing where sample i is kept, is being kept, or found no room before.
+  // Does nothing if sample i is cached, is being cached, or did not fit earlier.
   void put(std::size_t i, std::int32_t label, const char* data, std::size_t count);
 
   const CacheArea& area() const { return *area_; }
 
-  // Of this set, by all who share the area.
+  // Of this set, by all processes that share the area.
   std::size_t memory_bytes() const { return counts_.memory_bytes; }
   std::size_t file_bytes() const { return counts_.file_bytes; }
 

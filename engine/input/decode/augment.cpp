@@ -88,7 +88,7 @@ Augmentation augmentation_of(std::string_view text) {
   for (const std::string& name : split(text, '+')) {
     if (set_named(augmentation, name)) continue;
     throw Error(ErrorKind::usage, fmt::format("augment cannot be \"{}\"", text), "",
-                "give none, or hflip, vflip, transpose and cropN, those wanted, with + between");
+                "give none, or any of hflip, vflip, transpose and cropN, joined by +");
   }
   return augmentation;
 }

@@ -1,7 +1,7 @@
-// What a training sample goes through each time that it is taken: mirrored, transposed, shifted.
+// Random changes of a training sample each time it is used: flips, transposition, crops.
 //
-// A pure function of (seed, pass, position in the pass), as the order of samples and dropout are:
-// the same for every number of ranks and threads, and after --resume.
+// A pure function of (seed, pass, position in the pass), like the order of samples and dropout. So
+// it is independent of the number of ranks and threads, and survives --resume.
 //
 //   hflip      left and right change places in half of the cases (Keras' RandomFlip("horizontal"),
 //              torchvision's RandomHorizontalFlip)
@@ -29,15 +29,15 @@ struct Augmentation {
   bool operator==(const Augmentation&) const = default;
 };
 
-// Of names with "+" between them, or "none". Throws usage.
+// Parses names joined by "+", or "none". Throws usage.
 Augmentation augmentation_of(std::string_view text);
-// As it is written: in the order above. "none" if there is nothing.
+// The inverse, in the order above. "none" if nothing is enabled.
 std::string text_of(const Augmentation& augmentation);
-// Throws usage where images of this size cannot be transposed or cropped so.
+// Throws usage if images of this size cannot be transposed or cropped in this way.
 void check_augmentation(const Augmentation& augmentation, int height, int width);
 
-// One draw. Output pixel (y, x) is input pixel (y + down, x + right) of the image that was first
-// transposed, then flipped.
+// One random draw. Output pixel (y, x) is pixel (y + down, x + right) of the input after
+// transposition and flips, in that order.
 struct Change {
   bool hflip = false, vflip = false, transpose = false;
   int down = 0, right = 0;
@@ -45,11 +45,11 @@ struct Change {
   bool any() const { return hflip || vflip || transpose || down != 0 || right != 0; }
 };
 
-// `key` of the run's seed and Stream::augment.
+// `key` belongs to the run's seed and Stream::augment.
 Change draw_change(const Augmentation& augmentation, PhiloxKey key, std::uint32_t pass,
                    std::uint32_t position);
 
-// `in` and `out` are height x width pixels of pixel_bytes each and do not overlap.
+// `in` and `out` have height x width pixels of pixel_bytes each. They must not overlap.
 void apply(const Change& change, const std::uint8_t* in, int height, int width, int pixel_bytes,
            std::uint8_t* out);
 

@@ -43,7 +43,7 @@ void ImageDecoder::decode(std::string_view bytes, int channels, Image& image,
   }
   if (fault.empty()) return;
   throw Error(ErrorKind::input, "the image " + fault, where(),
-              "replace it, take it out, or train with --on-bad-sample skip");
+              "replace or remove it, or train with --on-bad-sample skip");
 }
 
 }  // namespace paceline

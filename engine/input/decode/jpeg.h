@@ -1,4 +1,4 @@
-// JPEG by libjpeg-turbo. For image.cpp only.
+// Decodes JPEG with libjpeg-turbo. Private to image.cpp.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class ImageDecoder::Jpeg {
   Jpeg(const Jpeg&) = delete;
   Jpeg& operator=(const Jpeg&) = delete;
 
-  // `fault` says what is wrong; empty if nothing is. The object is usable again in any case.
+  // Sets `fault` on failure. The object stays usable.
   void decode(std::string_view bytes, int channels, Image& image, std::string& fault);
 
  private:

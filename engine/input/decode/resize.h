@@ -1,8 +1,8 @@
 // Bilinear resize with half-pixel centres and without antialiasing: tf.image.resize's default, bit
 // for bit in fp32 (tensorflow/core/kernels/image/resize_bilinear_op.cc).
 //
-// Output pixel o lies at (o + 0.5) x in / out - 0.5 of the input. Along a row it mixes its two
-// neighbours, a + (b - a) w; then two such rows are mixed in the same way.
+// Output pixel o lies at (o + 0.5) x in / out - 0.5 of the input. Along a row, the two neighbours a
+// and b are interpolated as a + (b - a) w. Then two such rows are interpolated in the same way.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ namespace paceline {
 
 struct ResizeLoops;
 
-// Keeps its tables and rows between images of one size. One a thread.
+// Keeps tables and rows between images of the same size. One per thread.
 class Resizer {
  public:
-  // `isa`: "baseline" or "avx2", which give the same bits; empty: the best of this machine.
+  // `isa` is "baseline" or "avx2", which give the same bits, or empty for the best of this machine.
   explicit Resizer(std::string_view isa = "");
 
-  // Values from 0 to 255, height x width x image.channels.
+  // Writes values from 0 to 255, height x width x image.channels.
   void resize(const Image& image, int height, int width, float* out);
-  // The same, rounded to the nearest, halves up.
+  // The same, rounded to nearest, halves up.
   void resize(const Image& image, int height, int width, std::uint8_t* out);
 
  private:
   struct Axis {
     int in = 0, out = 0;
     std::vector<std::int32_t> low, high;
-    std::vector<float> weight;  // of high
+    std::vector<float> weight;  // of the upper neighbour
 
     void set(int new_in, int new_out);
   };
@@ -41,8 +41,8 @@ class Resizer {
 
   const ResizeLoops* loops_;
   Axis across_, down_;
-  std::vector<float> rows_[2];  // resized along x
-  int held_[2] = {-1, -1};      // rows of the input that they come from
+  std::vector<float> rows_[2];  // already resized along x
+  int held_[2] = {-1, -1};      // the input rows that they hold
 };
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// Included by a source an instruction set, which defines PACELINE_ISA. Sums and products are not
-// contracted (see CMakeLists.txt), so all give the same bits.
+// Included by one source per instruction set, which defines PACELINE_ISA. Products and sums are not
+// contracted (see CMakeLists.txt), so all variants give the same bits.
 #include <cstring>
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -19,7 +19,7 @@ namespace {
 using Ints4 = std::int32_t __attribute__((vector_size(16)));
 using Floats4 = float __attribute__((vector_size(16)));
 
-// The four bytes at `data` as floats. Left to itself GCC 12 converts them one by one.
+// Loads four bytes as floats. GCC 12 would convert them one by one.
 inline Floats4 pixel_at(const std::uint8_t* data) {
   std::int32_t word = 0;
   std::memcpy(&word, data, sizeof word);
@@ -38,7 +38,7 @@ inline Floats4 pixel_at(const std::uint8_t* data) {
   return __builtin_convertvector(wide, Floats4);
 }
 
-// A pixel is loaded and stored with a fourth value that belongs to the next one.
+// Loads and stores a fourth value with each pixel, which belongs to the next one.
 void across_rgb(const std::uint8_t* in, const std::int32_t* low, const std::int32_t* high,
                 const float* weight, int count, float* out) {
   for (int x = 0; x < count; ++x) {

@@ -1,4 +1,4 @@
-// The loops of a resize, compiled once an instruction set.
+// The loops of a resize, compiled once per instruction set.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@ namespace paceline {
 
 struct ResizeLoops {
   const char* isa;
-  // One row of `in` (3 or 1 channels a pixel; kSlack bytes may be read behind it) to `count`
-  // pixels. `out` has room for one pixel more.
+  // Resizes one row of `in` (3 or 1 channels per pixel; kSlack readable bytes after it) to `count`
+  // pixels. `out` has room for one more pixel.
   void (*across)(const std::uint8_t* in, int channels, const std::int32_t* low,
                  const std::int32_t* high, const float* weight, int count, float* out);
   void (*down)(const float* top, const float* bottom, float weight, int count, float* out);

@@ -31,7 +31,7 @@ class Cifar10Source final : public SampleSource {
         throw Error(
             ErrorKind::input,
             fmt::format(
-                "the file is cut short or not a CIFAR-10 batch: {} bytes are no multiple of {}",
+                "the file is cut short or not a CIFAR-10 batch: {} bytes are not a multiple of {}",
                 file.size(), kRecord),
             path.string(), "get the file again");
       }

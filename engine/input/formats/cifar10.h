@@ -6,11 +6,11 @@
 
 namespace paceline {
 
-// This folder or cifar-10-batches-bin below it; empty: neither holds batches.
+// This folder, or cifar-10-batches-bin in it. Empty if neither has batches.
 std::filesystem::path find_cifar10(const std::filesystem::path& folder);
 
-// data_batch_1.bin to data_batch_5.bin are "train", absent where one is missing; test_batch.bin is
-// "test". read() gives pixels. Throws input also for a sixth batch.
+// data_batch_1.bin to data_batch_5.bin are "train", which is absent if one is missing;
+// test_batch.bin is "test". read() returns pixels. Throws input if there is a sixth batch.
 ImageSet open_cifar10(const std::filesystem::path& folder, const ReadOptions& options);
 
 }  // namespace paceline

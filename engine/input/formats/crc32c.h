@@ -1,5 +1,5 @@
-// CRC-32C (Castagnoli, polynomial 0x1EDC6F41, RFC 3720), by the processor's instruction where it
-// has one, and the masked form that TFRecord files hold.
+// CRC-32C (Castagnoli, polynomial 0x1EDC6F41, RFC 3720), with the CPU's instruction if it has one,
+// and the masked form used in TFRecord files.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace paceline {
 
 std::uint32_t crc32c(std::span<const std::byte> bytes);
 
-// Rotated and offset, so that the CRC of data that hold CRCs is no trivial one (TensorFlow's
-// tensorflow/core/lib/hash/crc32c.h).
+// Rotates and offsets a CRC, so that the CRC of data that contains CRCs is not trivial
+// (TensorFlow's tensorflow/core/lib/hash/crc32c.h).
 constexpr std::uint32_t mask_crc(std::uint32_t crc) {
   return (crc >> 15 | crc << 17) + 0xA282EAD8U;
 }
@@ -19,7 +19,7 @@ inline std::uint32_t masked_crc32c(std::span<const std::byte> bytes) {
   return mask_crc(crc32c(bytes));
 }
 
-// The same from tables alone, for machines without the instruction and for tests.
+// The table-driven version, for CPUs without the instruction and for tests.
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The two features of a tf.train.Example that a labelled image needs.
+// Reads the two features of a tf.train.Example that a labelled image needs.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,9 @@ struct ExampleKeys {
   std::string image = "image", label = "label";
 };
 
-// Reads `sample.bytes`, an Example's wire form, and puts the image into its place; sets image and
-// label. Throws input naming where(): not an Example, no such feature, a feature of another type,
-// more or fewer than one value, a label outside 0..classes - 1.
+// Parses `sample.bytes`, an Example in wire format, and sets image and label. Throws input naming
+// where(): not an Example, a missing feature, a wrong type, not exactly one value, a label outside
+// 0..classes - 1.
 void take_example(EncodedSample& sample, const ExampleKeys& keys, std::size_t classes,
                   const std::function<std::string()>& where);
 

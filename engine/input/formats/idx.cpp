@@ -69,8 +69,8 @@ std::string gunzip(std::string_view bytes, const std::string& name, std::size_t 
   }
   return text;
 } catch (const std::bad_alloc&) {
-  throw Error(ErrorKind::input, "inflates to more than there is memory for", name,
-              "is it the right file?");
+  throw Error(ErrorKind::input, "the inflated file does not fit in memory", name,
+              "check that it is the right file");
 }
 
 namespace {

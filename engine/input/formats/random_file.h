@@ -1,4 +1,4 @@
-// A file, or bytes in memory, read at any offset from any thread.
+// Random-access reads of a file, or of bytes in memory. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,20 @@ namespace paceline {
 
 class RandomFile {
  public:
-  // Throws input if it cannot be opened or is no ordinary file. `buffer_bytes`: the most that one
-  // read call asks for; 0: no limit.
+  // Throws input if it cannot be opened or is not a regular file. `buffer_bytes`: largest single
+  // read; 0: unlimited.
   explicit RandomFile(const std::filesystem::path& file, std::size_t buffer_bytes = 0);
-  // Bytes in memory; `name` stands in errors.
+  // Bytes in memory. `name` is for error messages.
   RandomFile(std::string name, std::string content);
   ~RandomFile();
   RandomFile(RandomFile&& other) noexcept;
   RandomFile& operator=(RandomFile&&) = delete;
 
-  const std::string& name() const { return name_; }  // the file's own, without its folder
+  const std::string& name() const { return name_; }  // without its folder
   std::uint64_t size() const { return size_; }
 
-  // Exactly `count` bytes from `offset`, which lie inside size(). Throws input where the file has
-  // become shorter or cannot be read.
+  // Reads exactly `count` bytes at `offset`, which must be inside size(). Throws input if the file
+  // was truncated or cannot be read.
   void read(std::uint64_t offset, std::size_t count, char* out) const;
 
  private:
@@ -33,8 +33,8 @@ class RandomFile {
   int descriptor_ = -1;
 };
 
-// What this file seems to be where it is not what was looked for: "is a git-lfs pointer, not the
-// file itself", "is a web page", "is empty"; or nothing.
+// A guess of the content, for error messages: "is a git-lfs pointer, not the file itself", "is a
+// web page", "is empty". May be empty.
 std::string guess_content(std::string_view head);
 
 }  // namespace paceline

@@ -38,7 +38,8 @@ const std::shared_ptr<const SampleSource>& ImageSet::split(const std::string& sp
   }
   std::vector<std::string> names;
   for (const auto& [known, source] : splits) names.push_back(known);
-  throw Error(ErrorKind::input, "there is no split \"" + split_name + "\"", "data set " + name,
+  throw Error(ErrorKind::input, "the data set has no split \"" + split_name + "\"",
+              "data set " + name,
               names.empty() ? "get the set again" : "it has: " + join(names, ", "));
 }
 

@@ -1,5 +1,5 @@
-// The mark of a data set that was made here: a file in its folder. Not a key of dataset_info.json,
-// which TensorFlow Datasets would refuse to read then.
+// Marks generated data sets with a file in their folder. TensorFlow Datasets would reject an extra
+// key in dataset_info.json.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,6 @@
-// A TFRecord file: records one behind the other, each an 8-byte little-endian length, the masked
-// CRC-32C of these 8 bytes, the data, and their masked CRC-32C
-// (tensorflow.org/tutorials/load_data/tfrecord). Plain, or gzipped as a whole and then held in
-// memory.
+// A TFRecord file: consecutive records, each an 8-byte little-endian length, the masked CRC-32C of
+// these 8 bytes, the data, and its masked CRC-32C (tensorflow.org/tutorials/load_data/tfrecord).
+// Plain, or gzipped as a whole, which is then kept in memory.
 #pragma once
 
 #include <cstdint>
@@ -19,28 +18,28 @@ class TfRecordFile {
   static constexpr std::size_t kMostRecordBytes = std::size_t{1} << 30;
   static constexpr std::size_t kMostInflatedBytes = std::size_t{4} << 30;
 
-  // Behind a damaged header nobody knows where the next record begins.
+  // After a damaged header, the position of the next record is unknown.
   enum class OnDamage { refuse, keep_what_precedes };
 
-  // Seeks from header to header, checks them, and so learns where every record begins. Throws input
-  // naming record and offset: a damaged header, a record cut short, not a TFRecord file.
+  // Walks over the headers, checks them, and indexes the records. Throws input naming record and
+  // offset: a damaged header, a record cut short, not a TFRecord file.
   explicit TfRecordFile(const std::filesystem::path& file, std::size_t buffer_bytes = 0,
                         OnDamage on_damage = OnDamage::refuse);
   explicit TfRecordFile(RandomFile file, OnDamage on_damage = OnDamage::refuse);
 
   std::size_t records() const { return records_.size(); }
 
-  // The data of record i, its CRC checked. From any thread.
+  // Reads record i and checks its CRC. Thread-safe.
   void read(std::size_t i, std::string& data) const;
 
-  // "shard-00003-of-00008, record 17 at byte 123456" (of the inflated file where it was gzipped)
+  // "shard-00003-of-00008, record 17 at byte 123456" (of the inflated file if gzipped)
   std::string where(std::size_t i) const;
 
-  // Why there are no more records at where_end() though the file goes on; empty: it does not.
+  // Why there are no more records at where_end(), before the end of the file. Empty: all were read.
   const std::string& damage() const { return damage_; }
   std::string where_end() const;
 
-  // Of all lengths and CRCs, thus of the content, without reading it.
+  // Hash of all lengths and CRCs, so of the content without reading it.
   std::uint64_t hash() const;
 
  private:
@@ -58,11 +57,11 @@ class TfRecordFile {
   RandomFile file_;
   bool gzipped_;
   std::vector<Record> records_;
-  std::uint64_t end_ = 0;  // of the last record
+  std::uint64_t end_ = 0;  // end of the last record
   std::string damage_;
 };
 
-// `data` as a record of such a file: header, data, CRC.
+// The bytes of a record: header, data, CRC.
 std::string framed_record(std::string_view data);
 
 }  // namespace paceline

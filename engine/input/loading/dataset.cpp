@@ -31,7 +31,7 @@ fs::path find_file(const fs::path& folder, const std::string& name) {
     if (fs::exists(file)) return file;
   }
   throw Error(ErrorKind::input, "MNIST file " + name + "[.gz] is missing", folder.string(),
-              "give the folder with the four files by --data");
+              "use --data with the folder of the four files");
 }
 
 Dataset read_split(const fs::path& folder, const std::string& name, const char* images_file,
@@ -41,7 +41,7 @@ Dataset read_split(const fs::path& folder, const std::string& name, const char* 
   IdxArray images = read_idx(images_path), labels = read_idx(labels_path);
   if (images.extents.size() != 3) {
     throw Error(ErrorKind::input, "the file holds no images (rank 3 is expected)",
-                images_path.string(), "was it renamed?");
+                images_path.string(), "check whether it was renamed");
   }
   if (labels.extents.size() != 1 || labels.extents[0] != images.extents[0]) {
     throw Error(ErrorKind::input,
@@ -99,7 +99,7 @@ DatasetPair load_mnist(const fs::path& folder) {
   pair.test = read_split(folder, "mnist test", kMnistFiles[2], kMnistFiles[3]);
   if (pair.train.height != pair.test.height || pair.train.width != pair.test.width) {
     throw Error(ErrorKind::input,
-                fmt::format("training images of {} x {} pixels, and test images of {} x {}",
+                fmt::format("training images have {} x {} pixels, but test images {} x {}",
                             pair.train.height, pair.train.width, pair.test.height, pair.test.width),
                 folder.string(), "take all four files from one distribution");
   }
@@ -140,9 +140,10 @@ DatasetPair synthetic_images(int height, int width, int channels, int classes, s
 void limit_samples(Dataset& set, std::size_t limit) {
   if (limit == 0) return;
   if (limit > set.samples) {
-    throw Error(ErrorKind::usage,
-                fmt::format("limit of {} samples, but {} has {}", limit, set.name, set.samples), "",
-                "lower the limit");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("the limit is {} samples, but {} has only {}", limit, set.name, set.samples),
+        "", "lower the limit");
   }
   set.samples = limit;
   if (set.store) {

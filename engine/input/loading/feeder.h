@@ -1,7 +1,7 @@
-// Prepares the batches of one rank in staging slots, in order, on input threads or inline.
+// Prepares one rank's batches in staging slots, in order, on input threads or inline.
 //
-// Worker w of W prepares batches w, w + W, ...; a slot is taken again only when the batch that used
-// it was given back. What a batch holds does not depend on the number of threads.
+// Worker w of W prepares batches w, w + W, ... A slot is reused when its previous batch was
+// returned. The content of a batch does not depend on the number of threads.
 #pragma once
 
 #include <condition_variable>
@@ -23,8 +23,8 @@
 namespace paceline {
 
 struct StagedBatch {
-  std::span<std::uint8_t> images;  // room for a whole batch
-  DType image_type = DType::u8;    // as Dataset has it
+  std::span<std::uint8_t> images;  // room for a full batch
+  DType image_type = DType::u8;    // see Dataset
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> positions;
   std::size_t samples = 0, global_samples = 0;
@@ -35,18 +35,18 @@ class Feeder {
  public:
   struct Setup {
     int rank = 0, ranks = 1;
-    std::size_t batch = 0;  // of this rank, at most
+    std::size_t batch = 0;  // of this rank, maximum
     std::size_t first_step = 0, steps = 0;
-    int parts = 1;          // batches that this rank's samples of a step come in
-    int threads = 0;        // 0: prepared by next() itself
-    std::vector<int> cpus;  // for the threads
-    // Of the slots, in what memory a device copies from best.
+    int parts = 1;          // batches per step of this rank
+    int threads = 0;        // 0: next() prepares batches inline
+    std::vector<int> cpus;  // of the threads
+    // Allocates slots, in memory from which the device copies fast.
     std::function<Memory(std::size_t bytes)> allocate = host_memory;
-    // A synthetic set is staged once a slot and then used again, so that a run without input cost
-    // can be measured.
+    // Stages synthetic samples once per slot and reuses them, so that a run without input cost can
+    // be measured.
     bool repeat_synthetic = true;
-    Augmentation augment{};  // of each sample that is staged, by the stream's seed
-    // Notes each batch that is prepared, by its step from 1 and its thread.
+    Augmentation augment{};  // of staged samples, by the stream's seed
+    // Records each prepared batch with its step (from 1) and thread.
     TraceRing* trace = nullptr;
   };
 
@@ -54,14 +54,14 @@ class Feeder {
   Feeder(const Dataset& dataset, const StreamSpec& stream, const Setup& setup);
   ~Feeder();
 
-  // The next batch, a part of a step or all of it, valid until the next call. Throws what an input
-  // thread threw.
+  // The next batch, i.e. a step or a part of one. Valid until the next call. Throws the error of an
+  // input thread.
   const StagedBatch& next();
 
-  // Batches that were ready when next() was called, summed over calls; 0 inline.
+  // Number of ready batches, summed over calls of next(); 0 if inline.
   double ready_batches() const { return ready_batches_; }
 
-  // What was read and decoded for the batches that were handed out, by all threads.
+  // Counts for the returned batches, over all threads.
   InputCounts counts() const { return counts_; }
 
  private:
@@ -73,14 +73,14 @@ class Feeder {
     bool staged_once = false;
     InputCounts counts;  // of this batch
   };
-  // What a thread that prepares batches needs for itself.
+  // Per-thread state.
   struct WorkerState {
     explicit WorkerState(const Feeder& feeder);
     SampleStream stream;
     SampleFetcher fetcher;
     std::vector<Drawn> drawn;
-    std::vector<std::uint8_t> fetched;  // a sample before it is augmented
-    std::size_t augmented = 0;          // since a batch was begun
+    std::vector<std::uint8_t> fetched;  // a sample before augmentation
+    std::size_t augmented = 0;          // in the current batch
   };
 
   void prepare(Slot& slot, std::size_t batch, WorkerState& hand) const;
@@ -95,7 +95,7 @@ class Feeder {
   PhiloxKey augment_key_;
   std::vector<Slot> slots_;
   WorkerState inline_hand_;
-  std::size_t given_ = 0;  // batches handed out so far
+  std::size_t given_ = 0;  // number of returned batches
   double ready_batches_ = 0;
   InputCounts counts_;
 

@@ -1,4 +1,4 @@
-// The files of a data set's folder.
+// Lists the files of a data set.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 namespace paceline {
 
 struct FolderFile {
-  std::filesystem::path path;  // from the folder
+  std::filesystem::path path;  // relative to the folder
   std::uint64_t size = 0;
-  std::int64_t changed = 0;  // when, in the file system's own count
+  std::int64_t changed = 0;  // modification time, in the file system's unit
 };
 
-// What belongs to the data set in a folder, MNIST or an image set: what loading it reads, whatever
-// else lies there or links lead to. Sorted by path; empty: there is no set. Throws input.
+// All files that belong to the data set in a folder (MNIST or an image set), i.e. those that
+// loading reads. Sorted by path. Empty if there is no set. Throws input.
 std::vector<FolderFile> files_of_set(const std::filesystem::path& folder);
 
 }  // namespace paceline

@@ -80,8 +80,8 @@ void keep_apart(DatasetPair& pair, const InputOptions& options) {
 DatasetPair load_cifar10(const std::filesystem::path& folder) {
   const std::filesystem::path found = find_cifar10(folder);
   if (found.empty()) {
-    throw Error(ErrorKind::input, "the folder holds no data_batch_1.bin", folder.string(),
-                "give the folder of CIFAR-10's binary version by --data");
+    throw Error(ErrorKind::input, "the folder has no data_batch_1.bin", folder.string(),
+                "use --data with the folder of CIFAR-10's binary version");
   }
   const ImageSet set = open_cifar10(found, {});
   return {in_memory(set, "train"), in_memory(set, "test"), set.hash()};

@@ -1,4 +1,4 @@
-// How fast one thread, or several, turn a data set's files into batches.
+// Measures how fast threads turn a data set's files into batches.
 #pragma once
 
 #include <functional>
@@ -15,29 +15,30 @@ struct InputBenchOptions {
   InputOptions input;
   std::size_t samples = 0;  // of the split; 0: all
   std::size_t batch = 32;
-  int threads = 0;        // of the feeder; 0: inline, in the thread that takes the batches
-  std::vector<int> cpus;  // for these threads
+  int threads = 0;        // of the feeder; 0: inline
+  std::vector<int> cpus;  // of these threads
   Augmentation augment{};
   int epochs = 2;  // at least 2: the first one and cached ones
 };
 
-// One epoch through the feeder, while nothing else computes.
+// One epoch through the feeder, without any other computation.
 struct InputEpoch {
   double seconds = 0;  // from the first call to the last batch
   InputCounts counts;
-  double ready_batches = 0;  // mean over steps: the queue level
+  double ready_batches = 0;  // queue level, mean over steps
 };
 
 struct InputBench {
   std::size_t samples = 0;
-  std::size_t encoded_bytes = 0, pixels = 0;                        // of those samples
-  double read_seconds = 0, decode_seconds = 0, resize_seconds = 0;  // one thread, one after another
+  std::size_t encoded_bytes = 0, pixels = 0;  // of those samples
+  // single-threaded, stage after stage.
+  double read_seconds = 0, decode_seconds = 0, resize_seconds = 0;
   std::vector<InputEpoch> epochs;
   std::vector<std::size_t> bad_samples;
 };
 
-// Each sample of `source` is read, decoded and resized once by the calling thread, a stage at a
-// time so that each is timed; then the feeder takes over, with an empty cache, for whole epochs.
+// First reads, decodes and resizes each sample once on the calling thread, timing each stage. Then
+// runs whole epochs through the feeder, starting with an empty cache.
 InputBench bench_input(const std::shared_ptr<const SampleSource>& source,
                        const InputBenchOptions& options);
 

@@ -1,5 +1,5 @@
-// The order in which samples are taken: a pure function of (seed, epoch), the same on every rank
-// and for every number of threads and ranks.
+// The order of samples: a pure function of (seed, epoch), independent of the number of ranks and
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace paceline {
 
-// A permutation of 0..samples-1. `buffer` 0 shuffles the whole set; N as a shuffle buffer of N
-// samples does: it is filled in file order, and each sample taken from a random place in it is
-// replaced by the next one of the file.
+// A permutation of 0..samples-1. `buffer` 0 shuffles the whole set. N simulates a shuffle buffer of
+// N samples: it is filled in file order, and each sample drawn from it is replaced by the next one
+// of the file.
 std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint32_t epoch, std::size_t samples,
                                        std::size_t buffer);
 

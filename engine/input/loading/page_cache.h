@@ -1,4 +1,4 @@
-// Whether files lie in memory already: the first epoch of a run is cold or warm.
+// Whether files are in memory already, i.e. whether the first epoch is cold or warm.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +6,9 @@
 
 namespace paceline {
 
-// The share of places, sampled evenly over the files below `folder`, that the system has in its
-// page cache. Nothing where its file system does not tell, or without files. Reads no more than it
-// finds there. Call it before anything else reads the files.
+// The share of evenly sampled positions in the files of `folder` that are in the page cache. Empty
+// if the file system does not report it, or without files. Reads only cached pages. Call it before
+// anything else reads the files.
 std::optional<double> resident_share(const std::filesystem::path& folder);
 
 }  // namespace paceline

@@ -31,7 +31,7 @@ constexpr std::size_t kPart = std::size_t{1} << 20;
 
 Error failed(const std::string& what, int code, const fs::path& where) {
   return {ErrorKind::input, what + ": " + std::strerror(code), where.string(),
-          code == ENOSPC ? "free some space or stage elsewhere" : "give another folder by --stage"};
+          code == ENOSPC ? "free some space or stage elsewhere" : "give another --stage"};
 }
 
 // Closed, and by that unlocked, at the end.
@@ -149,7 +149,7 @@ class Staging {
     const auto differ = std::mismatch(data.begin(), data.end(), place.begin(), place.end());
     if (differ.first != data.end()) return;
     throw Error(ErrorKind::usage, "the data set would be staged into its own folder",
-                into_.string(), "give another folder by --stage");
+                into_.string(), "give another --stage");
   }
 
   fs::path temporary() const { return into_ / ("." + name_ + ".tmp"); }
@@ -164,7 +164,7 @@ class Staging {
     const std::uint64_t free = fs::space(into_).available;
     if (free < bytes_) {
       throw Error(ErrorKind::input,
-                  fmt::format("the file system has {} free, and the data set takes {}",
+                  fmt::format("the file system has {} free, but the data set needs {}",
                               format_bytes(static_cast<double>(free)),
                               format_bytes(static_cast<double>(bytes_))),
                   into_.string(), "free some space or stage elsewhere");
@@ -188,8 +188,8 @@ class Staging {
       make_folder(copy.parent_path());
       const std::string hash = copy_hashed(folder_ / file.path, copy);
       if (hash_of_file(copy) != hash) {
-        throw Error(ErrorKind::input, "the copy does not read back as it was written",
-                    copy.string(), "check this disk, or stage elsewhere");
+        throw Error(ErrorKind::input, "the copy differs from what was written", copy.string(),
+                    "check this disk, or stage elsewhere");
       }
       manifest += hash + " " + file.path.string() + "\n";
     }

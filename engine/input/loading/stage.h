@@ -1,4 +1,4 @@
-// Copies a data set to fast storage of the node, once for all ranks and jobs there.
+// Copies a data set to fast node-local storage, once for all ranks and jobs of the node.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@ namespace paceline {
 struct StagedData {
   std::filesystem::path folder;  // of the copy
   std::uint64_t bytes = 0;
-  bool copied = false;  // false: it was there already
+  bool copied = false;  // false: a copy existed already
 };
 
-// Makes into/NAME-HASH, where HASH is of the names, sizes and times of the files, so that a changed
-// set is another copy. Who comes second waits for a lock, then finds the copy. Every file is read
-// back and compared by hash; an existing copy is compared again where `verify` says so (once a node
-// is enough), else by sizes. A copy is made under a temporary name and renamed when it is whole;
-// what a killed job left is cleared away. The empty lock file stays.
+// Creates into/NAME-HASH. HASH covers names, sizes and times of the files, so that a changed set
+// gets a new copy. Other processes wait for a lock and then use the copy. Every file is read back
+// and compared by hash. An existing copy is compared by hash if `verify` is set (once per node is
+// enough), else by sizes. A copy is made under a temporary name and renamed when complete.
+// Leftovers of killed jobs are removed. The empty lock file remains.
 //
-// Throws input: no space (says how much is needed), not the bytes that were written, a copy that
-// somebody changed.
+// Throws input: too little space (with the required size), a copy that reads back differently, a
+// copy that was modified.
 StagedData stage_data(const std::filesystem::path& folder, const std::filesystem::path& into,
                       bool verify);
 

@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-// Of a file's content, as lower-case hexadecimal digits; `algorithm` "sha256" or "md5". Calls
-// `progress` with the bytes read so far. Throws input if the file cannot be read.
+// Digest of a file's content as lower-case hexadecimal digits. `algorithm` is "sha256" or "md5".
+// Calls `progress` with the bytes read so far. Throws input if the file cannot be read.
 std::string file_digest(
     const std::filesystem::path& file, const std::string& algorithm,
     const std::function<void(double)>& progress = [](double) {});

@@ -212,7 +212,7 @@ void download(const std::string& url, const std::filesystem::path& partial, std:
     if (target.error() != 0) target.fail();
     if (target.too_much()) {
       throw Error(ErrorKind::input, fmt::format("sends more than the published {} bytes", bytes),
-                  url, "it may be a sign-in page or another version; see what a browser gets");
+                  url, "it may be a sign-in page or another version; open the URL in a browser");
     }
     if (outcome.status == 416) target.begin_again();
     if (left <= 0 || !(may_pass(outcome) || outcome.status == 416)) {
@@ -223,7 +223,7 @@ void download(const std::string& url, const std::filesystem::path& partial, std:
           url, fix_for(outcome));
     }
     if (!options.quiet) {
-      log::warning("{}: {}; again in {}", partial.filename().string(),
+      log::warning("{}: {}; retrying in {}", partial.filename().string(),
                    outcome.code == CURLE_OK ? "ended early" : outcome.message,
                    format_seconds(pause));
     }

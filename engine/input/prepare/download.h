@@ -1,4 +1,4 @@
-// One file over HTTP, in as many attempts as it takes.
+// Downloads one file over HTTP, with retries.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,10 @@
 
 namespace paceline {
 
-// Goes on behind the bytes that `partial` has, by an HTTP Range, and leaves `partial` with exactly
-// `bytes` bytes. A server that knows no ranges begins again. Proxies are those of the environment
-// (https_proxy, no_proxy). Throws input naming the URL and what happened; what came stays.
+// Resumes after the existing bytes of `partial` with an HTTP Range request, and leaves exactly
+// `bytes` bytes there. Restarts if the server does not support ranges. Uses the proxies of the
+// environment (https_proxy, no_proxy). Throws input naming the URL and the cause; the received data
+// is kept.
 void download(const std::string& url, const std::filesystem::path& partial, std::uint64_t bytes,
               const FetchOptions& options);
 

@@ -125,18 +125,18 @@ class Fetcher {
     }
     if (digest == file.digest) return;
     fs::remove(path);
-    throw Error(
-        ErrorKind::input,
-        fmt::format("{} differs: {} came, {} is published", file.algorithm, digest, file.digest),
-        url, "call again; if it stays so, the file there is another one");
+    throw Error(ErrorKind::input,
+                fmt::format("the {} differs: {} instead of the published {}", file.algorithm,
+                            digest, file.digest),
+                url, "try again; if it still differs, the file at this URL has changed");
   }
 
   static void give_name(const fs::path& from, const fs::path& to) {
     std::error_code code;
     fs::rename(from, to, code);
     if (code) {
-      throw Error(ErrorKind::input, "the file cannot be given its name: " + code.message(),
-                  to.string(), "check the folder and its permissions");
+      throw Error(ErrorKind::input, "the file cannot be renamed: " + code.message(), to.string(),
+                  "check the folder and its permissions");
     }
   }
 

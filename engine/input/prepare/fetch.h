@@ -1,4 +1,4 @@
-// Downloads published files: checked, resumed, whole or not there.
+// Downloads published data sets: resumable, verified, and atomic.
 #pragma once
 
 #include <filesystem>
@@ -10,26 +10,26 @@ namespace paceline {
 
 struct FetchOptions {
   std::filesystem::path out;
-  std::string mirror;     // a URL instead of each file's own; empty: none
-  bool tfrecord = false;  // class folders become TFRecord shards
+  std::string mirror;     // replaces the URL of each file; empty: none
+  bool tfrecord = false;  // converts class folders to TFRecord shards
   bool quiet = false;
-  int retries = 6;           // after failures that may pass
-  double pause_seconds = 1;  // before the first retry; doubles with each
-  int stalled_seconds = 60;  // without a byte: a failure
-  int threads = 1;           // that write shards
+  int retries = 6;           // after temporary failures
+  double pause_seconds = 1;  // before the first retry; doubles each time
+  int stalled_seconds = 60;  // without data until it counts as a failure
+  int threads = 1;           // for writing shards
 };
 
-// Where a file comes from under these options.
+// The URL of a file with these options.
 std::string url_of(const PublishedFile& file, const FetchOptions& options);
 
-// A line for each file with URL, size and checksum, and the room needed; starts nothing. Throws
-// usage for options that do not fit the set.
+// One line per file with URL, size and checksum, and the required space. Downloads nothing. Throws
+// usage for options that do not apply to the set.
 std::string describe_fetch(const PublishedSet& set, const FetchOptions& options);
 
-// Returns a line for people: what is there now. Partial files stay in OUT/.partial for the next
-// call when the network fails. What an archive holds comes into an OUT that has nothing else.
-// Throws input naming the URL or the file: no room, no network, a size or checksum that differs, an
-// archive that would write elsewhere, a name that is taken.
+// Returns a line that describes the result. If the network fails, partial files stay in
+// OUT/.partial for the next call. Archives are unpacked into an empty OUT. Throws input naming the
+// URL or file: no space, no network, wrong size or checksum, an archive that writes elsewhere, an
+// existing file.
 std::string fetch_set(const PublishedSet& set, const FetchOptions& options);
 
 }  // namespace paceline

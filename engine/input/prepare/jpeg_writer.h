@@ -1,4 +1,4 @@
-// Pixels to baseline JPEG bytes.
+// Encodes pixels as baseline JPEG.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-// RGB, 4:2:0, `quality` from 1 to 100 as libjpeg counts it.
+// RGB, 4:2:0. `quality` is libjpeg's, from 1 to 100.
 std::string encode_jpeg(const Image& image, int quality);
 
 }  // namespace paceline

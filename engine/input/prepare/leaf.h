@@ -1,7 +1,8 @@
-// Made photographs: a cassava leaf with the signs of a disease, before soil and other leaves.
+// Generates photographs: a cassava leaf with the signs of a disease, in front of soil and other
+// leaves.
 //
-// They stand for the real set where that cannot be had: of its sizes, its bytes a file and its
-// classes, which a network can learn to tell apart. They are no evidence of accuracy on real ones.
+// They replace the real set where it is unavailable, with the same image sizes, file sizes and
+// classes, which a network can learn. They say nothing about accuracy on real images.
 #pragma once
 
 #include <array>
@@ -11,10 +12,10 @@
 
 namespace paceline {
 
-// Labels of the real set, in its order: bacterial blight, brown streak, green mite, mosaic, none.
+// Labels of the real set, in order: bacterial blight, brown streak, green mite, mosaic, none.
 constexpr std::array<const char*, 5> kCassavaClasses = {"cbb", "cbsd", "cgm", "cmd", "healthy"};
 
-// A pure function of label, sizes (at least 16) and the numbers that `random` gives.
+// A pure function of label, sizes (at least 16) and the random numbers.
 Image paint_leaf(int label, int width, int height, RandomSequence& random);
 
 // 32 x 32 pixels of one of ten textures.

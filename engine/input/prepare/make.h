@@ -1,5 +1,5 @@
-// Data sets made here, in the formats of the real ones: for machines that the real ones do not
-// reach, and for measuring the input pipeline. They carry the mark of synthetic_mark.h.
+// Generates data sets in the formats of the real ones, for machines without access to those, and
+// for measuring the input pipeline. They carry the mark of synthetic_mark.h.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,17 @@
 namespace paceline {
 
 struct MakeOptions {
-  std::filesystem::path out;        // a folder that is not there, or empty
-  std::size_t images = 0;           // of the training split
-  std::optional<std::size_t> test;  // a third of it, as in the real Cassava set; CIFAR-10: a fifth
+  std::filesystem::path out;  // must be missing or empty
+  std::size_t images = 0;     // of the training split
+  // Default: a third, as in the real Cassava set; CIFAR-10: a fifth.
+  std::optional<std::size_t> test;
   std::uint64_t seed = 1;
   int threads = 1;
   bool quiet = false;
   // Cassava only.
-  int size_min = 400, size_max = 800;  // pixels of a side
-  std::optional<std::size_t> shards;   // of the training split: 8, and half of them for the others
+  int size_min = 400, size_max = 800;  // pixels per side
+  // Of the training split; default 8; the other splits have half.
+  std::optional<std::size_t> shards;
 };
 
 struct Made {
@@ -25,12 +27,13 @@ struct Made {
   std::uint64_t bytes = 0;
 };
 
-// A TFDS folder as of `cassava` 0.1.0: train, test and validation, the real share of classes (with
-// one image of each at least, where there are five). The same bytes whatever the threads. Throws
-// usage for options that make no set, input where files cannot be written.
+// A TFDS folder like `cassava` 0.1.0: train, test and validation with the real class distribution
+// (from five images on, at least one per class). The bytes do not depend on the number of threads.
+// Throws usage for invalid options, input if files cannot be written.
 Made make_cassava(const MakeOptions& options);
 
-// CIFAR-10's binary version: data_batch_1.bin to 5, test_batch.bin, batches.meta.txt.
+// CIFAR-10's binary version: data_batch_1.bin to data_batch_5.bin, test_batch.bin,
+// batches.meta.txt.
 Made make_cifar10(const MakeOptions& options);
 
 }  // namespace paceline

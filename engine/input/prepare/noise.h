@@ -1,4 +1,4 @@
-// Smooth noise for made images: random values on a lattice, interpolated (value noise).
+// Smooth noise for generated images: random values on a lattice, interpolated (value noise).
 #pragma once
 
 #include <cstdint>
@@ -6,24 +6,24 @@
 
 namespace paceline {
 
-// A field over the plane, between 0 and 1, whose features are about `cell` pixels wide. A pure
-// function of the seed.
+// A noise field with values between 0 and 1 and features of about `cell` pixels. A pure function of
+// the seed.
 class NoiseField {
  public:
   NoiseField(std::uint32_t seed, int width, int cell);
 
-  // The values of row y, `width` of them.
+  // Row y, with `width` values.
   const std::vector<float>& row(int y);
 
  private:
   std::uint32_t seed_;
   int cell_;
   std::vector<int> left_;       // lattice column left of each pixel
-  std::vector<float> towards_;  // how far to the right one, smoothed
+  std::vector<float> towards_;  // smoothed distance from it
   std::vector<float> lattice_, row_;
 };
 
-// 32 well mixed bits of three numbers.
+// A 32-bit hash of three numbers.
 std::uint32_t mixed_bits(std::uint32_t a, std::uint32_t b, std::uint32_t c);
 
 // On [0, 1).

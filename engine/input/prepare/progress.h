@@ -1,4 +1,4 @@
-// How far a long piece of work is: one moving line on a terminal, elsewhere a line every 10 s.
+// Progress of a long operation: a moving line on a terminal, else a line every 10 s.
 #pragma once
 
 #include <chrono>
@@ -12,13 +12,13 @@ class PrepareProgress {
  public:
   enum class Unit { bytes, images };
 
-  // To standard error; a quiet one says nothing. `before`: what an earlier call had done already.
+  // Writes to standard error, unless `quiet`. `before`: amount done by earlier calls.
   PrepareProgress(std::string what, double total, Unit unit, bool quiet, double before = 0);
-  ~PrepareProgress();  // leaves the terminal on a line of its own
+  ~PrepareProgress();  // ends the terminal line
   PrepareProgress(const PrepareProgress&) = delete;
   PrepareProgress& operator=(const PrepareProgress&) = delete;
 
-  // From any thread. `done` of `total`.
+  // Reports `done` of `total`. Thread-safe.
   void at(double done);
   void add(double more);
 

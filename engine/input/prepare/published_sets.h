@@ -1,5 +1,5 @@
-// The files that `paceline data fetch` knows: where they lie, how large they are, and the checksums
-// that others published. docs/data.md says from where each number was taken.
+// The files that `paceline data fetch` knows: URLs, sizes, and published checksums. docs/data.md
+// has the source of each number.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace paceline {
 
 struct PublishedFile {
   std::string name;  // also the last part of its URL
-  std::string base;  // the URL before the name, without the slash
+  std::string base;  // the URL without the name and the slash
   std::uint64_t bytes = 0;
   std::string algorithm;  // "sha256" or "md5", as published
   std::string digest;     // hexadecimal
@@ -19,7 +19,7 @@ struct PublishedFile {
 struct PublishedSet {
   std::string name, about;
   std::vector<PublishedFile> files;
-  // Of an archive: the folder in it, which is what is kept, and about how many bytes it holds.
+  // For archives: the folder to keep, and its approximate size in bytes.
   std::string folder;
   std::uint64_t unpacked_bytes = 0;
 

@@ -1,4 +1,4 @@
-// Class folders to TFRecord shards, as TensorFlow Datasets would prepare them.
+// Converts class folders to TFRecord shards, like TensorFlow Datasets.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +6,9 @@
 
 namespace paceline {
 
-// `from` has class folders below train/ and others; `to` is there and empty. Samples are mixed by a
-// hash of their file names; the number of shards is TensorFlow Datasets' rule: the largest power of
-// two that leaves 64 MiB a shard.
+// `from` has class folders in train/ and other splits; `to` exists and is empty. Samples are
+// shuffled by a hash of their file names. The number of shards follows TensorFlow Datasets: the
+// largest power of two that leaves 64 MiB per shard.
 void write_shards(const std::filesystem::path& from, const std::filesystem::path& to,
                   const std::string& name, const std::string& version,
                   const std::string& description, int threads, bool quiet);

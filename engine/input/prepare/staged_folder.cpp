@@ -58,14 +58,14 @@ StagedFolder::StagedFolder(const fs::path& out) : out_(normal(out)), path_(out_)
   path_ += ".partial";
   if (fs::exists(out_) && (!fs::is_directory(out_) || !fs::is_empty(out_))) {
     throw Error(ErrorKind::usage, "the folder exists and is not empty; nothing is overwritten",
-                out.string(), "name a new folder by --out");
+                out.string(), "use --out with a new folder");
   }
   claim();
 }
 
 void StagedFolder::claim() {
   if (fs::exists(path_) && !fs::exists(path_ / kLock) && !fs::is_empty(path_)) {
-    throw Error(ErrorKind::usage, "a file that is not ours is in the way", path_.string(),
+    throw Error(ErrorKind::usage, "the file was not written by paceline", path_.string(),
                 "remove it, or choose another --out");
   }
   make_folder(path_);
@@ -80,8 +80,8 @@ void StagedFolder::commit() {
   fs::remove(path_ / kLock, code);
   if (!code) fs::rename(path_, out_, code);
   if (code) {
-    throw Error(ErrorKind::input, "the folder cannot be given its name: " + code.message(),
-                out_.string(), "choose another folder or fix its permissions");
+    throw Error(ErrorKind::input, "the folder cannot be renamed: " + code.message(), out_.string(),
+                "choose another folder or fix its permissions");
   }
   path_.clear();
 }

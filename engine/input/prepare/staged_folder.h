@@ -1,4 +1,4 @@
-// A folder that is there whole or not at all.
+// A folder that appears complete or not at all.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace paceline {
 
-// Work goes on in OUT.partial, which is OUT once commit() returns. What an earlier, interrupted
-// call left there is cleared first; a folder of that name that is not ours is refused. The
-// destructor removes what was not committed.
+// Files are written to OUT.partial, which commit() renames to OUT. Removes leftovers of an
+// interrupted call, but refuses a folder of that name that Paceline did not create. The destructor
+// removes what was not committed.
 class StagedFolder {
  public:
-  // Throws usage if `out` is there and not empty; input if it cannot be made, or another process is
-  // at work on it.
+  // Throws usage if `out` exists and is not empty, input if it cannot be created or another process
+  // is writing there.
   explicit StagedFolder(const std::filesystem::path& out);
   ~StagedFolder();
   StagedFolder(const StagedFolder&) = delete;
@@ -28,11 +28,11 @@ class StagedFolder {
   int lock_ = -1;
 };
 
-// An advisory lock on `file`, which is made; held until close(). Throws input if another process
-// holds it.
+// Creates `file` and holds an advisory lock on it until close(). Throws input if another process
+// has the lock.
 int lock_file(const std::filesystem::path& file, const std::filesystem::path& what);
 
-// Throws input if the file system of `folder` (or of its nearest parent) has fewer bytes left.
+// Throws input if the file system of `folder` (or its nearest parent) has too little space.
 void check_space(const std::filesystem::path& folder, std::uint64_t bytes);
 
 }  // namespace paceline

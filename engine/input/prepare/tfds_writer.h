@@ -1,5 +1,5 @@
-// Writes a folder as TensorFlow Datasets prepares them: shards, dataset_info.json, features.json
-// (its newer form) and label.labels.txt.
+// Writes a folder like TensorFlow Datasets: shards, dataset_info.json, features.json (new form) and
+// label.labels.txt.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,16 @@ struct WrittenSample {
 
 class TfdsWriter {
  public:
-  // `folder` is there and empty.
+  // `folder` exists and is empty.
   TfdsWriter(std::filesystem::path folder, std::string name, std::vector<std::string> classes);
 
-  // `sample(i)` for every i below `samples`, from several threads at once; written in the order of
-  // i, so the files do not depend on the threads. At most as many shards as samples.
+  // Calls `sample(i)` for each i below `samples`, from several threads. Writes in the order of i,
+  // so the files do not depend on the number of threads. There are at most as many shards as
+  // samples.
   void write_split(const std::string& split, std::size_t samples, std::size_t shards, int threads,
                    const std::function<WrittenSample(std::size_t)>& sample);
 
-  // The three text files.
+  // Writes the three text files.
   void finish(const std::string& version, const std::string& description) const;
 
   std::uint64_t bytes() const { return bytes_; }

@@ -1,4 +1,4 @@
-// Writes TFRecord files (the format stands in engine/input/formats/tfrecord.h).
+// Writes TFRecord files (format: engine/input/formats/tfrecord.h).
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace paceline {
 
 class TfRecordWriter {
  public:
-  // Throws input if the file cannot be made.
+  // Throws input if the file cannot be created.
   explicit TfRecordWriter(const std::filesystem::path& file);
 
-  // One record. Throws input if the disk is full.
+  // Writes one record. Throws input if the disk is full.
   void write(std::string_view data);
 
-  // Must be called; throws input if something could not be written.
+  // Must be called. Throws input if anything could not be written.
   void close();
 
   std::uint64_t bytes() const { return bytes_; }  // of the data of all records
@@ -28,7 +28,7 @@ class TfRecordWriter {
   std::uint64_t bytes_ = 0;
 };
 
-// What TensorFlow Datasets writes for a labelled image: features image, image/filename and label.
+// A labelled image as TensorFlow Datasets writes it: features image, image/filename and label.
 std::string image_example(std::string_view image, const std::string& filename, std::int64_t label);
 
 }  // namespace paceline

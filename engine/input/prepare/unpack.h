@@ -1,4 +1,4 @@
-// Archives from elsewhere (.tar.gz, .zip) to a folder.
+// Unpacks downloaded archives (.tar.gz, .zip).
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 
 namespace paceline {
 
-// Regular files and folders only. Throws input, naming archive and entry, for a path that leads out
-// of `folder`, a link or device, a name that comes twice, more than `most_bytes` in all, a damaged
-// archive, a full disk.
+// Extracts regular files and folders only. Throws input naming archive and entry: a path outside of
+// `folder`, a link or device, a duplicate name, more than `most_bytes` in total, a damaged archive,
+// a full disk.
 void unpack(const std::filesystem::path& archive, const std::filesystem::path& folder,
             std::uint64_t most_bytes, bool quiet);
 

@@ -1,4 +1,4 @@
-// Is a data set whole? Every record is read, its CRC checked, and every image decoded.
+// Verifies a data set: reads every record, checks its CRC, and decodes every image.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace paceline {
 
 struct VerifiedSplit {
   std::string name;
-  std::size_t images = 0;                 // that are declared or listed
-  std::vector<std::size_t> class_images;  // of those that are good, by label
+  std::size_t images = 0;                 // declared or listed
+  std::vector<std::size_t> class_images;  // good ones, by label
   std::size_t bad = 0;
 };
 
@@ -20,11 +20,11 @@ struct Verified {
   std::vector<std::string> classes;
   bool synthetic = false;
   std::vector<VerifiedSplit> splits;
-  std::vector<std::string> problems;  // a line each: what, and in which shard, record, byte
+  std::vector<std::string> problems;  // one line each, with shard, record and byte
   std::size_t more_problems = 0;      // beyond the first kMostProblems
   std::size_t images = 0;             // good ones
-  std::uint64_t bytes = 0;            // of them, as they lie on disk
-  // Of a side, in pixels: the smallest and the largest; and the median number of pixels.
+  std::uint64_t bytes = 0;            // of these, on disk
+  // In pixels: the smallest and largest side, and the median number of pixels.
   int least_side = 0, most_side = 0;
   std::size_t median_pixels = 0;
   double seconds = 0;
@@ -33,7 +33,7 @@ struct Verified {
   bool whole() const { return problems.empty(); }
 };
 
-// MNIST's IDX files too. Throws input only if there is no data set in `folder`.
+// Also handles MNIST's IDX files. Throws input only if `folder` has no data set.
 Verified verify_folder(const std::filesystem::path& folder, int threads, bool quiet);
 
 }  // namespace paceline

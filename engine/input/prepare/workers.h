@@ -1,4 +1,4 @@
-// Independent pieces of work on several threads.
+// Runs independent tasks on several threads.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-// Calls work(i) once for every i below `count`, on `threads` threads of which the caller is one.
-// The first exception stops the others at their next piece and is thrown again here.
+// Calls work(i) once for each i below `count`, on `threads` threads including the caller. After the
+// first exception, the threads stop at their next task and the exception is rethrown.
 void work_on(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// One job at a time beside the training.
+// Runs one job at a time concurrently with training.
 #pragma once
 
 #include <atomic>
@@ -13,19 +13,19 @@ namespace paceline {
 
 class Background {
  public:
-  // The thread runs on any of these CPUs; empty: where the caller of start() may.
+  // CPUs of the thread. Empty: those of the caller of start().
   explicit Background(std::vector<int> cpus) : cpus_(std::move(cpus)) {}
   ~Background();  // waits
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  // Waits for the job before and throws what it threw.
+  // Waits for the previous job and throws its error, then starts `job`.
   void start(std::function<void()> job);
   void wait();
-  // Whether it is done, after `seconds` at the latest.
+  // Waits at most `seconds` for the job. True: it is done.
   bool is_done_within(double seconds);
   bool busy() const { return busy_.load(); }
-  double seconds() const { return seconds_; }  // of all jobs that were waited for
+  double seconds() const { return seconds_; }  // of all finished jobs
 
  private:
   void join() noexcept;

@@ -87,9 +87,10 @@ std::optional<fs::path> newest_whole(const fs::path& folder, std::vector<std::st
 }
 
 [[noreturn]] void no_whole_one(const fs::path& folder, const std::vector<std::string>& skipped) {
-  throw Error(ErrorKind::input,
-              skipped.empty() ? "there is no checkpoint" : "no checkpoint is whole: " + skipped[0],
-              folder.string(), "give --resume a checkpoint, or start afresh without it");
+  throw Error(
+      ErrorKind::input,
+      skipped.empty() ? "there is no checkpoint" : "no checkpoint is complete: " + skipped[0],
+      folder.string(), "use --resume with a checkpoint, or start from scratch without it");
 }
 
 }  // namespace
@@ -112,7 +113,7 @@ fs::path find_resumed(const std::string& text, const fs::path& run,
     no_whole_one(given, skipped);
   }
   throw Error(
-      ErrorKind::input, "there is no checkpoint to resume", text,
+      ErrorKind::input, "there is no checkpoint to resume from", text,
       "give latest, a checkpoint's folder, a run's, or a job's number beside " + run.string());
 }
 

@@ -1,5 +1,5 @@
-// The checkpoints of a run: RUN/checkpoints/WORKLOAD-0003 after three epochs, and
-// WORKLOAD-0003-step-00000417 within the fourth. One run at a time writes there.
+// The checkpoints of a run: RUN/checkpoints/WORKLOAD-0003 after three epochs,
+// WORKLOAD-0003-step-00000417 within the fourth. Only one run at a time writes there.
 #pragma once
 
 #include <filesystem>
@@ -14,34 +14,35 @@ namespace paceline {
 struct FoundCheckpoint {
   std::filesystem::path folder;
   std::size_t step = 0;
-  std::string damage;  // why it cannot be used; empty: it seems whole
+  std::string damage;  // why it is unusable; empty: it seems complete
 };
 
-// Those below `run`/checkpoints, from the oldest to the newest; one whose manifest is damaged
-// stands where its name says. Files are not read, but for the manifests.
+// The checkpoints in `run`/checkpoints, oldest first. Reads only manifests; one with a damaged
+// manifest is sorted by its name.
 std::vector<FoundCheckpoint> find_checkpoints(const std::filesystem::path& run);
 
-// What `--resume` means, but for "latest": a checkpoint, a run's folder, its folder of checkpoints,
-// or the name of another job's run folder beside `run`. The newest checkpoint there whose checksums
-// are right; `skipped` gets a line for each newer one. Throws input where there is none.
+// The checkpoint for --resume, except "latest": a checkpoint, a run's folder, its folder of
+// checkpoints, or the name of another job's run folder next to `run`. Returns the newest one with
+// correct checksums, and adds a line to `skipped` for each newer one. Throws input if there is
+// none.
 std::filesystem::path find_resumed(const std::string& text, const std::filesystem::path& run,
                                    std::vector<std::string>& skipped);
-// "latest": the same of `run`; nothing where the run has no checkpoint yet.
+// For --resume latest: the same for `run`. Empty if the run has no checkpoint yet.
 std::optional<std::filesystem::path> find_latest(const std::filesystem::path& run,
                                                  std::vector<std::string>& skipped);
 
 class CheckpointFolder {
  public:
-  // Makes RUN/checkpoints, takes it for this run and removes what runs that died left unfinished.
-  // Throws input where another run has it.
+  // Creates RUN/checkpoints, locks it for this run, and removes incomplete checkpoints of crashed
+  // runs. Throws input if another run has the lock.
   CheckpointFolder(const std::filesystem::path& run, std::string workload);
   ~CheckpointFolder();
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;
 
-  // Where the checkpoint of this progress goes.
+  // The folder for a checkpoint at this progress.
   std::filesystem::path place_of(const TrainingProgress& progress) const;
-  // Removes all but the newest `keep` (0: none is removed).
+  // Removes all but the newest `keep` checkpoints (0: none).
   void prune(int keep) const;
 
  private:

@@ -1,4 +1,4 @@
-// A checkpoint is a folder, complete under its name or not there:
+// A checkpoint is a folder that appears complete or not at all:
 //
 //   manifest.json             what it is of, how far it is, each file's size and checksum
 //   parameters.safetensors    parameters by canonical name and layout, and the mean over ranks of
@@ -9,7 +9,7 @@
 //   statistics.safetensors    "rank-0/NAME": each rank's own running averages; absent without
 //                             batch_norm
 //
-// Values have the device's real type (F32, of the reference device F64), so nothing is rounded.
+// Values have the device's real type (F32; F64 on the reference device), so nothing is rounded.
 #pragma once
 
 #include <cstddef>
@@ -26,31 +26,31 @@ namespace paceline {
 inline constexpr char kManifestFile[] = "manifest.json";
 inline constexpr char kParametersFile[] = "parameters.safetensors";
 
-// The host's copy of what a program carries from step to step, in the device's layout.
+// The host's copy of a program's state, in the device's layout.
 struct Snapshot {
   Memory parameters, first, second;   // arenas; the optimizer's may be empty
-  std::vector<std::byte> statistics;  // of all ranks, an arena each
+  std::vector<std::byte> statistics;  // of all ranks, one arena each
 };
 
-// Which files: a model alone, or all that a run needs to go on.
+// The model alone, or everything needed to resume.
 enum class CheckpointContent { model, everything };
 
-// Writes the folder, whole or not at all; a folder of that name is replaced. `program` only
-// converts layouts, and may be computing. Fills in manifest.files. Returns the bytes. Throws input
-// where the file system does not take it.
+// Writes the folder atomically, replacing an existing one. `program` only converts layouts, and may
+// be computing. Sets manifest.files. Returns the number of bytes. Throws input if the file system
+// fails.
 std::size_t write_checkpoint(const std::filesystem::path& folder, const Snapshot& snapshot,
                              const Program& program, const Plan& plan, CheckpointManifest& manifest,
                              CheckpointContent content);
 
-// Throws input: no checkpoint, or a manifest that is damaged.
+// Throws input if it is not a checkpoint or its manifest is damaged.
 CheckpointManifest read_manifest(const std::filesystem::path& folder);
 
-// Compares sizes and checksums. Throws input naming the first file that is missing, cut short or
-// altered.
+// Checks sizes and checksums. Throws input naming the first file that is missing, cut short or
+// modified.
 void verify_checkpoint(const std::filesystem::path& folder, const CheckpointManifest& manifest);
 
-// All of it into `snapshot`, whose arenas are made as the plan has them; statistics of
-// manifest.ranks ranks. Throws input naming file and tensor where it is not as the plan wants it.
+// Reads everything into `snapshot`, whose arenas are allocated for the plan; statistics for
+// manifest.ranks ranks. Throws input naming file and tensor if they do not match the plan.
 void read_checkpoint(const std::filesystem::path& folder, const CheckpointManifest& manifest,
                      const Program& program, const Plan& plan, int optimizer_arenas,
                      Snapshot& snapshot);

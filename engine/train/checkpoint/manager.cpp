@@ -107,9 +107,9 @@ void CheckpointManager::check_goes_on(const CheckpointManifest& manifest) const 
   if (manifest.workload != setup_.workload || manifest.network != run_.plan->network) {
     throw Error(
         ErrorKind::usage,
-        fmt::format("the checkpoint is of workload {} ({}), not of {} ({})", manifest.workload,
+        fmt::format("the checkpoint is for workload {} ({}), not for {} ({})", manifest.workload,
                     manifest.network, setup_.workload, run_.plan->network),
-        where, "give the same workload, or take only its weights by --weights");
+        where, "use the same workload, or load only its weights with --weights");
   }
   std::vector<std::string> changed;
   for (const auto& [name, now] : setup_.facts) {
@@ -120,10 +120,9 @@ void CheckpointManager::check_goes_on(const CheckpointManifest& manifest) const 
     if (now.on_change == OnChange::refused && now.value && then) {
       throw Error(
           ErrorKind::usage,
-          fmt::format("{} is {}, and {} in the checkpoint: the run would not continue as it "
-                      "began",
+          fmt::format("{} is {}, but {} in the checkpoint: the run would not continue as it began",
                       name, is, was),
-          where, "give the same, or take only its weights by --weights");
+          where, "use the same value, or load only its weights with --weights");
     }
     changed.push_back(fmt::format("{} {} (was {})", name, is, was));
   }
@@ -261,7 +260,8 @@ void CheckpointManager::write(CheckpointManifest manifest) {
       ++written_;
       bytes_ = bytes;
     } catch (const std::exception& error) {
-      log::warning("no checkpoint after step {}: {}", manifest.progress.step, error.what());
+      log::warning("the checkpoint after step {} could not be written: {}", manifest.progress.step,
+                   error.what());
       std::lock_guard lock(mutex_);
       failure_ = std::current_exception();
       ++failed_;

@@ -1,10 +1,10 @@
-// Keeps a run's state safe: takes it down between steps, writes it beside the training, and puts it
-// back where a run goes on.
+// Saves a run's state between steps, writes it concurrently with training, and restores it on
+// resume.
 //
 //   step 416 | copy to the host, gather statistics | step 417 | step 418 ...
 //   rank 0   :                                      write, sync, rename, remove old ones
 //
-// Training waits for the copy only, and for the checkpoint before if that is still being written.
+// Training waits only for the copy, and for the previous checkpoint if it is still being written.
 #pragma once
 
 #include <filesystem>
@@ -25,52 +25,53 @@
 
 namespace paceline {
 
-// What becomes of a run that goes on with another value than it had.
+// What happens if a resumed run has a different value.
 enum class OnChange {
-  refused,  // it would not go on as it began
+  refused,  // an error: the run would not continue as it began
   announced,
   ignored,
 };
 
-// A value that tells this run from others.
+// A property that must match or be announced on resume.
 struct ResumeFact {
-  std::optional<std::string> value;  // none: not given
+  std::optional<std::string> value;  // empty: not given
   OnChange on_change = OnChange::announced;
-  bool absence_counts = false;  // not to have it is a value, too; else it is not compared then
+  // True: absence is a value too; false: absent values are not compared.
+  bool absence_counts = false;
 };
 
-// What the run's caller decides. Folders count on rank 0 alone.
+// The caller's settings. Only rank 0 uses the folders.
 struct CheckpointSetup {
-  CheckpointSchedule schedule;   // never: the final model only
+  CheckpointSchedule schedule;   // never: only the final model
   int keep = 0;                  // newest checkpoints; 0: all
-  std::filesystem::path run;     // the run's folder; empty: nothing is written
-  std::filesystem::path resume;  // a whole checkpoint; empty: start afresh
+  std::filesystem::path run;     // the run's folder; empty: writes nothing
+  std::filesystem::path resume;  // a complete checkpoint; empty: start from scratch
   std::string workload;
   std::map<std::string, ResumeFact> facts;  // see CheckpointManifest::run
-  // The signal that asks this process to stop after a checkpoint, 0: none came. From any thread.
+  // The signal that requests a stop after a checkpoint; 0: none. Thread-safe.
   std::function<int()> stop_signal;
 };
 
 class CheckpointManager {
  public:
-  struct Run {  // all outlive the keeper
+  struct Run {  // all outlive the manager
     Communicator* communicator;
     Device* device;
     Program* program;
     const Plan* plan;
     Optimizer optimizer;
     std::size_t global_batch;
-    std::vector<int> cpus;                         // of this replica, to write with
+    std::vector<int> cpus;                         // CPUs of this replica, for writing
     std::function<void(const std::string&)> tell;  // rank 0; may be empty
   };
   CheckpointManager(const CheckpointSetup& setup, Run run);
 
-  // Collective. Puts the resumed state into the program and returns how far it is; without one:
-  // nothing done yet, and nullopt. Throws input where the checkpoint is damaged or of another
-  // network, usage where this run would not go on as that one did.
+  // Collective. Restores the state into the program and returns its progress; nullopt without a
+  // checkpoint. Throws input if the checkpoint is damaged or of another network, usage if this run
+  // would not continue as that one began.
   std::optional<TrainingProgress> resume();
 
-  // Collective, after each step: what is to be done now.
+  // Collective; call after each step. Returns what to do now.
   PendingRequests after_step(std::size_t step);
   bool after_epoch(int epoch) const { return setup_.schedule.after_epoch(epoch); }
   bool saves() const { return setup_.schedule.unit != CheckpointUnit::never; }
@@ -78,15 +79,15 @@ class CheckpointManager {
   // Collective, with the compute lane drained. `progress` has this rank's sums.
   void save(TrainingProgress progress);
   bool is_saved(std::size_t step) const { return saved_step_ == step; }
-  // Whether one is being written: steps beside it may be slower.
+  // Whether a checkpoint is being written, which may slow down steps.
   bool is_writing() const { return background_.busy(); }
 
-  // Collective: the last one is written, or its error is thrown.
+  // Collective. Waits for the last checkpoint, or throws its error.
   void settle();
-  // Collective: the final state as RUN/model.
+  // Collective. Saves the final state as RUN/model.
   void save_model(TrainingProgress progress);
 
-  CheckpointTimes times() const;  // after settle()
+  CheckpointTimes times() const;  // call after settle()
 
  private:
   CheckpointManifest manifest_of(const TrainingProgress& progress) const;
@@ -105,16 +106,16 @@ class CheckpointManager {
   const CheckpointSetup& setup_;
   Run run_;
   RankVote vote_;
-  std::unique_ptr<CheckpointFolder> folder_;  // rank 0, where it saves
+  std::unique_ptr<CheckpointFolder> folder_;  // on rank 0, if it saves
   Snapshot snapshot_;
   std::string loss_scale_;
   std::optional<std::size_t> saved_step_, taken_step_;
   double saved_at_;
   CheckpointTimes times_;
-  std::mutex mutex_;            // of what follows, which the background writes
-  std::exception_ptr failure_;  // of the last one
+  std::mutex mutex_;            // protects the members below, which the background thread writes
+  std::exception_ptr failure_;  // of the last checkpoint
   std::size_t written_ = 0, bytes_ = 0, failed_ = 0;
-  Background background_;  // ends first
+  Background background_;  // destroyed first
 };
 
 }  // namespace paceline

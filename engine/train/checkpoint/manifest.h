@@ -1,4 +1,4 @@
-// What a checkpoint says of itself: "manifest.json".
+// The manifest of a checkpoint: "manifest.json".
 #pragma once
 
 #include <array>
@@ -12,15 +12,15 @@
 
 namespace paceline {
 
-// How far a run is.
+// The progress of a run.
 struct TrainingProgress {
-  std::size_t step = 0;      // done, in all
+  std::size_t step = 0;      // completed, in total
   int epoch = 0;             // complete ones
-  std::size_t position = 0;  // samples taken, in the endless sequence of passes (see stream.h)
-  std::size_t position_in_epoch = 0;   // of these, in the epoch that is not complete
+  std::size_t position = 0;  // samples used, in the endless sequence of passes (see stream.h)
+  std::size_t position_in_epoch = 0;   // of these, in the incomplete epoch
   long updates = 0;                    // of the optimizer
-  std::array<double, 4> sums{};        // LossSums of that epoch so far, of all ranks
-  std::vector<EpochQuality> epochs{};  // of the complete ones
+  std::array<double, 4> sums{};        // LossSums of that epoch so far, over all ranks
+  std::vector<EpochQuality> epochs{};  // completed ones
 };
 
 struct CheckpointFile {
@@ -29,7 +29,7 @@ struct CheckpointFile {
   std::string hash;  // see core/hash.h
 };
 
-constexpr int kCheckpointVersion = 2;  // 1 had no top-5 numbers
+constexpr int kCheckpointVersion = 2;  // version 1 had no top-5 numbers
 
 struct CheckpointManifest {
   std::string workload, network;
@@ -38,18 +38,17 @@ struct CheckpointManifest {
   std::size_t global_batch = 0;
   std::string optimizer;
   std::string real;  // type of the values: "f32"
-  // What else decides how the run goes on, by name: parameters of the command line, "data_hash",
-  // "build".
+  // Everything else that determines how the run continues, by name: command-line parameters,
+  // "data_hash", "build".
   std::map<std::string, std::string> run;
-  std::string loss_scale;  // the device's state of it, hexadecimal; empty: none
+  std::string loss_scale;  // the device's state, hexadecimal; may be empty
   std::string created_at;  // UTC
   std::vector<CheckpointFile> files;
 
   std::string json() const;
 };
 
-// Every value is checked before it is used. Throws input naming `where` and the key; a newer
-// version says so.
+// Checks every value. Throws input naming `where` and the key, with a hint for newer versions.
 CheckpointManifest parse_manifest(std::string_view text, const std::string& where);
 
 }  // namespace paceline

@@ -1,9 +1,9 @@
-// What ranks decide together between steps, at the price of two small exchanges a second.
+// Joint decisions of ranks between steps, at the cost of two small exchanges per second.
 //
-// A signal reaches ranks at different moments, and a clock shows them different times. So ranks ask
-// each other at steps that all of them know beforehand: each says what it requests and how long its
-// steps take, and from these answers all compute the same next step at which to ask, half a second
-// later. A wish of one is then heard by all at one step.
+// A signal reaches ranks at different times, and their clocks differ. So ranks vote at steps that
+// all of them know in advance. Each rank sends its requests and its step time. From these, all
+// ranks compute the same next step for a vote, half a second later. So one rank's request reaches
+// all ranks at the same step.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ class RankVote {
  public:
   explicit RankVote(Communicator& communicator) : communicator_(communicator) {}
 
-  // After `step` steps, in the same order on all ranks: whether this is a step to ask at.
+  // Whether to vote after `step` steps. The same on all ranks.
   bool is_due(std::size_t step) const { return step >= next_; }
-  // Collective: what any rank requests.
+  // Collective. Returns the requests of all ranks combined.
   PendingRequests ask(std::size_t step, PendingRequests mine);
 
  private:
   Communicator& communicator_;
   std::size_t next_ = 0, last_step_ = 0;
-  double last_time_ = 0;  // of the question before; 0: none
+  double last_time_ = 0;  // of the previous vote; 0: none
 };
 
 }  // namespace paceline

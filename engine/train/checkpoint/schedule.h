@@ -1,4 +1,4 @@
-// When checkpoints are due: "every N steps", epochs or minutes.
+// When checkpoints are due: every N steps, epochs or minutes.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@ enum class CheckpointUnit { never, steps, epochs, minutes };
 
 struct CheckpointSchedule {
   CheckpointUnit unit = CheckpointUnit::never;
-  double every = 0;  // whole, but of minutes
+  double every = 0;  // a whole number, except for minutes
 
-  bool after_step(std::size_t step) const;   // steps done, in all
-  bool after_epoch(int epoch) const;         // epochs done, in all
+  bool after_step(std::size_t step) const;   // completed steps in total
+  bool after_epoch(int epoch) const;         // completed epochs in total
   bool after_seconds(double seconds) const;  // since the last checkpoint
 };
 
-// "17 steps", "17steps", "1 epoch", "0.5 minutes". Throws usage naming `where`.
+// Parses "17 steps", "17steps", "1 epoch", "0.5 minutes". Throws usage naming `where`.
 CheckpointSchedule checkpoint_schedule_of(const std::string& text, const std::string& where);
 
 }  // namespace paceline

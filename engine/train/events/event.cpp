@@ -55,7 +55,7 @@ double scalar_of(const wire::Tensor& tensor, const std::string& where) {
     std::memcpy(&value, tensor.tensor_content().data(), sizeof value);
     return static_cast<double>(value);
   }
-  refuse("a scalar that is no single float", where);
+  refuse("a scalar that is not a single float", where);
 }
 
 Histogram histogram_of(const wire::Tensor& tensor, const std::string& where) {
@@ -91,7 +91,7 @@ std::string encode(const Event& event) {
 Event decode_event(std::string_view bytes, const std::string& where) {
   wire::Event message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    refuse("a record that is no event", where);
+    refuse("a record that is not an event", where);
   }
   Event event;
   event.wall_time = message.wall_time();

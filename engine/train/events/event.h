@@ -1,5 +1,5 @@
-// What TensorBoard shows of one step, and its wire form: TensorFlow's Event, with the values as
-// TensorFlow 2 writes them (tensors marked for the plugins "scalars" and "histograms").
+// What TensorBoard shows for one step, and its wire format: TensorFlow's Event, with values as
+// TensorFlow 2 writes them (tensors for the plugins "scalars" and "histograms").
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace paceline {
 struct Event {
   struct Scalar {
     std::string tag;
-    double value = 0;  // written in 32 bits, as Keras does
+    double value = 0;  // stored as 32 bits, as in Keras
   };
   struct Distribution {
     std::string tag;
@@ -23,15 +23,15 @@ struct Event {
 
   double wall_time = 0;  // seconds since 1970
   std::int64_t step = 0;
-  std::string file_version;  // of a file's first event only
+  std::string file_version;  // in a file's first event only
   std::vector<Scalar> scalars;
   std::vector<Distribution> histograms;
 };
 
 std::string encode(const Event& event);
 
-// Values of other kinds than these two are left out. Throws input for bytes that are no event or
-// whose tensors are not of the shape that they say.
+// Skips other kinds of values. Throws input for bytes that are not an event, or tensors of the
+// wrong shape.
 Event decode_event(std::string_view bytes, const std::string& where);
 
 }  // namespace paceline

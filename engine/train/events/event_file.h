@@ -1,4 +1,4 @@
-// A TensorBoard event file: a TFRecord file of events, the first of which names the format.
+// A TensorBoard event file: a TFRecord file of events. The first event names the format.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,18 @@
 
 namespace paceline {
 
-// Grows by whole records: each call of append() is one write of the operating system, so a process
-// that is killed leaves a file that readers take, at most with a torn last record, which they leave
-// out.
+// append() writes complete records with a single system call. So a killed process leaves a valid
+// file, at worst with a torn last record, which readers skip.
 class EventFile {
  public:
-  // "events.out.tfevents.<time>.<host>.<pid>.<number>.v2", as TensorFlow names it, in `folder`,
-  // which exists. `number` tells the files of one process. Throws input if it cannot be made.
+  // Creates "events.out.tfevents.<time>.<host>.<pid>.<number>.v2", TensorFlow's naming, in the
+  // existing `folder`. `number` distinguishes files of one process. Throws input if that fails.
   EventFile(const std::filesystem::path& folder, int number);
   ~EventFile();
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
-  // Throws input where not all could be written; what was of it is cut off again.
+  // Throws input if the write fails; a partial record is removed.
   void append(const Event& event);
 
   const std::filesystem::path& path() const { return path_; }
@@ -30,15 +29,15 @@ class EventFile {
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;
-  std::uint64_t size_ = 0;  // of whole records
+  std::uint64_t size_ = 0;  // size of complete records
 };
 
 struct EventsRead {
-  std::vector<Event> events;  // without the first, which names the format
-  std::string damage;         // why there is nothing behind them; empty: the file ends there
+  std::vector<Event> events;  // without the first one, which names the format
+  std::string damage;         // why reading stopped; empty: at the end of the file
 };
 
-// Takes a file that is being written, too. Throws input for one that is no event file.
+// Also reads files that are being written. Throws input for other files.
 EventsRead read_events(const std::filesystem::path& file);
 
 }  // namespace paceline

@@ -1,10 +1,10 @@
-// What a run writes for TensorBoard, in the folders and under the names that Keras' callback uses,
-// so that dashboards line up:
+// Writes a run's events for TensorBoard, with the folders and names of Keras' callback, so that
+// dashboards are comparable:
 //
 //   FOLDER/train/events.out.tfevents.*         epoch_loss, epoch_accuracy, batch_loss, ...
 //   FOLDER/validation/events.out.tfevents.*    epoch_loss, epoch_accuracy
 //
-// Events are handed over and written by a thread of its own.
+// A background thread writes the events.
 #pragma once
 
 #include <condition_variable>
@@ -19,9 +19,9 @@
 
 namespace paceline {
 
-// What the run's caller decides.
+// The caller's settings.
 struct EventSetup {
-  std::filesystem::path folder;  // of this run; made where it is missing
+  std::filesystem::path folder;  // of this run; created if missing
   int histogram_every = 0;       // epochs between histograms of all parameters; 0: none
 };
 
@@ -29,19 +29,18 @@ enum class EventSide { train, validation };
 
 class EventLog {
  public:
-  // The thread runs on any of `cpus`; empty: anywhere. Throws input if the folder cannot be
-  // written.
+  // The thread runs on `cpus`; empty: any. Throws input if the folder cannot be written.
   EventLog(const std::filesystem::path& folder, std::vector<int> cpus);
-  // Writes what was handed over. An error that nobody asked for is lost.
+  // Writes pending events. Ignores errors that settle() did not return.
   ~EventLog();
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
-  // The event gets the time of the call. After a file could not be written all else is dropped. An
-  // event without values is none.
+  // Adds an event with the current time. Ignores events without values, and everything after a
+  // write error.
   void add(EventSide side, Event event);
 
-  // Everything handed over is written. Returns why not all could be, once; empty: all is well.
+  // Waits until all events are written. Returns the error, once; empty: success.
   std::string settle();
 
  private:

@@ -1,5 +1,5 @@
-// The distribution of a parameter's values, in buckets as TensorFlow's tf.summary.histogram makes
-// them (tensorboard/plugins/histogram/summary_v2.py).
+// The distribution of a parameter's values, in the buckets of TensorFlow's tf.summary.histogram
+// (tensorboard/plugins/histogram/summary_v2.py).
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// Values in [left, right); the last bucket holds its right edge, too.
+// Values in [left, right). The last bucket includes its right edge.
 struct HistogramBucket {
   double left = 0, right = 0, count = 0;
   friend bool operator==(const HistogramBucket&, const HistogramBucket&) = default;
@@ -18,9 +18,9 @@ using Histogram = std::vector<HistogramBucket>;
 
 constexpr std::size_t kHistogramBuckets = 30;
 
-// kHistogramBuckets equally wide ones from the least value to the greatest. Where all values are
-// equal, so are all edges, and the last bucket holds them; without values all is zero. Values that
-// are not finite are left out.
+// kHistogramBuckets equal buckets from the minimum to the maximum. If all values are equal, all
+// edges are equal and the last bucket has the values. Without values everything is zero. Ignores
+// values that are not finite.
 Histogram histogram_of(std::span<const double> values);
 
 }  // namespace paceline

@@ -59,7 +59,7 @@ class EventWriter : public TrainingObserver {
     const double start = now_seconds();
     const std::string failure = log_.settle();
     run.outcome.events_seconds += now_seconds() - start;
-    if (!failure.empty()) log::warning("TensorBoard will show a part only: {}", failure);
+    if (!failure.empty()) log::warning("TensorBoard will show only a part: {}", failure);
   }
 
  private:

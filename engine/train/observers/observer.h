@@ -1,5 +1,5 @@
-// What watches a training run: reports, event files, checkpoints, a trace, comparisons of replicas.
-// The trainer's loop (trainer.cpp) says when each is called; none of them changes what is trained.
+// Observers of a training run: reports, event files, checkpoints, traces, comparisons of replicas.
+// The trainer's loop (trainer.cpp) calls them. They never change what is trained.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@
 namespace paceline {
 
 struct Progress {
-  std::size_t step = 0, steps = 0;  // done, in all
+  std::size_t step = 0, steps = 0;  // completed, in total
   int epoch = 0;                    // from 1
-  double loss = 0;                  // mean of this rank's samples since the last report
+  double loss = 0;                  // mean over this rank's samples since the last report
   double samples_per_second = 0;    // of all replicas, since the last report
 };
 
-// A replica's run as it stands.
+// The current state of a replica's run.
 struct TrainingState {
   const TrainConfig& config;
   Communicator& communicator;
@@ -36,9 +36,9 @@ struct TrainingState {
   TrainingOutcome& outcome;
   LossSums& epoch_totals;          // of this rank
   const double& rate;              // of the last step
-  const std::size_t& total_steps;  // those done before the run went on included
-  double& not_training;            // seconds of this epoch that are not its own
-  std::function<void()> drain;     // waits for what is queued
+  const std::size_t& total_steps;  // including steps before a resume
+  double& not_training;            // seconds of this epoch that are not training
+  std::function<void()> drain;     // waits for queued work
 };
 
 class TrainingObserver {
@@ -47,19 +47,19 @@ class TrainingObserver {
   // Before the first batch is read.
   virtual void prepare(TrainingState&, Feeder::Setup&) {}
   virtual void before_run(TrainingState&) {}
-  // Nothing is queued then.
+  // No work is queued at this point.
   virtual void before_epoch(TrainingState&) {}
   virtual void before_step(TrainingState&) {}
-  // Every few steps or seconds, if somebody wants it: what is queued is waited for.
+  // Whether the observer wants a progress report now; queued work is then waited for.
   virtual bool wants_progress() const { return false; }
   virtual void progressed(TrainingState&, const Progress&) {}
-  // Whether the run is to stop; not asked for after the last step of an epoch.
+  // Returns true to stop the run; ignored after the last step of an epoch.
   virtual bool after_step(TrainingState&, [[maybe_unused]] bool last_of_epoch) { return false; }
-  // Before the epoch is counted. `cut`: a limit of steps ended it.
+  // Before the epoch is counted. `cut`: the step limit ended the epoch.
   virtual void after_last_step(TrainingState&, [[maybe_unused]] bool cut) {}
-  // After evaluation. Whether the run is to stop.
+  // After evaluation. Returns true to stop the run.
   virtual bool after_epoch(TrainingState&, [[maybe_unused]] double seconds) { return false; }
-  // In reverse order.
+  // Called in reverse order.
   virtual void after_run(TrainingState&) {}
 };
 

@@ -1,4 +1,4 @@
-// The observers that there are, each in a file of its own.
+// All observers, one source file each.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@ namespace paceline {
 
 std::unique_ptr<TrainingObserver> make_reporter(std::function<void(const Progress&)> report);
 
-// Compares replicas every config.check_every steps, and at the end where config.check_replicas.
+// Compares replicas every config.check_every steps, and at the end if config.check_replicas.
 std::unique_ptr<TrainingObserver> make_replica_watch(Communicator& communicator,
                                                      const Program& program, const Plan& plan,
                                                      const TrainConfig& config);
 
-// What TensorBoard shows. Throws input if the folder cannot be written.
+// Writes TensorBoard's files. Throws input if the folder cannot be written.
 std::unique_ptr<TrainingObserver> make_event_writer(const EventSetup& setup, std::vector<int> cpus);
 
 std::unique_ptr<TrainingObserver> make_checkpointer(CheckpointManager& manager);

@@ -1,5 +1,5 @@
-// When markers of a lane that keeps time were reached, on the host's clock: it counts on from a
-// moment at which the lane was idle, marker by marker.
+// Converts the markers of a lane that measures time to the host's clock, marker by marker, starting
+// at a moment when the lane was idle.
 #pragma once
 
 #include "engine/core/clock.h"
@@ -11,14 +11,14 @@ class LaneTimeline {
  public:
   explicit LaneTimeline(Lane& lane) : lane_(lane) {}
 
-  // The lane is drained. Waits for its next marker, which takes some microseconds.
+  // Call with the lane drained. Waits for its next marker, which takes a few microseconds.
   void anchor() {
     last_ = lane_.mark();
     lane_.wait_for(last_);
     at_ = now_seconds();
   }
 
-  // Markers come in their order, each soon after it was reached: a lane forgets old ones.
+  // Pass markers in order, soon after they were reached: a lane forgets old ones.
   double time_of(Marker marker) {
     at_ += lane_.seconds_between(last_, marker);
     last_ = marker;

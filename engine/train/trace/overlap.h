@@ -1,4 +1,4 @@
-// How much of the communication ran beside computing.
+// How much of the communication overlapped with computation.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@ namespace paceline {
 
 struct Overlap {
   double communication = 0;  // seconds of all collectives
-  double hidden = 0;         // of these, while this rank computed
+  double hidden = 0;         // the part during which this rank computed
   double share() const { return communication > 0 ? hidden / communication : 0; }
 };
 
-// Of one rank, on its own clock. Phases forward, backward and update count as computing; waiting
-// for communication or input does not. Where rings dropped what was older, only the time that both
-// still have counts. Both in order of their ends.
+// For one rank, on its own clock. The phases forward, backward and update count as computing;
+// waiting for communication or input does not. If rings dropped old spans, covers only the time
+// that both still have. Both must be sorted by end.
 Overlap overlap_of(const std::vector<TraceSpell>& communication,
                    const std::vector<TraceSpell>& phases);
 

@@ -1,6 +1,6 @@
-// The file that Perfetto (ui.perfetto.dev) and chrome://tracing open: a process a rank, a thread a
-// lane, and arrows that link a collective's ranks (Chrome's "Trace Event Format", JSON object
-// form).
+// Writes the file for Perfetto (ui.perfetto.dev) and chrome://tracing: a process per rank, a thread
+// per lane, and arrows between the ranks of a collective (Chrome's "Trace Event Format", JSON
+// object form).
 #pragma once
 
 #include <cstdint>
@@ -26,18 +26,18 @@ struct RankTrace {
   std::uint64_t dropped = 0;
 };
 
-// Written rank by rank, so that only one rank's spans are held at a time. It is there under its
-// name when finish() returns, or not at all.
+// Written rank by rank, so only one rank's spans are in memory. The file appears complete when
+// finish() returns, or not at all.
 class TraceFile {
  public:
-  // `zero`: rank 0's time at which the trace begins. Throws input if it cannot be written.
+  // `zero`: start of the trace on rank 0's clock. Throws input if it cannot be written.
   TraceFile(std::filesystem::path file, double zero);
 
-  // Times go onto rank 0's clock.
+  // Converts times to rank 0's clock.
   void add(const RankTrace& trace, const RankClock& clock);
 
-  // Arrows: of each collective that is known of two ranks and more, from the rank that came last,
-  // for which the others waited, to each of these. `facts` of the run, shown by the viewer.
+  // Adds arrows: for each collective recorded on two or more ranks, from the last rank to enter to
+  // all others. The viewer shows `facts` of the run.
   void finish(const std::map<std::string, std::string>& facts);
 
   std::uint64_t spans() const { return spans_; }

@@ -1,4 +1,4 @@
-// A run's trace: rings that a replica's lanes note in, and one file of all ranks at the end.
+// A run's trace: rings that a replica's lanes write to, and one file of all ranks at the end.
 #pragma once
 
 #include <filesystem>
@@ -14,22 +14,22 @@
 
 namespace paceline {
 
-// What the run's caller decides, the same on every rank.
+// The caller's settings, equal on all ranks.
 struct TraceSetup {
-  std::filesystem::path file;    // counts on rank 0 alone
-  std::size_t spans = 1U << 15;  // that a lane keeps, 64 bytes each: the newest
+  std::filesystem::path file;    // used on rank 0 only
+  std::size_t spans = 1U << 15;  // per lane, 64 bytes each; keeps the newest
 };
 
-// What a trace says in numbers. Complete on rank 0.
+// Summary of a trace. Complete on rank 0.
 struct TraceOutcome {
   std::string file;
-  std::string failure;  // why the file could not be written; empty: it is there
+  std::string failure;  // why the file could not be written; empty: success
   std::uint64_t spans = 0, arrows = 0, dropped = 0;
-  std::vector<Overlap> overlap;  // of each rank
+  std::vector<Overlap> overlap;  // one per rank
   double clock_uncertainty = 0;  // seconds, of the worst rank
-  double overhead_seconds = 0;   // of noting, on rank 0: spans times the cost of one, measured
-  double span_seconds = 0;       // that cost
-  bool operations = false;       // whether the device notes them
+  double overhead_seconds = 0;   // of recording, on rank 0: spans times the measured cost of one
+  double span_seconds = 0;       // cost of one span
+  bool operations = false;       // the device recorded operations
   Overlap all() const;           // summed over ranks
 };
 
@@ -40,12 +40,12 @@ class Tracer {
 
   TraceRing& ring(TraceLane lane) { return rings_[static_cast<std::size_t>(lane)]; }
 
-  // Collective, before the first step: compares clocks.
+  // Collective, before the first step. Compares clocks.
   void begin(Communicator& communicator);
 
-  // Collective, after the last one, with all lanes drained: compares clocks again, brings every
-  // rank's spans to rank 0 and writes the file there. A file that cannot be written is told in
-  // the outcome, so that the run's other results are not lost.
+  // Collective, after the last step, with all lanes drained. Compares clocks again, gathers all
+  // spans on rank 0 and writes the file there. Write errors are returned in the outcome, so that
+  // the run's other results are kept.
   TraceOutcome finish(Communicator& communicator, bool operations);
 
  private:
@@ -58,7 +58,7 @@ class Tracer {
   std::vector<ClockReading> start_;
 };
 
-// What noting one span costs here, two readings of the clock included: the least of some tries.
+// The cost of recording one span here, including two clock readings: the minimum of several tries.
 double measured_span_seconds();
 
 }  // namespace paceline

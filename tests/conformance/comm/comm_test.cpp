@@ -1,5 +1,5 @@
-// Every backend that runs within one process, with 1 to 4 replicas as threads. Backends between
-// processes are tested under mpirun in tests/integration/launch and tests/integration/parity.
+// Every backend that runs within one process, with 1 to 4 replicas as threads. stacks_test.cpp has
+// those between processes.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,6 +9,7 @@
 
 #include "engine/comm/table.h"
 #include "engine/core/error.h"
+#include "results/names.h"
 
 namespace paceline {
 namespace {
@@ -39,7 +40,7 @@ Membership membership(int ranks, double abort_seconds = 20) {
 std::vector<Case> cases() {
   std::vector<Case> cases;
   for (const auto& row : backend_table()) {
-    if (std::string(row.name) == "mpi") continue;
+    if (find_name("backend", row.name).mpirun) continue;
     for (int ranks = 1; ranks <= 4; ++ranks) {
       if (row.make()->serves(membership(ranks))) cases.push_back({row.name, ranks});
     }
@@ -67,7 +68,7 @@ class Comm : public testing::TestWithParam<Case> {
     }
     for (std::thread& thread : threads) thread.join();
   }
-  bool reduces() const { return GetParam().backend != "null"; }
+  bool reduces() const { return !find_name("backend", GetParam().backend).drifts; }
 };
 
 // Values whose sum depends on the order in fp: rank order is checked bit for bit.

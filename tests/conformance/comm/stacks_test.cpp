@@ -43,16 +43,27 @@ std::vector<Case> gpu_cases() {
   return cases;
 }
 
+// The backends between processes, which sum on the host.
+std::vector<std::string> bases_between() {
+  std::vector<std::string> bases;
+  for (const Name& name : known_names().backends) {
+    if (name.tasks == "replica" && !name.gpu_each && !name.alone) bases.push_back(name.name);
+  }
+  return bases;
+}
+
 // In CI a wrapper, which changes what is sent and not the way, goes around fewer shapes.
 std::vector<Case> cases() {
   const bool every = std::getenv("PACELINE_TEST_LARGEST") != nullptr;
+  const std::vector<std::string> between = bases_between();
   std::vector<Case> cases;
   for (const std::string wrapper : {"", "+bf16", "+fp16"}) {
     const bool few = !wrapper.empty() && !every;
     for (int ranks = wrapper.empty() ? 1 : 3; ranks <= (few ? 3 : 4); ++ranks) {
       cases.push_back({"mirrored" + wrapper, 1, ranks});
-      for (const char* base : {"mpi", "mpi+flat", "gloo", "gloo+flat"}) {
-        cases.push_back({std::string(base) + wrapper, ranks, 1});
+      for (const std::string& base : between) cases.push_back({base + wrapper, ranks, 1});
+      for (const std::string base : {"mpi+flat", "gloo+flat"}) {
+        cases.push_back({base + wrapper, ranks, 1});
       }
     }
     cases.push_back({std::string("self") + wrapper, 1, 1});
@@ -60,10 +71,11 @@ std::vector<Case> cases() {
       if (!few) cases.push_back({"mpi" + wrapper, 3, 1, ranks_per_node});
       cases.push_back({"mpi" + wrapper, 4, 1, ranks_per_node});
     }
-    for (const char* between : {"mpi", "mpi+flat", "gloo"}) {
-      for (int tasks = few ? 2 : 1; tasks <= 2; ++tasks) {
-        cases.push_back({std::string("mirrored/") + between + wrapper, tasks, 2});
+    for (int tasks = few ? 2 : 1; tasks <= 2; ++tasks) {
+      for (const std::string& base : between) {
+        cases.push_back({"mirrored/" + base + wrapper, tasks, 2});
       }
+      cases.push_back({"mirrored/mpi+flat" + wrapper, tasks, 2});
     }
   }
   for (const Case& one : gpu_cases()) cases.push_back(one);
@@ -152,10 +164,11 @@ TEST_P(Failures, AKilledRankIsNamed) {
 }
 
 std::vector<Case> failing_cases() {
-  std::vector<Case> cases = {
-      {"mpi", 2, 1},          {"mpi", 3, 1, 1},        {"mpi+flat", 2, 1},
-      {"gloo", 2, 1},         {"gloo", 3, 1},          {"mirrored/gloo+bf16", 2, 2},
-      {"mirrored/mpi", 2, 2}, {"nccl", 3, 1, 0, true}, {"mpi", 2, 1, 0, true}};
+  std::vector<Case> cases = {{"mpi", 3, 1, 1},       {"mpi+flat", 2, 1},
+                             {"gloo", 3, 1},         {"mirrored/gloo+bf16", 2, 2},
+                             {"mirrored/mpi", 2, 2}, {"nccl", 3, 1, 0, true},
+                             {"mpi", 2, 1, 0, true}};
+  for (const std::string& base : bases_between()) cases.push_back({base, 2, 1});
   std::erase_if(cases, [](const Case& one) { return !find_name("backend", one.stack).built; });
   return cases;
 }

@@ -136,13 +136,13 @@ TEST_F(CliBench, BadInput) {
   expect_refused("bench", 64, {"subcommand is required", "paceline bench --help"});
   expect_refused("bench allreduc", 64, {"allreduc"});
   expect_refused(kShort + "--backend nul", 64, {"unknown backend \"nul\"", "\"null\"?"});
-  expect_refused(kShort + "--backend null", 64, {"sums nothing"});
+  expect_refused(kShort + "--backend null", 64, {"does not reduce"});
   expect_refused(kShort + "--gpus 2 --backend mpi+bf15", 64, {"unknown wrapper", "\"bf16\"?"});
   expect_refused(kShort + "--gpus 2 --backend mpi/mirrored", 64, {"cannot be stacked"});
-  expect_refused(kShort + "--sizes 4K,no", 64, {"\"no\" is no size", "--sizes"});
-  expect_refused(kShort + "--sizes 0", 64, {"\"0\" is no size"});
+  expect_refused(kShort + "--sizes 4K,no", 64, {"\"no\" is not a size", "--sizes"});
+  expect_refused(kShort + "--sizes 0", 64, {"\"0\" is not a size"});
   expect_refused(kShort + "--min-bytes 1M --max-bytes 1K", 64, {"--min-bytes 1M is above"});
-  expect_refused(kShort + "--sizes 1024G", 64, {"of memory are needed", "measure smaller sizes"});
+  expect_refused(kShort + "--sizes 1024G", 64, {"of memory per node", "measure smaller sizes"});
   expect_refused(kShort + "--dtype f23", 64, {"\"f23\" cannot be summed", "\"f32\"?"});
   expect_refused(kShort + "--like mnist-cn", 64, {"unknown workload", "\"mnist-cnn\"?"});
   expect_refused(kShort + "--step-factor 1", 64, {"--step-factor: 1 is less than 2"});
@@ -155,7 +155,7 @@ TEST_F(CliBench, BadInput) {
   expect_refused("bench allreduce --rounds 1000000000000", 64,
                  {"is more than 1000; give 1 to 1000"});
   expect_refused("bench allreduce --rounds 0", 64, {"--rounds: 0 is less than 1"});
-  expect_refused("bench allreduce", 64, {"one replica has nothing to sum", "--gpus 2"});
+  expect_refused("bench allreduce", 64, {"an all-reduce needs more than one replica", "--gpus 2"});
   expect_refused(kShort + "--gpus 64 --backend mirrored --cpus-per-task 64", 64, {"CPU"});
 }
 

@@ -127,7 +127,7 @@ TEST_F(CliCheckpoint, ResumeOfAnotherJobAndOfNothing) {
   const Ran first = shell(slurm + "4711" + paceline + run +
                           "--steps 5 --checkpoint-every 5steps --resume latest");
   ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_TRUE(contains(first.err, "starting afresh")) << first.err;
+  EXPECT_TRUE(contains(first.err, "starting from scratch")) << first.err;
   EXPECT_TRUE(fs::exists(folder() / "4711" / "checkpoints" / "mnist-mlp-0000-step-00000005"));
   const Ran second =
       shell(slurm + "4712" + paceline + run + "--steps 9 --checkpoint-every 5steps --resume 4711");
@@ -156,7 +156,8 @@ TEST_F(CliCheckpoint, WhatCannotBeDoneIsRefused) {
   expect_refused("train mnist-cnn --cpus-per-task 1 --quiet --run-dir a --resume latest", 64,
                  {"of workload mnist-mlp", "not of mnist-cnn"});
   shell("for f in a/checkpoints/*/optimizer.safetensors; do printf x >> $f; done");
-  expect_refused(run + "--run-dir a --resume latest", 65, {"no checkpoint is whole", "bytes of"});
+  expect_refused(run + "--run-dir a --resume latest", 65,
+                 {"no checkpoint is complete", "bytes of"});
   std::ofstream(folder() / "file") << "x";
   expect_refused(run + "--checkpoint-every 3steps --run-dir file/b", 65,
                  {"cannot be made", "file"});

@@ -82,7 +82,8 @@ TEST_F(Consistency, RanksUnderMpirunByHand) {
       "timeout 60 mpirun -np 1" +
       run + "--seed 1 : -np 1" + run + "--seed 2");
   EXPECT_EQ(ran.code, 73) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "ranks do not run the same: seed: rank 0 1, rank 1 2;")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "ranks have different configurations: seed: rank 0 1, rank 1 2;"))
+      << ran.err;
 }
 
 TEST_F(Consistency, ACheckOfReplicasThatMayDriftIsRefused) {

@@ -182,7 +182,7 @@ TEST_F(CliGate, GoogleBenchmarksFilesAreCompared) {
   EXPECT_EQ(slow["checks"][0]["evidence"], "sessions");
   EXPECT_NEAR(slow["checks"][0]["change"].get<double>(), 0.2, 1e-3);
   expect_refused(before + "slow.json --rerun ./old --current-binary ./new", 64,
-                 {"nothing that did not pass can be run again"});
+                 {"none of the checks that did not pass can be run again"});
 }
 
 TEST_F(CliGate, ExportsAreReadByTheToolsTheyAreFor) {
@@ -205,25 +205,28 @@ TEST_F(CliGate, ExportsAreReadByTheToolsTheyAreFor) {
 
 TEST_F(CliGate, BadRequestsAreOneLine) {
   const std::string ab = "gate --ab ./old ./new spec.json ";
-  expect_refused("gate", 64, {"nothing to judge", "--ab OLD NEW SPEC"});
+  expect_refused("gate", 64, {"nothing to compare is given", "--ab OLD NEW SPEC"});
   expect_refused("gate --baseline a", 64, {"there is no --current"});
   expect_refused("gate --current a", 64, {"there is no --baseline"});
-  expect_refused(ab + "--baseline a --current b", 64, {"several gates are asked for at once"});
+  expect_refused(ab + "--baseline a --current b", 64, {"several kinds of gate are given at once"});
   expect_refused("gate --baseline no --current spec.json", 65, {"no"});
   expect_refused("gate --ab ./old ./new", 64,
                  {"--ab: needs 3 values (OLD NEW SPEC)", "has 2", "see paceline gate --help"});
   expect_refused(ab + "--timeout -3", 64, {"--timeout: is -3, must be above 0"});
   expect_refused("gate --ab ./missing ./new spec.json", 64, {"./missing", "paceline binary"});
-  expect_refused("gate --ab /bin/true ./new spec.json", 64, {"does not say that it is a paceline"});
+  expect_refused("gate --ab /bin/true ./new spec.json", 64, {"not a paceline program"});
   expect_refused("gate --ab spec.json ./new spec.json", 64, {"not an executable"});
-  expect_refused(ab + "--threshold fast", 64, {"\"fast\" is no threshold", "--threshold"});
+  expect_refused(ab + "--threshold fast", 64, {"\"fast\" is not a threshold", "--threshold"});
   expect_refused(ab + "--accuracy-threshold -1", 64, {"--accuracy-threshold"});
   expect_refused(ab + "--only tme", 64, {"unknown quantity \"tme\"", "did you mean \"time\"?"});
   expect_refused(ab + "--rounds 0", 64, {"--rounds"});
   expect_refused("gate --baseline a --current b --control", 64, {"--control", "for --ab"});
-  expect_refused("gate --baseline a --current b --out c", 64, {"--out", "nothing is run"});
-  expect_refused("gate --baseline a --current b --rounds 3", 64, {"--rounds", "nothing is run"});
-  expect_refused("gate --baseline a --current b --data .", 64, {"--data", "nothing is run"});
+  expect_refused("gate --baseline a --current b --out c", 64,
+                 {"--out", "no effect without fresh runs"});
+  expect_refused("gate --baseline a --current b --rounds 3", 64,
+                 {"--rounds", "no effect without fresh runs"});
+  expect_refused("gate --baseline a --current b --data .", 64,
+                 {"--data", "no effect without fresh runs"});
   expect_refused(ab + "--force", 64, {"--force", "for stored studies"});
   expect_refused(ab + "--junit no/j.xml", 65, {"no/j.xml", "cannot be written"});
   expect_refused(ab + "--markdown .", 65, {"--markdown ."});

@@ -150,7 +150,7 @@ TEST_F(CliInput, StagesOnceAndSaysHowLong) {
 
 TEST_F(CliInput, ContradictionsAreRefused) {
   expect_refused(kOneCpu + "--parallel-reads 2", 64, {"2 parallel reads", "--input-threads"});
-  expect_refused(kOneCpu + "--cache off --cache-mb 5", 64, {"cache_mb is given and cache is off"});
+  expect_refused(kOneCpu + "--cache off --cache-mb 5", 64, {"cache_mb is given, but cache is off"});
   expect_refused(kOneCpu + "--cache off --cache-dir .", 64, {"cache is off", "--cache-dir"});
   expect_refused(kOneCpu + "--cache-mb 99999999", 64, {"lower --cache-mb"});
   expect_refused(kOneCpu + "--cache-dir no/such", 65, {"no/such", "--cache-dir"});
@@ -184,7 +184,7 @@ TEST_F(CliInput, BenchTellsStagesAndEpochs) {
   EXPECT_EQ(changed.at("augment"), "vflip+crop3");
   EXPECT_GT(changed.at("epochs").at(0).at("augmented"), 140);  // of 160: 157 are to be expected
   expect_refused(bench + "--augment transpose", 64, {"40 x 50", "cannot be transposed"});
-  expect_refused("bench input --data digits --size 0x3", 64, {"\"0x3\" is no size"});
+  expect_refused("bench input --data digits --size 0x3", 64, {"\"0x3\" is not a size"});
   expect_refused(bench + "--split other", 65, {"no split \"other\"", "test, train"});
   expect_refused(bench + "--parallel-reads 3", 64, {"3 parallel reads"});
   expect_refused("bench input --data .", 65, {"holds no data set of images"});

@@ -42,7 +42,7 @@ TEST_F(CliRecipe, OptionsOfAnotherScheduleAreRefused) {
 }
 
 TEST_F(CliRecipe, ContradictionsAreRefused) {
-  expect_refused(kThreeSteps + "--clip-norm 1 --clip-value 1", 64, {"clip_norm or by clip_value"});
+  expect_refused(kThreeSteps + "--clip-norm 1 --clip-value 1", 64, {"clip_norm and clip_value"});
   expect_refused(kThreeSteps + "--weight-decay-form l2", 64,
                  {"weight_decay_form", "--weight-decay"});
   expect_refused(kThreeSteps + "--weight-decay -1", 64, {"weight_decay", "at least 0"});
@@ -59,7 +59,7 @@ TEST_F(CliRecipe, AugmentationIsNamedAndFitsTheImages) {
   expect_refused(kThreeSteps + "--augment flip", 64,
                  {"augment cannot be \"flip\"", "hflip", "cropN"});
   expect_refused(kThreeSteps + "--augment hflip+hflip", 64, {"augment cannot be \"hflip+hflip\""});
-  expect_refused(kThreeSteps + "--augment hflip,vflip", 64, {"hflip,vflip", "with + between"});
+  expect_refused(kThreeSteps + "--augment hflip,vflip", 64, {"hflip,vflip", "joined by +"});
   expect_refused(kThreeSteps + "--augment crop0", 64, {"augment cannot be"});
   expect_refused(kThreeSteps + "--augment crop28", 64, {"crop28", "28 x 28 black", "smaller"});
   const Json plain = record_of(kThreeSteps);

@@ -106,7 +106,7 @@ TEST_F(Trace, SaysWhatWasHidden) {
                "--backend mirrored --cpus-per-replica 2 --comm-threads 1 --trace trace.json");
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_TRUE(contains(ran.err, "of communication")) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "hidden behind computing")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "hidden behind computation")) << ran.err;
 }
 
 TEST_F(Trace, RefusesWhatItWouldWriteOver) {

@@ -115,13 +115,14 @@ TEST_F(CliTrain, WhatOnlyGpusKnow) {
     expect_refused(kRun + "--device cuda --no-graph --step-graph", 64,
                    {"step_graph, graph", "leave one of --step-graph and --no-graph out"});
     const std::string resnet = "train resnet50-imagenet --steps 1 --device cuda --fused-sums";
-    expect_refused(resnet, 64, {"fused_sums is for 16 bits, not fp32", "--precision bf16"});
+    expect_refused(resnet, 64,
+                   {"fused_sums needs a 16-bit precision, not fp32", "--precision bf16"});
     expect_refused(resnet + " --precision bf16 --deterministic", 64,
-                   {"fused sums may differ from run to run", "leave one of them out"});
+                   {"fused_sums is not deterministic", "leave one of them out"});
     expect_refused(kRun + "--device cuda --precision bf16 --fused-sums", 64,
                    {"has no batch normalisation", "leave fused_sums out"});
     expect_refused(kRun + "--device cuda --accumulate 600", 64,
-                   {"a step of 600 batches on a GPU", "use at most 512"});
+                   {"600 batches per step are too many on a GPU", "use at most 512"});
     expect_refused(kRun + "--device cuda --precision fp64", 64,
                    {"device cuda computes in fp32, tf32, bf16, fp16, not in fp64"});
   }
@@ -181,7 +182,7 @@ TEST_F(CliTrain, AMaskOfOneCpuIsNotTwo) {
       shell("taskset -c \"$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')\" '" PACELINE_BINARY
             "' train mnist-mlp --steps 3 --cpus-per-task 2");
   EXPECT_EQ(ran.code, 64) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "the one CPU") && contains(ran.err, "--bind-to none")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "has only CPU") && contains(ran.err, "--bind-to none")) << ran.err;
 }
 
 // Two loops on the one CPU of a run: it is told who they are, and its record says that it was busy.
@@ -306,9 +307,9 @@ TEST_F(CliTrain, StacksThatDoNotFit) {
   const std::string mlp = "train mnist-mlp --steps 3 ";
   expect_refused(mlp + "--backend mpi+bf16 --device reference", 64,
                  {"casts fp32 gradients", "precision is fp64", "leave +bf16 out"});
-  expect_refused(mlp + "--backend mirrored+flat", 64, {"no all-reduce of a library"});
+  expect_refused(mlp + "--backend mirrored+flat", 64, {"has none"});
   expect_refused(mlp + "--backend mirrored+bf16+fp16", 64, {"casts twice"});
-  expect_refused(mlp + "--backend mirrored/", 64, {"\"mirrored/\" is no backend"});
+  expect_refused(mlp + "--backend mirrored/", 64, {"\"mirrored/\" is not a backend"});
 }
 
 // As `srun -n 2` without any PMI would start them; the port is another than a busy site's.

@@ -209,7 +209,8 @@ TEST_F(CliVerbs, AFullOutputIsAnErrorNotASilence) {
     const Ran ran = shell("paceline " + line + " > /dev/full");
     EXPECT_EQ(ran.code, 65) << line;
     EXPECT_EQ(ran.err,
-              "paceline: standard output could not be written; make room, or print elsewhere\n");
+              "paceline: standard output could not be written; free disk space, or redirect the "
+              "output\n");
   }
 }
 

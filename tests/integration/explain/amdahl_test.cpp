@@ -68,7 +68,7 @@ TEST_F(Amdahl, TheSameBuildIsNotSlowerThanItself) {
 }
 
 TEST_F(Amdahl, ItHasNoDataToBeGiven) {
-  expect_refused("train amdahl --data .", 64, {"amdahl makes its samples itself", "--data"});
+  expect_refused("train amdahl --data .", 64, {"amdahl generates its own samples", "--data"});
 }
 
 }  // namespace

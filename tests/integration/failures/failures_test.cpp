@@ -152,7 +152,7 @@ TEST_F(Failures, ASlowRankIsInTheRecord) {
   EXPECT_EQ(straggler["rank"], 1);
   EXPECT_EQ(straggler["host"], host_name());
   EXPECT_GT(straggler["share_of_step"].get<double>(), 0.03);
-  EXPECT_TRUE(contains(ran.err, "rank 1 on " + host_name() + " held the others up")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "rank 1 on " + host_name() + " delayed the others by")) << ran.err;
 }
 
 // Nobody of ours is there to tell: replicas that are threads, killed together.
@@ -166,7 +166,7 @@ TEST_F(Failures, APostMortemNamesReplicasThatVanished) {
   const Ran mortem = paceline("doctor --post-mortem status");
   EXPECT_EQ(mortem.code, 71);
   expect_match(last_line(mortem.out),
-               "^ranks 0, 1 on " + host_name() + " vanished without a word at " + kPlace);
+               "^ranks 0, 1 on " + host_name() + " ended without reporting an error at " + kPlace);
 }
 
 // Under a launcher of the user's, with replicas inside of each task.
@@ -188,7 +188,7 @@ TEST_F(Failures, APostMortemNamesATaskUnderMpirun) {
   EXPECT_EQ(mortem.code, 71);
   // The launcher ended task 0 too: which was first can be told where it waited for task 1.
   expect_match(last_line(mortem.out),
-               "^ranks (2, 3 on " + host_name() + "|0, 1) vanished without a word");
+               "^ranks (2, 3 on " + host_name() + "|0, 1) ended without reporting an error");
 }
 
 TEST_F(Failures, ARunsFolderHoldsItsStatus) {
@@ -203,7 +203,7 @@ TEST_F(Failures, ARunsFolderHoldsItsStatus) {
 
 TEST_F(Failures, DeadlinesAreTimes) {
   expect_refused("train mnist-mlp --abort-seconds soon", 64,
-                 {"--abort-seconds: \"soon\" is no time to wait"});
+                 {"--abort-seconds: \"soon\" is not a duration"});
   expect_refused("train mnist-mlp --warn-seconds 0", 64, {"--warn-seconds", "more than 0"});
   expect_refused("bench allreduce --abort-seconds -1", 64, {"--abort-seconds"});
   const Ran ran = shell("PACELINE_START_SECONDS=1e99 paceline train mnist-mlp --steps 1");
@@ -216,7 +216,7 @@ TEST_F(Failures, DeadlinesAreTimes) {
 
 TEST_F(Failures, APostMortemOfNothingIsRefused) {
   expect_refused("doctor --post-mortem nowhere", 65, {"nowhere: not a folder"});
-  expect_refused("doctor --post-mortem .", 65, {"it holds no files of a run"});
+  expect_refused("doctor --post-mortem .", 65, {"the folder has no files of a run"});
 }
 
 TEST_F(Failures, ABackendThatCannotSumIsSaidBeforeTheFirstStep) {

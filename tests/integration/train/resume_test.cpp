@@ -268,7 +268,7 @@ TEST_F(Resume, RefusesWhatWouldNotGoOnAsItBegan) {
                       "schedule cosine (was not given)"),
             told_.end());
   going_on.workload = "large";
-  expect_error(ErrorKind::usage, {"the checkpoint is of workload small", "not of large"},
+  expect_error(ErrorKind::usage, {"the checkpoint is for workload small", "not for large"},
                [&] { train(run, data()); });
 }
 

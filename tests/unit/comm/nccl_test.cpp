@@ -163,7 +163,7 @@ TEST_F(Nccl, TwoReplicasOnOneCardAreRefusedBeforeNcclSeesThem) {
 }
 
 TEST_F(Nccl, AWrapperThatCastsOnTheHostIsRefused) {
-  expect_error(ErrorKind::usage, {"nccl+bf16 cannot cast in the memory of GPUs"},
+  expect_error(ErrorKind::usage, {"nccl+bf16 cannot cast in GPU memory"},
                [&] { backend("mirrored+bf16")->connect(replicas(2)); });
 }
 

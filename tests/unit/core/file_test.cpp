@@ -66,9 +66,9 @@ TEST(File, UnwritablePlacesAreNamed) {
                [&] { replace_file(file, "x"); });
   expect_error(ErrorKind::input, {"cannot be written"}, [&] { create_file(file, "x"); });
   replace_file(scratch.path() / "file", "x");
-  expect_error(ErrorKind::input, {"folder cannot be made"},
+  expect_error(ErrorKind::input, {"folder cannot be created"},
                [&] { make_folder(scratch.path() / "file" / "below"); });
-  expect_error(ErrorKind::input, {"folder cannot be made", "/file"},
+  expect_error(ErrorKind::input, {"folder cannot be created", "/file"},
                [&] { make_folder(scratch.path() / "file"); });
   make_folder(scratch.path() / "p" / "q");
   make_folder(scratch.path() / "p" / "q");

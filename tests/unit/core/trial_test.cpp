@@ -35,7 +35,7 @@ TEST(Trial, ErrorsPassAsTheyAre) {
 
 TEST(Trial, ADeathIsOneLine) {
   for (const int number : {SIGSEGV, SIGABRT, SIGKILL}) {
-    expect_error(ErrorKind::input, {"is damaged, and HDF5 breaks on it", "w.h5"},
+    expect_error(ErrorKind::input, {"is damaged: HDF5 crashed while reading it", "w.h5"},
                  [&] { attempt([number] { kill(getpid(), number); }); });
   }
 }

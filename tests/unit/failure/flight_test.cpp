@@ -145,9 +145,9 @@ TEST_F(DamagedFlight, IsRefused) {
   const auto refuse = [&](const std::string& bytes, const std::string& why) {
     expect_error(ErrorKind::input, {why, "damaged.flight"}, [&] { read_flight(with(bytes)); });
   };
-  refuse("", "has not the size of a flight ring");
-  refuse(bytes_.substr(0, 1000), "has not the size of a flight ring");
-  refuse("X" + bytes_.substr(1), "is no flight ring");
+  refuse("", "does not have the size of a flight ring");
+  refuse(bytes_.substr(0, 1000), "does not have the size of a flight ring");
+  refuse("X" + bytes_.substr(1), "is not a flight ring");
   std::string other = bytes_;
   other[offsetof(FlightHeader, version)] = 9;
   refuse(other, "is a flight ring of version 9");

@@ -74,9 +74,10 @@ TEST_F(Folder, NamesWhoVanished) {
   status(0, RankState::failed, 71, "rank 0: the connection to rank 1 broke");
   status(1, RankState::running);
   EXPECT_EQ(verdict().exit_code, 71);
-  EXPECT_TRUE(verdict().line.starts_with("rank 1 on " + host_name() +
-                                         " vanished without a word at step 2, bucket 0; the "
-                                         "others wait at step 2, bucket 1"))
+  EXPECT_TRUE(
+      verdict().line.starts_with("rank 1 on " + host_name() +
+                                 " ended without reporting an error at step 2, bucket 0; the "
+                                 "others wait at step 2, bucket 1"))
       << verdict().line;
 }
 
@@ -87,7 +88,7 @@ TEST_F(Folder, OfSeveralThatVanishedTheFirstIsWhoCameLast) {
   status(0, RankState::running);
   status(1, RankState::running);
   EXPECT_TRUE(verdict().line.starts_with(
-      "rank 1 on n1 vanished without a word at step 2, bucket 0; the others wait at"))
+      "rank 1 on n1 ended without reporting an error at step 2, bucket 0; the others wait at"))
       << verdict().line;
 }
 
@@ -156,7 +157,8 @@ TEST_F(Folder, AnEarlierAttemptIsNotMistakenForThisOne) {
   EXPECT_EQ(remains.ranks, 2);
   EXPECT_EQ(remains.statuses.size(), 1U);
   EXPECT_EQ(remains.flights.size(), 1U);
-  EXPECT_TRUE(verdict().line.starts_with("rank 1 vanished without a word")) << verdict().line;
+  EXPECT_TRUE(verdict().line.starts_with("rank 1 ended without reporting an error"))
+      << verdict().line;
 }
 
 TEST_F(Folder, TheStartersVerdictIsKept) {
@@ -175,7 +177,7 @@ TEST_F(Folder, WhoLivesStillRuns) {
 }
 
 TEST_F(Folder, NothingThereIsSaid) {
-  expect_error(ErrorKind::input, {"it holds no files of a run", path().string()},
+  expect_error(ErrorKind::input, {"the folder has no files of a run", path().string()},
                [&] { remains_of_latest(path()); });
   expect_error(ErrorKind::input, {"not a folder"}, [&] { remains_of_latest(path() / "none"); });
 }

@@ -102,7 +102,7 @@ TEST(Judge, StallThenSilenceThenLostPeer) {
          "rank 0: rank 1 did not come");
   const RunVerdict silent = judge(2, {lost}, ended(1), {"words", ""});
   expect(silent, 71,
-         "rank 1 vanished without a word; see the launcher's words and the kernel's log");
+         "rank 1 ended without reporting an error; see the launcher's words and the kernel's log");
   EXPECT_EQ(silent.noise, "words");
   expect(judge(2, {lost, done(1)}, ended(1), {}), 71, "rank 0: lost");
 }

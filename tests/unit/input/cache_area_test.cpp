@@ -143,11 +143,11 @@ TEST(CacheArea, TheWrongProcessIsNoticed) {
   });
   wrong = area->address();
   wrong.memory = 1 << 20;
-  expect_error(ErrorKind::input, {"no access to the cache of process", "No such file"},
+  expect_error(ErrorKind::input, {"the cache of process", "No such file"},
                [&] { CacheArea(wrong, kSamples); });
   wrong = area->address();
   wrong.process = 0;
-  expect_error(ErrorKind::input, {"no access to"}, [&] { CacheArea(wrong, kSamples); });
+  expect_error(ErrorKind::input, {"cannot be opened"}, [&] { CacheArea(wrong, kSamples); });
   CacheArea(area->address(), kSamples);
 }
 

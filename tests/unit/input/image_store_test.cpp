@@ -148,7 +148,7 @@ TEST_F(StoreTest, WhatDoesNotFitIsDecodedAgainOrKeptInAFile) {
 
 TEST_F(StoreTest, ABudgetThatHoldsNothingSaysWhatToChange) {
   expect_error(
-      ErrorKind::usage, {"does not hold one decoded image", "--cache-mb", "--cache off"}, [&] {
+      ErrorKind::usage, {"cannot hold one decoded image", "--cache-mb", "--cache off"}, [&] {
         const InputOptions options{.cache = CacheKind::decoded, .cache_bytes = kValues - 1};
         ImageStore s(source_, kSize, options);
         keep(s, options);
@@ -185,7 +185,7 @@ TEST_F(StoreTest, OrIsSkippedForTheNextGoodOne) {
   ImageStore s(source_, kSize, s_options);
   keep(s, s_options);
   std::vector<std::uint8_t> out(kValues);
-  expect_error(ErrorKind::input, {"all of 12 samples are bad"},
+  expect_error(ErrorKind::input, {"all 12 samples are bad"},
                [&] { s.fetch(3, out.data(), worker_); });
 }
 

@@ -75,7 +75,7 @@ TEST_F(BadMnist, FilesMissingOrSwapped) {
 TEST_F(BadMnist, SidesDiffer) {
   replace_file(scratch_.path() / "t10k-images-idx3-ubyte",
                idx_header(3, {3, 2, 1}) + std::string(6, 'x'));
-  refuse({"training images of 2 x 2 pixels, and test images of 2 x 1", "one distribution"});
+  refuse({"training images have 2 x 2 pixels, but test images 2 x 1", "one distribution"});
 }
 
 TEST_F(BadMnist, NoSamples) {
@@ -103,7 +103,7 @@ TEST(Dataset, LimitKeepsTheFirstSamples) {
   EXPECT_EQ(pair.train.images.size(), 8U * 24);
   EXPECT_TRUE(
       std::equal(pair.train.images.begin(), pair.train.images.end(), before.images.begin()));
-  expect_error(ErrorKind::usage, {"limit of 9 samples", "has 8"},
+  expect_error(ErrorKind::usage, {"the limit is 9 samples", "has only 8"},
                [&] { limit_samples(pair.train, 9); });
   EXPECT_EQ(synthetic_images(4, 3, 2, 10, 50, 20, 7).train.images, before.images);
   EXPECT_NE(synthetic_images(4, 3, 2, 10, 50, 20, 8).train.images, before.images);

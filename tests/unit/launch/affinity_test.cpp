@@ -68,7 +68,7 @@ TEST(SplitCpus, WrapsWhereOversubscribed) {
 
 TEST(SplitCpus, ASetLargerThanTheMaskIsRefused) {
   const auto cpus = synthetic_topology("core:2 pu:1").cpus;
-  EXPECT_ERROR(split_cpus(cpus, 1, 3), usage, "3 CPUs wanted for one task, 2 usable");
+  EXPECT_ERROR(split_cpus(cpus, 1, 3), usage, "one task needs 3 CPUs, but only 2 are usable");
   EXPECT_ERROR(split_cpus(cpus, 1, 0), usage, "0 CPUs");
 }
 

@@ -49,8 +49,8 @@ TEST(Gpus, OneTaskTakesAsManyAsItHasReplicas) {
 
 TEST(Gpus, TooFewAreRefusedWithTheCure) {
   expect_error(ErrorKind::usage,
-               {"4 replicas of this node need 4 GPUs, 2 are visible", "CUDA_VISIBLE_DEVICES=0,1",
-                "unset CUDA_VISIBLE_DEVICES"},
+               {"4 replicas on this node need 4 GPUs, but 2 are visible",
+                "CUDA_VISIBLE_DEVICES=0,1", "unset CUDA_VISIBLE_DEVICES"},
                [] {
                  choose_gpus(node_of(2), process(0, 4), 1, {{"CUDA_VISIBLE_DEVICES", "0,1"}});
                });

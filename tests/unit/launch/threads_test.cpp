@@ -46,8 +46,9 @@ TEST(CheckMask, OneCpuMaskNamesTheBindingAndItsCure) {
 }
 
 TEST(CheckMask, MoreReplicasThanCpusNeedOversubscribe) {
-  EXPECT_ERROR(check_mask({0, 1}, 4, 1, false), usage,
-               "4 replicas of 1 CPU each on 2 usable CPUs (0-1); use fewer, or --oversubscribe");
+  EXPECT_ERROR(
+      check_mask({0, 1}, 4, 1, false), usage,
+      "4 replicas of 1 CPU each on 2 usable CPUs (0-1); use fewer, or add --oversubscribe");
   EXPECT_NO_THROW(check_mask({0, 1}, 4, 1, true));
 }
 

@@ -73,7 +73,8 @@ TEST(Published, NamesFileAndLineOfWhatIsWrong) {
   };
   expect(table_refusal(kDescription, header + "1,5\n2,x\n"), "\"x\" is not a number",
          "table.csv:3");
-  expect(table_refusal(kDescription, header + "1\n"), "1 cells under 2 headings", "table.csv:2");
+  expect(table_refusal(kDescription, header + "1\n"),
+         "the row has 1 cells, but there are 2 columns", "table.csv:2");
   expect(table_refusal(kDescription, header + "0,5\n"), "at least 1", "table.csv:2");
   expect(table_refusal(kDescription, header + "2,\n"), "is missing", "table.csv:2");
   expect(table_refusal(kDescription, header), "has no rows", "table.csv");
@@ -83,7 +84,7 @@ TEST(Published, NamesFileAndLineOfWhatIsWrong) {
          "table.json");
   expect(table_refusal("{\"record\": {}, \"columns\": {\"gpus\": {}, \"minutes\": {}}}",
                        header + "1,2\n"),
-         "not described well", "table.json:1");
+         "no valid description", "table.json:1");
   expect(table_refusal("[1", header + "1,2\n"), "not JSON", "table.json");
 }
 

@@ -19,7 +19,7 @@ TEST(Synonyms, WordsOfOtherToolsLeadToOurs) {
   EXPECT_EQ(instead_of("option", "--lr"), "use --learning-rate");
   EXPECT_EQ(instead_of("option", "--Batch-Size"), "use --batch-per-replica, or --global-batch");
   EXPECT_EQ(instead_of("backend", "MirroredStrategy"), "use mirrored");
-  EXPECT_EQ(instead_of("backend", "lr"), std::nullopt) << "an axis is no backend";
+  EXPECT_EQ(instead_of("backend", "lr"), std::nullopt) << "an axis is not a backend";
   EXPECT_EQ(instead_of("axis", "gpus"), std::nullopt);
   expect_error(ErrorKind::usage, {"unknown backend", "use mpi between CPUs or nccl between GPUs"},
                [] { find_name("backend", "horovod"); });

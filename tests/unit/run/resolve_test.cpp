@@ -64,13 +64,13 @@ TEST(Resolve, WhatMeansNothingIsRefused) {
   refused({{"momentum", "0.5"}}, {"momentum is for optimizer momentum"});
   refused({{"keep_checkpoints", "2"}}, {"checkpoint_every, which is not given"});
   refused({{"until", "test_accuracy=0.9"}, {"evaluate", "end"}}, {"until is for evaluate epoch"});
-  refused({{"graph", "true"}}, {"graph is for GPUs, and the device is cpu", "--device cuda"});
+  refused({{"graph", "true"}}, {"graph is for GPUs, but the device is cpu", "--device cuda"});
   refused({{"bn_stats", "local"}}, {"mnist-mlp has no batch normalisation", "bn_stats"});
-  refused({{"schedule", "step"}}, {"--decay-epochs, as 30,60,80"});
+  refused({{"schedule", "step"}}, {"--decay-epochs, such as 30,60,80"});
 }
 
 TEST(Resolve, ContradictionsAreRefused) {
-  refused({{"clip_norm", "1"}, {"clip_value", "1"}}, {"clip_norm or by clip_value"});
+  refused({{"clip_norm", "1"}, {"clip_value", "1"}}, {"clip_norm and clip_value"});
   refused({{"warmup_epochs", "9"}}, {"a warm-up of 9 epochs", "training of 5"});
   refused({{"precision", "fp16"}}, {"device cpu computes in", "not in fp16"});
   refused({{"cache", "off"}, {"cache_mb", "10"}}, {"cache is off"});
@@ -83,7 +83,8 @@ TEST(Resolve, TheBatchThatIsMissingFollows) {
   EXPECT_EQ(p.integer("batch_per_replica"), 48);
   const Point parts = resolved({{"global_batch", "96"}, {"batch_per_replica", "32"}});
   EXPECT_EQ(parts.integer("gradient_accumulation_steps"), 3);
-  refused({{"gpus", "2"}, {"backend", "mirrored"}, {"global_batch", "97"}}, {"shared evenly by 2"});
+  refused({{"gpus", "2"}, {"backend", "mirrored"}, {"global_batch", "97"}},
+          {"divided evenly among 2"});
   refused({{"global_batch", "96"}, {"batch_per_replica", "5"}}, {"batch_per_replica 5"});
 }
 

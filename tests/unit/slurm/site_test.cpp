@@ -68,8 +68,8 @@ TEST(Site, MistakesNameKeyFileLineAndTheNearest) {
   refused("\"time\": {\"minutes\": \"5\"}", {"minutes must be a whole number"});
   refused("\"time\": {\"margin\": 0.5}", {"margin must be a number from 1"});
   refused("\"exclusive\": \"yes\"", {"exclusive must be true or false"});
-  refused("\"unset\": [\"a b\"]", {"\"a b\" is no name of a variable"});
-  refused("\"environment\": {\"A=B\": \"x\"}", {"\"A=B\" is no name of a variable"});
+  refused("\"unset\": [\"a b\"]", {"\"a b\" is not a variable name"});
+  refused("\"environment\": {\"A=B\": \"x\"}", {"\"A=B\" is not a variable name"});
   refused("\"extra\": [\"rm -rf x\"]", {"must begin with #SBATCH", "setup"});
   refused("\"burst_buffer\": [\"DW\"]", {"must begin with #BB or #DW"});
   refused("\"container\": {\"on\": true}", {"container has no image"});

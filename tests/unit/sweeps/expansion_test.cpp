@@ -230,14 +230,14 @@ TEST(ExpansionErrors, TooManyPoints) {
 
 TEST(ExpansionErrors, TheSamePointTwice) {
   expect_parts(error_in("\"axes\": {\"seed\": [1, 2]},\n\"include\": [{\"seed\": 2}]"),
-               {"point seed=2 is there twice", "s.json:2", "repeats"});
+               {"point seed=2 occurs twice", "s.json:2", "repeats"});
 }
 
 TEST(ExpansionErrors, LayoutsThatCannotBe) {
   expect_parts(error_in(R"("fixed": {"backend": "self"}, "axes": {"gpus": [1, 2]})"),
-               {"backend self has one replica, not 2", "s.json"});
+               {"backend self supports one replica, not 2", "s.json"});
   expect_parts(error_in(R"("axes": {"gpus": [1, 2]})"),
-               {"no backend is named for 2 replicas", "s.json", "add backend"});
+               {"2 replicas need a backend", "s.json", "choose one"});
   expect_parts(error_in(R"("fixed": {"backend": "mpi", "nodes": 2, "gpus": 3})"),
                {"3 replicas", "2 nodes", "s.json"});
   expect_parts(error_in(R"("fixed": {"backend": "mirrored", "gpus": 4, "cpus_per_task": 2})"),

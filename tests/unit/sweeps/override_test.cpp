@@ -83,7 +83,7 @@ TEST(Override, Refused) {
            {"gpus=four", {"gpus cannot be \"four\"", "--set gpus=four"}},
            {"gpus=0", {"gpus cannot be \"0\"", "at least 1"}},
            {"gpus=1,,2", {"gpus cannot be \"\""}},
-           {"gpus=1,1", {"1 is there twice"}},
+           {"gpus=1,1", {"1 occurs twice"}},
            {"backend=mirored", {"unknown backend", "did you mean \"mirrored\"?"}},
            {"log_every=1,2", {"log_every changes nothing", "one value"}}}) {
     SCOPED_TRACE(bad.assignment);

@@ -83,7 +83,7 @@ TEST(Safetensors, HostileFiles) {
   expect_bad(file_of(one("F32", "[3]", 8), eight), "8 bytes for 3 values");
   expect_bad(file_of(one("F8_E5M2", "[8]", 8), eight), "F8_E5M2");
   expect_bad(file_of(one("U8", "[8]", 8), eight),
-             "x.safetensors: tensor a is of type U8, which is not read here; convert it to F32");
+             "x.safetensors: tensor a has the unsupported type U8; convert it to F32");
   expect_bad(file_of(one("F32", "[-2]", 8), eight), "a dimension that is none");
   expect_bad(file_of(one("F32", "[4294967296,4294967296]", 8), eight), "a dimension that is none");
   expect_bad(file_of(one("F32", "[2147483647,2147483647,2147483647]", 8), eight), "too large");

@@ -57,8 +57,8 @@ class GlooBackend final : public Backend {
   Support serves(const Membership& membership) const override {
     if (membership.replicas_here != 1) {
       return Support::no(
-          fmt::format("backend gloo has one replica a task, not {}: start a task for each, or use "
-                      "mirrored/gloo",
+          fmt::format("backend gloo needs one task per replica, but this task has {} replicas: "
+                      "start one task for each, or use mirrored/gloo",
                       membership.replicas_here));
     }
     return Support::yes();
@@ -131,9 +131,9 @@ class GlooBackend final : public Backend {
       context->connectFullMesh(rendezvous, device);
     } catch (const gloo::Exception& error) {
       throw Error(ErrorKind::peer_lost,
-                  fmt::format("no connection to the other ranks: {}", error.what()),
+                  fmt::format("this rank cannot connect to the others: {}", error.what()),
                   "gloo at " + address_,
-                  "see the other ranks' errors, and whether a firewall is between the nodes: Gloo "
+                  "see the other ranks' errors, and check for a firewall between the nodes: Gloo "
                   "listens on ports that the system chooses")
           .on_rank(rank_ * ranks_a_task_);
     }

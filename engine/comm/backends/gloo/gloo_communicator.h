@@ -1,4 +1,4 @@
-// "gloo+flat": gloo::allreduce over Gloo's own connections; the control plane is ours.
+// "gloo+flat": gloo::allreduce over Gloo's own connections. The control plane is Paceline's.
 #pragma once
 
 #include <gloo/context.h>
@@ -11,7 +11,7 @@ namespace paceline::gloo_backend {
 
 class FlatCommunicator final : public SocketCommunicator {
  public:
-  // `connections` as SocketCommunicator's, between the ranks of `context`.
+  // `connections` between the ranks of `context`; see SocketCommunicator.
   FlatCommunicator(std::shared_ptr<gloo::Context> context, std::map<int, Descriptor> connections,
                    const Deadlines& deadlines, int ranks_a_task)
       : SocketCommunicator(std::move(connections), context->rank, context->size, deadlines,

@@ -1,4 +1,4 @@
-// MPI calls whose result is checked and whose waits end.
+// MPI calls with checked results and bounded waits.
 #pragma once
 
 #define OMPI_SKIP_MPICXX 1
@@ -12,19 +12,20 @@
 
 namespace paceline::mpi {
 
-// Throws peer_lost or internal with MPI's own text. `call` is the function's name.
+// Throws peer_lost or internal with MPI's error text. `call` is the function's name.
 void check(int code, const char* call);
 
-// Polls until `request` is complete. Throws stall past the deadline and whatever `interrupt`
-// throws; it is called now and then. The request is given up then, and MPI with it. Polls for
-// `spin_seconds` without sleeping.
+// How wait_for() waits: polls for `spin_seconds`, then sleeps between polls. Throws stall past the
+// deadline, and whatever `interrupt` throws, which it calls repeatedly. After an error, the request
+// is abandoned and MPI must not be used.
 struct Patience {
   Deadlines deadlines;
   double spin_seconds = 0;
   std::function<void()> interrupt;
 };
-// Whom a wait is for: a rank of the world, or all other nodes. One that `came` to the collective is
-// not to blame: its deadline is longer, so that whoever waits for the missing rank speaks first.
+// The peer of a wait: a rank of the world, or all other nodes. If it already `came` to the
+// collective, the deadline is longer, so that the rank that waits for the missing one reports
+// first.
 struct Awaited {
   int rank = -1;
   bool came = false;

@@ -1,4 +1,4 @@
-// "mpi+flat": MPI_Allreduce over all ranks in place, wherever they are; the rest as in "mpi".
+// "mpi+flat": MPI_Allreduce over all ranks, in place. Everything else is as in "mpi".
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace paceline::mpi {
 
-// Sums of 16-bit floats, which MPI does not know: added in fp32, rounded to nearest even.
+// MPI operations that sum 16-bit floats, which MPI lacks: added in fp32, rounded to nearest even.
 class HalfSums {
  public:
   HalfSums();
@@ -22,8 +22,8 @@ class HalfSums {
 
 class FlatCommunicator final : public MpiCommunicator {
  public:
-  // A blocking call cannot be polled: past the deadline the call timeout says `last_words` and ends
-  // the job by MPI_Abort.
+  // A blocking call cannot be polled. Past the deadline, the call timeout passes the error to
+  // `last_words` and ends the job with MPI_Abort.
   FlatCommunicator(World& world, const Deadlines& deadlines,
                    std::function<void(const Error&)> last_words);
 

@@ -24,8 +24,8 @@ class MpiBackend final : public Backend {
   Support serves(const Membership& membership) const override {
     if (membership.replicas_here != 1) {
       return Support::no(
-          fmt::format("backend mpi has one replica a task, not {}: start a task for "
-                      "each, or use mirrored",
+          fmt::format("backend mpi needs one task per replica, but this task has {} replicas: "
+                      "start one task for each, or use mirrored",
                       membership.replicas_here));
     }
     // Open MPI takes its rank from PMIx only; a step without it is N jobs of one rank.

@@ -6,13 +6,13 @@
 #include <climits>
 #include <cstring>
 
+#include "engine/comm/algorithms/sum_over_parts.h"
 #include "engine/core/error.h"
 
 namespace paceline::mpi {
 
 namespace {
 
-constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostBytes = std::size_t{1} << 28;  // MPI counts with an int
 
 double spin_seconds(const World& world) {
@@ -30,7 +30,6 @@ MpiCommunicator::MpiCommunicator(World& world, const Deadlines& deadlines)
       patience_{deadlines, spin_seconds(world), {}},
       control_(world, world.node_rank() == 0 ? sizeof(NodeAllReduceState) : 0, patience_),
       scratch_(world, kScratchBytes, patience_),
-      parts_(static_cast<std::size_t>(world.node_size())),
       reduction_(control_in(control_), world.node_rank(), world.node_size(), deadlines,
                  spin_seconds(world) * 1e6, world.node_names()) {
   patience_.interrupt = [this] { reduction_.throw_if_aborted("the exchange between nodes"); };
@@ -49,33 +48,16 @@ Memory MpiCommunicator::allocate(std::size_t bytes) {
   return Memory(arena_->mine(), bytes, MemoryKind::host, {});
 }
 
-std::span<std::byte* const> MpiCommunicator::parts_at(std::size_t offset) {
-  for (std::size_t r = 0; r < parts_.size(); ++r) parts_[r] = arena_->parts()[r] + offset;
-  return parts_;
-}
-
 void MpiCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                                  std::string_view label) {
   if (size() == 1) return;
   lane.submit([this, data, count, type, label] {
-    reduce(static_cast<std::byte*>(data), count, type, label);
+    sum_over_parts(arena_.get(), scratch_.parts(), static_cast<std::size_t>(world_.node_rank()),
+                   static_cast<std::byte*>(data), count, type,
+                   [&](std::span<std::byte* const> parts, std::size_t n) {
+                     reduce_parts(parts, n, type, label);
+                   });
   });
-}
-
-void MpiCommunicator::reduce(std::byte* data, std::size_t count, DType type,
-                             std::string_view label) {
-  const std::size_t element = size_of(type);
-  if (arena_ && arena_->holds(data, count * element)) {
-    const auto offset = static_cast<std::size_t>(data - arena_->mine());
-    return reduce_parts(parts_at(offset), count, type, label);
-  }
-  const std::size_t most = kScratchBytes / element;
-  for (std::size_t at = 0; at < count; at += most) {
-    const std::size_t n = std::min(most, count - at);
-    std::memcpy(scratch_.mine(), data + at * element, n * element);
-    reduce_parts(scratch_.parts(), n, type, label);
-    std::memcpy(data + at * element, scratch_.mine(), n * element);
-  }
 }
 
 void MpiCommunicator::reduce_parts(std::span<std::byte* const> parts, std::size_t count, DType type,
@@ -124,7 +106,7 @@ void MpiCommunicator::gather_on_node(const std::byte* mine, std::size_t bytes, s
     const std::size_t n = std::min(kScratchBytes, bytes - at);
     std::memcpy(scratch_.mine(), mine + at, n);
     reduction_.barrier("all-gather");
-    for (std::size_t r = 0; r < parts_.size(); ++r) {
+    for (std::size_t r = 0; r < scratch_.parts().size(); ++r) {
       std::memcpy(all + r * bytes + at, scratch_.part(static_cast<int>(r)), n);
     }
     reduction_.barrier("all-gather");

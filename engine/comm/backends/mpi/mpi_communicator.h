@@ -1,5 +1,5 @@
-// Ranks as processes: inside a node they reduce in the node's shared window, between nodes their
-// leaders (the first rank of each) add the nodes' sums in a ring of MPI messages.
+// Ranks as processes. Inside a node they reduce in the node's shared window. Between nodes, the
+// leaders (the first rank of each node) reduce the nodes' sums in a ring of MPI messages.
 #pragma once
 
 #include <memory>
@@ -33,8 +33,6 @@ class MpiCommunicator : public Communicator {
 
  private:
   bool one_node() const { return world_.nodes() == 1; }
-  std::span<std::byte* const> parts_at(std::size_t offset);
-  void reduce(std::byte* data, std::size_t count, DType type, std::string_view label);
   void reduce_parts(std::span<std::byte* const> parts, std::size_t count, DType type,
                     std::string_view label);
   void broadcast_on_node(std::byte* data, std::size_t bytes, int root);
@@ -42,12 +40,11 @@ class MpiCommunicator : public Communicator {
 
   World& world_;
   Patience patience_;
-  Window control_;  // the team's state, in the leader's part
-  Window scratch_;  // for data that is not in the arena
+  Window control_;  // NodeAllReduceState, in the leader's part
+  Window scratch_;  // for data outside of the arena
   std::unique_ptr<Window> arena_;
-  std::vector<std::byte*> parts_;
   NodeAllReduce reduction_;
-  std::unique_ptr<MpiWire> wire_;  // of leaders, where there are several nodes
+  std::unique_ptr<MpiWire> wire_;  // of leaders, with several nodes
   std::unique_ptr<Ring> ring_;
 };
 

@@ -1,4 +1,4 @@
-// A wire of MPI messages between the leaders of the nodes, or any other communicator's ranks.
+// A wire of MPI messages between the members of a communicator, e.g. the leaders of nodes.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace paceline::mpi {
 
 class MpiWire final : public Wire {
  public:
-  // `patience` outlives the wire. `names[member]`: its rank in the world, for errors.
+  // `patience` outlives the wire. `names[member]` is its rank in the world, for error messages.
   MpiWire(MPI_Comm members, const Patience& patience, std::vector<int> names);
 
   int rank() const override { return rank_; }
@@ -26,7 +26,7 @@ class MpiWire final : public Wire {
   void wait_sent(std::size_t sends) override;
 
  private:
-  // Requests in the order in which they were made; their storage is kept from call to call.
+  // Requests in the order of their creation. Storage is reused from call to call.
   struct Queue {
     std::vector<MPI_Request> requests;
     std::size_t waited = 0;

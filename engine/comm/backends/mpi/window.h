@@ -1,4 +1,4 @@
-// A node's MPI-3 shared window: a part for each rank, and every rank sees all parts.
+// A node's MPI-3 shared window: one part per rank, and every rank can access all parts.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ namespace paceline::mpi {
 
 class Window {
  public:
-  // Collective over the node. Each rank gives the bytes of its own part, which is zeroed, touched
-  // by its rank (so near it) and begins on a page. Throws usage with the cure where the node's
-  // shared memory has no room.
+  // Collective over the node. `bytes` is the size of this rank's part. Each part starts on a page
+  // boundary, is zeroed, and is first touched by its rank, so that it lies on the rank's NUMA node.
+  // Throws usage with a cure if the node has too little shared memory.
   Window(const World& world, std::size_t bytes, const Patience& patience);
-  ~Window();  // collective; nothing where the world is failing
+  ~Window();  // collective; does nothing if the world is failing
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 

@@ -1,4 +1,5 @@
-// This process in the MPI world: initialised, split into nodes, finalised only where all is well.
+// This process in the MPI world: initialised, split into nodes, and finalised unless something
+// failed.
 #pragma once
 
 #include <atomic>
@@ -10,19 +11,19 @@
 
 namespace paceline::mpi {
 
-// For tests: that many consecutive ranks count as a node, so that one machine plays several.
+// For tests: this many consecutive ranks count as a node, so that one machine simulates several.
 inline constexpr char kRanksPerNodeVariable[] = "PACELINE_TEST_RANKS_PER_NODE";
 
-// "Open MPI v4.1.4", "MPICH Version: 4.0.2". May be asked before initialisation.
+// "Open MPI v4.1.4", "MPICH Version: 4.0.2". Callable before initialisation.
 std::string library_version();
 
 class World {
  public:
-  // Calls MPI_Init_thread and compares with `place`. Throws usage with the cure where they differ.
-  // Errors call process r rank r * ranks_a_task.
+  // Calls MPI_Init_thread and compares the result with `process`. Throws usage with a cure if they
+  // differ. Errors name process r as rank r * ranks_a_task.
   World(const ProcessRank& process, int ranks_a_task);
-  // Finalises, except after a failure or while an exception passes: peers may be gone, and
-  // MPI_Finalize would wait for them for ever.
+  // Finalises, except after a failure or during an exception: MPI_Finalize would wait forever for
+  // peers that are gone.
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -32,20 +33,20 @@ class World {
   int nodes() const { return nodes_; }
   int node_rank() const { return node_rank_; }
   int node_size() const { return static_cast<int>(node_ranks_.size()); }
-  // How errors call this process, those of its node in order, and the leaders.
+  // Rank numbers for error messages: this process, those of its node in order, and the leaders.
   int name() const { return rank_ * ranks_a_task_; }
   const std::vector<int>& node_names() const { return node_ranks_; }
   const std::vector<int>& leader_names() const { return leader_ranks_; }
 
   MPI_Comm all() const { return all_; }
   MPI_Comm node() const { return node_; }
-  MPI_Comm leaders() const { return leaders_; }  // of the nodes; null on other ranks
+  MPI_Comm leaders() const { return leaders_; }  // null on ranks that are not leaders
 
-  // CPUs that the ranks of this node may use between them.
+  // Number of CPUs that the ranks of this node may use together.
   int node_cpus() const { return node_cpus_; }
 
   void fail() noexcept { failed_ = true; }
-  // No collective call may be made any more.
+  // After a failure, no collective may be called.
   bool failing() const noexcept;
 
  private:

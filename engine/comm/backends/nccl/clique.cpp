@@ -142,7 +142,7 @@ void Clique::settle(Member& member, ncclResult_t result, std::string_view label)
     const double waited = now_seconds() - start;
     if (waited > membership_.deadlines.limit_seconds()) {
       end(Error(ErrorKind::stall,
-                fmt::format("NCCL did not take a call within {:g} s",
+                fmt::format("a call of NCCL did not return within {:g} s",
                             membership_.deadlines.limit_seconds()),
                 std::string(label), "see the other ranks' errors, or NCCL_DEBUG=INFO")
               .on_rank(member.rank));
@@ -164,7 +164,7 @@ Memory Clique::allocate(int replica, std::size_t bytes) {
   void* data = nullptr;
   if (const ncclResult_t result = library_->allocate(&data, bytes); result != ncclSuccess) {
     throw Error(ErrorKind::usage,
-                fmt::format("no {} of GPU memory for gradients: {}",
+                fmt::format("{} of GPU memory for gradients cannot be allocated: {}",
                             format_bytes(static_cast<double>(bytes)),
                             one_line(library_->last_error(member.comm))),
                 "", "lower the batch of a replica")

@@ -1,11 +1,11 @@
-// The communicators (ncclComm_t) that the replicas of this process have in one NCCL world; NCCL's
-// own word for such a set.
+// The communicators (ncclComm_t) of this process's replicas in one NCCL world. "Clique" is NCCL's
+// term.
 //
-// They are non-blocking, unless asked otherwise: every call returns at once, so that nothing waits
-// inside the library, and whoever called asks for its state until it is no longer "in progress".
-// One thread watches: it asks for errors that NCCL found by itself, sees whether the host has
-// waited too long for a stream, and is the one that aborts. It never touches a stream that is
-// captured, so graphs may be captured meanwhile.
+// Communicators are non-blocking unless requested otherwise: calls return at once, and the caller
+// polls until the state is no longer "in progress". So nothing waits inside the library. One thread
+// polls for asynchronous NCCL errors, checks whether the host has waited too long for a stream, and
+// is the only one that aborts. It never uses a stream under capture, so graphs can be captured
+// concurrently.
 #pragma once
 
 #include <atomic>
@@ -31,26 +31,26 @@ class Clique : public std::enable_shared_from_this<Clique> {
   struct Setup {
     std::shared_ptr<const Library> library;
     Membership membership;  // of this process; gpus is not null
-    ncclUniqueId id{};      // the same on all tasks
-    bool blocking = false;  // then joining has no deadline
-    // Throws where another task is known to be gone; asked while waiting for the others to join.
+    ncclUniqueId id{};      // equal on all tasks
+    bool blocking = false;  // if true, joining has no deadline
+    // Throws if another task is known to be gone. Called while waiting for others to join.
     std::function<void()> check_others;
   };
-  // Joins: collective over all tasks. Throws stall past the deadline, with what to look at.
+  // Joins. Collective over all tasks. Throws stall past the deadline, with a cure.
   explicit Clique(Setup setup);
-  // Waits for the other ranks to leave, some seconds at most.
+  // Waits a few seconds for the other ranks to leave.
   ~Clique();
   Clique(const Clique&) = delete;
   Clique& operator=(const Clique&) = delete;
 
   int size() const { return size_; }
 
-  // The library's memory, registered for sums without a copy, zeroed. Keeps this alive.
+  // Zeroed memory from NCCL, registered for zero-copy sums. It keeps this object alive.
   Memory allocate(int replica, std::size_t bytes);
   // Queues the sum on `stream` (cudaStream_t).
   void all_reduce(int replica, void* data, std::size_t count, DType type, void* stream,
                   std::string_view label);
-  // A sum that was captured with a step is about to be queued again with it.
+  // Call before replaying a captured step that contains a sum.
   void note_replay(int replica);
   void throw_if_ended();
   void begin_wait(int replica, std::string_view label) noexcept;
@@ -61,19 +61,19 @@ class Clique : public std::enable_shared_from_this<Clique> {
   struct Member {
     int rank = 0;               // in the world
     ncclComm_t comm = nullptr;  // null once aborted
-    std::mutex mutex;           // of comm, and of all calls on it but its abort
-    std::mutex aborting;        // held while it is aborted; taken before mutex
+    std::mutex mutex;           // protects comm and all calls on it except its abort
+    std::mutex aborting;        // held during the abort; lock it before `mutex`
     std::atomic<std::uint64_t> progress{0};
-    // Of the host's wait, by mutex_ below.
-    double waits_since = 0;  // 0: does not
+    // State of the host's wait, protected by mutex_ below.
+    double waits_since = 0;  // 0: not waiting
     std::string_view waits_at = {};
     bool warned = false;
   };
 
   void join(const Setup& setup);
   void await_join(const std::function<void()>& check_others);
-  // Throws what ended the last call on a member, which gave `result`, or returns once it is no
-  // longer in progress.
+  // Waits until the last call on the member, which returned `result`, is no longer in progress.
+  // Throws its error.
   void settle(Member& member, ncclResult_t result, std::string_view label);
   void release(Member& member, void* data, void* handle) noexcept;
   void note_progress(Member& member) noexcept;
@@ -82,9 +82,9 @@ class Clique : public std::enable_shared_from_this<Clique> {
   void look_for_errors();
   void look_for_stalls();
   std::string late_ranks() const;
-  void end(const Error& error) noexcept;  // the first one stays
+  void end(const Error& error) noexcept;  // keeps the first error
   [[noreturn]] void throw_why();
-  void await_call(Member& member) noexcept;  // not long
+  void await_call(Member& member) noexcept;  // for a short time only
   void abort_members() noexcept;
   void finalize_members() noexcept;
 
@@ -99,7 +99,7 @@ class Clique : public std::enable_shared_from_this<Clique> {
   std::vector<std::unique_ptr<Member>> members_;
 
   std::atomic<bool> ended_{false};
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the members below
   std::condition_variable changed_;
   std::optional<Error> why_;
   bool stop_ = false;

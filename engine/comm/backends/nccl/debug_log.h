@@ -1,7 +1,7 @@
-// Which transports NCCL chose, told by the log that it writes itself: it has no function for it.
+// Extracts the transports that NCCL chose from NCCL's debug log. NCCL has no function for that.
 //
-// NCCL reads its variables once, at the first call, and connects ranks when they first sum. So the
-// log is asked for before, read later, and only where the user has not set up one of their own.
+// NCCL reads its variables once, at the first call, and connects ranks at the first sum. So the log
+// is configured before and read later, and only if the user did not configure one.
 #pragma once
 
 #include <string>
@@ -14,26 +14,26 @@ namespace paceline::nccl {
 
 class DebugLog {
  public:
-  // Sets NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE (a private file in TMPDIR) unless one of
-  // them is set. Before the first call of NCCL, and before threads that read the environment.
+  // Sets NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE (a private file in TMPDIR), unless any
+  // of them is set. Call before the first NCCL call, and before other threads read the environment.
   explicit DebugLog(const Environment& environment);
   ~DebugLog();
   DebugLog(const DebugLog&) = delete;
   DebugLog& operator=(const DebugLog&) = delete;
 
-  // Once NCCL has opened the file: it loses its name, so that no crash leaves it behind.
+  // Unlinks the file once NCCL has opened it, so that a crash cannot leave it behind.
   void take();
-  // "P2P/CUMEM x16, NET/IB x4", or why it is not known.
+  // "P2P/CUMEM x16, NET/IB x4", or why it is unknown.
   std::string transports() const;
 
  private:
   void remove() noexcept;
 
-  std::string folder_;  // empty: the user's own log, or none could be made
+  std::string folder_;  // empty: the user's own log, or none
   Descriptor file_;
 };
 
-// Of the lines of a log: each transport and between how many pairs of channel and rank.
+// Parses a log: each transport with the number of (channel, rank) pairs that use it.
 std::string transports_in(std::string_view log);
 
 }  // namespace paceline::nccl

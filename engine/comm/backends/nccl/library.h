@@ -1,4 +1,4 @@
-// The functions of NCCL that we call, of a library that is opened when it is needed.
+// The NCCL functions that Paceline calls, from a library opened on demand.
 #pragma once
 
 #include <nccl.h>
@@ -8,7 +8,7 @@
 
 namespace paceline::nccl {
 
-// Non-blocking calls came with 2.14, memory of the library and its registration with 2.19.
+// Non-blocking calls need 2.14; ncclMemAlloc and registration need 2.19.
 inline constexpr int kLeastVersion = NCCL_VERSION(2, 19, 0);
 
 struct Library {
@@ -34,7 +34,7 @@ struct Library {
   std::string version_text() const;  // "NCCL 2.28.9"
 };
 
-// Throws usage, with the cure, where there is none or it is too old.
+// Throws usage with a cure if NCCL is missing or too old.
 std::shared_ptr<const Library> open_library();
 
 }  // namespace paceline::nccl

@@ -68,10 +68,10 @@ class NcclBackend final : public Backend {
     try {
       const auto library = nccl::open_library();
       if (membership.gpus != nullptr) return Support::yes();
-      return Support::no(fmt::format(
-          "{} sums in the memory of GPUs only, and these replicas have none: choose --device cuda, "
-          "or backend mpi, gloo or mirrored",
-          library->version_text()));
+      return Support::no(
+          fmt::format("{} reduces only in GPU memory, and these replicas have no GPUs: use "
+                      "--device cuda, or backend mpi, gloo or mirrored",
+                      library->version_text()));
     } catch (const Error& error) {
       return Support::no(error.what());
     }

@@ -11,7 +11,7 @@ namespace paceline::nccl {
 
 class NcclCommunicator final : public Communicator, private Supervision {
  public:
-  // `control` numbers the ranks. `replica`: of this process.
+  // `control` defines the ranks. `replica` is an index within this process.
   NcclCommunicator(std::shared_ptr<Clique> clique, int replica,
                    std::unique_ptr<Communicator> control)
       : clique_(std::move(clique)), replica_(replica), control_(std::move(control)) {}

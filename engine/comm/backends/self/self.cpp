@@ -11,7 +11,7 @@ class SelfBackend final : public Backend {
  public:
   std::string_view name() const override { return "self"; }
   Support serves(const Membership& membership) const override {
-    if (membership.replicas_here != 1) return Support::no("backend self has one replica");
+    if (membership.replicas_here != 1) return Support::no("backend self supports only one replica");
     return serves_one_process(membership, name());
   }
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {

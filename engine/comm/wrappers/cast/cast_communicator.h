@@ -1,5 +1,5 @@
-// fp32 gradients that travel in 16 bits: rounded to nearest even, added in fp32 by the backend
-// below (which rounds its sums again), and widened. Other types pass as they are.
+// Sends fp32 gradients as 16 bits: rounds them to nearest even, lets the wrapped backend sum in
+// fp32 (which rounds its sums again), and widens the result. Other types are not changed.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ class CastCommunicator final : public Communicator {
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  // The arena itself stays where the device likes it; what travels gets the backend's best memory.
+  // The arena stays in the device's memory. The 16-bit copy uses the backend's best memory.
   Memory allocate(std::size_t bytes) override;
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
@@ -32,7 +32,7 @@ class CastCommunicator final : public Communicator {
  private:
   std::unique_ptr<Communicator> inner_;
   DType travels_as_;
-  Memory travelling_;  // outlived by inner_, which may own it
+  Memory travelling_;  // destroyed before inner_, which may own it
 };
 
 }  // namespace paceline

@@ -8,10 +8,10 @@ namespace paceline {
 
 std::unique_ptr<Backend> make_flat_wrapper(std::unique_ptr<Backend> inner) {
   if (inner->flatten()) return inner;
-  throw Error(
-      ErrorKind::usage,
-      fmt::format("backend {} has no all-reduce of a library that +flat could use", inner->name()),
-      "", "put +flat directly behind mpi");
+  throw Error(ErrorKind::usage,
+              fmt::format("+flat needs a backend with a library's own all-reduce, and {} has none",
+                          inner->name()),
+              "", "put +flat directly after mpi or gloo");
 }
 
 }  // namespace paceline

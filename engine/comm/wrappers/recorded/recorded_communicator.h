@@ -1,5 +1,5 @@
-// A communicator that notes what goes through it in the replica's flight ring: a sequence number
-// for each collective, when it was asked for, began and ended, and in which step.
+// Records collectives in the replica's flight ring: a sequence number, the times of request, start
+// and end, and the step.
 #pragma once
 
 #include <array>
@@ -16,17 +16,17 @@ namespace paceline {
 class LivenessConnection;
 class StallMonitor;
 
-// What the recorded communicators of a process share. All of it outlives them.
+// Shared by the recorded communicators of a process. Everything outlives them.
 struct Recording {
-  std::vector<std::shared_ptr<FlightRing>> rings;  // one a replica
-  LivenessConnection* control = nullptr;           // is told how far this process is; may be null
-  StallMonitor* stall_monitor = nullptr;           // is told of an abort; may be null
+  std::vector<std::shared_ptr<FlightRing>> rings;  // one per replica
+  LivenessConnection* control = nullptr;           // receives this process's progress; may be null
+  StallMonitor* stall_monitor = nullptr;           // receives aborts; may be null
   std::atomic<bool> settled{false};                // the first step has ended: see Deadlines
 };
 
 class RecordedCommunicator final : public Communicator, private Supervision {
  public:
-  // `replica`: of this process.
+  // `replica` is an index within this process.
   RecordedCommunicator(std::unique_ptr<Communicator> inner, std::shared_ptr<Recording> recording,
                        std::size_t replica);
 
@@ -53,13 +53,13 @@ class RecordedCommunicator final : public Communicator, private Supervision {
   void note_progress() noexcept;
   void all_reduce_on_stream(void* data, std::size_t count, DType type, Lane& lane,
                             std::string_view label, std::uint64_t sequence);
-  void note_ends(const Lane& lane);  // throws what broke the lane
+  void note_ends(const Lane& lane);  // throws the error of the lane
 
   std::unique_ptr<Communicator> inner_;
   std::shared_ptr<Recording> recording_;
   FlightRing& ring_;
 
-  // Of a stream: collectives whose end has not been seen, the oldest first.
+  // For a stream: collectives that were not yet seen to end, oldest first.
   struct Pending {
     std::uint64_t sequence;
     Marker end;

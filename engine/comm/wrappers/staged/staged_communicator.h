@@ -1,11 +1,11 @@
-// Gradients in the memory of a GPU, sums on the host: copied out, reduced by a backend that knows
-// host memory only, copied back.
+// Reduces GPU gradients on the host: copies them to the host, reduces with a backend that only
+// handles host memory, and copies them back.
 //
 //   to_host  lane: piece 0 | piece 1 | piece 2 |
 //   lane         :         | sum 0   | sum 1   | sum 2   |
 //   to_device lane:                  | piece 0 | piece 1 | piece 2
 //
-// Pieces are of kPieceBytes, so that copies and sums of one bucket overlap.
+// Pieces have kPieceBytes, so that copies and sums of one bucket overlap.
 #pragma once
 
 #include <cstddef>
@@ -18,34 +18,32 @@
 
 namespace paceline {
 
-// What the device layer offers for one replica's GPU. The copies block and may be called from any
-// thread.
+// The device functions for one replica's GPU. The copies block, and are callable from any thread.
 struct DeviceCopies {
   std::function<void(void* host, const void* device, std::size_t bytes)> to_host;
   std::function<void(void* device, const void* host, std::size_t bytes)> to_device;
-  // Host memory that such copies are fast with.
+  // Allocates pinned host memory.
   std::function<Memory(std::size_t bytes)> pinned;
-  // Makes host memory that a backend owns such memory, until what it returns is destroyed. May be
-  // empty.
+  // Pins host memory that a backend owns, until the returned object is destroyed. May be empty.
   std::function<Memory(void* data, std::size_t bytes)> pin = {};
 };
 
 class StagedCommunicator final : public Communicator {
  public:
   static constexpr std::size_t kPieceBytes = std::size_t{2} << 20;
-  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // staged at once
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // staged at the same time
 
-  // `base` outlives this.
+  // `base` outlives this object.
   StagedCommunicator(Communicator& base, DeviceCopies copies);
 
   int rank() const override { return base_.rank(); }
   int size() const override { return base_.size(); }
-  // Gradients stay in the device's memory; the backend's best memory, if it has any, is where they
-  // are staged.
+  // Always empty: gradients stay in device memory. The backend's best memory, if any, becomes the
+  // staging buffer.
   Memory allocate(std::size_t bytes) override;
   bool reduces(MemoryKind kind) const override { return kind == MemoryKind::device; }
-  // `lane` is a host thread's, or inline: a stream's own functions may not copy. Where a sum fails,
-  // copies from and to `data` go on until this is destroyed.
+  // `lane` is a host thread's, or inline; host functions of a stream must not copy. If a sum fails,
+  // copies from and to `data` may continue until this object is destroyed.
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
   void broadcast(void* data, std::size_t bytes, int root) override {
@@ -69,10 +67,10 @@ class StagedCommunicator final : public Communicator {
 
   Communicator& base_;
   DeviceCopies copies_;
-  Memory buffer_, pinned_;  // the pin is undone before what it pins goes
+  Memory buffer_, pinned_;  // unpinned before the memory is freed
   std::vector<Marker> copied_;
   std::mutex mutex_;
-  std::exception_ptr error_;  // the first of a copy
+  std::exception_ptr error_;  // the first error of a copy
   ThreadLane to_host_, to_device_;
 };
 

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, row by row, of every type.
+// Matrix products by cuBLASLt, row-major, for all types.
 #pragma once
 
 #include <cublasLt.h>
@@ -14,8 +14,8 @@
 
 namespace paceline::cuda {
 
-// out (m x n) = a (m x k) b (k x n), in this order among its operands: a, b, out. All of type
-// stored_as(math), summed in fp32. A transposed factor lies in memory as k x m or n x k.
+// out (m x n) = a (m x k) b (k x n). Operands are in the order a, b, out, of type stored_as(math),
+// with sums in fp32. A transposed factor is stored as k x m or n x k.
 struct BlasProduct {
   std::int64_t m = 0, k = 0, n = 0;
   bool a_transposed = false, b_transposed = false, accumulates = false;
@@ -23,22 +23,22 @@ struct BlasProduct {
   Epilogue epilogue = Epilogue::none;  // its vector is the fourth operand
 };
 
-// A convolution whose window is one pixel, at every pixel, is a product of matrices with a row a
-// pixel; its operands are those of operands_of (convolution.h).
+// A 1x1 convolution of all pixels as a matrix product with one row per pixel. Its operands are
+// those of operands_of (convolution.h).
 std::optional<BlasProduct> product_of(const ConvRequest& request);
 
-// The library and its handle, which needs a GPU: it is made when a product is first asked for. For
-// one thread at a time.
+// The library and its handle. The handle needs a GPU, so it is created for the first product. Not
+// thread-safe.
 class CublasLt {
  public:
-  explicit CublasLt(const SharedLibrary& library);  // throws usage where a function is missing
+  explicit CublasLt(const SharedLibrary& library);  // throws usage if a function is missing
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
   std::string version() const;  // "13.1.0"
-  cublasLtHandle_t handle();    // throws usage where there is no GPU
-  // Throws `what` with the library's words: usage where it says "not supported", else internal.
+  cublasLtHandle_t handle();    // throws usage without a GPU
+  // Throws `what` with the library's message: usage for "not supported", else internal.
   void check(cublasStatus_t status, const char* what) const;
   const char* status_text(cublasStatus_t status) const { return status_string_(status); }
 
@@ -64,12 +64,12 @@ class CublasLt {
   cublasLtHandle_t handle_ = nullptr;
 };
 
-// What its heuristic offers, best first; with no more workspace than `workspace_limit` bytes and,
-// in fp32, without tensor cores. Sums of split products are made in fp32, never in a narrower type.
+// The heuristic's algorithms, best first, with at most `workspace_limit` bytes of workspace, and
+// without tensor cores in fp32. Split products are summed in fp32, never in a narrower type.
 Offered cublas_offer(const std::shared_ptr<CublasLt>& library, const BlasProduct& product,
                      std::size_t workspace_limit);
 
-// The algorithm of an earlier choice. Throws where it does not serve this product here.
+// The algorithm of an earlier choice. Throws if it cannot run this product here.
 std::shared_ptr<Implementation> build_product(const std::shared_ptr<CublasLt>& library,
                                               const BlasProduct& product, const Recipe& recipe);
 

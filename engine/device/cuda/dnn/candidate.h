@@ -1,4 +1,4 @@
-// One way to compute a product, named so that it can be built again in another run.
+// One way to compute a product, with a name by which a later run can build it again.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace paceline::cuda {
 
-// Of cuDNN an engine with its knobs; of cuBLASLt an algorithm, its 64 bytes in hexadecimal.
+// For cuDNN an engine with its knobs; for cuBLASLt an algorithm, its 64 bytes in hexadecimal.
 struct Recipe {
   enum class Library { cudnn, cublas_lt };
   struct Knob {
@@ -31,8 +31,8 @@ struct Recipe {
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 
-// Where a product's tensors lie on the card, in the order in which its kind lists them: the two
-// factors and the result of most.
+// The addresses of a product's tensors, in the order of its kind: usually two factors and the
+// result.
 constexpr std::size_t kMostTensors = 10;
 struct Operands {
   std::array<void*, kMostTensors> tensors{};
@@ -50,16 +50,16 @@ class Implementation {
 struct Candidate {
   Recipe recipe;
   bool tensor_cores = false;
-  bool compiles = false;  // when it is built, which takes up to seconds
-  // Throws where the library does not support it after all.
+  bool compiles = false;  // at build time, which takes up to seconds
+  // Throws if the library does not support it after all.
   std::function<std::shared_ptr<Implementation>()> build;
 };
 
-// What the libraries have for a product, the most promising first.
+// The libraries' candidates for a product, most promising first.
 struct Offered {
-  int count = 0;                      // before those that may not be used were left out
-  std::vector<Candidate> candidates;  // the others
-  std::string refused;                // why the first was left out, if one was
+  int count = 0;                      // before filtering
+  std::vector<Candidate> candidates;  // after filtering
+  std::string refused;                // why the first one was rejected, if any was
 };
 
 }  // namespace paceline::cuda

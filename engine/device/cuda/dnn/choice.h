@@ -1,4 +1,4 @@
-// Which of several ways computes a product, decided once.
+// Chooses one of several ways to compute a product.
 #pragma once
 
 #include <cstddef>
@@ -20,32 +20,33 @@ struct Choice {
   bool tensor_cores = false;
   std::size_t workspace_bytes = 0;
   int offered = 0;  // by the libraries
-  int usable = 0;   // of these: admitted, supported, little enough workspace, did not fail
-  // Medians; 0 where nothing was measured, or there is no runner-up.
+  // Of these: admitted, supported, with small enough workspace, and without failure.
+  int usable = 0;
+  // Medians. 0 if nothing was measured, or without a runner-up.
   double seconds = 0, runner_up_seconds = 0;
-  std::string runner_up;  // its recipe's text
-  // Of the same work done another way, where there is one and it was measured.
+  std::string runner_up;  // text of its recipe
+  // The time of the alternative that does the same work, if it was measured.
   double baseline_seconds = 0;
   Origin origin = Origin::heuristic;
 };
 
 struct ChoiceRules {
   std::size_t workspace_limit = 0;  // bytes
-  bool measures = false;            // the fastest; else the first that can be used
-  int most_compiled = 3;            // of those that compile when they are built, to be measured
+  bool measures = false;            // chooses the fastest; else the first usable one
+  int most_compiled = 3;            // how many candidates that compile at build time to measure
 };
 
-// Of a product's tensors, in the order of Operands. Bits are u8, eight an element.
+// A product's tensor, in the order of Operands. Bits count as u8, eight per element.
 struct TensorSize {
   std::size_t elements = 0;
   DType type = DType::f32;
 };
 
-// Another way to do what a product does, on the same operands.
+// An alternative that does the work of a product, on the same operands.
 struct Baseline {
   using Work = std::function<void(const Operands&, Stream)>;
-  Work apart;   // does all of it
-  Work behind;  // what the candidates need behind them
+  Work apart;   // does all the work
+  Work behind;  // work that candidates need in addition
 };
 
 struct Chosen {
@@ -53,8 +54,8 @@ struct Chosen {
   std::shared_ptr<Implementation> implementation;
 };
 
-// Without a tuner (null) nothing is captured or measured, nor where the card lacks the memory for
-// it, which the log says. Throws usage where no candidate can be used.
+// Captures and measures nothing without a tuner (null), or if GPU memory is too small, which is
+// logged. Throws usage if no candidate is usable.
 Chosen choose(const std::string& request, const Offered& offered,
               const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner,
               const Baseline* baseline = nullptr);

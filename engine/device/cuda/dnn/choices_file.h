@@ -1,4 +1,4 @@
-// Choices that outlive a run: measured once for a card, read afterwards.
+// Stores choices between runs: measured once per card, and read afterwards.
 #pragma once
 
 #include <filesystem>
@@ -11,18 +11,17 @@
 
 namespace paceline::cuda {
 
-// A choice is kept by its request and by the circumstances that it was made in, a text that names
-// card, libraries and rules. Several processes may use one file: it is replaced as a whole, with
-// what others have added to it.
+// A choice is stored with its request and its circumstances, a text that names card, libraries and
+// rules. Processes can share a file: it is replaced atomically, including what others added.
 class ChoicesFile {
  public:
-  // No path: nothing is read or written. A file that is not ours, damaged or of a newer version is
-  // not read, and never written over; problem() and a warning say so.
+  // Without a path, reads and writes nothing. A file of another program, or one that is damaged or
+  // newer, is neither read nor overwritten; problem() and a warning say so.
   explicit ChoicesFile(std::filesystem::path path);
 
   std::optional<Choice> find(const std::string& circumstances, const std::string& request) const;
   void put(const std::string& circumstances, const Choice& choice);
-  // Writes if there is anything new. Throws input where it cannot.
+  // Writes new choices, if any. Throws input if that fails.
   void save();
 
   const std::string& problem() const { return problem_; }

@@ -299,9 +299,9 @@ class LibraryProducts : public ChosenProducts {
     try {
       Chosen chosen{*kept, rebuild(kept->recipe)};
       if (chosen.implementation->workspace_bytes() <= options_.workspace_limit) return chosen;
-      log::warning("{}: the kept choice wants too much workspace; choosing again", name);
+      log::warning("{}: the stored choice needs too much workspace; choosing again", name);
     } catch (const Error& error) {
-      log::warning("{}: the kept choice cannot be used, choosing again: {}", name, error.what());
+      log::warning("{}: the stored choice cannot be used; choosing again: {}", name, error.what());
     }
     return std::nullopt;
   }

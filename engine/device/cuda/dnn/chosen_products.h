@@ -1,4 +1,4 @@
-// Products by cuDNN and cuBLASLt, each computed the way that was chosen for it.
+// Products by cuDNN and cuBLASLt, each computed in the way chosen for it.
 #pragma once
 
 #include <cstddef>
@@ -16,38 +16,39 @@
 namespace paceline::cuda {
 
 struct ProductsOptions {
-  // Only ways that give the same bits in every run, and the choice does not depend on the clock:
-  // it is read from choices_file, or is the heuristics' first. With a choices_file that has none
-  // yet, it is measured once and kept there.
+  // Uses only algorithms that give the same bits in every run, and does not choose by time: the
+  // choice comes from choices_file, or is the heuristics' first. If choices_file lacks it, it is
+  // measured once and stored there.
   bool deterministic = false;
-  // Bytes a product. Without tensor cores cuDNN's fast kernels copy whole planes: ResNet-50 in fp32
-  // wants 279 MB at 300 x 300 and batch 32, 2.3 GB at batch 256; with less, slow ones are left.
+  // Bytes per product. Without tensor cores, cuDNN's fast kernels copy whole planes: ResNet-50 in
+  // fp32 needs 279 MB at 300 x 300 and batch 32, 2.3 GB at batch 256. With less workspace, only
+  // slow kernels remain.
   std::size_t workspace_limit = std::size_t{256} << 20;
-  std::filesystem::path choices_file;  // see choices_file.h; empty: none
-  Tuner* tuner = nullptr;  // outlives the products; null: nothing is tried, measured or kept
-  // Of a card that is not there (devices/*.json): plans are built and checked, and do not run.
-  // Empty: the calling thread's current card.
+  std::filesystem::path choices_file;  // see choices_file.h; may be empty
+  Tuner* tuner = nullptr;  // outlives the products; null: no trials, measurements or storage
+  // For a card that is absent (devices/*.json): plans are built and checked, but do not run. Empty:
+  // the calling thread's current card.
   std::string card_description;
   LibraryNames libraries;
-  // That compile kernels, none of them the calling one; on each is called first, with its number,
-  // what makes the card its current one.
+  // Threads that compile kernels, in addition to the caller. Each first calls `enter_thread` with
+  // its number, which selects its card.
   int threads = 1;
   std::function<void(int)> enter_thread = [](int) {};
 };
 
-// For one thread at a time. Plans may outlive it.
+// Not thread-safe. Plans may outlive it.
 class ChosenProducts : public Products {
  public:
-  // One a distinct request so far, for the record.
+  // One for each distinct request so far, for the record.
   virtual const std::vector<Choice>& choices() const = 0;
-  // Writes what was measured into choices_file. Throws input where it cannot.
+  // Writes measured choices to choices_file. Throws input if that fails.
   virtual void save_choices() = 0;
 };
 
-// Opens the libraries. Throws usage where one of them or the card is missing.
+// Opens the libraries. Throws usage if one of them or the card is missing.
 std::unique_ptr<ChosenProducts> make_products(const ProductsOptions& options);
 
-// Cards that descriptions come with: "h200". Throws usage for another.
+// Cards with a shipped description: "h200".
 std::vector<std::string> described_cards();
 std::string card_description(const std::string& name);
 

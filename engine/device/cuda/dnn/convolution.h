@@ -1,4 +1,4 @@
-// A convolution as a graph of cuDNN's, and the engines that cuDNN offers for it.
+// A convolution as a cuDNN graph, and cuDNN's engines for it.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace paceline::cuda {
 
-// How a request's tensors take part in a product: what a pass reads first and second, and writes.
+// Maps a request's tensors to a product's operands: the first and second input of the pass, and its
+// output.
 Operands operands_of(ConvPass pass, const ConvOperands& operands);
 
-// Heuristics mode A, then the fallback list. Throws what cuDNN says where it refuses the graph.
+// Heuristics mode A, then the fallback list. Throws cuDNN's error if it rejects the graph.
 Offered cudnn_offer(const std::shared_ptr<Session>& session, const ConvRequest& request,
                     const EngineRules& rules);
 
-// The plan of a recipe, from an earlier choice. Throws where it is not supported here, or not
-// admitted.
+// The plan for a recipe of an earlier choice. Throws if it is not supported or not admitted here.
 std::shared_ptr<Implementation> build_convolution(const std::shared_ptr<Session>& session,
                                                   const ConvRequest& request,
                                                   const EngineRules& rules, const Recipe& recipe);

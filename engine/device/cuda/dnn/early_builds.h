@@ -1,5 +1,5 @@
-// Kernels of fused convolutions, compiled on several threads before it is asked which of them is
-// the fastest: each takes up to seconds.
+// Compiles kernels of fused convolutions on several threads, before one of them is chosen. Each
+// takes up to seconds.
 #pragma once
 
 #include <functional>
@@ -15,15 +15,16 @@ namespace paceline::cuda {
 
 struct EarlyBuild {
   FusedRequest request;
-  std::optional<Recipe> recipe;  // of an earlier choice; none: of what is offered the first few
+  std::optional<Recipe> recipe;  // of an earlier choice; empty: the first few that are offered
 
-  // Either of these, or neither where it failed: whoever needs it then meets the error.
+  // One of these is set, or neither after a failure; whoever needs it then gets the error.
   std::shared_ptr<Implementation> implementation = nullptr;  // the recipe's
-  std::optional<Offered> offered = std::nullopt;  // building one hands over what is there
+  // Building a candidate returns what exists already.
+  std::optional<Offered> offered = std::nullopt;
 };
 
-// A session a thread, made on it: cuDNN's handles are not shared while they work. Kernels keep
-// theirs, and run later on any one thread.
+// Creates a session on each thread, because concurrent work cannot share cuDNN's handles. Kernels
+// keep their handle, and later run on any one thread.
 using MakeSession = std::function<std::shared_ptr<Session>(int thread)>;
 
 void build_early(std::vector<EarlyBuild>& builds, int threads, const MakeSession& make_session,

@@ -1,4 +1,4 @@
-// From a finished operation graph to engines and plans: the same for every graph.
+// From an operation graph to engines and plans, the same for every graph.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,12 @@
 
 namespace paceline::cuda {
 
-// What cuDNN's heuristics offer, mode A first and then the fallback list, each engine with its
-// knobs once, as far as the rules admit it.
+// The engines of cuDNN's heuristics (mode A, then the fallback list), each with its knobs, without
+// duplicates, filtered by the rules.
 Offered offered_engines(const std::shared_ptr<const OperationGraph>& graph,
                         const EngineRules& rules);
 
-// The plan of a recipe, from an earlier choice. Throws where it is not supported here, or not
-// admitted.
+// The plan for a recipe of an earlier choice. Throws if it is not supported or not admitted here.
 std::shared_ptr<Implementation> build_engine(const std::shared_ptr<const OperationGraph>& graph,
                                              const EngineRules& rules, const Recipe& recipe);
 

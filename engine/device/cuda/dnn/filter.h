@@ -1,4 +1,4 @@
-// Which of cuDNN's engines may be used, by what cuDNN notes about them.
+// Decides which cuDNN engines may be used, from cuDNN's notes.
 #pragma once
 
 #include "engine/core/support.h"
@@ -13,9 +13,9 @@ struct EngineNotes {
   bool fourier = false;
   bool winograd = false;
   bool large_winograd_tiles = false;  // 6 x 6 and more: errors grow with the tile
-  bool varies = false;                // sums in an order that differs from run to run
-  bool compiles = false;              // at run time, which takes up to seconds
-  bool reorders_filter = false;       // wants weights in an order of its own
+  bool varies = false;                // the order of sums differs from run to run
+  bool compiles = false;              // compiles at run time, which takes up to seconds
+  bool reorders_filter = false;       // needs weights in its own order
 };
 
 struct EngineRules {
@@ -24,8 +24,8 @@ struct EngineRules {
   bool may_compile = false;
 };
 
-// fp32 takes no tensor cores and nothing narrower than its name; 16-bit types and tf32 take no
-// Winograd or Fourier transform, whose rounding on top of theirs is larger than the tolerances.
+// fp32 admits no tensor cores and nothing narrower than fp32. 16-bit types and tf32 admit no
+// Winograd or Fourier transform, whose additional rounding exceeds the tolerances.
 Support admits(const EngineRules& rules, const EngineNotes& notes);
 
 }  // namespace paceline::cuda

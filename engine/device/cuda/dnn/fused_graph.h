@@ -1,4 +1,4 @@
-// Fused convolutions (fused.h) as graphs of cuDNN.
+// Fused convolutions (fused.h) as cuDNN graphs.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ Operands operands_of(const FusedRequest& request, const FusedOperands& operands)
 FusedOperands operands_of(const FusedRequest& request, const Operands& operands);
 std::vector<TensorSize> sizes_of(const FusedRequest& request);
 
-// As for convolutions (convolution.h). Both throw internal for a request that has no meaning.
+// As for convolutions (convolution.h). Both throw internal for a meaningless request.
 Offered fused_offer(const std::shared_ptr<Session>& session, const FusedRequest& request,
                     const EngineRules& rules);
 std::shared_ptr<Implementation> build_fused(const std::shared_ptr<Session>& session,

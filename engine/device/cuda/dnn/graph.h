@@ -1,4 +1,4 @@
-// Operations of cuDNN put together to a graph.
+// Builds graphs of cuDNN operations.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@ namespace paceline::cuda {
 
 cudnnDataType_t cudnn_type(DType type);
 
-// Keeps all that a graph is made of: cuDNN does not.
+// Owns all parts of a graph, which cuDNN does not.
 class OperationGraph {
  public:
-  // `operations`, and what they refer to in `parts`; the tensors in memory have the ids 1 to
-  // `tensors`, in the order of Operands. Throws where cuDNN refuses it.
+  // `parts` has everything that `operations` refer to. Tensors in memory have the ids 1 to
+  // `tensors`, in the order of Operands. Throws if cuDNN rejects the graph.
   OperationGraph(std::shared_ptr<Session> session, std::vector<Descriptor> parts,
                  std::vector<Descriptor> operations, std::size_t tensors);
 
@@ -33,18 +33,18 @@ class OperationGraph {
 
 class GraphBuilder {
  public:
-  using Tensor = std::size_t;  // one of this graph
+  using Tensor = std::size_t;  // index in this graph
   using Size =
       std::array<std::int64_t, 4>;  // in cuDNN's order: batch or out, channels, rows, columns
 
   explicit GraphBuilder(std::shared_ptr<Session> session);
 
-  // In memory, channels closest together: the next of Operands.
+  // A tensor in memory, with channels innermost: the next of Operands.
   Tensor tensor(cudnnDataType_t type, const Size& size);
-  // Between two operations, nowhere in memory.
+  // A virtual tensor between two operations.
   Tensor between(cudnnDataType_t type, const Size& size);
 
-  // Of x, w and y the pass computes one.
+  // The pass computes one of x, w and y.
   void convolution(ConvPass pass, const ConvShape& shape, Tensor x, Tensor w, Tensor y,
                    bool accumulates = false);
   void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor y);

@@ -1,4 +1,4 @@
-// The GPU libraries that products come from. None is linked: the program starts without them.
+// The GPU libraries for products. None is linked, so the program starts without them.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace paceline::cuda {
 
-// File names to look for, the preferred one first: of the major version of CUDA that this was built
-// with, whatever the minor one. Tests name others.
+// File names in order of preference, for the CUDA major version of the build, with any minor
+// version. Tests use others.
 struct LibraryNames {
   LibraryNames();
 
   std::vector<std::string> nvrtc_builtins, nvrtc, cublas_lt, cudnn;
 };
 
-// Opens them in the order in which they need each other: cuDNN asks the loader for NVRTC and
-// cuBLASLt by their bare names, and gets those that are open already. Throws usage where cuBLASLt
-// or cuDNN is missing; without NVRTC, cuDNN only offers less.
+// Opens the libraries in the order of their dependencies: cuDNN looks up NVRTC and cuBLASLt by name
+// and finds the open ones. Throws usage if cuBLASLt or cuDNN is missing. Without NVRTC, cuDNN
+// offers fewer engines.
 struct Libraries {
   explicit Libraries(const LibraryNames& names);
 

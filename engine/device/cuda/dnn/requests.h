@@ -1,4 +1,4 @@
-// The products that networks ask for, and their names.
+// The products that networks need, and their names.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace paceline::cuda {
 
-// "forward 32x75x75x64 to 256 bf16", "backward_data 32x75x75x64 to 64, 3x3 / 2 + 1, bf16, adds";
-// one name a request, also in files.
+// "forward 32x75x75x64 to 256 bf16", "backward_data 32x75x75x64 to 64, 3x3 / 2 + 1, bf16, adds".
+// Unique per request; also used in files.
 std::string text_of(const ConvRequest& request);
 std::string text_of(const MatmulShape& shape);
 const char* name_of(Math math);
 const char* name_of(ConvPass pass);
 
-// Every convolution of a step, each once.
+// Every convolution of a step, without duplicates.
 std::vector<ConvRequest> conv_requests(const Plan& plan, Math math);
 
 }  // namespace paceline::cuda

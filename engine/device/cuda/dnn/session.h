@@ -1,4 +1,4 @@
-// cuDNN's backend API as far as it is needed here, and what its plans are made for.
+// The part of cuDNN's backend API that Paceline uses, and the card for its plans.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -17,7 +17,7 @@ namespace paceline::cuda {
 
 // The functions of an opened library.
 struct CudnnTable {
-  explicit CudnnTable(const SharedLibrary& library);  // throws usage where one is missing
+  explicit CudnnTable(const SharedLibrary& library);  // throws usage if one is missing
 
   decltype(&::cudnnGetVersion) version;
   decltype(&::cudnnGetCudartVersion) cudart_version;
@@ -33,15 +33,15 @@ struct CudnnTable {
   decltype(&::cudnnBackendGetAttribute) get_attribute;
   decltype(&::cudnnBackendExecute) execute;
 
-  // Throws `what` with the status, its group and the library's own words about it.
+  // Throws `what` with the status, its group and the library's message.
   void check(cudnnStatus_t status, const std::string& what) const;
 };
 
 // A node of a graph or plan: created, given attributes, finalized. The table outlives it. cuDNN
-// does not own the descriptors that an attribute refers to: keep them.
+// does not own the descriptors that an attribute refers to, so keep them alive.
 class Descriptor {
  public:
-  // `noun` is for errors: "convolution".
+  // `noun` is for error messages: "convolution".
   Descriptor(const CudnnTable& table, cudnnBackendDescriptorType_t type, const char* noun);
   ~Descriptor();
   Descriptor(Descriptor&& other) noexcept;
@@ -59,12 +59,13 @@ class Descriptor {
   Descriptor& finalize();
 
   std::int64_t integer(cudnnBackendAttributeName_t name) const;
-  // How many values there are; at most `room` of them go to `values`, which may be null for none.
+  // Returns the number of values. Copies at most `room` of them to `values`, which may be null for
+  // none.
   std::int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                    std::int64_t room, void* values) const;
-  // Into a descriptor of the right type that was created and not finalized.
+  // Into a created, not finalized descriptor of the right type.
   void get(cudnnBackendAttributeName_t name, Descriptor& value) const;
-  // All of them, `most` at most; `type` and `noun` are of those descriptors.
+  // All of them, at most `most`. `type` and `noun` are those of the descriptors.
   std::vector<Descriptor> get_all(cudnnBackendAttributeName_t name, std::int64_t most,
                                   cudnnBackendDescriptorType_t type, const char* noun) const;
 
@@ -76,15 +77,15 @@ class Descriptor {
   const char* noun_;
 };
 
-// "9.19.0", and which CUDA (`cudart`: 12090) it was built for where this program's is another: its
-// engines then look for libraries that are not there.
+// "9.19.0". If cuDNN was built for another CUDA than this program (`cudart`: 12090), also says
+// which: its engines then look for libraries that are missing.
 std::string cudnn_version_text(std::size_t version, std::size_t cudart);
 
-// The card whose plans are made: the calling thread's current one, or one that is only described,
-// for which plans are built and checked but never run. For one thread at a time.
+// The card for which plans are made: the calling thread's current one, or one that is only
+// described, whose plans are built and checked but never run. Not thread-safe.
 class Session {
  public:
-  // An empty description: the current card; throws usage where there is none.
+  // Empty description: the current card. Throws usage if there is none.
   Session(const SharedLibrary& library, const std::string& description);
   ~Session();
   Session(const Session&) = delete;
@@ -97,8 +98,8 @@ class Session {
   Descriptor make(cudnnBackendDescriptorType_t type, const char* noun) const {
     return Descriptor(table_, type, noun);
   }
-  // Tells a descriptor which card this is, by the attribute that takes a handle or the one that
-  // takes a description; nothing where it has no such attribute.
+  // Sets the card of a descriptor, by the attribute that takes a handle or the one that takes a
+  // description. Does nothing if it has no such attribute.
   void name_card(Descriptor& descriptor, std::optional<cudnnBackendAttributeName_t> by_handle,
                  std::optional<cudnnBackendAttributeName_t> by_description) const;
   void execute(const Descriptor& plan, const Descriptor& pack, Stream stream);

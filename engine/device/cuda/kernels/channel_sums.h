@@ -1,9 +1,10 @@
-// Sums over the rows of a matrix, by column: what batch normalisation and biases need.
+// Sums over the rows of a matrix, by column, for batch normalisation and biases.
 //
-// A plane is rows (samples x height x width) of channels. A *tile* is up to 16 groups of 8
-// channels; the blocks of a tile take *splits* of its rows, each thread 8 channels of every
-// so-many-th row. A block adds its threads' sums in shared memory, in order, and writes a partial;
-// the last block of a tile to finish adds the partials of all splits, in order, in double. So the
+// A plane is a matrix of rows (samples x height x width) and channels. A *tile* is up to 16 groups
+// of 8 channels. The blocks of a tile process *splits* of its rows; each thread processes 8
+// channels of every n-th row. A block adds its threads' sums in shared memory, in order, and writes
+// a partial. The last block of a tile to finish adds the partials of all splits, in order, in
+// double. So the result does not depend on which block is last, and a single launch suffices.
 // result does not depend on which block was last, and one launch is enough.
 #pragma once
 
@@ -28,19 +29,18 @@ struct ChannelTiling {
   }
 };
 
-// `Row::start(channel, count)` gives a thread what it needs of its 8 channels.
-// `Row::fetch<whole>(row, channel, count)` loads what a row has for them, `whole` where rows are
-// whole vectors, and `Row::add(fetched, start, sums)` adds it to the kSums sums:
-// several rows are fetched before the first is added, as a thread that waits for each load alone
-// leaves most of a card's bandwidth unused. `Row::finish(channel, sums)` gets the totals of a
-// channel, once.
+// `Row::start(channel, count)` loads a thread's data for its 8 channels. `Row::fetch<whole>(row,
+// channel, count)` loads a row's data for them; `whole` means that rows are whole vectors.
+// `Row::add(fetched, start, sums)` adds it to the kSums sums. Several rows are fetched before the
+// first is added, because waiting for each load separately would waste most of the bandwidth.
+// `Row::finish(channel, sums)` receives the totals of a channel once.
 template <typename Row>
 struct ChannelSums {
   static constexpr int kSums = Row::kSums;
 
   ChannelTiling t;
   float* partials;     // kSums x splits x channels
-  unsigned* finished;  // a counter a tile, zero before and after
+  unsigned* finished;  // one counter per tile; zero before and after
   Row row;
 
   static constexpr std::size_t shared_bytes() {
@@ -119,7 +119,7 @@ struct ChannelSums {
     if (!mine) return;
     c.fence();
     if (c.thread() == 0) finished[tile] = 0;
-    // Slices of the splits side by side, then the slices in order.
+    // Adds slices of the splits in parallel, then the slices in order.
     const int width = t.lanes() * kVector;
     const unsigned slices = c.threads() / static_cast<unsigned>(width);
     double* shared = c.template shared<double>();
@@ -142,7 +142,7 @@ struct ChannelSums {
     if (slice == 0 && has_channel) row.finish(channel, totals);
   }
 
-  // Of every so-many-th split, in order, several fetched at once.
+  // Sums every n-th split, in order, fetching several at once.
   PACELINE_KERNEL double sum_of(const float* partial, unsigned split, unsigned stride) const {
     constexpr unsigned kAhead = 8;
     const auto at = [&](unsigned s) {
@@ -159,7 +159,7 @@ struct ChannelSums {
   }
 };
 
-// Rows that are fetched at once: what a thread has registers for.
+// Number of rows fetched at once, limited by a thread's registers.
 template <typename T>
 constexpr int kRowsAhead = sizeof(T) == 2 ? 4 : 2;
 

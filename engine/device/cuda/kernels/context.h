@@ -35,7 +35,8 @@ struct DeviceContext {
 };
 #endif
 
-// Calls body(i) for this thread's share of 0 .. count - 1, neighbours for neighbouring threads.
+// Calls body(i) for this thread's share of 0 .. count - 1. Neighbouring threads get neighbouring
+// indices.
 template <typename Context, typename Body>
 PACELINE_KERNEL inline void over(const Context& c, std::size_t count, Body body) {
   const std::size_t stride = static_cast<std::size_t>(c.blocks()) * c.threads();
@@ -45,7 +46,7 @@ PACELINE_KERNEL inline void over(const Context& c, std::size_t count, Body body)
   }
 }
 
-// The same over vectors of kVector elements, from the last to the first: what was written last is
+// The same over vectors of kVector elements, from last to first, because recently written data is
 // still in the cache. body(first element, elements).
 template <typename Context, typename Body>
 PACELINE_KERNEL inline void over_vectors(const Context& c, std::size_t count, Body body) {
@@ -57,9 +58,9 @@ PACELINE_KERNEL inline void over_vectors(const Context& c, std::size_t count, Bo
   });
 }
 
-// The same for planes of `channels`: body(first element, elements, its channel, whether that is
-// another than before). A thread keeps its channels where a stride over all threads is whole rows,
-// so that it loads what belongs to them once.
+// The same for planes with `channels`: body(first element, elements, its channel, whether the
+// channel changed). If the stride over all threads is a multiple of the row, a thread keeps its
+// channels and loads their data once.
 template <typename Context, typename Body>
 PACELINE_KERNEL inline void over_channels(const Context& c, std::size_t count, int channels,
                                           Body body) {
@@ -78,7 +79,7 @@ PACELINE_KERNEL inline void over_channels(const Context& c, std::size_t count, i
   }
 }
 
-// Of 8 channels from `channel` on, from the first again after the last.
+// Loads 8 channels starting at `channel`, wrapping around.
 PACELINE_KERNEL inline void load_channels(const float* of_channel, int channel, int channels,
                                           float (&to)[kVector]) {
   if (channels % kVector == 0) {
@@ -112,7 +113,7 @@ PACELINE_KERNEL inline void store_at(const float (&from)[kVector], T* data, std:
   }
 }
 
-// Channels of a row: as a vector where rows are whole vectors.
+// Channels of a row, as a vector if rows are whole vectors.
 template <typename T>
 PACELINE_KERNEL inline void load_row(const T* from, int channels, int count, float (&to)[kVector]) {
   if (channels % kVector == 0) {

@@ -1,4 +1,4 @@
-// Operations that look at one element, or a few neighbours, at a time.
+// Operations on single elements or a few neighbours.
 #pragma once
 
 #include "engine/core/random.h"
@@ -6,15 +6,16 @@
 
 namespace paceline::cuda {
 
-// What changes from step to step without changing what is queued; in device memory.
+// Values in device memory that change in each step while the queued work stays the same.
 struct StepValues {
   std::uint32_t epoch = 0, key_low = 0, key_high = 0;
 };
 
-// Pixels / 255 to a plane of `padded` channels, the added ones and missing samples zero.
+// Converts pixels / 255 to a plane of `padded` channels. Additional channels and missing samples
+// are zero.
 template <typename T>
 struct CastInput {
-  const std::uint8_t* bytes;  // or null:
+  const std::uint8_t* bytes;  // may be null; then:
   const float* floats;
   T* y;
   std::size_t places, missing_places;  // of all samples; after them
@@ -111,7 +112,7 @@ struct Relu {
   }
 };
 
-// dx = (dx +) dy x scale where y is positive or no number.
+// dx = (dx +) dy x scale where y is positive or NaN.
 template <typename T>
 struct ReluBackward {
   const T *y, *dy;
@@ -136,7 +137,7 @@ struct ReluBackward {
   }
 };
 
-// y = x + x2; any of them may be the same.
+// y = x + x2; operands may be equal.
 template <typename T>
 struct Add {
   const T *x, *x2;
@@ -177,8 +178,8 @@ PACELINE_KERNEL inline bool dropout_keeps(const StepValues& step, std::uint32_t 
   return (counter[part / 2] >> (part % 2 * 16) & 0xFFFFU) >= threshold;
 }
 
-// y = x x scale where dropout keeps it, after ReLU if asked, zero for `missing` elements after
-// them; `kept` (may be null) says where. x may be y.
+// y = x x scale where dropout keeps it (optionally after ReLU); zero for the `missing` elements
+// after them. `kept` (may be null) records where. x may equal y.
 template <typename T>
 struct Dropout {
   const T* x;
@@ -208,7 +209,8 @@ struct Dropout {
   }
 };
 
-// dx = (dx +) dy x scale where kept, for `count` elements; zero for `missing` after them.
+// dx = (dx +) dy x scale where kept, for `count` elements; zero for the `missing` elements after
+// them.
 template <typename T>
 struct DropoutBackward {
   const T* dy;

@@ -1,4 +1,4 @@
-// Softmax cross-entropy: a row a block.
+// Softmax cross-entropy with one block per row.
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,8 @@
 
 namespace paceline::cuda {
 
-// Probabilities, and what the rows give to the sums of loss and hits: the last block to finish adds
-// all rows, in an order that depends on their number alone.
+// Computes probabilities, and adds the rows' loss and hits. The last block to finish adds all rows,
+// in an order that depends only on their number.
 struct SoftmaxLoss {
   const float* x;
   const std::int32_t* labels;
@@ -20,10 +20,10 @@ struct SoftmaxLoss {
   unsigned* finished;         // zero before and after
   int rows, classes;
   float smoothing;
-  bool twice;  // the probabilities are taken for logits, see Operation::softmax_twice
+  bool twice;  // uses the probabilities as logits; see Operation::softmax_twice
   static constexpr std::uint8_t kFirst = 1, kAmongFive = 2;
 
-  // The threads' largest values with their columns, or sums.
+  // The threads' maxima with their columns, or their sums.
   static constexpr std::size_t shared_bytes(unsigned threads) {
     static_assert(sizeof(double) == sizeof(float) + sizeof(int));
     return threads * (sizeof(float) + sizeof(int));
@@ -99,7 +99,7 @@ struct SoftmaxLoss {
     return place;
   }
 
-  // Of the columns that this thread has written.
+  // For the columns that this thread wrote.
   template <typename Context>
   PACELINE_KERNEL float exponentials(Context& c, const float* out) const {
     float sum = 0;
@@ -133,7 +133,7 @@ struct SoftmaxLoss {
     if (!last) return;
     c.fence();
     double loss = 0;
-    std::uint64_t counts = 0;  // correct, and among five in the upper half
+    std::uint64_t counts = 0;  // correct; among five in the upper half
     for (int r = static_cast<int>(c.thread()); r < rows; r += static_cast<int>(c.threads())) {
       loss += static_cast<double>(row_loss[r]);
       counts += std::uint64_t{row_correct[r] & kFirst ? 1U : 0U} |
@@ -176,8 +176,8 @@ struct SoftmaxLossGradient {
   }
 
  private:
-  // p (g - sum g p) with g = softmax(p) - 1 at the label. Sums of the row anew for each element:
-  // this loss is for a lesson, not for speed.
+  // p (g - sum g p) with g = softmax(p) - 1 at the label. Recomputes the row's sums for each
+  // element: this loss is for demonstration, not for speed.
   PACELINE_KERNEL float through_softmax(std::size_t row, std::size_t i, float target) const {
     const float* values = p + row * classes;
     float total = 0, weighted = 0;

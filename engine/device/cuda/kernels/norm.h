@@ -1,5 +1,5 @@
-// Batch normalisation in two passes each way: sums over a channel, then one pass over the elements
-// that also adds, applies ReLU and masks.
+// Batch normalisation in two passes in each direction: sums per channel, then one pass over the
+// elements that also adds, applies ReLU and masks.
 #pragma once
 
 #include <cmath>
@@ -8,20 +8,20 @@
 
 namespace paceline::cuda {
 
-// A normalisation's numbers, an element a channel.
+// Values of one normalisation, one element per channel.
 struct NormState {
   float *mean, *inverse;                   // of x; 1 / sqrt(variance + epsilon)
   float *scale, *shift;                    // y = scale x + shift
   float *dy_factor, *x_factor, *constant;  // dx = dy_factor dy + x_factor x + constant
 };
 
-// Parameters and running averages. `bias` is that of a convolution before it, which is not added to
-// x because normalising takes it away again; null: there is none.
+// Parameters and running averages. `bias` belongs to the preceding convolution. It is not added to
+// x, because normalising removes it. May be null.
 struct NormParameters {
   const float *gamma, *beta, *bias;
   float *running_mean, *running_variance;
   float *gamma_gradient, *beta_gradient;
-  float epsilon, keep;  // keep: share of a running average that stays in a step
+  float epsilon, keep;  // keep: share of a running average that stays in each step
 };
 
 PACELINE_KERNEL inline void set_scale(const NormState& state, const NormParameters& p, int channel,
@@ -34,7 +34,8 @@ PACELINE_KERNEL inline void set_scale(const NormState& state, const NormParamete
   state.shift[channel] = static_cast<float>(static_cast<double>(p.beta[channel]) - scale * mean);
 }
 
-// What `rows` rows of mean and variance mean for a step and for the running averages.
+// Computes a step's statistics and updates the running averages, from mean and variance of `rows`
+// rows.
 PACELINE_KERNEL inline void take_statistics(const NormState& state, const NormParameters& p,
                                             int channel, std::size_t rows, double mean,
                                             double variance) {
@@ -51,8 +52,7 @@ PACELINE_KERNEL inline void take_statistics(const NormState& state, const NormPa
                          (1 - keep) * (rows > 1 ? variance * n / (n - 1) : variance));
 }
 
-// Sums of x - pivot and its square, the pivot being x in the first row: what is left cancels
-// little.
+// Sums of x - pivot and its square. The pivot is x in the first row, which limits cancellation.
 template <typename T>
 struct NormStatistics {
   static constexpr int kSums = 2;
@@ -97,8 +97,8 @@ struct NormStatistics {
   }
 };
 
-// From sums of x and its square, which a convolution left beside x. Of a variance far below the
-// square of the mean they keep few digits; behind a convolution without its bias it seldom is.
+// From sums of x and its square that a convolution computed. These lose digits if the variance is
+// far below the square of the mean, which is rare after a convolution without its bias.
 struct NormFromSums {
   const float *sum, *sum_of_squares;
   std::size_t rows;
@@ -117,7 +117,7 @@ struct NormFromSums {
   }
 };
 
-// With the running averages.
+// Uses the running averages.
 struct NormFixed {
   int channels;
   NormState state;
@@ -135,8 +135,8 @@ struct NormFixed {
   }
 };
 
-// y = scale x + shift (+ skip, or + skip normalised by `branch`), then ReLU, of which `signs` keeps
-// a bit an element: set where the element passes.
+// y = scale x + shift (+ skip, or + skip normalised by `branch`), then ReLU. `signs` has one bit
+// per element, set if it passes.
 template <typename T>
 struct NormApply {
   const T *x, *skip;
@@ -144,7 +144,7 @@ struct NormApply {
   std::uint8_t* signs;
   std::size_t count;
   int channels;
-  NormState state, branch;  // branch.scale null: the skip is added as it is
+  NormState state, branch;  // branch.scale null: adds the skip unchanged
   bool relu;
 
   template <typename Context>
@@ -179,8 +179,8 @@ struct NormApply {
   }
 };
 
-// Of the vector at `first`, a bit an element: which passed. `kAligned`: `first` is a multiple of
-// kVector.
+// One bit per element of the vector at `first`, set if it passed. `kAligned`: `first` is a multiple
+// of kVector.
 template <bool kAligned>
 PACELINE_KERNEL inline unsigned passes_of(const std::uint8_t* signs, std::size_t first, int count) {
   if (!signs) return 0xFF;
@@ -193,7 +193,7 @@ PACELINE_KERNEL inline unsigned passes_of(const std::uint8_t* signs, std::size_t
   return bits;
 }
 
-// dy where ReLU let it pass.
+// dy if ReLU passed it, else zero.
 template <typename T>
 PACELINE_KERNEL inline void unpack_passed(const Packed<T>& dy, unsigned passes,
                                           float (&to)[kVector]) {
@@ -201,8 +201,9 @@ PACELINE_KERNEL inline void unpack_passed(const Packed<T>& dy, unsigned passes,
   for (int i = 0; i < kVector; ++i) to[i] = passes >> i & 1 ? to[i] : 0;
 }
 
-// Gradients of gamma and beta, and the factors of that of x, from sums of dz and dz (x - mean) over
-// `rows` rows: Ioffe and Szegedy, arXiv 1502.03167, section 3, gathered by dz, x and neither.
+// Gradients of gamma and beta, and the factors of x's gradient, from sums of dz and dz (x - mean)
+// over `rows` rows. Ioffe and Szegedy, arXiv 1502.03167, section 3, with terms collected by dz, x
+// and constants.
 PACELINE_KERNEL inline void set_factors(const NormState& s, const NormParameters& p, int channel,
                                         std::size_t rows, double sum, double sum_x) {
   const double inverse = static_cast<double>(s.inverse[channel]);
@@ -218,7 +219,7 @@ PACELINE_KERNEL inline void set_factors(const NormState& s, const NormParameters
       static_cast<float>(-scale * sum / n - x_factor * static_cast<double>(s.mean[channel]));
 }
 
-// From sums of dz and dz x, which a convolution left beside dz.
+// From sums of dz and dz x that a convolution computed.
 struct NormFactorsFromSums {
   const float *sum, *sum_of_products;
   std::size_t rows;
@@ -238,7 +239,8 @@ struct NormFactorsFromSums {
 };
 
 // Sums of dz and dz (x - mean), and with a normalised branch dz (x2 - mean2); dz = dy where it
-// passed. Most have no branch, and with it a third of the registers would be taken for nothing.
+// passed. A template parameter, because most have no branch, and it would use a third of the
+// registers.
 template <typename T, bool kBranch>
 struct NormGradientSums {
   static constexpr int kSums = kBranch ? 3 : 2;
@@ -296,8 +298,8 @@ struct NormGradientSums {
   }
 };
 
-// Gradients of x (dx; null: nobody needs it) and of the skip (null likewise; may be dy itself),
-// zero for `missing` elements after `count`.
+// Gradients of x (dx; null: not needed) and of the skip (null: not needed; may equal dy). Zero for
+// the `missing` elements after `count`.
 template <typename T, bool kBranch>
 struct NormGradient {
   const T *x, *x2, *dy;
@@ -343,13 +345,13 @@ struct NormGradient {
       load_channels(s.constant, channel, channels, constant);
     }
   };
-  // Elements of samples that are there, from `first` on.
+  // Number of elements at `first` that belong to present samples.
   PACELINE_KERNEL int present(std::size_t first) const {
     if (first >= count) return 0;
     const std::size_t left = count - first;
     return left < kVector ? static_cast<int>(left) : kVector;
   }
-  // What is there before anything is written; planes that nobody adds to are zero.
+  // Values read before anything is written. Zero for planes that are not accumulated.
   struct Fetched {
     Packed<T> dy, x, x2, old, old_skip;
     unsigned passes;

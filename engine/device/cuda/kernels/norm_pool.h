@@ -1,8 +1,8 @@
-// Batch normalisation, ReLU and max pooling as one pass each way, as at the head of a ResNet: the
-// plane between normalisation and pooling, and its gradient, are never written.
+// Batch normalisation, ReLU and max pooling as one pass in each direction, as at the start of a
+// ResNet. The plane between normalisation and pooling, and its gradient, are never written.
 //
-// Backward reads the pooled gradient through the places that pooling chose. Where no element of a
-// window is positive ReLU lets nothing pass, and the place is kNoPlace.
+// Backward reads the pooled gradient through the positions that pooling chose. If a window has no
+// positive element, ReLU passes nothing and the position is kNoPlace.
 #pragma once
 
 #include "engine/device/cuda/kernels/norm.h"
@@ -12,8 +12,8 @@ namespace paceline::cuda {
 
 constexpr std::uint8_t kNoPlace = 255;
 
-// Values are compared as they would have been stored, so that the same elements are chosen as by
-// the operations apart. A thread takes a group of channels.
+// Compares values as they would have been stored, so the same elements are chosen as by separate
+// operations. One thread per group of channels.
 template <typename T>
 struct NormPool {
   Window w;
@@ -47,7 +47,7 @@ struct NormPool {
   }
 };
 
-// What reaches an input element of the two through pooling and ReLU.
+// The gradient that reaches an input element through pooling and ReLU.
 template <typename T>
 struct PooledGradient {
   Window w;
@@ -107,7 +107,7 @@ struct NormPoolGradientSums {
   }
 };
 
-// The gradient of x of the first `present` of `samples`; zero for the others.
+// The gradient of x for the first `present` of `samples`; zero for the others.
 template <typename T>
 struct NormPoolGradient {
   const T* x;

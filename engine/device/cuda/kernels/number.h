@@ -1,4 +1,4 @@
-// 16-bit floats as kernels load and store them; arithmetic is in float.
+// Loading and storing of 16-bit floats in kernels; arithmetic is in float.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +69,7 @@ PACELINE_KERNEL inline Half from_float<Half>(float value) {
 #endif
 }
 
-// Eight elements that follow each other: one or two 16-byte accesses.
+// Eight consecutive elements: one or two 16-byte accesses.
 constexpr int kVector = 8;
 
 template <typename T>
@@ -77,7 +77,7 @@ struct alignas(16) Packed {
   T values[kVector];
 };
 
-// As they lie in memory. What has several loads to wait for begins them all before it looks at one.
+// The raw loaded data, so that kernels can start several loads before using the first.
 template <typename T>
 PACELINE_KERNEL inline Packed<T> packed_at(const T* from) {
   return *reinterpret_cast<const Packed<T>*>(from);
@@ -100,7 +100,7 @@ PACELINE_KERNEL inline void store(const float (&from)[kVector], T* to) {
   *reinterpret_cast<Packed<T>*>(to) = packed;
 }
 
-// The same for the first `count` of them; the others are read as zero and not written.
+// The same for the first `count` of them. The others are read as zero and not written.
 template <typename T>
 PACELINE_KERNEL inline void load_some(const T* from, int count, float (&to)[kVector]) {
   for (int i = 0; i < kVector; ++i) to[i] = i < count ? to_float(from[i]) : 0;

@@ -10,7 +10,7 @@ struct Window {
   int kernel, stride, padding, channels;
 };
 
-// A card divides 32 bits several times as fast as 64, and an index seldom needs them.
+// 32-bit division is several times as fast as 64-bit on a GPU, and indices rarely need 64 bits.
 struct Divided {
   std::size_t quotient;
   unsigned rest;
@@ -21,10 +21,10 @@ PACELINE_KERNEL inline Divided divide(std::size_t value, unsigned by) {
   return {small / by, small % by};
 }
 
-// Where a group of kVector channels lies.
+// The position of a group of kVector channels.
 struct PlacedGroup {
   unsigned sample, row, column;
-  int channel, count;  // count: of the group's channels there are so many
+  int channel, count;  // count: valid channels of the group
 
   PACELINE_KERNEL PlacedGroup(std::size_t item, int height, int width, int channels) {
     const unsigned groups = static_cast<unsigned>(channels + kVector - 1) / kVector;
@@ -33,7 +33,7 @@ struct PlacedGroup {
     count = channels - channel < kVector ? channels - channel : kVector;
     place(divided.quotient, height, width);
   }
-  // `row`: of a plane as rows of channels, samples x height x width of them.
+  // `row`: of a plane as samples x height x width rows of channels.
   PACELINE_KERNEL static PlacedGroup of_row(std::size_t row, int height, int width, int channel,
                                             int count) {
     PlacedGroup group;
@@ -54,7 +54,7 @@ struct PlacedGroup {
   }
 };
 
-// Of a group's sample, where its channels lie at a row and column of the input or output.
+// Index of the group's channels at a row and column of its sample's input or output.
 PACELINE_KERNEL inline std::size_t input_at(const Window& w, const PlacedGroup& g, int row,
                                             int column) {
   return ((static_cast<std::size_t>(g.sample) * w.in_height + row) * w.in_width + column) *
@@ -73,7 +73,8 @@ PACELINE_KERNEL inline std::size_t groups_of(std::size_t samples, int height, in
   return samples * height * width * ((channels + kVector - 1) / kVector);
 }
 
-// Calls body(place in the window, values) for the input elements of an output's window, row by row.
+// Calls body(position in the window, values) for the input elements of an output's window, row by
+// row.
 template <typename T, typename Body>
 PACELINE_KERNEL inline void over_window(const Window& w, const PlacedGroup& g, const T* x,
                                         Body body) {
@@ -87,7 +88,7 @@ PACELINE_KERNEL inline void over_window(const Window& w, const PlacedGroup& g, c
   }
 }
 
-// Places of a group of channels, one access.
+// Positions for a group of channels, in one access.
 struct alignas(kVector) Places {
   std::uint8_t of[kVector];
 };
@@ -108,14 +109,14 @@ PACELINE_KERNEL inline void store_places(const Places& places, int channels, int
   for (int i = 0; i < count; ++i) to[i] = places.of[i];
 }
 
-// Adds the gradients of the windows that chose an input element: each input looks at the windows
-// that hold it, so that nothing is added from two sides.
+// Adds the gradients of the windows that chose an input element. Each input looks at the windows
+// that contain it, so there are no concurrent additions.
 template <typename T>
 PACELINE_KERNEL inline void add_pooled(const Window& w, const T* dy, const std::uint8_t* chosen,
                                        const PlacedGroup& g, float (&sum)[kVector]) {
   const int ih = static_cast<int>(g.row) + w.padding, iw = static_cast<int>(g.column) + w.padding;
   const auto strides = [&w](int at) { return w.stride == 2 ? at >> 1 : at / w.stride; };
-  // The first window that reaches a padded coordinate, and the last.
+  // The first and the last window that contain a padded coordinate.
   const auto first = [&](int at) { return at < w.kernel ? 0 : strides(at - w.kernel) + 1; };
   const auto last = [&](int at, int end) { return strides(at) < end ? strides(at) : end - 1; };
   const int last_row = last(ih, w.out_height), last_column = last(iw, w.out_width);
@@ -135,14 +136,14 @@ PACELINE_KERNEL inline void add_pooled(const Window& w, const T* dy, const std::
   }
 }
 
-// Whether an element takes the place of the largest before it: also one that is no number, which
-// none takes from it.
+// Whether an element replaces the current maximum. NaN replaces everything, and nothing replaces
+// NaN.
 PACELINE_KERNEL inline bool is_chosen(float value, float largest) {
   return value > largest || value != value;
 }
 
-// `chosen` is the place of the largest element in its window, row by row; the first of equals. A
-// thread takes a group of channels.
+// `chosen` is the position of the largest element in its window, row by row; ties go to the first.
+// One thread per group of channels.
 template <typename T>
 struct MaxPool {
   Window w;
@@ -196,7 +197,7 @@ struct MaxPoolBackward {
   }
 };
 
-// The mean of each channel over its plane: a thread a channel and sample.
+// The mean of each channel over its plane. One thread per channel and sample.
 template <typename T>
 struct AveragePool {
   const T* x;

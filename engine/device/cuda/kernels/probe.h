@@ -1,11 +1,11 @@
-// Work for Device::probe() and for trying products out.
+// Kernels for Device::probe() and for trying algorithms.
 #pragma once
 
 #include "engine/device/cuda/kernels/context.h"
 
 namespace paceline::cuda {
 
-// Multiply-adds in eight chains a thread; `out` keeps them from being left out.
+// Multiply-adds in eight independent chains per thread. `out` keeps them from being optimized away.
 struct MultiplyAdd {
   static constexpr int kChains = 8;
   float* out;

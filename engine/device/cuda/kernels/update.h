@@ -1,4 +1,4 @@
-// From gradients to parameters: one pass over a range of the flat arenas.
+// The optimizer: one pass over a range of the flat arenas.
 #pragma once
 
 #include <cmath>
@@ -8,19 +8,19 @@
 
 namespace paceline::cuda {
 
-// Loss scaling of fp16, on the device: gradients are computed `scale` times too large; a step whose
-// gradients are not finite changes nothing and halves the scale, `kGrowth` good steps in a row
+// Loss scaling for fp16, on the device. Gradients are `scale` times too large. A step with
+// gradients that are not finite changes nothing and halves the scale; `kGrowth` good steps in a row
 // double it (Micikevicius et al., arXiv 1710.03740, section 3.2).
 struct LossScale {
   static constexpr int kGrowth = 2000;
   float scale = 65536;
   int good_steps = 0;
-  unsigned infinite = 0;  // of the step at hand
-  unsigned skipped = 0;   // steps so far
+  unsigned infinite = 0;  // in the current step
+  unsigned skipped = 0;   // number of skipped steps
 };
 
-// The rule of the steps that follow. A launch takes it along, so no memory of the host has to keep
-// it.
+// Sets the rule of the following steps. The rule is a kernel argument, so no host memory must stay
+// valid.
 struct SetRule {
   UpdateRule rule;
   UpdateRule* to;
@@ -31,15 +31,15 @@ struct SetRule {
   }
 };
 
-// A stretch of the gradient arena that belongs to one parameter.
+// A range of the gradient arena that belongs to one parameter.
 struct GradientPiece {
   static constexpr unsigned kElements = 4096;
-  enum Kind : std::uint32_t { narrow, zero };  // it stands in the 16-bit arena; it is nothing
+  enum Kind : std::uint32_t { narrow, zero };  // narrow: in the 16-bit arena; zero: no gradient
   std::uint32_t first, count;                  // elements
   Kind kind;
 };
 
-// Takes pieces from the 16-bit arena, or clears them; a block a piece.
+// Copies pieces from the 16-bit arena, or clears them. One block per piece.
 template <typename T>
 struct WidenGradients {
   const GradientPiece* pieces;
@@ -56,7 +56,7 @@ struct WidenGradients {
   }
 };
 
-// Marks the step if a gradient is not finite.
+// Marks the step if any gradient is not finite.
 struct FindInfinite {
   const float* gradients;
   std::size_t count;
@@ -73,13 +73,12 @@ struct FindInfinite {
   }
 };
 
-// What clipping by norm knows, on the device.
+// State of clipping by norm, on the device.
 struct ClipState {
   double factor = 1;
 };
 
-// Sums of squares of the gradient arena, a block of it a block, in an order that is always the
-// same.
+// Sums of squares of the gradient arena, one block per part, in a fixed order.
 struct SquareSums {
   static constexpr unsigned kElements = 8192, kThreads = 256;
   const float* gradients;
@@ -117,12 +116,13 @@ struct SquareSums {
   }
 };
 
-// One block: the factor from what SquareSums gave, of gradients without their loss scale.
+// A single block: computes the factor from the sums of SquareSums, for gradients without loss
+// scale.
 struct FindClipFactor {
   const double* sums;
   unsigned count;
   const UpdateRule* rule;  // on the device
-  const LossScale* scale;  // null: gradients are as they are
+  const LossScale* scale;  // null: unscaled gradients
   ClipState* clip;
 
   template <typename Context>
@@ -136,7 +136,7 @@ struct FindClipFactor {
   }
 };
 
-// After the updates of a step: one thread.
+// Runs after a step's updates, in one thread.
 struct AdjustScale {
   LossScale* scale;
 
@@ -154,19 +154,19 @@ struct AdjustScale {
   }
 };
 
-// Elements of the arena that decay or do not together: parameters begin on such a group.
+// Elements of the arena with common weight decay. Parameters start at multiples of this.
 constexpr std::size_t kDecayGroup = 16;
 
-// T is the type of the copy of the parameters that products read; float: there is none.
+// T is the type of the parameters' copy for products; float: there is no copy.
 template <typename T>
 struct Update {
   float *parameters, *first, *second;
   const float* gradients;
   T* narrow;
   const UpdateRule* rule;      // on the device
-  const LossScale* scale;      // null: gradients are as they are
-  const ClipState* clip;       // null: they are not clipped by norm
-  const std::uint8_t* decays;  // by kDecayGroup elements; null: nothing decays
+  const LossScale* scale;      // null: unscaled gradients
+  const ClipState* clip;       // null: no clipping by norm
+  const std::uint8_t* decays;  // by kDecayGroup elements; null: no decay
   std::size_t count;
 
   template <typename Context>
@@ -178,7 +178,7 @@ struct Update {
     if (!decays) return over(c, count, [&](std::size_t i) { update(i, r, unscale); });
     UpdateRule still = r;
     still.decay = still.l2 = 0;
-    // Two calls, so that what a rule has in double is rounded once, not for each element.
+    // Two calls, so that a rule's double values are rounded once, not for each element.
     over(c, count, [&](std::size_t i) {
       if (decays[i / kDecayGroup]) {
         update(i, r, unscale);
@@ -198,7 +198,7 @@ struct Update {
   }
 };
 
-// Rows of `width` to rows of `padded`, what is added zero; or back.
+// Copies rows of `width` to rows of `padded`, with zeros added; or back.
 template <typename To, typename From>
 struct PadRows {
   const From* x;

@@ -135,7 +135,7 @@ Nvml::Nvml() {
   find(functions->cpu_affinity, "nvmlDeviceGetCpuAffinity");
   if (const int result = functions->init(); result != kSuccess) {
     throw Error(ErrorKind::usage, std::string("NVML: ") + functions->error_string(result),
-                library.path(), "see whether nvidia-smi works here");
+                library.path(), "check that nvidia-smi works here");
   }
   functions_ = std::move(functions);
 }
@@ -156,7 +156,7 @@ NvmlGpu::NvmlGpu(std::shared_ptr<const Nvml> nvml, const std::string& pci)
   const int result = nvml_->functions_->by_pci(pci.c_str(), &handle_);
   if (result == kSuccess) return;
   throw Error(ErrorKind::usage, std::string("NVML: ") + nvml_->functions_->error_string(result),
-              "GPU " + pci, "see whether nvidia-smi lists it");
+              "GPU " + pci, "check that nvidia-smi lists it");
 }
 
 std::optional<std::string> NvmlGpu::name() const {

@@ -1,7 +1,7 @@
-// What the driver says of a GPU: NVML (libnvidia-ml.so.1), opened when asked for. The toolkit has
-// no header of it everywhere, so the few prototypes are ours.
+// Queries the driver about a GPU through NVML (libnvidia-ml.so.1), opened on demand. Declares the
+// few prototypes itself, because not every toolkit has the header.
 //
-// Any question may be answered "not supported", by a card, a driver or a virtual machine: that is
+// A card, driver or virtual machine may answer any query with "not supported". The result is then
 // an empty optional, never zero.
 #pragma once
 
@@ -13,10 +13,10 @@
 
 namespace paceline::cuda {
 
-// Open for as long as somebody holds it. From any thread.
+// Stays open while references exist. Thread-safe.
 class Nvml {
  public:
-  // Throws usage where there is no driver, with what the loader or NVML says.
+  // Throws usage with the message of the loader or of NVML if there is no driver.
   static std::shared_ptr<const Nvml> open();
   ~Nvml();
   Nvml(const Nvml&) = delete;
@@ -46,28 +46,27 @@ enum class ClockLimit : std::uint64_t {
 };
 
 struct GpuMemory {
-  std::int64_t total = 0, used = 0;  // bytes, of all processes
+  std::int64_t total = 0, used = 0;  // bytes, over all processes
 };
 
 class NvmlGpu {
  public:
-  // `pci` as CUDA gives it: indices of NVML are others than CUDA's. Throws usage where NVML does
-  // not know it.
+  // `pci` in CUDA's form; NVML's indices differ from CUDA's. Throws usage if NVML does not know it.
   NvmlGpu(std::shared_ptr<const Nvml> nvml, const std::string& pci);
 
   std::optional<std::string> name() const, uuid() const;
-  // The share of NVML's last window (1/6 to 1 s) in which any kernel ran, or in which memory was
-  // read or written; 0 to 1.
+  // The share of NVML's last window (1/6 to 1 s) in which a kernel ran, or in which memory was
+  // accessed; 0 to 1.
   std::optional<double> utilization() const, memory_utilization() const;
   std::optional<int> sm_mhz() const, memory_mhz() const, most_sm_mhz() const;
   std::optional<double> watts() const, watts_limit() const;
   std::optional<double> joules() const;  // since the driver was loaded
   std::optional<int> celsius() const;
-  std::optional<std::uint64_t> clock_limits() const;  // what holds the clocks down now
+  std::optional<std::uint64_t> clock_limits() const;  // current limits of the clocks
   std::optional<GpuMemory> memory() const;
   std::optional<bool> ecc() const;
   std::optional<std::int64_t> uncorrected_errors() const;  // since the driver was loaded
-  std::optional<bool> mig() const;                         // cut into instances
+  std::optional<bool> mig() const;                         // MIG is enabled
   std::optional<bool> mps() const;                         // processes share it through MPS
   std::optional<std::string> compute_mode() const;         // "default", "exclusive process"
   std::optional<std::vector<int>> near_cpus() const;

@@ -1,5 +1,5 @@
-// How busy, fast and warm GPUs were while something ran: one thread asks NVML ten times a second,
-// off the hot path.
+// Samples GPUs while something runs: utilization, clocks, temperature. One thread queries NVML ten
+// times per second, off the hot path.
 #pragma once
 
 #include <condition_variable>
@@ -15,7 +15,7 @@
 
 namespace paceline::cuda {
 
-// What is not known is empty; see NvmlGpu for the meaning of each.
+// Empty values are unknown. See NvmlGpu for the meanings.
 struct GpuSample {
   std::optional<double> utilization, memory_utilization, watts;
   std::optional<int> sm_mhz, memory_mhz, celsius;
@@ -23,21 +23,21 @@ struct GpuSample {
   std::optional<std::int64_t> memory_bytes;  // in use
 };
 
-// The samples' part of it.
+// The part of the summary that samples provide.
 GpuUtilization summarise(const std::vector<GpuSample>& samples);
 
 class UtilizationSampler {
  public:
   static constexpr double kInterval = 0.1;  // seconds
 
-  // Samples from now on. Throws usage for a GPU that NVML does not know.
+  // Starts sampling. Throws usage for a GPU that NVML does not know.
   UtilizationSampler(std::shared_ptr<const Nvml> nvml, const std::vector<std::string>& pcis,
                      double interval = kInterval);
   ~UtilizationSampler();
   UtilizationSampler(const UtilizationSampler&) = delete;
   UtilizationSampler& operator=(const UtilizationSampler&) = delete;
 
-  // Ends it; in the order of `pcis`. Once.
+  // Stops sampling. Results are in the order of `pcis`. Call once.
   std::vector<GpuUtilization> stop();
 
  private:
@@ -54,7 +54,7 @@ class UtilizationSampler {
   void end();
 
   std::shared_ptr<const Nvml> nvml_;
-  std::vector<Watched> watched_;  // samples are the thread's until it has ended
+  std::vector<Watched> watched_;  // the thread owns the samples until it ends
   double interval_, start_;
   std::mutex mutex_;
   std::condition_variable stopped_;
