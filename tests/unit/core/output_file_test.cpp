@@ -69,8 +69,8 @@ TEST(OutputFile, OnlyFilesAreReplaced) {
   const auto line = [&](const fs::path& file) {
     return refusal([&] { OutputFile(file, "--out", "export", any).check(); });
   };
-  EXPECT_NE(line(scratch.path()).find("not a file"), std::string::npos);
-  EXPECT_NE(line("/dev/null").find("not a file"), std::string::npos);
+  EXPECT_NE(line(scratch.path()).find("not a regular file"), std::string::npos);
+  EXPECT_NE(line("/dev/null").find("not a regular file"), std::string::npos);
   EXPECT_NE(line(scratch.path() / "absent/f").find("cannot be written"), std::string::npos);
 }
 

@@ -41,7 +41,7 @@ TEST(Trial, ADeathIsOneLine) {
 }
 
 TEST(Trial, WhatHangsIsEnded) {
-  expect_error(ErrorKind::input, {"HDF5 does not come to an end"}, [] {
+  expect_error(ErrorKind::input, {"HDF5 did not finish reading it"}, [] {
     attempt(
         [] {
           while (true) pause();

@@ -36,12 +36,12 @@ TEST(CheckMask, FittingReplicasPass) {
 }
 
 TEST(CheckMask, OneCpuMaskNamesTheBindingAndItsCure) {
-  for (const char* part : {"the affinity mask is the one CPU 7", "--bind-to none",
+  for (const char* part : {"the affinity mask has only CPU 7", "--bind-to none",
                            "--map-by slot:PE=4", "--cpus-per-task=4"}) {
     EXPECT_ERROR(check_mask({7}, 1, 4, false), usage, part);
   }
   // Threads of one replica are never oversubscribed.
-  EXPECT_ERROR(check_mask({7}, 1, 4, true), usage, "the one CPU 7");
+  EXPECT_ERROR(check_mask({7}, 1, 4, true), usage, "has only CPU 7");
   EXPECT_ERROR(check_mask({0, 1}, 1, 4, true), usage, "has 2 (0-1)");
 }
 

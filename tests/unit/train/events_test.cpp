@@ -92,7 +92,7 @@ TEST(Event, IsReadAsTensorFlowWritesIt) {
 }
 
 TEST(Event, RefusesWhatIsNone) {
-  expect_error(ErrorKind::input, {"here", "no event"},
+  expect_error(ErrorKind::input, {"here", "not an event"},
                [] { decode_event("\xFF\xFF\xFF", "here"); });
 }
 
