@@ -22,9 +22,10 @@ struct StoreContent {
 // Every record below `folder` (a study, a folder of studies, or one record's file), where links to
 // folders are followed. Only files named like records are read. Throws input if it is not there.
 // A folder with a table.json is a published table (published.h) and gives its rows.
-StoreContent load_store(const std::filesystem::path& folder);
+StoreContent load_store(const std::filesystem::path& folder, RecordParts parts = RecordParts::all);
 // Several at once: a file reached twice is read once, a run copied to another place is rejected.
-StoreContent load_stores(const std::vector<std::filesystem::path>& folders);
+StoreContent load_stores(const std::vector<std::filesystem::path>& folders,
+                         RecordParts parts = RecordParts::all);
 
 class Store {
  public:

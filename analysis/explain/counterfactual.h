@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "analysis/study/row_facts.h"
@@ -15,8 +16,19 @@ struct Counterfactual {
   const Row* row = nullptr;  // the one without it
 };
 
-// Rows of the study that equal `row` but for one switch: backend=null, input=synthetic,
-// overlap=false, update=false. Empty for a row in which something is switched off itself.
-std::vector<Counterfactual> counterfactuals(const Study& study, const Row& row, bool rates);
+// The rows of a study in which a cost is switched off: backend=null, input=synthetic,
+// overlap=false, update=false. Points into the study.
+class Counterfactuals {
+ public:
+  explicit Counterfactuals(const Study& study);
+
+  // Those that equal `row` but for one switch. Empty for a row in which something is switched off
+  // itself.
+  std::vector<Counterfactual> of(const Row& row, bool rates) const;
+
+ private:
+  using Rows = std::unordered_map<std::string, std::vector<const Row*>>;
+  std::vector<Rows> off_;  // a switch each; by all that must be equal
+};
 
 }  // namespace paceline
