@@ -33,9 +33,15 @@ std::optional<double> estimated_seconds(const StudyPlan& plan);
 
 std::size_t points_that_cannot_run(const StudyPlan& plan);
 
+// Nobody reads 100,000 lines: more points than these are counted, unless all are asked for.
+constexpr std::size_t kShownPoints = 100;
+constexpr std::size_t kAllPoints = static_cast<std::size_t>(-1);
+
 // The points as a table with what is done of each, why others are not, and the work left. Sentences
-// have lines of at most `width` columns.
-std::string plan_text(const StudyPlan& plan, std::size_t width = 300);
+// have lines of at most `width` columns. Of more points than `most`, those that something is to be
+// said of come first.
+std::string plan_text(const StudyPlan& plan, std::size_t width = 300,
+                      std::size_t most = kShownPoints);
 
 // The same for programs: "points" with layout, parameters and why one cannot run here, "runs" with
 // state and why, "notes", "ignored", "seconds_left" (null where unknown).
