@@ -36,8 +36,8 @@ std::vector<RunView> view_study(const Journal& journal, const StoreContent& stor
                                 const ElementStates& queue, const ElementStates& history,
                                 const JobPlace& place = {});
 
-// The records and Slurm's words of now. Throws usage where Slurm does not answer: what is in the
-// queue cannot be told from what is lost then.
+// The records (what became of them, no more) and Slurm's words of now. Throws usage where Slurm
+// does not answer: what is in the queue cannot be told from what is lost then.
 struct StudyNow {
   StoreContent store;
   std::vector<RunView> runs;

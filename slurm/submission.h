@@ -4,9 +4,12 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "slurm/cluster_facts.h"
 #include "slurm/commands.h"
 #include "slurm/job_array.h"
 #include "slurm/journal.h"
@@ -28,14 +31,17 @@ struct Submission {
   std::vector<RunToSend> runs;   // all that is missing or failed and in no queue
   std::vector<JobArray> arrays;  // of as many of these as the site lets us submit
   std::size_t done = 0, in_queue = 0;
-  std::vector<JobArray> later;  // what is over the site's limit on submitted elements
+  std::vector<JobArray> later;  // what the queue has no room for now: the next wave
+  QueueRoom room;
+  std::set<std::int64_t> jobs_in_queue;  // of earlier submissions
 
   struct Expected {
     double gpu_hours = 0, cpu_hours = 0;
     std::size_t by_records = 0, by_published = 0, by_limit = 0;  // runs
   } expected;                                                    // of what is sent now
 
-  double gpu_hours() const;  // at most, as is the other
+  std::size_t left() const;  // runs in `later`
+  double gpu_hours() const;  // at most, as is the other; without what is left
   double cpu_hours() const;
 };
 
@@ -46,6 +52,9 @@ struct SubmissionInput {
   const std::vector<RunView>* submitted = nullptr;  // what was sent before
   ScriptSetup setup;
   int max_array_size = 1001;
+  QueueRoom room = {};
+  // Point and repeat of runs that a submission in waves has sent once, and does not send again.
+  const std::set<std::pair<std::size_t, int>>* sent_once = nullptr;
   std::function<double(std::size_t point)> planned_bytes = {};          // see Needs
   const StoreContent* published = nullptr;                              // tables; null: none
   std::function<std::optional<double>(std::size_t point)> epochs = {};  // see Needs
@@ -64,12 +73,14 @@ std::vector<Element> elements_of(const StudyPlan& plan, const std::vector<Resolv
                                  const JobArray& array);
 
 // Writes each array's files, and sends it; the journal knows of it before Slurm does. `tell` hears
-// of each that was taken. With `collect`, a job that collects the study follows the last. Throws as
-// SlurmCommands::submit where one is refused: those before it stay in the queue.
-void send_submission(const Submission& submission, const Site& site, const StudyPlan& plan,
-                     const std::vector<Resolved>& resolved, Journal& journal,
-                     const SlurmCommands& slurm, bool collect,
-                     const std::function<void(const std::string&)>& tell);
+// of each that was taken. With `collect`, a job that collects the study follows the last wave.
+// Throws as SlurmCommands::submit where one is refused: those before it stay in the queue. Where
+// only the queue is full, and has something of the study, the rest is the next wave's instead.
+// Returns how many runs were sent.
+std::size_t send_submission(const Submission& submission, const Site& site, const StudyPlan& plan,
+                            const std::vector<Resolved>& resolved, Journal& journal,
+                            const SlurmCommands& slurm, bool collect,
+                            const std::function<void(const std::string&)>& tell);
 
 // Arrays that were being sent when a submission was cut off: finds them in the queue by their name.
 void find_cut_off(Journal& journal, const ScriptSetup& setup, const SlurmCommands& slurm);
