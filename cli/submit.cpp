@@ -124,22 +124,21 @@ std::set<std::string> services_of(const Spec& spec, const TargetMachine& machine
 }
 
 // Without the profile's word Slurm's counts; without either this machine's, with a warning.
-TargetMachine nodes_of(const Site& site) {
+TargetMachine nodes_of(const Site& site, std::string& warning) {
   if (site.cores_per_node > 0) return {site.cores_per_node, true, {}};
   const SlurmCommands slurm(environment_of_process());
   if (const auto cores = cores_of_nodes(site, slurm)) return {*cores, true, {}};
   const int here = topology_of_machine().usable_cores();
-  print(
-      "warning: {}: \"cores_per_node\" is not given and Slurm does not tell it, so \"cores\" in "
-      "the "
-      "spec is {}, as on this machine; write \"cores_per_node\" there\n",
+  warning = fmt::format(
+      "{}: \"cores_per_node\" is not given and Slurm does not tell it, so \"cores\" in the spec is "
+      "{}, as on this machine; write \"cores_per_node\" there",
       site.where, here);
-  // Those of this machine are not the nodes': nobody gets a share of them.
-  return {here, false, {}};
+  return {here, false, {}};  // not the nodes': nobody gets a share of them
 }
 
 // `services` are told those that a smoke test replaces.
-StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string>& services) {
+StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string>& services,
+                  std::string& warning) {
   StudyPlan plan;
   plan.spec = read_spec(options.spec);
   if (!site.device.empty() && !names_device(plan.spec)) {
@@ -148,7 +147,7 @@ StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string
   for (const std::string& assignment : options.set) override_axis(plan.spec, assignment);
   if (options.repeats > 0) plan.spec.repeats = options.repeats;
   plan.spec.control = plan.spec.control || options.control;
-  const TargetMachine machine = nodes_of(site);
+  const TargetMachine machine = nodes_of(site, warning);
   if (options.smoke) {
     services = services_of(plan.spec, machine);
     make_small(plan.spec, site);
@@ -174,10 +173,11 @@ int max_array_size(const Site& site, const SlurmCommands& slurm) {
 class Submitter {
  public:
   Submitter(const SubmitOptions& options, Site& site, StudyPlan& plan,
-            std::set<std::string> services)
+            std::set<std::string> services, std::string warning)
       : options_(options),
         site_(site),
         plan_(plan),
+        warning_(std::move(warning)),
         slurm_(environment_of_process()),
         resolved_(resolve_points(plan, AbsentData::like_any, &data_is_absent_)) {
     setup_.study = plan.spec.name;
@@ -220,9 +220,8 @@ class Submitter {
     std::size_t left = kAllPoints;
     while (true) {
       if (is_first || has_room_for(left)) {
-        if (!is_first) setup_.session = new_session_id();
         const StudyLock lock(plan_.study);
-        if (!send_wave(is_first)) return 1;
+        if (!send_wave(is_first)) return 1;  // the user does not want it
         left = submission_.runs.size() - sent_in_wave_;
         is_first = false;
       }
@@ -237,16 +236,14 @@ class Submitter {
   }
 
  private:
-  // Not one by one, as elements end.
   bool has_room_for(std::size_t left) const {
-    constexpr std::size_t kParts = 10;
     const QueueRoom room = ask_queue_room(site_, slurm_, left);
-    return !room.is_known() || room.elements >= std::min(left, room.most / kParts + 1);
+    return !room.is_known() || room.elements >= std::min(left, room.most / 10 + 1);
   }
 
-  // With the study locked. False: the user does not want it.
   bool send_wave(bool is_first) {
     sent_in_wave_ = 0;
+    if (!is_first) setup_.session = new_session_id();
     Journal journal(plan_.study);
     find_cut_off(journal, setup_, slurm_);
     prepare(journal);
@@ -262,10 +259,10 @@ class Submitter {
     const bool collect = !options_.no_collect && !site_.container.on;
     sent_in_wave_ = send_submission(submission_, site_, plan_, resolved_, journal, slurm_, collect,
                                     [](const std::string& line) { print("{}\n", line); });
-    std::size_t count = 0;
+    std::size_t left = sent_in_wave_;
     for (const JobArray& array : submission_.arrays) {
       for (const ScheduledRun& run : array.runs) {
-        if (count++ < sent_in_wave_) sent_once_.emplace(run.point, run.repeat);
+        if (left > 0 && left--) sent_once_.emplace(run.point, run.repeat);
       }
     }
     flush_output();
@@ -308,6 +305,7 @@ class Submitter {
   }
 
   void print_plan() const {
+    if (!warning_.empty()) print("warning: {}\n", warning_);
     for (const std::string& note : plan_.expansion.notes) print_unbuilt(note);
     print_too_large();
     for (const std::string& line : missing_bases(plan_.expansion.points)) {
@@ -423,6 +421,7 @@ class Submitter {
   const SubmitOptions& options_;
   Site& site_;
   StudyPlan& plan_;
+  std::string warning_;  // of the nodes; empty: they are known
   SlurmCommands slurm_;
   std::string data_is_absent_;  // what says so; empty: it is here, or none is needed
   std::vector<Resolved> resolved_;
@@ -451,8 +450,9 @@ int submit(SubmitOptions options) {
   options.data_elsewhere = options.data_elsewhere || !data;
   if (data && !data->empty()) setenv("PACELINE_DATA", data->c_str(), 1);
   std::set<std::string> services;
-  StudyPlan plan = plan_of(options, site, services);
-  Submitter submitter(options, site, plan, std::move(services));
+  std::string warning;
+  StudyPlan plan = plan_of(options, site, services, warning);
+  Submitter submitter(options, site, plan, std::move(services), std::move(warning));
   return options.dry_run ? submitter.dry_run() : submitter.submit();
 }
 

@@ -16,15 +16,15 @@ struct LargeStudy {
   std::vector<ExpectedRuns> plans;
 };
 
-// Rows of 1 and 4 replicas, half of them without communication, in a study whose plan names them
+// Rows of 1 and 4 replicas, half of them with synthetic input, in a study whose plan names them
 // all and as many more.
 LargeStudy study_of(int rows) {
   LargeStudy study;
   ExpectedRuns plan{"quick", "mnist-cnn", 1, {}};
   for (int i = 0; i < 2 * rows; ++i) {
     const int gpus = i % 2 == 0 ? 1 : 4;
-    const std::string backend = i / 2 % 2 == 0 ? "mpi" : "null";
-    Json json = sample_record({.gpus = gpus, .fit_seconds = 20.0 / gpus, .backend = backend});
+    Json json = sample_record({.gpus = gpus, .fit_seconds = 20.0 / gpus});
+    json["parameters"]["input"] = i / 2 % 2 == 0 ? "data" : "synthetic";
     json["parameters"]["bucket_mb"] = 1.0 + i / 4;
     Point point;
     for (const auto& [name, value] : json["parameters"].items()) {
@@ -37,7 +37,7 @@ LargeStudy study_of(int rows) {
       }
     }
     Point varied;
-    for (const char* name : {"gpus", "backend", "bucket_mb"}) varied.set(name, *point.find(name));
+    for (const char* name : {"gpus", "input", "bucket_mb"}) varied.set(name, *point.find(name));
     json["point"] = varied.text();
     plan.points.push_back(point);
     if (i < rows) study.content.records.emplace_back(json, "record " + std::to_string(i));
