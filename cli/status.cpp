@@ -23,7 +23,7 @@ constexpr int kFewestSeconds = 10;  // a scheduler serves everybody
 
 struct StatusOptions {
   std::string study;
-  bool watch = false, json = false;
+  bool watch = false, json = false, all = false;
   int every = 60;
 };
 
@@ -32,7 +32,7 @@ void print_status(const StatusOptions& options, const std::vector<RunView>& runs
     print("{}\n", json_text(status_json(runs), 2));
   } else {
     print("{}: {} at {}\n{}", options.study, phases_text(runs), utc_time_stamp(),
-          status_text(runs));
+          status_text(runs, options.all ? kAllPoints : kShownPoints));
   }
   flush_output();
 }
@@ -64,6 +64,7 @@ void add_status(CLI::App& app, Action& action) {
   verb->add_option("study", options->study, "a study's folder (results/local/NAME)")->required();
   verb->add_flag("--watch", options->watch, "refresh until the queue is empty");
   verb->add_flag("--json", options->json, "print JSON");
+  verb->add_flag("--all", options->all, "list every point of a large study");
   verb->add_option("--every", options->every, "refresh interval of --watch")
       ->type_name("SECONDS")
       ->capture_default_str()

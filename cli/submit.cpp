@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -39,6 +40,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSlurmsOwnMaxArraySize = 1001;
+constexpr int kMostElements = 10'000;  // of an array: its description is read as a whole
 
 constexpr char kSubmitFooter[] = R"(Examples:
   paceline submit sweeps/nyu-cassava.json --site slurm/sites/generic-gpu.json --dry-run
@@ -63,7 +65,8 @@ struct SubmitOptions : StudyOptions {
   double max_gpu_hours = -1;
   std::string scripts;
   bool dry_run = false, smoke = false, yes = false, no_container = false, no_collect = false;
-  bool data_elsewhere = false;
+  bool data_elsewhere = false, wait = false;
+  int every = 60;
 };
 
 // Where there is no GPU, Gloo stands for NCCL: as many tasks of as many CPUs.
@@ -120,8 +123,22 @@ std::set<std::string> services_of(const Spec& spec, const TargetMachine& machine
   return services;
 }
 
+// Without the profile's word Slurm's counts; without either this machine's, with a warning.
+TargetMachine nodes_of(const Site& site, std::string& warning) {
+  if (site.cores_per_node > 0) return {site.cores_per_node, true, {}};
+  const SlurmCommands slurm(environment_of_process());
+  if (const auto cores = cores_of_nodes(site, slurm)) return {*cores, true, {}};
+  const int here = topology_of_machine().usable_cores();
+  warning = fmt::format(
+      "{}: \"cores_per_node\" is not given and Slurm does not tell it, so \"cores\" in the spec is "
+      "{}, as on this machine; write \"cores_per_node\" there",
+      site.where, here);
+  return {here, false, {}};  // not the nodes': nobody gets a share of them
+}
+
 // `services` are told those that a smoke test replaces.
-StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string>& services) {
+StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string>& services,
+                  std::string& warning) {
   StudyPlan plan;
   plan.spec = read_spec(options.spec);
   if (!site.device.empty() && !names_device(plan.spec)) {
@@ -130,10 +147,7 @@ StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string
   for (const std::string& assignment : options.set) override_axis(plan.spec, assignment);
   if (options.repeats > 0) plan.spec.repeats = options.repeats;
   plan.spec.control = plan.spec.control || options.control;
-  // Those of this machine are not the nodes': nobody gets a share of them.
-  const bool known = site.cores_per_node > 0;
-  const TargetMachine machine{
-      known ? site.cores_per_node : topology_of_machine().usable_cores(), known, {}};
+  const TargetMachine machine = nodes_of(site, warning);
   if (options.smoke) {
     services = services_of(plan.spec, machine);
     make_small(plan.spec, site);
@@ -148,19 +162,21 @@ StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string
 }
 
 int max_array_size(const Site& site, const SlurmCommands& slurm) {
-  if (site.max_array_size > 0) return site.max_array_size;
+  if (site.max_array_size > 0) return std::min(site.max_array_size, kMostElements);
   const auto configured = to_integer(slurm.configured("MaxArraySize"));
-  return configured && *configured > 1 && *configured < 10'000'000 ? static_cast<int>(*configured)
-                                                                   : kSlurmsOwnMaxArraySize;
+  return configured && *configured > 1
+             ? static_cast<int>(std::min<std::int64_t>(*configured, kMostElements))
+             : kSlurmsOwnMaxArraySize;
 }
 
 class Submitter {
  public:
   Submitter(const SubmitOptions& options, Site& site, StudyPlan& plan,
-            std::set<std::string> services)
+            std::set<std::string> services, std::string warning)
       : options_(options),
         site_(site),
         plan_(plan),
+        warning_(std::move(warning)),
         slurm_(environment_of_process()),
         resolved_(resolve_points(plan, AbsentData::like_any, &data_is_absent_)) {
     setup_.study = plan.spec.name;
@@ -199,24 +215,59 @@ class Submitter {
       throw Error(ErrorKind::usage, join(placeholders, ", "), site_.where,
                   "replace each with your centre's value");
     }
-    const StudyLock lock(plan_.study);
-    Journal journal(plan_.study);
-    find_cut_off(journal, setup_, slurm_);
-    prepare(journal);
-    print_plan();
-    if (submission_.arrays.empty()) return 0;
-    need_data();
-    if (!is_affordable()) return 1;
-    leave_wanted(plan_);
-    // In a container there are no commands of Slurm for the collector.
-    const bool collect = !options_.no_collect && !site_.container.on;
-    send_submission(submission_, site_, plan_, resolved_, journal, slurm_, collect,
-                    [](const std::string& line) { print("{}\n", line); });
-    print("watch it: paceline status {} --watch\n", shell_quote(plan_.study.string()));
+    bool is_first = true;
+    std::size_t left = kAllPoints;
+    while (true) {
+      if (is_first || has_room_for(left)) {
+        const StudyLock lock(plan_.study);
+        if (!send_wave(is_first)) return 1;  // the user does not want it
+        left = submission_.runs.size() - sent_in_wave_;
+        is_first = false;
+      }
+      if (!options_.wait || left == 0) break;
+      const timespec pause{options_.every, 0};
+      nanosleep(&pause, nullptr);
+    }
+    if (!sent_once_.empty()) {
+      print("watch it: paceline status {} --watch\n", shell_quote(plan_.study.string()));
+    }
     return 0;
   }
 
  private:
+  bool has_room_for(std::size_t left) const {
+    const QueueRoom room = ask_queue_room(site_, slurm_, left);
+    return !room.is_known() || room.elements >= std::min(left, room.most / 10 + 1);
+  }
+
+  bool send_wave(bool is_first) {
+    sent_in_wave_ = 0;
+    if (!is_first) setup_.session = new_session_id();
+    Journal journal(plan_.study);
+    find_cut_off(journal, setup_, slurm_);
+    prepare(journal);
+    if (is_first) print_plan();
+    const bool sends = !submission_.arrays.empty() || (options_.wait && submission_.left() > 0);
+    if (is_first && sends) {
+      need_data();
+      if (!is_affordable()) return false;
+      leave_wanted(plan_);
+    }
+    if (submission_.arrays.empty()) return true;
+    // In a container there are no commands of Slurm for the collector.
+    const bool collect = !options_.no_collect && !site_.container.on;
+    sent_in_wave_ = send_submission(submission_, site_, plan_, resolved_, journal, slurm_, collect,
+                                    [](const std::string& line) { print("{}\n", line); });
+    std::size_t left = sent_in_wave_;
+    for (const JobArray& array : submission_.arrays) {
+      for (const ScheduledRun& run : array.runs) {
+        if (left > 0 && left--) sent_once_.emplace(run.point, run.repeat);
+      }
+    }
+    flush_output();
+    return true;
+  }
+
   void prepare(const Journal& journal) {
     const JobPlace place{slurm_.configured("ClusterName"), site_.partition, site_.node};
     std::optional<Nodes> nodes;
@@ -247,10 +298,13 @@ class Submitter {
       return parameters.real("epochs");
     };
     input.max_array_size = max_array_size(site_, slurm_);
+    input.sent_once = &sent_once_;
+    input.room = ask_queue_room(site_, slurm_, runs_to_make(plan_));
     submission_ = prepare_submission(input);
   }
 
   void print_plan() const {
+    if (!warning_.empty()) print("warning: {}\n", warning_);
     for (const std::string& note : plan_.expansion.notes) print_unbuilt(note);
     print_too_large();
     for (const std::string& line : missing_bases(plan_.expansion.points)) {
@@ -333,16 +387,23 @@ class Submitter {
         note, site_.where);
   }
 
+  // With --wait that of all waves.
+  double gpu_hours() const {
+    double hours = submission_.gpu_hours();
+    for (const JobArray& array : submission_.later) hours += options_.wait ? array.gpu_hours() : 0;
+    return hours;
+  }
+
   bool is_over_budget() const {
-    return options_.max_gpu_hours >= 0 && submission_.gpu_hours() > options_.max_gpu_hours;
+    return options_.max_gpu_hours >= 0 && gpu_hours() > options_.max_gpu_hours;
   }
 
   // Throws usage over the budget; false where the user says no.
   bool is_affordable() const {
     if (is_over_budget()) {
       throw Error(ErrorKind::usage,
-                  fmt::format("{:.1f} GPU-hours are more than --max-gpu-hours {:g}",
-                              submission_.gpu_hours(), options_.max_gpu_hours),
+                  fmt::format("{:.1f} GPU-hours are more than --max-gpu-hours {:g}", gpu_hours(),
+                              options_.max_gpu_hours),
                   "", "raise it, choose fewer points by --set, or lower the profile's times");
     }
     if (options_.yes) return true;
@@ -359,11 +420,14 @@ class Submitter {
   const SubmitOptions& options_;
   Site& site_;
   StudyPlan& plan_;
+  std::string warning_;  // of the nodes; empty: they are known
   SlurmCommands slurm_;
   std::string data_is_absent_;  // what says so; empty: it is here, or none is needed
   std::vector<Resolved> resolved_;
   ScriptSetup setup_;
   Submission submission_;
+  std::size_t sent_in_wave_ = 0;                     // runs
+  std::set<std::pair<std::size_t, int>> sent_once_;  // point, repeat: by this call
 };
 
 // "$SCRATCH/data" as this shell has it; nothing where only the job knows.
@@ -385,8 +449,9 @@ int submit(SubmitOptions options) {
   options.data_elsewhere = options.data_elsewhere || !data;
   if (data && !data->empty()) setenv("PACELINE_DATA", data->c_str(), 1);
   std::set<std::string> services;
-  StudyPlan plan = plan_of(options, site, services);
-  Submitter submitter(options, site, plan, std::move(services));
+  std::string warning;
+  StudyPlan plan = plan_of(options, site, services, warning);
+  Submitter submitter(options, site, plan, std::move(services), std::move(warning));
   return options.dry_run ? submitter.dry_run() : submitter.submit();
 }
 
@@ -417,6 +482,12 @@ void add_submit(CLI::App& app, Action& action) {
                  "the data set is not on this machine, but the jobs see it");
   verb->add_flag("--smoke", options->smoke,
                  "submit a test instead: each shape once, two steps, on CPUs");
+  verb->add_flag("--wait", options->wait,
+                 "stay until all runs are in the queue, in waves of as many as it takes");
+  verb->add_option("--every", options->every, "look for room in the queue so often, with --wait")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(CLI::Range(10, 86400));
   verb->add_flag("--yes", options->yes, "do not ask for confirmation");
   verb->add_flag("--no-container", options->no_container, "ignore the profile's container");
   verb->add_flag("--no-collect", options->no_collect,

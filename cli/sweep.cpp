@@ -38,7 +38,7 @@ Exit codes: 0 all runs that this machine can make are done, 1 some failed, 64 or
 
 struct SweepOptions : StudyOptions {
   double timeout = 0;
-  bool dry_run = false, json = false, no_report = false;
+  bool dry_run = false, json = false, all = false, no_report = false;
 };
 
 // What is named on the command line has to be here; what a spec names may be left out.
@@ -144,7 +144,7 @@ int sweep(const SweepOptions& options) {
   if (options.json) {
     print("{}\n", json_text(plan_json(plan), 2));
   } else {
-    print("{}", plan_text(plan, style_of_output().width));
+    print("{}", plan_text(plan, style_of_output().width, options.all ? kAllPoints : kShownPoints));
   }
   return 0;
 }
@@ -162,6 +162,8 @@ void add_sweep(CLI::App& app, Action& action) {
   CLI::Option* dry_run = verb->add_flag("--dry-run", options->dry_run,
                                         "print the points and what is missing, run nothing");
   verb->add_flag("--json", options->json, "with --dry-run, print JSON")->needs(dry_run);
+  verb->add_flag("--all", options->all, "with --dry-run, list every point of a large study")
+      ->needs(dry_run);
   verb->add_flag("--no-report", options->no_report, "make no table and plots at the end");
   verb->footer(kSweepFooter);
   verb->callback([options, &action] { action = [options] { return sweep(*options); }; });

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
+#include <future>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <system_error>
+#include <thread>
 #include <tuple>
 
 #include "engine/core/error.h"
@@ -115,22 +119,59 @@ std::optional<std::pair<int, int>> record_name(const fs::path& file) {
   return std::pair(static_cast<int>(*repeat), static_cast<int>(*attempt));
 }
 
+// A file of a record, and its real place, which says whether it was read before.
+struct Found {
+  fs::path file, real;
+};
+
+// The name of the record must agree with what it says.
+void check_name(const Record& record, const fs::path& file) {
+  const auto name = record_name(file);
+  if (!name || *name == std::pair(record->repeat, record->attempt)) return;
+  throw Error(
+      ErrorKind::input,
+      fmt::format("the record says it is repeat {}, attempt {}, but its name says otherwise",
+                  record->repeat, record->attempt),
+      file.string() + ", keys /repeat and /attempt", "remove it if it is a copy");
+}
+
+fs::path real_path(const fs::path& file) {
+  std::error_code code;
+  fs::path real = fs::canonical(file, code);
+  return code ? file : real;
+}
+
 class Loader {
  public:
-  void add_file(const fs::path& file) {
-    if (!is_new(file)) return;
-    try {
-      Record record = read_record(file);
-      check_name(record, file);
-      if (record->kind == "measured") check_first(record);
-      content_.records.push_back(std::move(record));
-    } catch (const Error& error) {
-      content_.rejected.push_back({file, error.what()});
+  explicit Loader(RecordParts parts) : parts_(parts) {}
+
+  // Reads several at a time, and takes them in the order given.
+  void add_files(const std::vector<Found>& files) {
+    std::vector<const fs::path*> wanted;
+    for (const Found& found : files) {
+      if (paths_.insert(found.real.string()).second) wanted.push_back(&found.file);
     }
+    std::vector<Answer> answers(wanted.size());
+    std::atomic<std::size_t> next = 0;
+    const auto read_some = [&] {
+      for (std::size_t i = next++; i < wanted.size(); i = next++) answers[i] = read(*wanted[i]);
+    };
+    {
+      std::vector<std::future<void>> others;
+      try {
+        while (others.size() + 1 < readers(wanted.size())) {
+          others.push_back(std::async(std::launch::async, read_some));
+        }
+      } catch (const std::system_error&) {  // no more threads here: it takes longer
+      }
+      read_some();
+      for (std::future<void>& other : others) other.get();
+    }
+    for (std::size_t i = 0; i < wanted.size(); ++i) take(*wanted[i], answers[i]);
   }
 
   void add_published(const fs::path& folder) {
-    if (!is_new(folder)) return;
+    if (!paths_.insert(real_path(folder).string()).second) return;
     try {
       for (Record& record : read_published(folder)) content_.records.push_back(std::move(record));
     } catch (const Error& error) {
@@ -141,21 +182,41 @@ class Loader {
   StoreContent take() { return std::move(content_); }
 
  private:
-  // A file reached twice (a study and its parent were both named) is read once.
-  bool is_new(const fs::path& file) {
-    std::error_code code;
-    const fs::path real = fs::canonical(file, code);
-    return paths_.insert(code ? file.string() : real.string()).second;
+  struct Answer {
+    std::optional<Record> record;
+    std::string refusal;
+  };
+
+  // Threads pay off from some hundred files; a login node is everybody's.
+  static std::size_t readers(std::size_t files) {
+    constexpr std::size_t kFilesOfAThread = 256, kMostThreads = 4;
+    return std::min({files / kFilesOfAThread + 1, kMostThreads,
+                     static_cast<std::size_t>(std::max(1U, std::thread::hardware_concurrency()))});
   }
 
-  static void check_name(const Record& record, const fs::path& file) {
-    const auto name = record_name(file);
-    if (!name || *name == std::pair(record->repeat, record->attempt)) return;
-    throw Error(
-        ErrorKind::input,
-        fmt::format("the record says it is repeat {}, attempt {}, but its name says otherwise",
-                    record->repeat, record->attempt),
-        file.string() + ", keys /repeat and /attempt", "remove it if it is a copy");
+  Answer read(const fs::path& file) const {
+    Answer answer;
+    try {
+      answer.record.emplace(read_record(file, parts_));
+      check_name(*answer.record, file);
+    } catch (const Error& error) {
+      answer = {std::nullopt, error.what()};
+    }
+    return answer;
+  }
+
+  void take(const fs::path& file, Answer& answer) {
+    if (!answer.record) {
+      content_.rejected.push_back({file, std::move(answer.refusal)});
+      return;
+    }
+    try {
+      if ((*answer.record)->kind == "measured") check_first(*answer.record);
+      content_.records.push_back(std::move(*answer.record));
+    } catch (const Error& error) {
+      content_.rejected.push_back({file, error.what()});
+    }
+    answer.record.reset();
   }
 
   // The same run twice would count as two. The two sides of a gate are alike in all but their
@@ -173,20 +234,12 @@ class Loader {
                 "remove the copy");
   }
 
+  RecordParts parts_;
   StoreContent content_;
   std::set<std::string> paths_;
   using Key = std::tuple<std::string, std::string, std::string, int, int, std::optional<double>>;
   std::map<Key, std::string> seen_;
 };
-
-struct Found {
-  fs::path file;
-  std::pair<int, int> name;
-};
-
-}  // namespace
-
-namespace {
 
 // A study's folders, links among them followed: to each folder once, so that no loop is walked
 // round, and to what is no link first, so that a folder has its own name where it has one.
@@ -197,28 +250,47 @@ class Walk {
     for (; !links_.empty(); links_.pop_front()) enter(fs::path(links_.front()));
   }
 
-  std::vector<Found> records;
+  // By folder, repeat and attempt.
+  std::vector<Found> records() {
+    std::vector<Found> all;
+    for (auto& [folder, files] : records_) {
+      std::sort(files.begin(), files.end(),
+                [](const Named& a, const Named& b) { return a.name < b.name; });
+      for (Named& each : files) all.push_back(std::move(each.found));
+    }
+    return all;
+  }
+
   std::vector<fs::path> published;
 
  private:
+  struct Named {
+    std::pair<int, int> name;
+    Found found;
+  };
+
   void enter(const fs::path& folder) {
     std::error_code code;
-    const fs::path real = fs::canonical(folder, code);
+    const fs::path known = fs::canonical(folder, code), real = code ? folder : known;
     if (!code && !entered_.insert(real).second) return;
     if (is_published(folder)) published.push_back(folder);
     std::vector<fs::path> folders, links;
+    std::vector<Named> files;
     fs::directory_iterator entry(folder, fs::directory_options::skip_permission_denied, code);
     for (; !code && entry != fs::directory_iterator(); entry.increment(code)) {
+      const fs::path& path = entry->path();
       if (entry->is_directory(ignored_)) {
-        (entry->is_symlink(ignored_) ? links : folders).push_back(entry->path());
-      } else if (const auto name = record_name(entry->path())) {
-        records.push_back({entry->path(), *name});
+        (entry->is_symlink(ignored_) ? links : folders).push_back(path);
+      } else if (const auto name = record_name(path)) {
+        const bool is_link = entry->is_symlink(ignored_);
+        files.push_back({*name, {path, is_link ? real_path(path) : real / path.filename()}});
       }
     }
     if (code) {
       throw Error(ErrorKind::input, "the folder cannot be read: " + code.message(), folder.string(),
                   "check its permissions");
     }
+    if (!files.empty()) records_[files.front().found.file.parent_path()] = std::move(files);
     std::sort(links.begin(), links.end());
     links_.insert(links_.end(), links.begin(), links.end());
     for (const fs::path& each : folders) enter(each);
@@ -227,6 +299,7 @@ class Walk {
   std::error_code ignored_;
   std::set<fs::path> entered_;
   std::deque<fs::path> links_;
+  std::map<fs::path, std::vector<Named>> records_;
 };
 
 void load_into(Loader& loader, const fs::path& folder) {
@@ -238,25 +311,21 @@ void load_into(Loader& loader, const fs::path& folder) {
     }
     throw Error(ErrorKind::input, "no such study", folder.string(), "check the path");
   }
-  if (!fs::is_directory(status)) return loader.add_file(folder);
+  if (!fs::is_directory(status)) return loader.add_files({{folder, real_path(folder)}});
   Walk walk(folder);
-  std::sort(walk.records.begin(), walk.records.end(), [](const Found& a, const Found& b) {
-    return std::forward_as_tuple(a.file.parent_path(), a.name) <
-           std::forward_as_tuple(b.file.parent_path(), b.name);
-  });
   std::sort(walk.published.begin(), walk.published.end());
-  for (const Found& each : walk.records) loader.add_file(each.file);
+  loader.add_files(walk.records());
   for (const fs::path& each : walk.published) loader.add_published(each);
 }
 
 }  // namespace
 
-StoreContent load_store(const fs::path& folder) {
-  return load_stores({folder});
+StoreContent load_store(const fs::path& folder, RecordParts parts) {
+  return load_stores({folder}, parts);
 }
 
-StoreContent load_stores(const std::vector<fs::path>& folders) {
-  Loader loader;
+StoreContent load_stores(const std::vector<fs::path>& folders, RecordParts parts) {
+  Loader loader(parts);
   for (const fs::path& folder : folders) load_into(loader, folder);
   return loader.take();
 }

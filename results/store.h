@@ -22,9 +22,10 @@ struct StoreContent {
 // Reads every record in `folder` (a study, a folder of studies, or a single record file). Follows
 // links to folders, and reads only files named like records. A folder with a table.json is a
 // published table (published.h). Throws input if `folder` does not exist.
-StoreContent load_store(const std::filesystem::path& folder);
+StoreContent load_store(const std::filesystem::path& folder, RecordParts parts = RecordParts::all);
 // Several folders at once: reads a file only once, and rejects a copy of a run.
-StoreContent load_stores(const std::vector<std::filesystem::path>& folders);
+StoreContent load_stores(const std::vector<std::filesystem::path>& folders,
+                         RecordParts parts = RecordParts::all);
 
 class Store {
  public:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <unordered_map>
 
 #include "engine/core/text.h"
 #include "results/machine.h"
@@ -33,58 +34,58 @@ const Phase& look_of(RunPhase phase) {
                        [&](const Phase& known) { return known.phase == phase; });
 }
 
-std::vector<std::string> values_of(const std::vector<RunView>& runs, std::string RunView::*field) {
-  std::vector<std::string> values;
-  for (const RunView& run : runs) {
-    if (std::find(values.begin(), values.end(), run.*field) == values.end()) {
-      values.push_back(run.*field);
-    }
-  }
-  return values;
+using Runs = std::vector<const RunView*>;
+
+std::size_t count_of(const Runs& runs, RunPhase phase) {
+  return static_cast<std::size_t>(std::count_if(
+      runs.begin(), runs.end(), [&](const RunView* run) { return run->phase == phase; }));
 }
 
-std::string jobs_of(const std::vector<RunView>& runs, const std::string& shape) {
+// Runs that have a value in common, in the order of the first of each.
+template <typename Key>
+std::vector<Runs> grouped(const Runs& runs, Key key_of) {
+  std::unordered_map<std::string, std::size_t> places;
+  std::vector<Runs> groups;
+  for (const RunView* run : runs) {
+    const auto [place, is_new] = places.emplace(key_of(*run), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[place->second].push_back(run);
+  }
+  return groups;
+}
+
+std::string jobs_of(const Runs& runs) {
   std::set<std::int64_t> jobs;
-  for (const RunView& run : runs) {
-    if (run.shape == shape && run.slurm.job > 0) jobs.insert(run.slurm.job);
+  for (const RunView* run : runs) {
+    if (run->slurm.job > 0) jobs.insert(run->slurm.job);
   }
-  std::vector<std::string> texts;
-  texts.reserve(jobs.size());
-  for (const std::int64_t job : jobs) texts.push_back(std::to_string(job));
-  return texts.empty() ? "not submitted"
-                       : (texts.size() == 1 ? "job " : "jobs ") + join(texts, ", ");
+  return jobs.empty()
+             ? "not submitted"
+             : fmt::format("{} {}", jobs.size() == 1 ? "job" : "jobs", fmt::join(jobs, ", "));
 }
 
-// The runs of one point, by repeat.
-std::vector<RunView> runs_of(const std::vector<RunView>& runs, const std::string& shape,
-                             const std::string& point) {
-  std::vector<RunView> mine;
-  for (const RunView& run : runs) {
-    if (run.shape == shape && run.element.point == point) mine.push_back(run);
-  }
-  std::sort(mine.begin(), mine.end(),
-            [](const RunView& a, const RunView& b) { return a.element.repeat < b.element.repeat; });
-  return mine;
-}
-
-std::string bar_of(const std::vector<RunView>& runs) {
+std::string bar_of(const Runs& runs) {
   std::string bar = "[";
-  for (const RunView& run : runs) bar += look_of(run.phase).mark;
+  for (const RunView* run : runs) bar += look_of(run->phase).mark;
   return bar + "]";
 }
 
-std::string point_line(const std::vector<RunView>& runs, std::size_t width) {
-  std::string text = fmt::format("  {:<{}}  {} {} of {} done", runs.front().element.point, width,
-                                 bar_of(runs), runs_in_phase(runs, RunPhase::done), runs.size());
+// `runs` are those of one point.
+std::string point_line(Runs runs, std::size_t width) {
+  std::sort(runs.begin(), runs.end(), [](const RunView* a, const RunView* b) {
+    return a->element.repeat < b->element.repeat;
+  });
+  std::string text = fmt::format("  {:<{}}  {} {} of {} done", runs.front()->element.point, width,
+                                 bar_of(runs), count_of(runs, RunPhase::done), runs.size());
   std::vector<std::pair<std::string, std::vector<int>>> repeats;  // by what is to be said of them
-  for (const RunView& run : runs) {
-    if (run.phase != RunPhase::failed && run.phase != RunPhase::unsent &&
-        run.phase != RunPhase::unknown) {
+  for (const RunView* run : runs) {
+    if (run->phase != RunPhase::failed && run->phase != RunPhase::unsent &&
+        run->phase != RunPhase::unknown) {
       continue;
     }
-    const std::string said = fmt::format("{}: {}", look_of(run.phase).text, run.why);
+    const std::string said = fmt::format("{}: {}", look_of(run->phase).text, run->why);
     if (repeats.empty() || repeats.back().first != said) repeats.push_back({said, {}});
-    repeats.back().second.push_back(run.element.repeat);
+    repeats.back().second.push_back(run->element.repeat);
   }
   for (const auto& [said, numbers] : repeats) {
     text += fmt::format("; repeat{} {} {}", numbers.size() == 1 ? "" : "s",
@@ -94,13 +95,57 @@ std::string point_line(const std::vector<RunView>& runs, std::size_t width) {
 }
 
 // Slurm says why it waits: the same of all runs of a shape, mostly.
-std::string waiting_for(const std::vector<RunView>& runs, const std::string& shape) {
+std::string waiting_for(const Runs& runs) {
   std::set<std::string> reasons;
-  for (const RunView& run : runs) {
-    const bool told = !run.why.empty() && run.why != "None";
-    if (run.shape == shape && run.phase == RunPhase::pending && told) reasons.insert(run.why);
+  for (const RunView* run : runs) {
+    const bool told = !run->why.empty() && run->why != "None";
+    if (run->phase == RunPhase::pending && told) reasons.insert(run->why);
   }
   return reasons.empty() ? "" : "; pending for " + join({reasons.begin(), reasons.end()}, ", ");
+}
+
+template <typename Count>
+std::string text_of_phases(std::size_t runs, Count count_in) {
+  std::string text = fmt::format("{} of {} runs done", count_in(RunPhase::done), runs);
+  for (const Phase& phase : kPhases) {
+    const std::size_t count = count_in(phase.phase);
+    if (phase.phase != RunPhase::done && count > 0) {
+      text += fmt::format(", {} {}", count, phase.text);
+    }
+  }
+  return text;
+}
+
+std::string phases_of(const Runs& runs) {
+  return text_of_phases(runs.size(), [&](RunPhase phase) { return count_of(runs, phase); });
+}
+
+// The lower, the sooner somebody wants to see it.
+int rank_of(const Runs& point) {
+  if (count_of(point, RunPhase::failed) + count_of(point, RunPhase::unknown) > 0) return 0;
+  return count_of(point, RunPhase::running) > 0 ? 1 : 2;
+}
+
+std::string point_lines(const Runs& runs, std::size_t most) {
+  std::vector<Runs> points = grouped(runs, [](const RunView& run) { return run.element.point; });
+  if (points.size() > most) {
+    std::stable_sort(points.begin(), points.end(),
+                     [](const Runs& a, const Runs& b) { return rank_of(a) < rank_of(b); });
+  }
+  const std::size_t shown = std::min(most, points.size());
+  std::size_t width = 0;
+  for (std::size_t i = 0; i < shown; ++i) {
+    width = std::max(width, points[i].front()->element.point.size());
+  }
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) text += point_line(points[i], width);
+  if (shown == points.size()) return text;
+  Runs others;
+  for (std::size_t i = shown; i < points.size(); ++i) {
+    others.insert(others.end(), points[i].begin(), points[i].end());
+  }
+  return text + fmt::format("  ... and {} more points: {}; --all lists them\n",
+                            points.size() - shown, phases_of(others));
 }
 
 std::vector<std::string> not_counted(const std::vector<RunView>& runs) {
@@ -114,37 +159,26 @@ std::vector<std::string> not_counted(const std::vector<RunView>& runs) {
 }  // namespace
 
 std::string phases_text(const std::vector<RunView>& runs) {
-  std::string text =
-      fmt::format("{} of {} runs done", runs_in_phase(runs, RunPhase::done), runs.size());
-  for (const Phase& phase : kPhases) {
-    const std::size_t count = runs_in_phase(runs, phase.phase);
-    if (phase.phase != RunPhase::done && count > 0) {
-      text += fmt::format(", {} {}", count, phase.text);
-    }
-  }
-  return text;
+  return text_of_phases(runs.size(), [&](RunPhase phase) { return runs_in_phase(runs, phase); });
 }
 
-std::string status_text(const std::vector<RunView>& runs) {
-  std::size_t width = 0;
-  for (const RunView& run : runs) width = std::max(width, run.element.point.size());
+std::string status_text(const std::vector<RunView>& runs, std::size_t most_points) {
+  Runs all;
+  for (const RunView& run : runs) all.push_back(&run);
   std::string text;
-  for (const std::string& shape : values_of(runs, &RunView::shape)) {
-    std::vector<RunView> here;
-    for (const RunView& run : runs) {
-      if (run.shape == shape) here.push_back(run);
-    }
-    text += fmt::format("{} ({}): {}{}\n", shape, jobs_of(runs, shape), phases_text(here),
-                        waiting_for(runs, shape));
-    std::vector<std::string> points;
-    for (const RunView& run : here) {
-      if (std::find(points.begin(), points.end(), run.element.point) == points.end()) {
-        points.push_back(run.element.point);
-      }
-    }
-    for (const std::string& point : points) text += point_line(runs_of(here, shape, point), width);
+  const std::vector<Runs> shapes = grouped(all, [](const RunView& run) { return run.shape; });
+  constexpr std::size_t kFewest = 10;
+  const std::size_t most = std::max(most_points / std::max<std::size_t>(1, shapes.size()), kFewest);
+  for (const Runs& here : shapes) {
+    text += fmt::format("{} ({}): {}{}\n", here.front()->shape, jobs_of(here), phases_of(here),
+                        waiting_for(here));
+    text += point_lines(here, most);
   }
   for (const std::string& line : not_counted(runs)) text += "note: " + line + "\n";
+  if (const std::size_t unsent = runs_in_phase(runs, RunPhase::unsent); unsent > 0) {
+    text += fmt::format("note: {} run{} for the next paceline submit\n", unsent,
+                        unsent == 1 ? " waits" : "s wait");
+  }
   return text;
 }
 

@@ -145,7 +145,7 @@ StudyNow look_at_study(const std::filesystem::path& study, const Journal& journa
   const ElementStates history = ask_history(slurm, jobs);
   StudyNow now;
   std::error_code ignored;
-  if (std::filesystem::exists(study, ignored)) now.store = load_store(study);
+  if (std::filesystem::exists(study, ignored)) now.store = load_store(study, RecordParts::outcome);
   now.runs = view_study(journal, now.store, queue, history, place);
   return now;
 }

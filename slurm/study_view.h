@@ -36,8 +36,8 @@ std::vector<RunView> view_study(const Journal& journal, const StoreContent& stor
                                 const ElementStates& queue, const ElementStates& history,
                                 const JobPlace& place = {});
 
-// The records and Slurm's current answers. Throws usage if Slurm does not answer: queued and lost
-// runs cannot be distinguished then.
+// The records (only their outcomes) and Slurm's current answers. Throws usage if Slurm does not
+// answer: queued and lost runs cannot be distinguished then.
 struct StudyNow {
   StoreContent store;
   std::vector<RunView> runs;

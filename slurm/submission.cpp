@@ -1,9 +1,11 @@
 #include "slurm/submission.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -91,26 +93,47 @@ std::string whole_file(const StudyPlan& plan, const JobArray& array, const Scrip
   return text;
 }
 
+// What the study's journal does not know yet: waves of a large study would describe the same runs
+// again and again.
+std::vector<Element> not_in_journal(std::vector<Element> elements, const Journal& journal) {
+  std::set<std::pair<std::string_view, int>> known;
+  for (const SentArray& array : journal.arrays()) {
+    for (const Element& each : array.elements) known.emplace(each.point_folder, each.repeat);
+  }
+  std::erase_if(elements, [&](const Element& each) {
+    return known.contains({each.point_folder, each.repeat});
+  });
+  return elements;
+}
+
 std::string advice(const Site& site) {
   return fmt::format("check account, partition, qos and the requests in {}",
                      site.where.empty() ? "the site profile" : site.where);
 }
 
+// It is no part of the study: a queue that is full by now must not hide that all was sent.
 void send_collector(const Submission& submission, const Site& site,
-                    const std::vector<std::int64_t>& jobs, const SlurmCommands& slurm,
+                    const std::set<std::int64_t>& jobs, const SlurmCommands& slurm,
                     const std::function<void(const std::string&)>& tell) {
   const ScriptSetup& setup = submission.setup;
   const fs::path script = setup.folder / file_of_array(setup.session, "collect", ".sbatch");
   replace_file(script, collect_script_text(site, setup));
-  std::vector<std::string> ids;
-  ids.reserve(jobs.size());
-  for (const std::int64_t job : jobs) ids.push_back(std::to_string(job));
-  const std::int64_t job =
-      slurm.submit(script, setup.folder, {"--dependency=afterany:" + join(ids, ":")}, advice(site));
-  tell(fmt::format("job {} collects the study after them", job));
+  const std::string after = fmt::format("--dependency=afterany:{}", fmt::join(jobs, ":"));
+  try {
+    const std::int64_t job = slurm.submit(script, setup.folder, {after}, advice(site));
+    tell(fmt::format("job {} collects the study after them", job));
+  } catch (const Error& error) {
+    if (!is_refused_for_now(error.what())) throw;
+    tell(fmt::format("no job collects the study, as the queue is full: call paceline collect {}",
+                     setup.folder.string()));
+  }
 }
 
 }  // namespace
+
+std::size_t Submission::left() const {
+  return elements_in(later);
+}
 
 double Submission::gpu_hours() const {
   return total(arrays, &JobArray::gpu_hours);
@@ -136,9 +159,11 @@ Submission prepare_submission(const SubmissionInput& input) {
     const RunView* view = found == views.end() ? nullptr : found->second;
     if (view && is_in_queue(*view)) {
       ++submission.in_queue;
+      submission.jobs_in_queue.insert(view->slurm.job);
     } else if (status.state == RunState::done) {
       ++submission.done;
-    } else {
+    } else if (!input.sent_once ||
+               !input.sent_once->contains({status.run.point, status.run.repeat})) {
       if (view && view->timed_out) needs.timed_out(status.run.point, view->minutes);
       submission.runs.push_back({status.run, why_again(status, view)});
     }
@@ -146,13 +171,17 @@ Submission prepare_submission(const SubmissionInput& input) {
   std::vector<ScheduledRun> runs, later;
   runs.reserve(submission.runs.size());
   for (const RunToSend& each : submission.runs) runs.push_back(each.run);
+  submission.room = input.room;
   if (site.max_submit > 0) {
     const auto limit = static_cast<std::size_t>(site.max_submit);
     const std::size_t room = limit - std::min(limit, submission.in_queue);
-    if (runs.size() > room) {
-      later.assign(runs.begin() + static_cast<std::ptrdiff_t>(room), runs.end());
-      runs.resize(room);
+    if (room < submission.room.elements) {
+      submission.room = {room, limit, fmt::format("array.max_submit is {}", limit)};
     }
+  }
+  if (const std::size_t room = submission.room.elements; runs.size() > room) {
+    later.assign(runs.begin() + static_cast<std::ptrdiff_t>(room), runs.end());
+    runs.resize(room);
   }
   const auto arrays_of = [&](const std::vector<ScheduledRun>& some) {
     std::vector<Need> each;
@@ -193,10 +222,10 @@ std::vector<Element> elements_of(const StudyPlan& plan, const std::vector<Resolv
   return elements;
 }
 
-void send_submission(const Submission& submission, const Site& site, const StudyPlan& plan,
-                     const std::vector<Resolved>& resolved, Journal& journal,
-                     const SlurmCommands& slurm, bool collect,
-                     const std::function<void(const std::string&)>& tell) {
+std::size_t send_submission(const Submission& submission, const Site& site, const StudyPlan& plan,
+                            const std::vector<Resolved>& resolved, Journal& journal,
+                            const SlurmCommands& slurm, bool collect,
+                            const std::function<void(const std::string&)>& tell) {
   const ScriptSetup& setup = submission.setup;
   make_folder(setup.folder / "slurm" / setup.session);
   std::vector<std::string> scripts;  // all of them first: what cannot be asked for stops it here
@@ -205,6 +234,10 @@ void send_submission(const Submission& submission, const Site& site, const Study
   }
   journal.begin(setup.session, plan.spec.where, site.where);
   // All of them before the first is sent: whoever is cut off in between knows what is missing.
+  std::vector<std::pair<const JobArray*, std::vector<Element>>> later;
+  for (const JobArray& array : submission.later) {
+    later.emplace_back(&array, not_in_journal(elements_of(plan, resolved, array), journal));
+  }
   for (std::size_t i = 0; i < submission.arrays.size(); ++i) {
     const JobArray& array = submission.arrays[i];
     replace_file(setup.folder / file_of_array(setup.session, array.name, ".points"),
@@ -212,24 +245,34 @@ void send_submission(const Submission& submission, const Site& site, const Study
     replace_file(setup.folder / file_of_array(setup.session, array.name, ".sbatch"), scripts[i]);
     journal.planned(setup.session, array, elements_of(plan, resolved, array));
   }
-  for (const JobArray& array : submission.later) {
-    journal.later(setup.session, array, elements_of(plan, resolved, array));
+  for (const auto& [array, elements] : later) {
+    if (!elements.empty()) journal.later(setup.session, *array, elements);
   }
-  std::vector<std::int64_t> jobs;
+  std::set<std::int64_t> jobs = submission.jobs_in_queue;
+  std::size_t sent = 0;
   for (const JobArray& array : submission.arrays) {
     const fs::path script = setup.folder / file_of_array(setup.session, array.name, ".sbatch");
     journal.sending(setup.session, array.name);
+    std::int64_t job = 0;
     try {
-      jobs.push_back(slurm.submit(script, setup.folder, {}, advice(site)));
+      job = slurm.submit(script, setup.folder, {}, advice(site));
     } catch (const Error& error) {
       journal.refused(setup.session, array.name, error.what());
-      throw;
+      if (jobs.empty() || !is_refused_for_now(error.what())) throw;
+      tell(fmt::format("Slurm takes no more now: {} runs are left for a later call ({})",
+                       elements_in(submission.arrays) - sent + submission.left(), error.what()));
+      return sent;
     }
-    journal.sent(setup.session, array.name, jobs.back());
-    tell(fmt::format("job {}: {} ({}), {} elements", jobs.back(), array.name, array.shape.text(),
+    journal.sent(setup.session, array.name, job);
+    jobs.insert(job);
+    sent += array.runs.size();
+    tell(fmt::format("job {}: {} ({}), {} elements", job, array.name, array.shape.text(),
                      array.runs.size()));
   }
-  if (collect && !jobs.empty()) send_collector(submission, site, jobs, slurm, tell);
+  if (collect && sent > 0 && submission.left() == 0) {
+    send_collector(submission, site, jobs, slurm, tell);
+  }
+  return sent;
 }
 
 void find_cut_off(Journal& journal, const ScriptSetup& setup, const SlurmCommands& slurm) {
@@ -253,12 +296,14 @@ void find_cut_off(Journal& journal, const ScriptSetup& setup, const SlurmCommand
 
 std::string submission_text(const Submission& submission, const StudyPlan& plan) {
   std::string text;
+  std::size_t again = 0;
   for (const RunToSend& each : submission.runs) {
-    if (each.why == kNoRecord) continue;
+    if (each.why == kNoRecord || ++again > kShownPoints) continue;
     text +=
         fmt::format("again: {} repeat {}: {}\n", plan.expansion.points[each.run.point].point.text(),
                     each.run.repeat, each.why);
   }
+  if (again > kShownPoints) text += fmt::format("again: {} more runs\n", again - kShownPoints);
   std::size_t width = 5;
   for (const JobArray& array : submission.arrays) width = std::max(width, array.name.size());
   if (!submission.arrays.empty()) {
@@ -278,9 +323,10 @@ std::string submission_text(const Submission& submission, const StudyPlan& plan)
   text += fmt::format("{}: {} arrays, {} elements: {}; {} runs are done, {} in the queue\n",
                       plan.spec.name, submission.arrays.size(), elements, cost_text(submission),
                       submission.done, submission.in_queue);
-  if (const std::size_t later = elements_in(submission.later); later > 0) {
-    text +=
-        fmt::format("{} runs are left for a later call: the site takes no more at a time\n", later);
+  if (const std::size_t left = submission.left(); left > 0) {
+    text += fmt::format(
+        "{} runs are left for a later call, or for --wait: the site takes no more at a time ({})\n",
+        left, submission.room.by);
   }
   return text;
 }

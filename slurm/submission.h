@@ -4,9 +4,12 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "slurm/cluster_facts.h"
 #include "slurm/commands.h"
 #include "slurm/job_array.h"
 #include "slurm/journal.h"
@@ -28,14 +31,17 @@ struct Submission {
   std::vector<RunToSend> runs;   // all missing or failed runs that are not in the queue
   std::vector<JobArray> arrays;  // those that the site allows now
   std::size_t done = 0, in_queue = 0;
-  std::vector<JobArray> later;  // those beyond the site's limit on submitted elements
+  std::vector<JobArray> later;  // those for which the queue has no room now: the next wave
+  QueueRoom room;
+  std::set<std::int64_t> jobs_in_queue;  // of earlier submissions
 
   struct Expected {
     double gpu_hours = 0, cpu_hours = 0;
     std::size_t by_records = 0, by_published = 0, by_limit = 0;  // runs
   } expected;                                                    // of the runs submitted now
 
-  double gpu_hours() const;  // maximum, like the other one
+  std::size_t left() const;  // runs in `later`
+  double gpu_hours() const;  // maximum, like the other one; without the runs in `later`
   double cpu_hours() const;
 };
 
@@ -46,6 +52,9 @@ struct SubmissionInput {
   const std::vector<RunView>* submitted = nullptr;  // earlier submissions
   ScriptSetup setup;
   int max_array_size = 1001;
+  QueueRoom room = {};
+  // Point and repeat of runs that this submission has sent once; it does not send them again.
+  const std::set<std::pair<std::size_t, int>>* sent_once = nullptr;
   std::function<double(std::size_t point)> planned_bytes = {};  // see Needs
   const StoreContent* published = nullptr;                      // published tables; may be null
   std::function<std::optional<double>(std::size_t point)> epochs = {};  // see Needs
@@ -64,12 +73,14 @@ std::vector<Element> elements_of(const StudyPlan& plan, const std::vector<Resolv
                                  const JobArray& array);
 
 // Writes each array's files and submits it. The journal is updated before sbatch is called. Calls
-// `tell` for each accepted array. With `collect`, a collecting job follows the last one. Throws as
-// SlurmCommands::submit if an array is rejected; earlier ones stay in the queue.
-void send_submission(const Submission& submission, const Site& site, const StudyPlan& plan,
-                     const std::vector<Resolved>& resolved, Journal& journal,
-                     const SlurmCommands& slurm, bool collect,
-                     const std::function<void(const std::string&)>& tell);
+// `tell` for each accepted array. With `collect`, a collecting job follows the last wave. Throws as
+// SlurmCommands::submit if an array is rejected; earlier ones stay in the queue. If only the queue
+// is full, and holds runs of this study, the rest becomes the next wave. Returns the number of runs
+// that were sent.
+std::size_t send_submission(const Submission& submission, const Site& site, const StudyPlan& plan,
+                            const std::vector<Resolved>& resolved, Journal& journal,
+                            const SlurmCommands& slurm, bool collect,
+                            const std::function<void(const std::string&)>& tell);
 
 // For arrays that were being submitted when a submission was interrupted: finds their jobs in the
 // queue by name.

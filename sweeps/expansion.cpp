@@ -40,10 +40,14 @@ std::size_t count_of(const std::vector<Zip>& dimensions) {
   return count;
 }
 
+std::string place_of_product(const Spec& spec) {
+  return spec.zips.empty() ? spec.where : spec.zips.front().front().where;
+}
+
 // The product, then the included points. A spec of included points alone has no product.
 std::vector<SpecPoint> candidates_of(const Spec& spec) {
   const std::vector<Zip> dimensions = dimensions_of(spec);
-  const std::string where = spec.zips.empty() ? spec.where : spec.zips.front().front().where;
+  const std::string where = place_of_product(spec);
   std::vector<SpecPoint> candidates;
   const bool product = !dimensions.empty() || spec.include.empty();
   const std::size_t count = product ? count_of(dimensions) : 0;
@@ -202,6 +206,7 @@ class Expander {
       throw Error(ErrorKind::usage, "control is no parameter of a point", candidate.where,
                   "write \"control\": true beside the axes, or give --control");
     }
+    check_backend(candidate);
     PlannedPoint planned;
     planned.layout = layout_of(candidate.point, candidate.where);
     planned.parameters = candidate.point;
@@ -213,6 +218,17 @@ class Expander {
     if (candidate.may_repeat && is_there(planned.parameters)) return;
     expansion_.points.push_back(std::move(planned));
     origins_.push_back(candidate.where);
+  }
+
+  // Of a run by hand the cure is an option; a spec is told the line that needs one.
+  void check_backend(const SpecPoint& candidate) const {
+    const std::int64_t gpus = candidate.point.integer("gpus").value_or(1);
+    if (gpus <= 1 || candidate.point.find("backend")) return;
+    const auto place = spec_.places.find("gpus");
+    const bool in_product = candidate.where == place_of_product(spec_);
+    throw Error(ErrorKind::usage, fmt::format("no backend is named for {} replicas", gpus),
+                in_product && place != spec_.places.end() ? place->second : candidate.where,
+                "add \"backend\": [\"mpi\"] to the axes (paceline list backends)");
   }
 
   bool is_there(const Point& all_parameters) const {

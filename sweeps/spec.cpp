@@ -191,7 +191,7 @@ class SpecReader {
 
   // An axis has one source only.
   void claim(const std::string& name, const std::string& path) {
-    const auto [it, first] = claimed_.emplace(name, document_.where(path));
+    const auto [it, first] = spec_.places.emplace(name, document_.where(path));
     if (first) return;
     fail(fmt::format("axis {} is given twice, first at {}", name, it->second), path,
          "keep one of them");
@@ -301,7 +301,6 @@ class SpecReader {
 
   const JsonDocument& document_;
   Spec spec_;
-  std::map<std::string, std::string> claimed_;  // axis name to where it was given
 };
 
 // True if it varied, by a zip or derived.
@@ -352,6 +351,7 @@ Spec read_spec(const std::filesystem::path& file) {
 void override_axis(Spec& spec, const std::string& assignment) {
   Axis axis = parse_override(assignment);
   const bool varied = forget_axis(spec, axis.name);
+  spec.places[axis.name] = axis.where;
   std::erase_if(spec.include, [&](const SpecPoint& included) {
     const Value* value = included.point.find(axis.name);
     return value && !is_there(axis.values, *value);

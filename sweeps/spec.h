@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,7 +38,8 @@ struct SpecPoint {
 
 struct Spec {
   std::string name, description, workload;
-  std::string where;  // the file, for errors
+  std::string where;                          // the file, for errors
+  std::map<std::string, std::string> places;  // of each axis: "file.json:7", for errors
   Point fixed;
   std::vector<Axis> axes;
   std::vector<Zip> zips;

@@ -53,23 +53,32 @@ std::vector<std::string> warnings(const StudyPlan& plan) {
   return lines;
 }
 
-// "2 of 3 done; repeat 2 failed: rank 1 was killed"
-std::string state_of_point(const StudyPlan& plan, const std::vector<const RunStatus*>& runs,
-                           bool can_run) {
-  std::size_t done = 0;
+struct PointState {
+  std::size_t done = 0, to_make = 0;
+  std::string text;      // "2 of 3 done; repeat 2: rank 1 was killed"
+  bool is_told = false;  // there is more to say than what is done
+};
+
+PointState state_of_point(const StudyPlan& plan, const std::vector<const RunStatus*>& runs,
+                          bool can_run) {
+  PointState state;
   std::vector<std::pair<int, std::string>> reasons;
   for (const RunStatus* status : runs) {
-    if (status->state == RunState::done) ++done;
+    ++(status->state == RunState::done ? state.done : state.to_make);
     if (status->state != RunState::done && status->state != RunState::elsewhere &&
         status->why != kNoRecord) {
       reasons.emplace_back(status->run.repeat, status->why);
     }
   }
+  if (!can_run) state.to_make = 0;
   std::sort(reasons.begin(), reasons.end());
-  std::string text = fmt::format("{} of {} done", done, plan.spec.repeats);
-  if (!can_run) text += "; cannot run here";
-  for (const auto& [repeat, why] : reasons) text += fmt::format("; repeat {}: {}", repeat, why);
-  return text;
+  state.text = fmt::format("{} of {} done", state.done, plan.spec.repeats);
+  if (!can_run) state.text += "; cannot run here";
+  for (const auto& [repeat, why] : reasons) {
+    state.text += fmt::format("; repeat {}: {}", repeat, why);
+  }
+  state.is_told = !reasons.empty();
+  return state;
 }
 
 Json parameters_json(const Point& point) {
@@ -80,21 +89,47 @@ Json parameters_json(const Point& point) {
   return json;
 }
 
-std::string point_rows(const StudyPlan& plan) {
+// "... and 99900 more points: 0 runs done, 74925 to do; --all lists them"
+std::string others_text(const std::vector<PointState>& states,
+                        const std::vector<std::size_t>& order, std::size_t shown) {
+  std::size_t done = 0, to_make = 0;
+  for (std::size_t i = shown; i < order.size(); ++i) {
+    done += states[order[i]].done;
+    to_make += states[order[i]].to_make;
+  }
+  return fmt::format("... and {} more points: {} runs done, {} to do; --all lists them\n",
+                     order.size() - shown, done, to_make);
+}
+
+std::string point_rows(const StudyPlan& plan, std::size_t most) {
   const auto& points = plan.expansion.points;
-  std::size_t width = 5;
-  for (const PlannedPoint& planned : points) width = std::max(width, planned.point.text().size());
-  std::string text = fmt::format("{:>5} {:>6} {:>13} {:>4}  {:<{}}  state\n", "nodes", "ntasks",
-                                 "cpus-per-task", "gpus", "point", width);
   std::vector<std::vector<const RunStatus*>> runs(points.size());
   for (const RunStatus& status : plan.runs) runs[status.run.point].push_back(&status);
+  std::vector<PointState> states;
+  std::vector<std::size_t> order;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const Layout& layout = points[i].layout;
-    text += fmt::format("{:>5} {:>6} {:>13} {:>4}  {:<{}}  {}\n", layout.nodes, layout.ntasks,
-                        layout.cpus_per_task, layout.gpus, points[i].point.text(), width,
-                        state_of_point(plan, runs[i], points[i].cannot_run.empty()));
+    states.push_back(state_of_point(plan, runs[i], points[i].cannot_run.empty()));
+    order.push_back(i);
   }
-  return text;
+  if (points.size() > most) {
+    std::stable_partition(order.begin(), order.end(),
+                          [&](std::size_t i) { return states[i].is_told; });
+  }
+  const std::size_t shown = std::min(most, points.size());
+  std::size_t width = 5;
+  for (std::size_t i = 0; i < shown; ++i) {
+    width = std::max(width, points[order[i]].point.text().size());
+  }
+  std::string text = fmt::format("{:>5} {:>6} {:>13} {:>4}  {:<{}}  state\n", "nodes", "ntasks",
+                                 "cpus-per-task", "gpus", "point", width);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const PlannedPoint& planned = points[order[i]];
+    const Layout& layout = planned.layout;
+    text += fmt::format("{:>5} {:>6} {:>13} {:>4}  {:<{}}  {}\n", layout.nodes, layout.ntasks,
+                        layout.cpus_per_task, layout.gpus, planned.point.text(), width,
+                        states[order[i]].text);
+  }
+  return shown < points.size() ? text + others_text(states, order, shown) : text;
 }
 
 bool is_to_make(const StudyPlan& plan, const RunStatus& run) {
@@ -149,7 +184,7 @@ std::optional<double> estimated_seconds(const StudyPlan& plan) {
   return eta.remaining(waiting);
 }
 
-std::string plan_text(const StudyPlan& plan, std::size_t width) {
+std::string plan_text(const StudyPlan& plan, std::size_t width, std::size_t most) {
   const Spec& spec = plan.spec;
   const auto counted = [](auto number, const char* noun) {
     return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
@@ -160,7 +195,7 @@ std::string plan_text(const StudyPlan& plan, std::size_t width) {
       spec.interleaved ? fmt::format("interleaved (seed {})", spec.seed) : "one after another");
   if (!spec.description.empty()) text += wrapped(spec.description, width, "", 0);
   for (const std::string& line : warnings(plan)) text += wrapped(line, width);
-  text += "\n" + point_rows(plan);
+  text += "\n" + point_rows(plan, most);
   const std::size_t to_make = runs_to_make(plan);
   const auto seconds = estimated_seconds(plan);
   text += fmt::format("\n{} of {} runs to do{}{}; records in {}\n", to_make, plan.runs.size(),
@@ -215,13 +250,16 @@ std::vector<std::string> resume_lines(const StudyPlan& plan) {
   if (runs_in_state(plan, RunState::missing) == plan.runs.size() && plan.rejected.empty()) {
     return lines;
   }
+  std::size_t told = 0;
   for (const RunStatus& status : plan.runs) {
     // Those of another machine were counted above.
     if (status.state == RunState::done || status.state == RunState::elsewhere) continue;
+    if (++told > kShownPoints) continue;
     lines.push_back(fmt::format("to run: {} repeat {}: {}",
                                 plan.expansion.points[status.run.point].point.text(),
                                 status.run.repeat, status.why));
   }
+  if (told > kShownPoints) lines.push_back(fmt::format("and {} more runs", told - kShownPoints));
   return lines;
 }
 

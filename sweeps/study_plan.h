@@ -32,9 +32,15 @@ std::optional<double> estimated_seconds(const StudyPlan& plan);
 
 std::size_t points_that_cannot_run(const StudyPlan& plan);
 
+// A text lists so many points and counts the others, unless all are asked for.
+constexpr std::size_t kShownPoints = 100;
+constexpr std::size_t kAllPoints = static_cast<std::size_t>(-1);
+
 // A table of the points and their done runs, the reasons for missing ones, and the remaining work.
-// Sentences are wrapped at `width` columns.
-std::string plan_text(const StudyPlan& plan, std::size_t width = 300);
+// Sentences are wrapped at `width` columns. Of more points than `most`, lists those with a remark
+// first.
+std::string plan_text(const StudyPlan& plan, std::size_t width = 300,
+                      std::size_t most = kShownPoints);
 
 // The same for programs: "points" with layout, parameters and why one cannot run here; "runs" with
 // state and reason; "notes", "ignored", "seconds_left" (null if unknown).

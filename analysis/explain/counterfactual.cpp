@@ -1,5 +1,7 @@
 #include "analysis/explain/counterfactual.h"
 
+#include <fmt/format.h>
+
 #include "analysis/study/comparison.h"
 #include "analysis/study/switches.h"
 
@@ -7,32 +9,41 @@ namespace paceline {
 
 namespace {
 
-// The same point but for the switch. Threads follow from what is run.
-bool equal_but_for(const Run& with, const Run& without, const Switch& what) {
-  if (with.kind != without.kind || with.system != without.system || with.gpus != without.gpus ||
-      with.cpus_per_replica() != without.cpus_per_replica()) {
-    return false;
-  }
-  for (const Parameter& parameter : parameters()) {
-    if (!parameter.identity() || parameter.name == what.parameter) continue;
+// All that two runs must have in common to differ by the switch alone. Threads follow from what is
+// run.
+std::string key_but_for(const Run& run, const Switch& what) {
+  std::string key = fmt::format("{}|{}|{}|{}", run.kind, run.system, run.gpus,
+                                run.cpus_per_replica().value_or(0));
+  for (const auto& [name, value] : run.parameters.values()) {
+    const Parameter& parameter = *find_parameter(name);
+    if (!parameter.identity() || name == what.parameter || what.follows(parameter)) continue;
     if (parameter.role == Role::replication || parameter.role == Role::threads) continue;
-    if (what.follows(parameter)) continue;
-    if (with.parameters.text(parameter.name) != without.parameters.text(parameter.name))
-      return false;
+    key += fmt::format("|{}={}", name, to_text(value));
   }
-  return true;
+  return key;
 }
 
 }  // namespace
 
-std::vector<Counterfactual> counterfactuals(const Study& study, const Row& row, bool rates) {
+Counterfactuals::Counterfactuals(const Study& study) {
+  for (const Switch& what : switches()) {
+    Rows& rows = off_.emplace_back();
+    for (const Row& row : study.rows) {
+      if (is_off(row.first(), what)) rows[key_but_for(row.first(), what)].push_back(&row);
+    }
+  }
+}
+
+std::vector<Counterfactual> Counterfactuals::of(const Row& row, bool rates) const {
   std::vector<Counterfactual> found;
   if (is_switched_off(row.first())) return found;
-  for (const Switch& what : switches()) {
-    for (const Row& other : study.rows) {
-      if (!is_off(other.first(), what) || !equal_but_for(row.first(), other.first(), what))
-        continue;
-      found.push_back({what.without, what.cost, ratio_of(row, other, rates), &other});
+  for (std::size_t i = 0; i < off_.size(); ++i) {
+    if (off_[i].empty()) continue;
+    const Switch& what = switches()[i];
+    const auto others = off_[i].find(key_but_for(row.first(), what));
+    if (others == off_[i].end()) continue;
+    for (const Row* other : others->second) {
+      found.push_back({what.without, what.cost, ratio_of(row, *other, rates), other});
     }
   }
   return found;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "analysis/study/row_facts.h"
@@ -15,8 +16,18 @@ struct Counterfactual {
   const Row* row = nullptr;  // the one without it
 };
 
-// Rows of the study that equal `row` except for one switch: backend=null, input=synthetic,
-// overlap=false, update=false. Empty if `row` itself has something switched off.
-std::vector<Counterfactual> counterfactuals(const Study& study, const Row& row, bool rates);
+// The rows of a study with a cost switched off: backend=null, input=synthetic, overlap=false,
+// update=false. Points into the study.
+class Counterfactuals {
+ public:
+  explicit Counterfactuals(const Study& study);
+
+  // Those that equal `row` except for one switch. Empty if `row` itself has something switched off.
+  std::vector<Counterfactual> of(const Row& row, bool rates) const;
+
+ private:
+  using Rows = std::unordered_map<std::string, std::vector<const Row*>>;
+  std::vector<Rows> off_;  // one per switch; the key is everything that must be equal
+};
 
 }  // namespace paceline

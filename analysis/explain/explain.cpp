@@ -283,8 +283,9 @@ class Explainer {
     std::vector<const Row*> rows;
     for (const RowFacts& facts : it_.facts) rows.push_back(facts.row);
     const std::vector<std::string> names = point_names(it_.study, rows);
+    const Counterfactuals switched_off(it_.study);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      it_.points.push_back(point(it_.facts[i]));
+      it_.points.push_back(point(it_.facts[i], switched_off));
       it_.points.back().name = names[i];
     }
     for (const ScalingSeries& series :
@@ -300,10 +301,10 @@ class Explainer {
   }
 
  private:
-  PointExplanation point(const RowFacts& facts) const {
+  PointExplanation point(const RowFacts& facts, const Counterfactuals& switched_off) const {
     PointExplanation point;
     point.facts = &facts;
-    point.counterfactuals = counterfactuals(it_.study, *facts.row, it_.comparison.rates);
+    point.counterfactuals = switched_off.of(*facts.row, it_.comparison.rates);
     point.step = records_.efficiency(*facts.row, it_.comparison.rates);
     if (!point.step) return point;
     const bool is_base = !facts.speed_up || &it_.study.rows[facts.speed_up->base] == facts.row;

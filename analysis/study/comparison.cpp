@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "analysis/study/contrast.h"
 #include "analysis/study/switches.h"
@@ -62,8 +63,8 @@ class Comparer {
     result_.rates = needs_rates();
     for (std::size_t i = 0; i < study.rows.size(); ++i) {
       values_.push_back(mean_cost(study.rows[i], result_.rates).value);
-      if (run_of_row(i).gpus == 1 && reached_goal(study.rows[i])) singles_.push_back(i);
     }
+    for (std::size_t i = 0; i < study.rows.size(); ++i) add_possible_base(i);
   }
 
   Comparison all() {
@@ -90,6 +91,25 @@ class Comparer {
   }
 
  private:
+  // A study may have tens of thousands of rows: each finds its base by a key.
+  void add_possible_base(std::size_t i) {
+    const Run& run = run_of_row(i);
+    if (!reached_goal(study_.rows[i])) {
+      unreached_.push_back(i);
+      return;
+    }
+    const bool by_setting = result_.base.kind == Base::setting;
+    if (by_setting && has_setting(run, result_.base)) settings_.emplace(setting_key(run), i);
+    if (run.gpus != 1) return;
+    singles_.push_back(i);
+    first_single_.emplace(matched_key(run, run.backend), i);
+    const auto [best, first] = best_single_.emplace(std::pair(run.kind, run.system), i);
+    if (!first && better(i, best->second)) best->second = i;
+    for (const auto& [name, value] : matched_by(run)) {
+      values_of_singles_[{run.kind, run.system, name}].insert(value);
+    }
+  }
+
   // Times will do only where all runs have one and do the same work.
   bool needs_rates() const {
     bool needed = compares_rates(study_.scaling);
@@ -151,56 +171,54 @@ class Comparer {
   }
 
   // Alike in all but the axis and the nodes and tasks that follow from it.
-  bool same_otherwise(const Run& a, const Run& b) const {
+  std::string setting_key(const Run& run) const {
     const std::string& axis = result_.base.axis;
-    const auto same = [&](const std::string& name) {
-      return name == axis || setting_of(a, name) == setting_of(b, name);
+    std::string key = run.kind + '|' + run.system;
+    const auto add = [&](const std::string& name) {
+      if (name != axis) key += '|' + setting_of(run, name);
     };
-    return same_system(a, b) && same("backend") && same("gpus") && same(cpus_name(a)) &&
-           (axis == "gpus" || same("nodes")) &&
-           std::all_of(study_.axes.begin(), study_.axes.end(), same);
+    for (const char* name : {"backend", "gpus", cpus_name(run)}) add(name);
+    if (axis != "gpus") add("nodes");
+    for (const std::string& name : study_.axes) add(name);
+    return key;
   }
 
   std::optional<std::size_t> setting_base(std::size_t i) const {
-    for (std::size_t k = 0; k < study_.rows.size(); ++k) {
-      const Run& run = run_of_row(k);
-      if (!has_setting(run, result_.base) || !reached_goal(study_.rows[k])) continue;
-      if (same_otherwise(run, run_of_row(i))) return k;
-    }
-    return std::nullopt;
+    const auto found = settings_.find(setting_key(run_of_row(i)));
+    return found == settings_.end() ? std::nullopt : std::optional(found->second);
   }
 
   std::optional<std::size_t> best_base(std::size_t i) const {
-    std::optional<std::size_t> best;
-    for (const std::size_t k : singles_) {
-      if (!same_system(run_of_row(k), run_of_row(i))) continue;
-      if (!best || better(k, *best)) best = k;
+    const Run& run = run_of_row(i);
+    const auto found = best_single_.find({run.kind, run.system});
+    return found == best_single_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  // What a run must have in common with its base.
+  std::string matched_key(const Run& run, const std::string& backend) const {
+    const auto cpus = matched_cpus(run);
+    std::string key = fmt::format("{}|{}|{}|{}|{}", run.kind, run.system, backend,
+                                  run.replicas_are_cores, cpus ? fmt::format("{:a}", *cpus) : "-");
+    for (const std::string& axis : study_.axes) {
+      const auto text = run.parameters.text(axis);
+      key += text ? "|=" + *text : "|";
     }
-    return best;
+    return key;
   }
 
   bool matches(const Run& single, const Run& run, const std::string& backend) const {
-    if (!same_system(single, run) || single.backend != backend) return false;
-    const bool same_cpus = run.replicas_are_cores
-                               ? single.cpus_per_replica() == run.cpus_per_replica()
-                               : single.cpus_per_task == run.cpus_per_task;
-    return same_cpus && std::all_of(study_.axes.begin(), study_.axes.end(), [&](const auto& axis) {
-             return single.parameters.text(axis) == run.parameters.text(axis);
-           });
+    return single.backend == backend && matched_key(single, backend) == matched_key(run, backend);
   }
 
   std::optional<std::size_t> matched_base(std::size_t i) {
     const Run& run = run_of_row(i);
     if (run.gpus == 1) return i;
-    for (const std::size_t k : singles_) {
-      if (matches(run_of_row(k), run, run.backend)) return k;
-    }
-    for (const std::size_t k : singles_) {
-      if (!matches(run_of_row(k), run, lone_backend())) continue;
-      borrowed_.insert(run.backend);
-      return k;
-    }
-    return std::nullopt;
+    const auto own = first_single_.find(matched_key(run, run.backend));
+    if (own != first_single_.end()) return own->second;
+    const auto lone = first_single_.find(matched_key(run, lone_backend()));
+    if (lone == first_single_.end()) return std::nullopt;
+    borrowed_.insert(run.backend);
+    return lone->second;
   }
 
   // "bucket_mb 8": what rows are matched by, beside their system.
@@ -222,12 +240,13 @@ class Comparer {
     for (const auto& [name, value] : matched_by(run)) {
       const std::string text = value.empty() ? "no " + name : name + " " + value;
       bool same = false, differs = false;
-      for (const std::size_t k : singles_) {
-        if (!same_system(run_of_row(k), run)) continue;
-        for (const auto& [other, its] : matched_by(run_of_row(k))) {
-          if (other != name) continue;
-          (its == value || (name == "backend" && its == lone_backend()) ? same : differs) = true;
-        }
+      const auto known = values_of_singles_.find({run.kind, run.system, name});
+      if (known != values_of_singles_.end()) {
+        const std::set<std::string>& values = known->second;
+        const bool lone = name == "backend" && value != lone_backend();
+        const std::size_t equal = values.count(value) + (lone ? values.count(lone_backend()) : 0);
+        same = equal > 0;
+        differs = values.size() > equal;
       }
       if (!same) return " with " + text;
       if (differs) all.push_back(text);
@@ -237,15 +256,14 @@ class Comparer {
 
   // "its base did not reach its goal in 1 of 5 runs"; empty: it has none that failed so.
   std::string unreached_base(const Run& run) const {
-    for (std::size_t k = 0; k < study_.rows.size(); ++k) {
+    for (const std::size_t k : unreached_) {
       const Row& row = study_.rows[k];
       const Run& base = run_of_row(k);
-      if (reached_goal(row)) continue;
-      const bool is_base = result_.base.kind == Base::setting
-                               ? has_setting(base, result_.base) && same_otherwise(base, run)
-                           : result_.base.kind == Base::best
-                               ? base.gpus == 1 && same_system(base, run)
-                               : base.gpus == 1 && matches(base, run, run.backend);
+      const bool is_base =
+          result_.base.kind == Base::setting
+              ? has_setting(base, result_.base) && setting_key(base) == setting_key(run)
+          : result_.base.kind == Base::best ? base.gpus == 1 && same_system(base, run)
+                                            : base.gpus == 1 && matches(base, run, run.backend);
       if (!is_base) continue;
       const auto missed = std::count_if(row.runs.begin(), row.runs.end(),
                                         [](const Run& each) { return !each.goal_reached; });
@@ -264,11 +282,8 @@ class Comparer {
       return fmt::format("no run{} has {} and is the same otherwise", shown, result_.base.text());
     }
     if (!best_base(i)) {
-      const bool elsewhere = std::any_of(singles_.begin(), singles_.end(), [&](std::size_t k) {
-        return !same_system(run_of_row(k), run);
-      });
-      return "there is no run of one replica" + std::string(elsewhere ? " on that machine" : "") +
-             shown;
+      return "there is no run of one replica" +
+             std::string(singles_.empty() ? "" : " on that machine") + shown;
     }
     return "there is no run of one replica" + lacking(run) + shown +
            "; --base best compares with the fastest";
@@ -308,8 +323,14 @@ class Comparer {
   const Study& study_;
   std::vector<bool> spared_;  // work, a row each
   Comparison result_;
-  std::vector<double> values_;        // mean cost of each row
-  std::vector<std::size_t> singles_;  // rows of one replica
+  std::vector<double> values_;          // mean cost of each row
+  std::vector<std::size_t> singles_;    // rows of one replica
+  std::vector<std::size_t> unreached_;  // rows that did not reach their goal
+  // The first row of a key; see add_possible_base().
+  std::unordered_map<std::string, std::size_t> first_single_, settings_;
+  std::map<std::pair<std::string, std::string>, std::size_t> best_single_;  // of a kind and system
+  std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>>
+      values_of_singles_;  // (kind, system, what rows are matched by)
   // (why, whose) -> sizes without a base.
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> missing_;
   std::set<std::string> borrowed_;

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_set>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -17,28 +18,37 @@ namespace {
 
 constexpr std::size_t kMostSeries = 6;  // in a note
 
-using SizeKey = std::tuple<std::string, int, std::optional<int>>;
+// By what a run of the same size serves another that is wanted. A plan, and the record of a run
+// that left none itself, give only what their spec says: backend and CPUs may be the program's
+// choice.
+struct Demand {
+  bool backend = true, cpus = true;
+  std::vector<std::string> names;  // of parameters
+  friend bool operator<(const Demand& a, const Demand& b) {
+    return std::tie(a.backend, a.cpus, a.names) < std::tie(b.backend, b.cpus, b.names);
+  }
 
-SizeKey size_of_run(const Run& run) {
-  return {run.kind, run.gpus, run.nodes};
-}
+  Demand(const Run& wanted, bool is_planned) {
+    const Point& asked = wanted.parameters;
+    backend = !is_planned || asked.find("backend");
+    cpus = !is_planned || asked.find("cpus_per_task") || asked.find("cpus_per_replica");
+    for (const auto& [name, value] : asked.values()) {
+      if (!has_own_place(name) && find_parameter(name)->identity()) names.push_back(name);
+    }
+  }
 
-// Whether a run of the same size did what `wanted` gives. A plan, and the record of a run that left
-// none itself, give only what their spec says: backend and CPUs may be the program's choice.
-bool serves(const Run& run, const Run& wanted, bool is_planned) {
-  const Point& asked = wanted.parameters;
-  const bool any_backend = is_planned && !asked.find("backend");
-  const bool any_cpus =
-      is_planned && !asked.find("cpus_per_task") && !asked.find("cpus_per_replica");
-  if (!any_backend && (run.backend != wanted.backend || run.ntasks != wanted.ntasks)) return false;
-  if (!any_cpus && run.cpus_per_task != wanted.cpus_per_task) return false;
-  const auto& given = wanted.parameters.values();
-  return std::all_of(given.begin(), given.end(), [&](const auto& parameter) {
-    const auto& [name, value] = parameter;
-    if (has_own_place(name) || !find_parameter(name)->identity()) return true;
-    return run.parameters.text(name) == to_text(value);
-  });
-}
+  // Equal of two runs where one serves the other.
+  std::string key_of(const Run& run) const {
+    std::string key = fmt::format("{}|{}|{}", run.kind, run.gpus, run.nodes.value_or(-1));
+    if (backend) key += fmt::format("|{}|{}", run.backend, run.ntasks.value_or(-1));
+    if (cpus) key += fmt::format("|{}", run.cpus_per_task.value_or(-1));
+    for (const std::string& name : names) {
+      const auto text = run.parameters.text(name);
+      key += text ? "|=" + *text : "|";
+    }
+    return key;
+  }
+};
 
 Row gap_of(Run run, const std::string& why) {
   Row row;
@@ -50,23 +60,25 @@ Row gap_of(Run run, const std::string& why) {
 // Takes a gap unless a row, or a gap that it has, serves.
 class Gaps {
  public:
-  explicit Gaps(const Study& study) {
-    for (const Row& row : study.rows) known_[size_of_run(row.first())].push_back(row.first());
-  }
+  explicit Gaps(const Study& study) : study_(study) {}
 
   void add(Run wanted, const std::string& why, bool is_planned) {
-    auto& known = known_[size_of_run(wanted)];
-    for (const Run& run : known) {
-      if (serves(run, wanted, is_planned)) return;
+    const Demand demand(wanted, is_planned);
+    const auto [known, is_new] = known_.emplace(demand, std::unordered_set<std::string>());
+    if (is_new) {
+      for (const Row& row : study_.rows) known->second.insert(demand.key_of(row.first()));
+      for (const Row& gap : gaps_) known->second.insert(demand.key_of(gap.first()));
     }
-    known.push_back(wanted);
+    if (known->second.contains(demand.key_of(wanted))) return;
+    for (auto& [other, keys] : known_) keys.insert(other.key_of(wanted));
     gaps_.push_back(gap_of(std::move(wanted), why));
   }
 
   std::vector<Row> take() { return std::move(gaps_); }
 
  private:
-  std::map<SizeKey, std::vector<Run>> known_;
+  const Study& study_;
+  std::map<Demand, std::unordered_set<std::string>> known_;  // what serves, by what is asked
   std::vector<Row> gaps_;
 };
 

@@ -230,12 +230,17 @@ bool may_have(const Run& run, const Work& work) {
 
 Groups grouped(std::vector<Run> runs) {
   using System = std::tuple<std::string, std::string, std::string, std::string, bool>;
+  const auto system_of = [](const Run& run) -> System {
+    return {run.workload, run.precision, run.kind, run.system, run.replicas_are_cores};
+  };
+  std::map<System, std::size_t> counts;
+  for (const Run& run : runs) ++counts[system_of(run)];
+  // What is emptied is freed at once, and nothing grows by doubling: of 100,000 runs each such
+  // vector takes more than 100 MB.
   std::map<System, std::vector<Run>> systems;
-  for (Run& run : runs) {
-    auto& system =
-        systems[{run.workload, run.precision, run.kind, run.system, run.replicas_are_cores}];
-    system.push_back(std::move(run));
-  }
+  for (const auto& [system, count] : counts) systems[system].reserve(count);
+  for (Run& run : runs) systems[system_of(run)].push_back(std::move(run));
+  std::vector<Run>().swap(runs);
   Groups groups;
   for (auto& [system, members] : systems) {
     const std::vector<const Run*> all = pointers_to(members);
@@ -253,10 +258,12 @@ Groups grouped(std::vector<Run> runs) {
           !compares_rates(key.scaling) &&
           std::any_of(part.begin(), part.end(), [](const Run* run) { return !run->fit_seconds; });
       auto& group = groups[key];
+      group.reserve(group.size() + part.size());
       for (const Run* run : part) {
         group.push_back(std::move(members[static_cast<std::size_t>(run - members.data())]));
       }
     }
+    std::vector<Run>().swap(members);
   }
   judge_together(groups);
   settle(groups);

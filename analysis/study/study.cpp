@@ -59,6 +59,7 @@ std::vector<Run> selected_runs(const StoreContent& content,
                                const std::vector<Selection>& selections) {
   for (const Selection& selection : selections) check_key(selection.key);
   std::vector<Run> all, runs;
+  all.reserve(content.records.size());
   for (const Record& record : content.records) all.push_back(run_of(record));
   name_machines(all);
   std::vector<std::set<std::string>> seen(selections.size());
@@ -69,8 +70,9 @@ std::vector<Run> selected_runs(const StoreContent& content,
       if (value) seen[i].insert(*value);
       wanted = wanted && value == selections[i].value;
     }
-    if (wanted) runs.push_back(std::move(run));
+    if (wanted && !selections.empty()) runs.push_back(std::move(run));
   }
+  if (selections.empty()) return all;
   for (std::size_t i = 0; i < selections.size(); ++i) {
     if (seen[i].contains(selections[i].value)) continue;
     throw Error(ErrorKind::usage,
@@ -171,11 +173,13 @@ std::vector<Row> make_rows(std::vector<Run> runs) {
 }
 
 void add_controls(std::vector<Row>& rows, const std::vector<Run>& controls) {
+  if (controls.empty()) return;
+  std::unordered_map<std::string, Row*> by_key;
+  for (Row& row : rows) by_key.emplace(row_key(row.first()), &row);
   for (const Run& control : controls) {
     if (control.tainted() || control.status != "completed") continue;
-    for (Row& row : rows) {
-      if (row_key(row.first()) == row_key(control)) row.controls.push_back(control);
-    }
+    const auto row = by_key.find(row_key(control));
+    if (row != by_key.end()) row->second->controls.push_back(control);
   }
 }
 
@@ -261,18 +265,55 @@ bool is_of_any(const Run& run, const std::vector<Study>& studies) {
 
 enum class Planned { no, otherwise, yes };
 
+// The points of a plan by the values that they give to some axes: a plan may have 100,000, and as
+// many runs ask for theirs.
+class PointsOfPlan {
+ public:
+  explicit PointsOfPlan(const ExpectedRuns& plan) : plan_(plan) {}
+
+  const std::vector<const Point*>& with(
+      const std::vector<std::pair<std::string, std::string>>& axes) {
+    std::vector<std::string> names;
+    std::string key;
+    for (const auto& [name, value] : axes) {
+      names.push_back(name);
+      key += '|' + value;
+    }
+    const auto [table, is_new] = by_names_.emplace(names, Table());
+    if (is_new) fill(names, table->second);
+    const auto found = table->second.find(key);
+    static const std::vector<const Point*> kNone;
+    return found == table->second.end() ? kNone : found->second;
+  }
+
+ private:
+  using Table = std::unordered_map<std::string, std::vector<const Point*>>;
+
+  void fill(const std::vector<std::string>& names, Table& table) const {
+    for (const Point& point : plan_.points) {
+      std::string key;
+      const bool has_all = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+        const auto text = point.text(name);
+        key += '|' + text.value_or("");
+        return text.has_value();
+      });
+      if (has_all) table[key].push_back(&point);
+    }
+  }
+
+  const ExpectedRuns& plan_;
+  std::map<std::vector<std::string>, Table> by_names_;
+};
+
 // Whether a study's plan names the run's point, and with the run's parameters.
-Planned planned(const Run& run, const std::vector<ExpectedRuns>& plans) {
+Planned planned(const Run& run, const std::vector<ExpectedRuns>& plans,
+                std::vector<PointsOfPlan>& points_of) {
   const auto axes = named_values(run.point);
   Planned result = Planned::no;
-  for (const ExpectedRuns& plan : plans) {
-    if (plan.study != run.study || plan.workload != run.workload) continue;
-    for (const Point& point : plan.points) {
-      const bool same = std::all_of(axes.begin(), axes.end(), [&](const auto& axis) {
-        return point.text(axis.first) == axis.second;
-      });
-      if (!same) continue;
-      const auto& given = point.values();
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i].study != run.study || plans[i].workload != run.workload) continue;
+    for (const Point* point : points_of[i].with(axes)) {
+      const auto& given = point->values();
       const bool done = std::all_of(given.begin(), given.end(), [&](const auto& parameter) {
         return has_own_place(parameter.first) || !find_parameter(parameter.first)->identity() ||
                run.parameters.text(parameter.first) == to_text(parameter.second);
@@ -288,9 +329,10 @@ Planned planned(const Run& run, const std::vector<ExpectedRuns>& plans) {
 std::size_t leave_out_superseded(std::vector<Run>& runs, const std::vector<ExpectedRuns>& plans) {
   if (plans.empty()) return 0;
   std::set<std::string> begun;  // studies that have runs of what their plan says now
+  std::vector<PointsOfPlan> points_of(plans.begin(), plans.end());
   std::vector<Planned> of_run;
   for (const Run& run : runs) {
-    of_run.push_back(planned(run, plans));
+    of_run.push_back(planned(run, plans, points_of));
     if (of_run.back() == Planned::yes) begun.insert(run.study);
   }
   std::size_t at = 0;

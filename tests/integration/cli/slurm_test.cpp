@@ -314,6 +314,21 @@ TEST_F(CliSlurm, WithoutSlurmNothingIsHalfDone) {
   EXPECT_TRUE(contains(again.out, "1 arrays, 2 elements")) << again.out;
 }
 
+TEST_F(CliSlurm, CoresThatTheProfileDoesNotTellAreThoseOfSlurmOrSaid) {
+  write("half.json", R"({"name": "half", "workload": "mnist-mlp", "fixed": {"device": "cpu",
+      "backend": "self", "gpus": 1}, "derived": {"cpus_per_task": "cores / 2"}})");
+  const std::string submit =
+      "paceline submit half.json --site site.json --dry-run --scripts made; ls made";
+  const Ran asked = shell(with("play sinfo 'echo \"main*|2|48\"'") + submit);
+  EXPECT_EQ(asked.code, 0) << asked.err;
+  EXPECT_TRUE(contains(asked.out, "1n1t48c.sbatch")) << asked.out;
+  EXPECT_FALSE(contains(asked.out, "cores_per_node")) << asked.out;
+  const Ran assumed = shell(with("play sinfo 'exit 1'") + submit);
+  EXPECT_TRUE(contains(assumed.out, "warning: site.json: \"cores_per_node\" is not given"))
+      << assumed.out;
+  EXPECT_TRUE(contains(assumed.out, ", as on this machine; write")) << assumed.out;
+}
+
 TEST_F(CliSlurm, TheBudgetAndTheConfirmation) {
   const Ran over = paceline("submit " + kCassava + " --site " + kGpu +
                             " --set device=cuda --max-gpu-hours 1 --yes --data-elsewhere");

@@ -44,6 +44,19 @@ TEST_F(SweepPlan, TextAndJson) {
   EXPECT_FALSE(std::filesystem::exists(results())) << "a plan makes nothing";
 }
 
+TEST_F(SweepPlan, OfManyPointsAHundredAreListed) {
+  std::string list;
+  for (int i = 1; i <= 500; ++i) list += (i > 1 ? "," : "") + std::to_string(i);
+  write_spec(R"("axes": {"gpus": [1, 2], "backend": ["mirrored"], "seed": [)" + list + "]}");
+  const Ran few = sweep({"--dry-run"});
+  EXPECT_EQ(few.code, 0) << few.err;
+  EXPECT_LT(testing::lines_in(few.out), 120u);
+  expect_parts(few.out,
+               {"1000 points x 1 repeat", "... and 900 more points: 0 runs done, 900 to do",
+                "1000 of 1000 runs to do"});
+  EXPECT_GT(testing::lines_in(sweep({"--dry-run", "--all"}).out), 1000u);
+}
+
 // The plan is for another machine, maybe.
 TEST_F(SweepPlan, WhatCannotRunHereIsPlannedAndSaidSo) {
   const Name self = find_name("backend", "self");

@@ -323,6 +323,66 @@ TEST(Store, APipeNamedLikeARecordIsReportedAndNotWaitedFor) {
   EXPECT_NE(content.rejected[0].reason.find("not a regular file"), std::string::npos);
 }
 
+TEST(Store, ManyFilesAreReadByThreadsAndStandInOrder) {
+  const TemporaryFolder folder;
+  for (int repeat = 1; repeat <= 1500; ++repeat) {
+    const fs::path file = folder / "study" / "gpus=1" / (std::to_string(repeat) + ".1.json");
+    fs::create_directories(file.parent_path());
+    std::ofstream(file) << (repeat % 500 == 0 ? "{" : sample_record({.repeat = repeat}).dump());
+  }
+  for (const RecordParts parts : {RecordParts::all, RecordParts::outcome}) {
+    const StoreContent content = load_store(folder / "study", parts);
+    ASSERT_EQ(content.records.size(), 1497U);
+    ASSERT_EQ(content.rejected.size(), 3U);
+    EXPECT_EQ(content.rejected[0].file.filename(), "500.1.json");
+    int last = 0;
+    for (const Record& record : content.records) {
+      EXPECT_GT(record->repeat, last);
+      last = record->repeat;
+    }
+  }
+}
+
+// A store of 100,000 records would not fit the memory with the JSON of each.
+TEST(Store, TheJsonOfARecordIsReadWhereItIsAskedFor) {
+  const TemporaryFolder folder;
+  Json json = sample_record();
+  json["unknown"] = "what another build wrote";
+  const fs::path file = Store(folder / "study").write("gpus=1", 1, json, "");
+  const Record kept = read_record(file), record = read_record(file);
+  EXPECT_EQ(kept.json()["unknown"], "what another build wrote");
+  fs::remove(file);
+  EXPECT_EQ(kept.json()["unknown"], "what another build wrote");
+  EXPECT_EQ(record->gpus.size(), 0U) << "its facts are there";
+  EXPECT_THROW(record.json(), Error);
+}
+
+TEST(Store, TheOutcomeIsThatOfTheWholeRecord) {
+  const TemporaryFolder folder;
+  Json json = sample_record({.gpus = 2, .repeat = 3});
+  json["status"] = "failed";
+  json["reason"] = "rank 1, \"killed\"";
+  json["provenance"]["data_hash"] = "d";
+  json["provenance"]["machine"] = {{"cpus", 64}};
+  json["provenance"]["allocation"] = {{"job", "7"}, {"partition", "main"}};
+  const fs::path file = Store(folder / "study").write("gpus=2", 3, json, "");
+  const Record all = read_record(file), outcome = read_record(file, RecordParts::outcome);
+  for (const Record* record : {&all, &outcome}) {
+    EXPECT_EQ((*record)->status, "failed");
+    EXPECT_EQ((*record)->reason, "rank 1, \"killed\"");
+    EXPECT_EQ((*record)->repeat, 3);
+    EXPECT_EQ((*record)->identity, "0123456789abcdef");
+    EXPECT_EQ((*record)->workload, "mnist-cnn");
+    EXPECT_EQ((*record)->build(), "0.1.0 abc");
+    EXPECT_EQ((*record)->provenance.data_hash, "d");
+    EXPECT_EQ((*record)->provenance.machine.cpus, 64);
+    EXPECT_EQ((*record)->provenance.allocation->partition, "main");
+    EXPECT_EQ((*record)->timing.fit_seconds, 10);
+  }
+  EXPECT_EQ(all->phases.size(), 2U);
+  EXPECT_TRUE(outcome->phases.empty()) << "nobody asked for them";
+}
+
 TEST(Store, ARecordFileIsNeverOverwritten) {
   const TemporaryFolder folder;
   write_record_file(folder / "mine.json", sample_record(), "samples");

@@ -27,12 +27,12 @@ class SubmissionTest : public ::testing::Test {
   }
 
   // Answers 1, 2, ... and keeps what it was told.
-  void play_sbatch(int most = 100) {
+  void play_sbatch(int most = 100, const std::string& refusal = "QOSMaxSubmitJobPerUserLimit") {
     testing::fake(scratch_.path(), "sbatch",
                   "cd '" + scratch_.path().string() +
                       "'\necho \"$*\" >> calls\nn=$(grep -c . calls)\n[ $n -le " +
-                      std::to_string(most) +
-                      " ] || { echo 'sbatch: error: QOSMaxSubmitJobPerUserLimit' >&2; exit 1; }\n"
+                      std::to_string(most) + " ] || { echo 'sbatch: error: " + refusal +
+                      "' >&2; exit 1; }\n"
                       "echo $n");
   }
 
@@ -58,9 +58,83 @@ TEST_F(SubmissionTest, SendsEveryArrayWithItsFiles) {
   EXPECT_EQ(Journal(plan_.study).jobs(), (std::vector<std::int64_t>{1, 2}));
 }
 
-TEST_F(SubmissionTest, ARefusedArrayLeavesThoseBeforeIt) {
+TEST_F(SubmissionTest, AFullQueueIsNoRefusalOfTheStudy) {
   play_sbatch(1);
-  expect_error(ErrorKind::usage, {"QOSMaxSubmitJobPerUserLimit", "check account", "site.json"},
+  const auto told = send(testing::site_with(""), true);
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_TRUE(contains(told[1], "6 runs are left for a later call")) << told[1];
+  EXPECT_TRUE(contains(told[1], "QOSMaxSubmitJobPerUserLimit")) << told[1];
+  const Journal journal(plan_.study);
+  EXPECT_EQ(journal.jobs(), std::vector<std::int64_t>{1});
+  const auto runs = view_study(journal, {}, parse_squeue("1_[0-5]|PENDING|Priority\n"), {});
+  EXPECT_EQ(phases_text(runs), "0 of 12 runs done, 6 pending, 6 not submitted");
+  EXPECT_TRUE(contains(status_text(runs), "note: 6 runs wait for the next paceline submit"));
+  // The next wave is of those alone; its collector waits for the first, too.
+  const Submission next = testing::submission_of(plan_, testing::site_with(""), runs);
+  EXPECT_EQ(next.runs.size(), 6U);
+  EXPECT_EQ(next.jobs_in_queue, std::set<std::int64_t>{1});
+}
+
+TEST_F(SubmissionTest, WavesDescribeARunOnce) {
+  play_sbatch();
+  SubmissionInput input;
+  const Site site = testing::site_with("");
+  const StoreContent store;
+  std::vector<RunView> views;
+  std::set<std::pair<std::size_t, int>> sent;
+  std::size_t waves = 0, described = 0;
+  for (bool more = true; more; ++waves) {
+    input = {&site, &plan_, &store, &views, testing::setup_of(plan_, "S" + std::to_string(waves))};
+    input.room = {5, 5, "MaxSubmitJobs is 5"};
+    input.sent_once = &sent;
+    const Submission submission = prepare_submission(input);
+    Journal journal(plan_.study);
+    send_submission(submission, site, plan_, testing::resolved_of(plan_), journal,
+                    testing::commands_in(scratch_.path()), true, [](const std::string&) {});
+    for (const JobArray& array : submission.arrays) {
+      for (const ScheduledRun& run : array.runs) {
+        EXPECT_TRUE(sent.emplace(run.point, run.repeat).second) << "sent twice";
+      }
+    }
+    more = submission.left() > 0;
+    ASSERT_EQ(more, waves < 2) << "5, 5 and 2";
+    if (more) {
+      EXPECT_TRUE(contains(submission_text(submission, plan_), "MaxSubmitJobs is 5"));
+    }
+  }
+  EXPECT_EQ(sent.size(), 12U);
+  const Journal journal(plan_.study);
+  for (const SentArray& array : journal.arrays()) {
+    if (array.later) described += array.elements.size();
+  }
+  EXPECT_EQ(described, 7U) << "those of the second wave were described by the first";
+  const std::string calls = text_of(scratch_.path() / "calls");
+  const auto first = calls.find("--dependency");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(calls.find("--dependency", first + 1), std::string::npos) << "one collector, at last";
+}
+
+TEST_F(SubmissionTest, ALargeStudyIsToldInAFewLines) {
+  std::vector<RunView> runs;
+  for (int point = 0; point < 3000; ++point) {
+    RunView run;
+    run.element.point = run.element.point_folder = "seed=" + std::to_string(point);
+    run.shape = "1 node";
+    run.phase = point == 2500 ? RunPhase::failed : RunPhase::done;
+    run.why = point == 2500 ? "rank 1 was killed" : "";
+    runs.push_back(run);
+  }
+  const std::string text = status_text(runs);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 102);
+  EXPECT_TRUE(contains(text, "rank 1 was killed")) << "those that failed come first";
+  EXPECT_TRUE(contains(text, "... and 2900 more points: 2900 of 2900 runs done; --all")) << text;
+  const std::string all = status_text(runs, kAllPoints);
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 3001);
+}
+
+TEST_F(SubmissionTest, ARefusedArrayLeavesThoseBeforeIt) {
+  play_sbatch(1, "Invalid qos specification");
+  expect_error(ErrorKind::usage, {"Invalid qos specification", "check account", "site.json"},
                [&] { send(testing::site_with("")); });
   const Journal journal(plan_.study);
   EXPECT_EQ(journal.jobs(), std::vector<std::int64_t>{1});

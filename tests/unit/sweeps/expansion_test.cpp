@@ -236,8 +236,12 @@ TEST(ExpansionErrors, TheSamePointTwice) {
 TEST(ExpansionErrors, LayoutsThatCannotBe) {
   expect_parts(error_in(R"("fixed": {"backend": "self"}, "axes": {"gpus": [1, 2]})"),
                {"backend self supports one replica, not 2", "s.json"});
-  expect_parts(error_in(R"("axes": {"gpus": [1, 2]})"),
-               {"2 replicas need a backend", "s.json", "choose one"});
+  expect_parts(error_in("\"repeats\": 1,\n\"axes\": {\n\"gpus\": [1, 2]}"),
+               {"no backend is named for 2 replicas", "s.json:3", "add \"backend\": [\"mpi\"]"});
+  expect_parts(error_in("\"repeats\": 1,\n\"fixed\": {\"gpus\": 2}"),
+               {"no backend is named for 2 replicas", "s.json:2"});
+  expect_parts(error_in("\"axes\": {\"gpus\": [1]},\n\"include\": [\n{\"gpus\": 4}]"),
+               {"no backend is named for 4 replicas", "s.json:3"});
   expect_parts(error_in(R"("fixed": {"backend": "mpi", "nodes": 2, "gpus": 3})"),
                {"3 replicas", "2 nodes", "s.json"});
   expect_parts(error_in(R"("fixed": {"backend": "mirrored", "gpus": 4, "cpus_per_task": 2})"),

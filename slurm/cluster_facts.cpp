@@ -1,0 +1,147 @@
+#include "slurm/cluster_facts.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+std::vector<std::vector<std::string>> table_of(const CommandResult& result, std::size_t columns) {
+  std::vector<std::vector<std::string>> rows;
+  if (!result.ok()) return rows;
+  for (const std::string& line : split(result.out, '\n')) {
+    std::vector<std::string> row = split(std::string(trim(line)), '|');
+    if (row.size() >= columns) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string user_name() {
+  const passwd* entry = getpwuid(geteuid());
+  return entry ? entry->pw_name : std::to_string(geteuid());
+}
+
+// Elements, one each. What ended and is not forgotten yet counts for MaxJobCount alone.
+std::optional<std::size_t> count_queue(const SlurmCommands& slurm,
+                                       const std::vector<std::string>& whose) {
+  std::vector<std::string> words = {"squeue", "-h", "-r", "-a", "-o", "%i"};
+  words.insert(words.end(), whose.begin(), whose.end());
+  const CommandResult result = slurm.run(words);
+  if (!result.ok()) return std::nullopt;
+  return static_cast<std::size_t>(std::count(result.out.begin(), result.out.end(), '\n'));
+}
+
+class RoomFinder {
+ public:
+  RoomFinder(const Site& site, const SlurmCommands& slurm) : site_(site), slurm_(slurm) {}
+
+  QueueRoom find(std::size_t wanted) {
+    if (site_.max_submit > 0) {
+      add_mine(static_cast<std::size_t>(site_.max_submit),
+               fmt::format("array.max_submit {}", site_.max_submit));
+    }
+    const std::string enforced = slurm_.configured("AccountingStorageEnforce");
+    if (enforced.find("limits") != std::string::npos ||
+        enforced.find("safe") != std::string::npos) {
+      add_account();
+    }
+    add_all_jobs(wanted);
+    return room_;
+  }
+
+ private:
+  void add(std::size_t most, std::size_t there, const std::string& by) {
+    const std::size_t room = most - std::min(most, there);
+    if (room >= room_.elements) return;
+    room_ = {room, most, by};
+  }
+
+  void add_mine(std::size_t most, const std::string& by) {
+    if (!mine_) mine_ = count_queue(slurm_, {"-u", std::to_string(geteuid())});
+    add(most, mine_.value_or(0), by);
+  }
+
+  void add_limit(const std::string& text, const std::string& by) {
+    const auto most = to_integer(text);
+    if (most && *most > 0) add_mine(static_cast<std::size_t>(*most), by + " is " + text);
+  }
+
+  // "account|partition|limit|QOS", a row each that the user has.
+  void add_account() {
+    std::string qos = site_.qos;
+    const auto rows = table_of(
+        slurm_.run({"sacctmgr", "-n", "-P", "show", "assoc", "where", "user=" + user_name(),
+                    "format=Account,Partition,MaxSubmitJobs,DefaultQOS"}),
+        4);
+    for (const auto& row : rows) {
+      if (!site_.account.empty() && row[0] != site_.account) continue;
+      if (!row[1].empty() && !site_.partition.empty() && row[1] != site_.partition) continue;
+      add_limit(row[2], "MaxSubmitJobs of account " + row[0]);
+      if (qos.empty()) qos = row[3];
+    }
+    if (qos.empty()) qos = "normal";
+    for (const auto& row : table_of(slurm_.run({"sacctmgr", "-n", "-P", "show", "qos", "where",
+                                                "name=" + qos, "format=Name,MaxSubmitJobsPerUser"}),
+                                    2)) {
+      add_limit(row[1], "MaxSubmitJobsPerUser of QOS " + row[0]);
+    }
+  }
+
+  // The jobs of everybody. A far limit is not worth to count them.
+  void add_all_jobs(std::size_t wanted) {
+    constexpr std::size_t kFar = 10;
+    const auto most = to_integer(slurm_.configured("MaxJobCount"));
+    if (!most || *most < 1 || wanted * kFar < static_cast<std::size_t>(*most)) return;
+    const auto there = count_queue(slurm_, {"-t", "all"});
+    // One more than it has would make sbatch wait and try again for minutes.
+    if (there) {
+      add(static_cast<std::size_t>(*most) - 1, *there,
+          fmt::format("MaxJobCount of this Slurm is {}", *most));
+    }
+  }
+
+  const Site& site_;
+  const SlurmCommands& slurm_;
+  std::optional<std::size_t> mine_;
+  QueueRoom room_;
+};
+
+}  // namespace
+
+std::optional<int> cores_of_nodes(const Site& site, const SlurmCommands& slurm) {
+  std::vector<std::string> words = {"sinfo", "-h", "-N", "-o", "%P|%X|%Y"};
+  if (!site.partition.empty()) words.insert(words.end(), {"-p", site.partition});
+  const auto rows = table_of(slurm.run(words), 3);
+  const bool has_default =
+      std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row[0].ends_with('*'); });
+  std::optional<int> least;
+  for (const auto& row : rows) {
+    if (site.partition.empty() && has_default && !row[0].ends_with('*')) continue;
+    const auto sockets = to_integer(row[1]), cores = to_integer(row[2]);
+    if (!sockets || !cores || *sockets < 1 || *cores < 1 || *sockets > 1000 || *cores > 10000) {
+      continue;
+    }
+    const int here = static_cast<int>(*sockets * *cores);
+    least = std::min(least.value_or(here), here);
+  }
+  return least;
+}
+
+QueueRoom ask_queue_room(const Site& site, const SlurmCommands& slurm, std::size_t wanted) {
+  return RoomFinder(site, slurm).find(wanted);
+}
+
+bool is_refused_for_now(const std::string& complaint) {
+  const auto says = [&](const char* text) { return complaint.find(text) != std::string::npos; };
+  return (says("Submit") && says("Limit")) || says("job submit limit") ||
+         says("temporarily unable to accept job");
+}
+
+}  // namespace paceline

@@ -1,0 +1,61 @@
+// A study larger than the queue takes at a time: MaxArraySize 4, MaxSubmitJobs 6 of the account,
+// which this Slurm enforces.
+#include "tests/slurm/cluster.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+
+class SlurmWaves : public testing::OnCluster {
+ protected:
+  static void SetUpTestSuite() {
+    cluster_ = std::make_unique<testing::Cluster>("accounting",
+                                                  "CLUSTER_MAX_ARRAY=4 CLUSTER_MAX_SUBMIT=6");
+  }
+};
+
+TEST_F(SlurmWaves, EveryRunIsMadeOnceInAsManyWavesAsItTakes) {
+  write_site("site.json", R"("account": "science", "reference": false)");
+  write("waves.json", R"({"name": "waves", "workload": "mnist-mlp", "repeats": 7,
+    "fixed": {"device": "cpu", "cpus_per_task": 1, "input": "synthetic", "steps": 2,
+              "evaluate": "none"},
+    "axes": {"gpus": [1], "backend": ["self"], "seed": [1, 2]}})");
+  const std::string submit = "paceline submit waves.json --site site.json --results results --yes";
+  ASSERT_EQ(shell("scontrol update nodename=n[1-4] state=drain reason=wait").code, 0);
+  EXPECT_NE(shell("sbatch -A science --array=0-3 --wrap=true; sbatch -A science --array=0-3 "
+                  "--wrap=true")
+                .code,
+            0)
+      << "Slurm itself takes no more than six";
+  ASSERT_EQ(shell("scancel -u root").code, 0);
+  ASSERT_TRUE(soon([&] { return shell("squeue -h").out.empty(); }, 30));
+
+  const Ran first = shell(submit);
+  ASSERT_EQ(first.code, 0) << first.out;
+  EXPECT_TRUE(contains(first.out, "2 arrays, 6 elements")) << first.out;
+  EXPECT_TRUE(contains(first.out, "8 runs are left for a later call")) << first.out;
+  EXPECT_TRUE(contains(first.out, "MaxSubmitJobs of account science is 6")) << first.out;
+  const Ran full = shell(submit);
+  EXPECT_EQ(full.code, 0) << full.out;
+  EXPECT_TRUE(contains(full.out, "0 arrays, 0 elements")) << full.out;
+  const Ran waiting = shell("paceline status results/waves");
+  EXPECT_TRUE(contains(waiting.out, "0 of 14 runs done, 6 pending, 8 not submitted"))
+      << waiting.out;
+  EXPECT_TRUE(contains(waiting.out, "note: 8 runs wait for the next paceline submit"))
+      << waiting.out;
+
+  ASSERT_EQ(shell("scontrol update nodename=n[1-4] state=resume").code, 0);
+  const Ran rest = shell(submit + " --wait --every 10");
+  EXPECT_EQ(rest.code, 0) << rest.out;
+  wait_for_the_queue();
+  expect_all_once(study("waves"), 14);
+  EXPECT_EQ(load_store(study("waves")).records.size(), 14U) << "none was made twice";
+  const Ran status = shell("paceline status results/waves");
+  EXPECT_EQ(status.code, 0) << status.out;
+  EXPECT_TRUE(contains(status.out, "14 of 14 runs done")) << status.out;
+}
+
+}  // namespace
+}  // namespace paceline
