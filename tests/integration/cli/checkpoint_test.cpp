@@ -152,15 +152,15 @@ TEST_F(CliCheckpoint, WhatCannotBeDoneIsRefused) {
   expect_refused(run + "--checkpoint-every 3steps --run-dir a", 64,
                  {"an earlier run left checkpoints", "--resume latest"});
   expect_refused(run + "--run-dir a --resume latest --seed 2", 64,
-                 {"seed is 2, and 1 in the checkpoint"});
+                 {"seed is 2, but 1 in the checkpoint"});
   expect_refused("train mnist-cnn --cpus-per-task 1 --quiet --run-dir a --resume latest", 64,
-                 {"of workload mnist-mlp", "not of mnist-cnn"});
+                 {"for workload mnist-mlp", "not for mnist-cnn"});
   shell("for f in a/checkpoints/*/optimizer.safetensors; do printf x >> $f; done");
   expect_refused(run + "--run-dir a --resume latest", 65,
                  {"no checkpoint is complete", "bytes of"});
   std::ofstream(folder() / "file") << "x";
   expect_refused(run + "--checkpoint-every 3steps --run-dir file/b", 65,
-                 {"cannot be made", "file"});
+                 {"cannot be created", "file"});
 }
 
 TEST_F(CliCheckpoint, ShowVerifyAndExport) {

@@ -107,7 +107,7 @@ TEST_F(Events, AreRefusedWhereTheyCannotBe) {
   expect_refused("train mnist-mlp --histogram-freq 1", 64, {"histogram_freq", "--tensorboard"});
   expect_refused("train mnist-mlp --tensorboard x --histogram-freq -1", 64, {"histogram"});
   std::ofstream(folder() / "file") << "x";
-  expect_refused("train mnist-mlp --quiet --tensorboard file", 65, {"file", "cannot be made"});
+  expect_refused("train mnist-mlp --quiet --tensorboard file", 65, {"file", "cannot be created"});
 }
 
 TEST_F(Events, AreReadByTensorBoard) {

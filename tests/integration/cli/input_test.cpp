@@ -157,7 +157,7 @@ TEST_F(CliInput, ContradictionsAreRefused) {
   expect_refused(kOneCpu + "--input synthetic --stage x", 64, {"synthetic input", "--stage"});
   expect_refused(kOneCpu + "--cache some", 64, {"cache cannot be \"some\"", "decoded"});
   expect_refused("train mnist-mlp --steps 3 --cpus-per-task 1 --cache raw", 64,
-                 {"lie in memory", "cache"});
+                 {"for encoded images", "cache"});
 }
 
 TEST_F(CliInput, BenchTellsStagesAndEpochs) {

@@ -82,7 +82,8 @@ TEST_F(CliSlurm, WhatIsStillToBeFilledInIsRefusedBeforeTheFirstCall) {
   const std::string sbatch = with("play sbatch \"touch '$PWD/sent'; echo 1\"; play squeue :");
   const Ran sent = shell(sbatch + "paceline submit s.json --site xxx.json --yes");
   EXPECT_EQ(sent.code, 64);
-  EXPECT_TRUE(contains(sent.err, "xxx.json: account is XXX@v100; write your own there"))
+  EXPECT_TRUE(
+      contains(sent.err, "xxx.json: account is XXX@v100; replace each with your centre's value"))
       << sent.err;
   EXPECT_FALSE(std::filesystem::exists(folder() / "sent"));
   EXPECT_FALSE(std::filesystem::exists(folder() / "results"));
@@ -277,7 +278,7 @@ TEST_F(CliSlurm, BadInputIsOneLine) {
         R"(["train", "mnist-mlp", "--store=s", "--context={}"])"
         "\n");
   const std::string end = "element end --exit-code 3 --points points --index ";
-  expect_refused(end + "0", 64, {"not the words of a run", "submit the study again"});
+  expect_refused(end + "0", 64, {"does not describe a run", "submit the study again"});
   expect_refused(end + "1", 65, {"points:2: not a list of a run's words", "submit again"});
   expect_refused(end + "2", 65, {"points:3: not a list of a run's words"});
   expect_refused(end + "3", 64, {"--context is incomplete"});

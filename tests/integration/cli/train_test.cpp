@@ -103,7 +103,7 @@ TEST_F(CliTrain, ValuesOutOfRange) {
   expect_refused(kRun + "--optimizer adan", 64, {"optimizer", "\"adan\"", "adam"});
   expect_refused("train mnist-mlp --steps 0", 64, {"steps", "at least 1"});
   expect_refused("train mnist-mlp --gpus 2 --backend mirrored --global-batch 65", 64,
-                 {"65", "evenly by 2"});
+                 {"65", "evenly among 2"});
 }
 
 TEST_F(CliTrain, WhatOnlyGpusKnow) {

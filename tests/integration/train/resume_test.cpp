@@ -255,7 +255,7 @@ TEST_F(Resume, RefusesWhatWouldNotGoOnAsItBegan) {
   run.checkpoints = &going_on;
   run.config.step_limit = 5;
   going_on.facts = {{"seed", seed("2")}};
-  expect_error(ErrorKind::usage, {"seed is 2, and 1 in the checkpoint", "small-0000-step"},
+  expect_error(ErrorKind::usage, {"seed is 2, but 1 in the checkpoint", "small-0000-step"},
                [&] { train(run, data()); });
   going_on.facts = {{"seed", seed("1")},
                     {"learning_rate", {"0.01"}},
