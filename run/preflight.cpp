@@ -96,11 +96,10 @@ bool check_rank_cards(const std::vector<RankCard>& cards, bool oversubscribe) {
       if (is_free || owner->second == r) continue;
       if (oversubscribe) return true;
       const RankCard& other = cards[owner->second];
-      throw Error(
-          ErrorKind::usage,
-          fmt::format("replicas {} and {} would share CPUs ({} and {}) of {}", owner->second, r,
-                      other.cpus.data(), cards[r].cpus.data(), cards[r].host.data()),
-          "", "use fewer replicas or CPUs each, bind the tasks, or give --oversubscribe");
+      throw Error(ErrorKind::usage,
+                  fmt::format("replicas {} and {} would share CPUs ({} and {}) of {}",
+                              owner->second, r, other.cpus, cards[r].cpus, cards[r].host),
+                  "", "use fewer replicas or CPUs each, bind the tasks, or give --oversubscribe");
     }
   }
   return false;

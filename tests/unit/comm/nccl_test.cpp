@@ -145,7 +145,7 @@ TEST_F(Nccl, ItsMemoryIsZeroedAndOutlivesNoMisuse) {
 TEST_F(Nccl, RefusesWhatItCannotServe) {
   Membership on_host = replicas(2);
   on_host.gpus = nullptr;
-  EXPECT_NE(backend()->serves(on_host).because().find("choose --device cuda"), std::string::npos);
+  EXPECT_NE(backend()->serves(on_host).because().find("use --device cuda"), std::string::npos);
   EXPECT_TRUE(backend()->serves(replicas(2)));
 
   set("FAKE_NCCL_VERSION", "21403");

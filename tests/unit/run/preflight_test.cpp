@@ -2,19 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstring>
-
 #include "tests/support/expect_error.h"
 
 namespace paceline {
 namespace {
 
 RankCard card(const char* host, const char* cpus) {
-  RankCard made;
-  std::strncpy(made.host.data(), host, made.host.size() - 1);
-  std::strncpy(made.cpus.data(), cpus, made.cpus.size() - 1);
-  return made;
+  return {host, cpus};
 }
 
 TEST(Preflight, RanksCompareWhatIsMeasured) {
