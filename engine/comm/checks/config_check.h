@@ -23,7 +23,7 @@ struct ConfigGroup {
 // Returns if all ranks have the same rows. Else every rank throws mismatch with the rows that
 // differ. Collective: one all_gather of 24 bytes; if they differ, the rows of the first few groups.
 void check_same_config(Communicator& communicator, const std::vector<ConfigRow>& mine);
-// The same; returns what each rank says of itself, in rank order, with one all_gather more.
+// The same; returns what each rank says of itself, in rank order, with one more all_gather.
 std::vector<std::string> check_same_config(Communicator& communicator,
                                            const std::vector<ConfigRow>& mine,
                                            const std::string& card);
