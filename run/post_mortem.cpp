@@ -9,8 +9,8 @@
 
 #include "engine/core/json.h"
 #include "engine/core/json_text.h"
-#include "engine/core/output.h"
 #include "engine/core/list_text.h"
+#include "engine/core/output.h"
 #include "engine/failure/run_artifacts.h"
 #include "engine/launch/program.h"
 

@@ -11,8 +11,8 @@
 #include "engine/comm/rendezvous/liveness.h"
 #include "engine/core/binding.h"
 #include "engine/core/clock.h"
-#include "engine/core/log.h"
 #include "engine/core/list_text.h"
+#include "engine/core/log.h"
 #include "engine/core/text.h"
 
 namespace paceline {

@@ -95,7 +95,8 @@ TEST(Agreement, OfManyGroupsTheLargestAreShown) {
     of_ranks.push_back({{"host", "alone " + std::to_string(rank)}});
   for (const std::string& line : check_all(of_ranks)) {
     EXPECT_EQ(line,
-              "ranks have different configurations: host: ranks 0-1 0, ranks 2-3 2, ranks 4-5 4, ranks 6-7 "
+              "ranks have different configurations: host: ranks 0-1 0, ranks 2-3 2, ranks 4-5 4, "
+              "ranks 6-7 "
               "6, ranks 8-9 8, ranks 10-11 10, rank 12 alone 0, rank 13 alone 1; and 3 more groups "
               "of ranks that differ; start all ranks with the same program, command and data");
   }

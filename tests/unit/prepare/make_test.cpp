@@ -182,7 +182,8 @@ TEST_F(Make, WhatAnInterruptedCallLeftIsClearedAndNothingElse) {
   const fs::path out = scratch_.path() / "out", partial = scratch_.path() / "out.partial";
   fs::create_directories(partial);
   std::ofstream(partial / "precious") << "mine";
-  expect_error(ErrorKind::usage, {"out.partial", "was not written by paceline"}, [&] { StagedFolder folder(out); });
+  expect_error(ErrorKind::usage, {"out.partial", "was not written by paceline"},
+               [&] { StagedFolder folder(out); });
   EXPECT_TRUE(fs::exists(partial / "precious"));
   std::ofstream(partial / ".paceline-lock") << "";
   StagedFolder folder(out);
