@@ -40,7 +40,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSlurmsOwnMaxArraySize = 1001;
-constexpr int kMostElements = 10'000;  // of an array: its description is read as a whole
+constexpr int kMostElements = 10'000;  // of an array: each element reads the whole points file
 
 constexpr char kSubmitFooter[] = R"(Examples:
   paceline submit sweeps/nyu-cassava.json --site slurm/sites/generic-gpu.json --dry-run
@@ -123,15 +123,15 @@ std::set<std::string> services_of(const Spec& spec, const TargetMachine& machine
   return services;
 }
 
-// Without the profile's word Slurm's counts; without either this machine's, with a warning.
+// The cores of the profile, else those that Slurm reports, else this machine's with a warning.
 TargetMachine nodes_of(const Site& site, std::string& warning) {
   if (site.cores_per_node > 0) return {site.cores_per_node, true, {}};
   const SlurmCommands slurm(environment_of_process());
   if (const auto cores = cores_of_nodes(site, slurm)) return {*cores, true, {}};
   const int here = topology_of_machine().usable_cores();
   warning = fmt::format(
-      "{}: \"cores_per_node\" is not given and Slurm does not tell it, so \"cores\" in the spec is "
-      "{}, as on this machine; write \"cores_per_node\" there",
+      "{}: \"cores_per_node\" is missing and Slurm did not report it, so \"cores\" in the spec "
+      "means {}, as on this machine; add \"cores_per_node\"",
       site.where, here);
   return {here, false, {}};  // not the nodes': nobody gets a share of them
 }
@@ -220,7 +220,7 @@ class Submitter {
     while (true) {
       if (is_first || has_room_for(left)) {
         const StudyLock lock(plan_.study);
-        if (!send_wave(is_first)) return 1;  // the user does not want it
+        if (!send_wave(is_first)) return 1;  // the user declined
         left = submission_.runs.size() - sent_in_wave_;
         is_first = false;
       }
@@ -258,10 +258,10 @@ class Submitter {
     const bool collect = !options_.no_collect && !site_.container.on;
     sent_in_wave_ = send_submission(submission_, site_, plan_, resolved_, journal, slurm_, collect,
                                     [](const std::string& line) { print("{}\n", line); });
-    std::size_t left = sent_in_wave_;
+    std::size_t sent = 0;
     for (const JobArray& array : submission_.arrays) {
       for (const ScheduledRun& run : array.runs) {
-        if (left > 0 && left--) sent_once_.emplace(run.point, run.repeat);
+        if (sent++ < sent_in_wave_) sent_once_.emplace(run.point, run.repeat);
       }
     }
     flush_output();
@@ -482,9 +482,10 @@ void add_submit(CLI::App& app, Action& action) {
                  "the data set is not on this machine, but the jobs see it");
   verb->add_flag("--smoke", options->smoke,
                  "submit a test instead: each shape once, two steps, on CPUs");
-  verb->add_flag("--wait", options->wait,
-                 "stay until all runs are in the queue, in waves of as many as it takes");
-  verb->add_option("--every", options->every, "look for room in the queue so often, with --wait")
+  CLI::Option* wait = verb->add_flag(
+      "--wait", options->wait, "submit in waves, as the queue has room, until all runs are sent");
+  verb->add_option("--every", options->every, "interval at which --wait checks the queue")
+      ->needs(wait)
       ->type_name("SECONDS")
       ->capture_default_str()
       ->check(CLI::Range(10, 86400));

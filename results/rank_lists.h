@@ -1,4 +1,4 @@
-// The facts of many ranks: out of the record, into the file beside it.
+// Moves the facts of many ranks from the record to its sidecar.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace paceline {
 
-// The lists of a record that have an entry for each rank. Their size in bytes by `size_of`; 0 where
-// there are none, or so few ranks that they stay.
+// Size in bytes, by `size_of`, of the record's lists with one entry per rank. 0 if there are none,
+// or so few ranks that the lists stay.
 std::size_t size_of_rank_lists(const Json& record, std::size_t (*size_of)(const Json&));
 
-// Puts "ranks" (record/ranks.h) in their place. Returns them as lines for the sidecar, a JSON
-// object a rank.
+// Replaces the lists by "ranks" (record/ranks.h). Returns them as lines for the sidecar, one JSON
+// object per rank.
 std::string fold_rank_lists(Json& record);
 
-// What a line of a rank begins with; the others are of its steps.
+// The beginning of a rank's line; other lines hold steps.
 inline constexpr char kRankLine[] = "{\"facts_of_rank\":";
 
 }  // namespace paceline

@@ -28,7 +28,8 @@ std::string user_name() {
   return entry ? entry->pw_name : std::to_string(geteuid());
 }
 
-// Elements, one each. What ended and is not forgotten yet counts for MaxJobCount alone.
+// Counts array elements one by one. Ended jobs that Slurm still remembers count for MaxJobCount
+// only.
 std::optional<std::size_t> count_queue(const SlurmCommands& slurm,
                                        const std::vector<std::string>& whose) {
   std::vector<std::string> words = {"squeue", "-h", "-r", "-a", "-o", "%i"};
@@ -45,7 +46,7 @@ class RoomFinder {
   QueueRoom find(std::size_t wanted) {
     if (site_.max_submit > 0) {
       add_mine(static_cast<std::size_t>(site_.max_submit),
-               fmt::format("array.max_submit {}", site_.max_submit));
+               fmt::format("array.max_submit is {}", site_.max_submit));
     }
     const std::string enforced = slurm_.configured("AccountingStorageEnforce");
     if (enforced.find("limits") != std::string::npos ||
@@ -73,7 +74,7 @@ class RoomFinder {
     if (most && *most > 0) add_mine(static_cast<std::size_t>(*most), by + " is " + text);
   }
 
-  // "account|partition|limit|QOS", a row each that the user has.
+  // Reads the rows "account|partition|limit|QOS" of this user.
   void add_account() {
     std::string qos = site_.qos;
     const auto rows = table_of(
@@ -94,13 +95,13 @@ class RoomFinder {
     }
   }
 
-  // The jobs of everybody. A far limit is not worth to count them.
+  // Counts the jobs of all users, but only if the limit may be near.
   void add_all_jobs(std::size_t wanted) {
     constexpr std::size_t kFar = 10;
     const auto most = to_integer(slurm_.configured("MaxJobCount"));
     if (!most || *most < 1 || wanted * kFar < static_cast<std::size_t>(*most)) return;
     const auto there = count_queue(slurm_, {"-t", "all"});
-    // One more than it has would make sbatch wait and try again for minutes.
+    // If the queue is exactly full, sbatch retries for minutes.
     if (there) {
       add(static_cast<std::size_t>(*most) - 1, *there,
           fmt::format("MaxJobCount of this Slurm is {}", *most));

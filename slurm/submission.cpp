@@ -172,13 +172,6 @@ Submission prepare_submission(const SubmissionInput& input) {
   runs.reserve(submission.runs.size());
   for (const RunToSend& each : submission.runs) runs.push_back(each.run);
   submission.room = input.room;
-  if (site.max_submit > 0) {
-    const auto limit = static_cast<std::size_t>(site.max_submit);
-    const std::size_t room = limit - std::min(limit, submission.in_queue);
-    if (room < submission.room.elements) {
-      submission.room = {room, limit, fmt::format("array.max_submit is {}", limit)};
-    }
-  }
   if (const std::size_t room = submission.room.elements; runs.size() > room) {
     later.assign(runs.begin() + static_cast<std::ptrdiff_t>(room), runs.end());
     runs.resize(room);

@@ -4,6 +4,7 @@
 
 #include "analysis/study/comparison.h"
 #include "analysis/study/switches.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -12,13 +13,15 @@ namespace {
 // All that two runs must have in common to differ by the switch alone. Threads follow from what is
 // run.
 std::string key_but_for(const Run& run, const Switch& what) {
-  std::string key = fmt::format("{}|{}|{}|{}", run.kind, run.system, run.gpus,
-                                run.cpus_per_replica().value_or(0));
+  std::string key = fmt::format("{} {} ", run.gpus, run.cpus_per_replica().value_or(0));
+  add_to_key(key, run.kind);
+  add_to_key(key, run.system);
   for (const auto& [name, value] : run.parameters.values()) {
     const Parameter& parameter = *find_parameter(name);
     if (!parameter.identity() || name == what.parameter || what.follows(parameter)) continue;
     if (parameter.role == Role::replication || parameter.role == Role::threads) continue;
-    key += fmt::format("|{}={}", name, to_text(value));
+    add_to_key(key, name);
+    add_to_key(key, to_text(value));
   }
   return key;
 }

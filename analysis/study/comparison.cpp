@@ -173,9 +173,11 @@ class Comparer {
   // Alike in all but the axis and the nodes and tasks that follow from it.
   std::string setting_key(const Run& run) const {
     const std::string& axis = result_.base.axis;
-    std::string key = run.kind + '|' + run.system;
+    std::string key;
+    add_to_key(key, run.kind);
+    add_to_key(key, run.system);
     const auto add = [&](const std::string& name) {
-      if (name != axis) key += '|' + setting_of(run, name);
+      if (name != axis) add_to_key(key, setting_of(run, name));
     };
     for (const char* name : {"backend", "gpus", cpus_name(run)}) add(name);
     if (axis != "gpus") add("nodes");
@@ -197,11 +199,13 @@ class Comparer {
   // What a run must have in common with its base.
   std::string matched_key(const Run& run, const std::string& backend) const {
     const auto cpus = matched_cpus(run);
-    std::string key = fmt::format("{}|{}|{}|{}|{}", run.kind, run.system, backend,
-                                  run.replicas_are_cores, cpus ? fmt::format("{:a}", *cpus) : "-");
+    std::string key =
+        fmt::format("{} {} ", run.replicas_are_cores, cpus ? fmt::format("{:a}", *cpus) : "-");
+    for (const std::string* part : {&run.kind, &run.system, &backend}) add_to_key(key, *part);
     for (const std::string& axis : study_.axes) {
       const auto text = run.parameters.text(axis);
-      key += text ? "|=" + *text : "|";
+      key += text ? "=" : "-";
+      add_to_key(key, text.value_or(""));
     }
     return key;
   }

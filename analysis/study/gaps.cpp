@@ -39,12 +39,17 @@ struct Demand {
 
   // Equal of two runs where one serves the other.
   std::string key_of(const Run& run) const {
-    std::string key = fmt::format("{}|{}|{}", run.kind, run.gpus, run.nodes.value_or(-1));
-    if (backend) key += fmt::format("|{}|{}", run.backend, run.ntasks.value_or(-1));
-    if (cpus) key += fmt::format("|{}", run.cpus_per_task.value_or(-1));
+    std::string key = fmt::format("{} {} ", run.gpus, run.nodes.value_or(-1));
+    add_to_key(key, run.kind);
+    if (backend) {
+      add_to_key(key, run.backend);
+      key += fmt::format("{} ", run.ntasks.value_or(-1));
+    }
+    if (cpus) key += fmt::format("{} ", run.cpus_per_task.value_or(-1));
     for (const std::string& name : names) {
       const auto text = run.parameters.text(name);
-      key += text ? "|=" + *text : "|";
+      key += text ? "=" : "-";
+      add_to_key(key, text.value_or(""));
     }
     return key;
   }

@@ -277,7 +277,7 @@ class PointsOfPlan {
     std::string key;
     for (const auto& [name, value] : axes) {
       names.push_back(name);
-      key += '|' + value;
+      add_to_key(key, value);
     }
     const auto [table, is_new] = by_names_.emplace(names, Table());
     if (is_new) fill(names, table->second);
@@ -294,7 +294,7 @@ class PointsOfPlan {
       std::string key;
       const bool has_all = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
         const auto text = point.text(name);
-        key += '|' + text.value_or("");
+        add_to_key(key, text.value_or(""));
         return text.has_value();
       });
       if (has_all) table[key].push_back(&point);

@@ -1,4 +1,4 @@
-// A JSON object of which only some members are wanted: the others are passed over and not parsed.
+// Extracts some members of a JSON object without parsing the others.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@ namespace paceline {
 
 struct Wanted {
   std::string_view key;
-  std::vector<Wanted> members = {};  // of the object that it is; none: the whole value
+  std::vector<Wanted> members = {};  // if the value is an object; empty: the whole value
 };
 
-// The text of the object with these members alone. What is passed over is not checked. Empty: it is
-// no object, or one that ends early; parse the whole text to learn why.
+// The text of the object with only these members. Does not validate the others. Empty if `text` is
+// not an object or is cut short; parse the whole text for the reason.
 std::string skimmed(std::string_view text, const std::vector<Wanted>& wanted);
 
 }  // namespace paceline

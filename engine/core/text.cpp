@@ -162,4 +162,10 @@ std::string shell_quote(std::string_view word) {
   return quoted + "'";
 }
 
+void add_to_key(std::string& key, std::string_view part) {
+  key += std::to_string(part.size());
+  key += ':';
+  key += part;
+}
+
 }  // namespace paceline

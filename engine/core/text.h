@@ -25,6 +25,9 @@ std::vector<std::string> each_once(const std::vector<std::string>& texts);
 std::string_view trim(std::string_view text);
 std::string to_lower(std::string_view text);  // ASCII only
 
+// Appends `part` to a key so that different parts never make equal keys, whatever they contain.
+void add_to_key(std::string& key, std::string_view part);
+
 // Copies as much as fits. The result is null-terminated if `to` was zeroed.
 template <std::size_t N>
 void copy_text(std::string_view text, std::array<char, N>& to) {

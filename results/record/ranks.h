@@ -1,4 +1,4 @@
-// Many ranks in a record of bounded size: how their facts spread, and the ranks that stand out.
+// Many ranks in a record of bounded size: the spread of their facts, and the outliers.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// Of facts that each rank has; each key by itself.
+// Statistics over ranks, separately for each key.
 template <typename Facts>
 struct Spread {
   Facts mean = {}, min = {}, p05 = {}, p50 = {}, p95 = {}, max = {};
@@ -44,10 +44,10 @@ struct RankFacts {
   }
 };
 
-// In place of the lists over ranks, which are in the sidecar then.
+// Replaces the lists over ranks, which are then in the sidecar.
 struct RanksFacts {
   int count = 0;
-  std::optional<std::int64_t> hosts;  // how many
+  std::optional<std::int64_t> hosts;  // number of hosts
   std::optional<Spread<StepQuantiles>> step_seconds;
   std::optional<Spread<PhaseSeconds>> phases;
   std::optional<Spread<double>> ready_batches;

@@ -50,9 +50,10 @@ void broadcast_over(Wire& wire, std::span<std::byte> data, int root) {
   wire.wait_sent(sends);
 }
 
-// Bruck's algorithm. Block k of member m, counted from its own, is that of member m + k. It has the
-// first d of them when it gets, from member m + d, the next ones, d at most. Its own it sends
-// everybody who will wait for it unasked: who sent nothing has not come.
+// Bruck's algorithm. Member m numbers the blocks from its own: block k belongs to member m + k.
+// When it has the first d blocks, it receives up to d more from member m + d. Each member first
+// sends its own block to all members that will wait for it, so that a member that sent nothing has
+// not come.
 void all_gather_over(Wire& wire, std::span<std::byte> all, std::string_view label) {
   const int size = wire.size(), rank = wire.rank();
   const std::size_t bytes = all.size() / static_cast<std::size_t>(size);

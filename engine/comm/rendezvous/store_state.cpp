@@ -27,7 +27,7 @@ Error out_of_order() {
   return {ErrorKind::input, "a message that does not belong here", "bootstrap store"};
 }
 
-// Of ranks in order, as MessageType::late has them: where all are late, all ask.
+// Sorted ranks as runs, as in MessageType::late: if all ranks are late, all ask and get all.
 std::vector<std::uint64_t> runs_of(const std::vector<int>& ranks) {
   std::vector<std::uint64_t> runs;
   for (std::size_t i = 0; i < ranks.size(); ++i) {

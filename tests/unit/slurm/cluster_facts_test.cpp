@@ -44,7 +44,7 @@ TEST_F(ClusterFacts, TheLeastLimitOfAccountQosAndProfile) {
   EXPECT_EQ(qos.by, "MaxSubmitJobsPerUser of QOS fast is 6");
   const QueueRoom profile = room(R"("account": "science", "array": {"max_submit": 3})");
   EXPECT_EQ(profile.elements, 1U) << "all that the user has in the queue counts";
-  EXPECT_EQ(profile.by, "array.max_submit 3");
+  EXPECT_EQ(profile.by, "array.max_submit is 3");
 }
 
 TEST_F(ClusterFacts, LimitsThatNobodyEnforcesAreNone) {

@@ -47,7 +47,7 @@ inline ScriptSetup setup_of(const StudyPlan& plan, const std::string& session = 
 
 inline Submission submission_of(const StudyPlan& plan, const Site& site,
                                 const std::vector<RunView>& submitted = {}, int max_array = 1001,
-                                const StoreContent* published = nullptr) {
+                                const StoreContent* published = nullptr, QueueRoom room = {}) {
   const StoreContent store;
   SubmissionInput input;
   input.site = &site;
@@ -57,6 +57,7 @@ inline Submission submission_of(const StudyPlan& plan, const Site& site,
   input.setup = setup_of(plan);
   input.max_array_size = max_array;
   input.published = published;
+  input.room = std::move(room);
   input.epochs = [](std::size_t) { return 15; };
   return prepare_submission(input);
 }

@@ -130,9 +130,9 @@ TEST_F(StudyView, WhatIsInTheQueueOrDoneIsNotSentAgain) {
 }
 
 TEST_F(StudyView, NoMoreThanTheSiteTakes) {
-  const Site site = testing::site_with(R"("array": {"max_submit": 4})");
   const auto runs = view("5_0|RUNNING|None\n", "");
-  const Submission submission = testing::submission_of(plan_, site, runs);
+  const Submission submission = testing::submission_of(plan_, testing::site_with(""), runs, 1001,
+                                                       nullptr, {3, 4, "array.max_submit is 4"});
   ASSERT_EQ(submission.arrays.size(), 1U);
   EXPECT_EQ(submission.arrays[0].runs.size(), 3U);
   ASSERT_EQ(submission.later.size(), 1U);
@@ -144,8 +144,8 @@ TEST_F(StudyView, NoMoreThanTheSiteTakes) {
 TEST_F(StudyView, WhatIsLeftForLaterIsToldAndForgotOnceItIsSent) {
   const fs::path study = scratch_.path() / "few";
   plan_.study = study;
-  const Site site = testing::site_with(R"("array": {"max_submit": 2})");
-  const Submission submission = testing::submission_of(plan_, site);
+  const Submission submission = testing::submission_of(plan_, testing::site_with(""), {}, 1001,
+                                                       nullptr, {2, 2, "array.max_submit is 2"});
   const auto resolved = testing::resolved_of(plan_);
   Journal journal(study);
   const JobArray& sent = submission.arrays.front();
