@@ -188,6 +188,29 @@ TEST(MissingBase, WhatNoRunOfOneReplicaHasIsNamed) {
             std::string::npos);
 }
 
+// Joined by a separator, the parts of two settings could make one text.
+TEST(MatchedBase, ValuesThatContainASeparatorAreStillTwoSettings) {
+  std::vector<Json> records;
+  for (const int gpus : {1, 2}) {
+    for (int round = 1; round <= 3; ++round) {
+      for (const bool first : {true, false}) {
+        const double base = first ? 10 : 40;
+        Json run = sample_record(
+            {.gpus = gpus, .repeat = round, .round = round, .fit_seconds = base / gpus});
+        run["parameters"]["data"] = first ? "a" : "a|=b";
+        run["parameters"]["weights"] = first ? "b|=c" : "c";
+        records.push_back(run);
+      }
+    }
+  }
+  const MadeRow made(records, Base::matched);
+  ASSERT_EQ(made.study.rows.size(), 4U);
+  for (std::size_t row = 0; row < 4; ++row) {
+    const double gpus = *made.cell(row, "gpus").value;
+    EXPECT_NEAR(*made.cell(row, "speed_up").value, gpus, 1e-9) << row;
+  }
+}
+
 TEST(MissingBase, ABaseThatMissedItsGoalIsNotCalledMissing) {
   std::vector<Json> records;
   for (int round = 1; round <= 5; ++round) {

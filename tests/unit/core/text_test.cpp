@@ -26,6 +26,19 @@ TEST(Text, SplitKeepsEmptyPartsAndJoinInvertsIt) {
   EXPECT_EQ(trim("  "), "");
 }
 
+TEST(Text, KeysOfDifferentPartsDiffer) {
+  const auto key = [](const std::vector<std::string>& parts) {
+    std::string text;
+    for (const std::string& part : parts) add_to_key(text, part);
+    return text;
+  };
+  EXPECT_EQ(key({"a", "b"}), key({"a", "b"}));
+  EXPECT_NE(key({"a", "b"}), key({"ab"}));
+  EXPECT_NE(key({"a", ""}), key({"", "a"}));
+  EXPECT_NE(key({key({"a"}), "b"}), key({"a", key({"b"})}));
+  EXPECT_NE(key({"1:a1:b"}), key({"a", "b"}));
+}
+
 TEST(Text, NumbersAreTheWholeTextOrNothing) {
   EXPECT_EQ(to_integer("-42"), -42);
   EXPECT_EQ(to_integer("9223372036854775807"), INT64_MAX);
