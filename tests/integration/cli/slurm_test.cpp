@@ -325,9 +325,9 @@ TEST_F(CliSlurm, CoresThatTheProfileDoesNotTellAreThoseOfSlurmOrSaid) {
   EXPECT_TRUE(contains(asked.out, "1n1t48c.sbatch")) << asked.out;
   EXPECT_FALSE(contains(asked.out, "cores_per_node")) << asked.out;
   const Ran assumed = shell(with("play sinfo 'exit 1'") + submit);
-  EXPECT_TRUE(contains(assumed.out, "warning: site.json: \"cores_per_node\" is not given"))
+  EXPECT_TRUE(contains(assumed.out, "warning: site.json: \"cores_per_node\" is missing"))
       << assumed.out;
-  EXPECT_TRUE(contains(assumed.out, ", as on this machine; write")) << assumed.out;
+  EXPECT_TRUE(contains(assumed.out, ", as on this machine; add")) << assumed.out;
 }
 
 TEST_F(CliSlurm, TheBudgetAndTheConfirmation) {
