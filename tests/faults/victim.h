@@ -86,8 +86,7 @@ class Victim {
 
 bool contains(const std::string& text, const std::string& part);
 
-// Options that make ranks wait for `seconds` at most, and for twice that before the first step;
-// empty where deadlines cannot be set.
+// Options that make ranks wait for `seconds` at most, and for twice that before the first step.
 std::vector<std::string> deadline(int seconds);
 
 }  // namespace paceline::faults

@@ -47,6 +47,9 @@ Conv::Conv(const Operation& operation, const LibraryKernel::Planes& planes, cons
   also(winograd_forward_);
   also(winograd_data_);
   also(winograd_weights_);
+  also(fp32_forward_);
+  also(fp32_data_);
+  also(fp32_weights_);
   also(pointwise_forward_);
   also(pointwise_data_);
   also(own_weights_);
@@ -67,6 +70,11 @@ bool Conv::winograd_fits() const {
   return bf16_rows() && !library_has_amx() && winograd_supports(op_, kernels_);
 }
 
+bool Conv::winograd_fp32_fits() const {
+  return planes_.type == DType::f32 && planes_.x == planes_.y && planes_.x != Layout::nchw &&
+         winograd_fp32_supports(op_, kernels_);
+}
+
 bool Conv::pointwise_fits() const {
   return bf16_rows() && !library_has_amx() && Pointwise::supports(op_, kernels_);
 }
@@ -74,6 +82,9 @@ bool Conv::pointwise_fits() const {
 void Conv::choose_forward(const LibraryKernel::Planes& planes) {
   if (winograd_fits()) {
     winograd_forward_.emplace(op_, planes.batch, Winograd::Pass::forward, kernels_, parallel_);
+  } else if (winograd_fp32_fits()) {
+    fp32_forward_.emplace(op_, planes.batch, planes.x, WinogradFp32::Pass::forward, kernels_,
+                          parallel_);
   } else if (pointwise_fits()) {
     pointwise_forward_.emplace(op_, planes.batch, Pointwise::Pass::forward, kernels_, parallel_);
   } else {
@@ -88,6 +99,8 @@ void Conv::choose_backward_weights(const LibraryKernel::Planes& planes) {
   const bool bf16 = bf16_rows() && op_.bias_cancels;
   if (winograd_fits() && op_.bias_cancels) {
     winograd_weights_.emplace(op_, planes.batch, kernels_, parallel_);
+  } else if (winograd_fp32_fits() && op_.bias_cancels) {
+    fp32_weights_.emplace(op_, planes.batch, planes.x, kernels_, parallel_);
   } else if (bf16 && !library_has_amx() && WeightGradient::supports(op_, kernels_)) {
     own_weights_.emplace(op_, planes.batch, kernels_, parallel_);
   } else if (bf16 && is_product(inner_)) {
@@ -103,6 +116,9 @@ void Conv::choose_backward_weights(const LibraryKernel::Planes& planes) {
 void Conv::choose_backward_data(const LibraryKernel::Planes& planes) {
   if (winograd_fits() && !op_.adds_input_grad) {
     winograd_data_.emplace(op_, planes.batch, Winograd::Pass::backward_data, kernels_, parallel_);
+  } else if (winograd_fp32_fits() && !op_.adds_input_grad) {
+    fp32_data_.emplace(op_, planes.batch, planes.x, WinogradFp32::Pass::backward_data, kernels_,
+                       parallel_);
   } else if (pointwise_fits()) {
     pointwise_data_.emplace(op_, planes.batch, Pointwise::Pass::backward_data, kernels_, parallel_);
   } else if (is_product(inner_) && inner_.in.channels % kBlock == 0) {
@@ -121,11 +137,11 @@ std::string Conv::implementation() const {
     if (of_winograd || of_loops) return of_winograd ? winograd : loops;
     return (compact_ ? "gathered, " : "") + kernel.implementation();
   };
-  std::string text = name(winograd_forward_.has_value(), pointwise_forward_.has_value(), forward_) +
-                     "; backward " +
-                     name(winograd_weights_.has_value(), own_weights_.has_value(), weights_);
+  std::string text =
+      name(winograd_forward_ || fp32_forward_, pointwise_forward_.has_value(), forward_) +
+      "; backward " + name(winograd_weights_ || fp32_weights_, own_weights_.has_value(), weights_);
   if (op_.input_grad == kNone) return text;
-  return text + ", " + name(winograd_data_.has_value(), pointwise_data_.has_value(), data_);
+  return text + ", " + name(winograd_data_ || fp32_data_, pointwise_data_.has_value(), data_);
 }
 
 std::vector<std::string> Conv::library_kernels() const {
@@ -140,6 +156,10 @@ void Conv::forward(const Forward& work, std::byte* scratch) {
   const auto* bf16_x = static_cast<const Bf16*>(work.x);
   auto* bf16_y = static_cast<Bf16*>(work.y);
   if (winograd_forward_) return winograd_forward_->run(bf16_x, work.w, work.b, bf16_y, scratch);
+  if (fp32_forward_) {
+    return fp32_forward_->run(static_cast<const float*>(work.x), work.w, work.b,
+                              static_cast<float*>(work.y), scratch);
+  }
   if (pointwise_forward_) {
     return pointwise_forward_->run({.x = bf16_x,
                                     .w = work.w,
@@ -168,6 +188,10 @@ void Conv::backward_weights(const Backward& work, std::byte* scratch) {
   const auto *bf16_x = static_cast<const Bf16*>(work.x),
              *bf16_dy = static_cast<const Bf16*>(work.dy);
   if (winograd_weights_) return winograd_weights_->run(bf16_x, bf16_dy, work.dw, scratch);
+  if (fp32_weights_) {
+    return fp32_weights_->run(static_cast<const float*>(work.x), static_cast<const float*>(work.dy),
+                              work.dw, scratch);
+  }
   if (own_weights_) return own_weights_->run(bf16_x, bf16_dy, work.dw, scratch);
   const void* x = work.x;
   if (compact_) {
@@ -186,6 +210,10 @@ void Conv::backward_data(const Backward& work, std::byte* scratch) {
   const auto* bf16_dy = static_cast<const Bf16*>(work.dy);
   auto* bf16_dx = static_cast<Bf16*>(work.dx);
   if (winograd_data_) return winograd_data_->run(bf16_dy, work.w, nullptr, bf16_dx, scratch);
+  if (fp32_data_) {
+    return fp32_data_->run(static_cast<const float*>(work.dy), work.w, nullptr,
+                           static_cast<float*>(work.dx), scratch);
+  }
   if (pointwise_data_) {
     return pointwise_data_->run({.x = bf16_dy,
                                  .w = work.w,

@@ -4,9 +4,9 @@
 // are first gathered into a compact plane, and the gradient is scattered back. The kernels then see
 // stride 1, which is twice as fast.
 //
-// In bf16 without matrix tiles, 3x3 convolutions use Winograd's algorithm (in fp32 oneDNN makes
-// that choice itself). 1x1 convolutions use Paceline's loops, which accumulate into a gradient and
-// compute the sums of an adjacent batch_norm in the same pass.
+// 3x3 convolutions of stride 1 use Paceline's Winograd loops. In bf16, 1x1 convolutions use
+// Paceline's loops, too, which accumulate into a gradient and compute the sums of an adjacent
+// batch_norm in the same pass. If the CPU has matrix tiles, oneDNN runs all convolutions in bf16.
 #pragma once
 
 #include <optional>
@@ -18,6 +18,7 @@
 #include "engine/device/cpu/pointwise.h"
 #include "engine/device/cpu/weight_gradient.h"
 #include "engine/device/cpu/winograd.h"
+#include "engine/device/cpu/winograd_fp32.h"
 
 namespace paceline::cpu {
 
@@ -54,6 +55,7 @@ class Conv {
  private:
   bool bf16_rows() const;
   bool winograd_fits() const;
+  bool winograd_fp32_fits() const;
   bool pointwise_fits() const;
   void choose_forward(const LibraryKernel::Planes& planes);
   void choose_backward_weights(const LibraryKernel::Planes& planes);
@@ -80,6 +82,8 @@ class Conv {
   LibraryKernel forward_, data_, weights_;
   std::optional<Winograd> winograd_forward_, winograd_data_;
   std::optional<WinogradGradient> winograd_weights_;
+  std::optional<WinogradFp32> fp32_forward_, fp32_data_;
+  std::optional<WinogradFp32Gradient> fp32_weights_;
   std::optional<Pointwise> pointwise_forward_, pointwise_data_;
   std::optional<WeightGradient> own_weights_;
   bool as_product_ = false;  // backward weights is one matrix product of oneDNN

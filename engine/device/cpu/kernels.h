@@ -14,6 +14,7 @@
 #include "engine/device/cpu/plane_kernels.h"
 #include "engine/device/cpu/pointwise_kernels.h"
 #include "engine/device/cpu/product_kernels.h"
+#include "engine/device/cpu/winograd_fp32_kernels.h"
 #include "engine/device/cpu/winograd_kernels.h"
 #include "engine/device/update.h"
 
@@ -75,6 +76,7 @@ struct Kernels {
   PlaneKernels<Bf16> plane_bf16;
   ProductKernels product;  // null if the instruction set has no bf16
   WinogradKernels winograd;
+  WinogradFp32Kernels winograd_fp32;
   PointwiseKernels pointwise;
 
   template <typename T>

@@ -16,6 +16,7 @@
 #include "engine/device/cpu/plane_body.h"
 #include "engine/device/cpu/product_body.h"
 #include "engine/device/cpu/winograd_body.h"
+#include "engine/device/cpu/winograd_fp32_body.h"
 //
 #include "engine/device/cpu/pointwise_body.h"
 
@@ -278,6 +279,6 @@ const Kernels kKernels = {
     PACELINE_ISA_NAME, cast,          bias,        bias_relu,     bias_relu_dropout, dropout,
     dropout_backward,  relu_backward, column_sums, stem_forward,  stem_backward,     update,
     multiply_add,      kNorm<float>,  kNorm<Bf16>, kPlane<float>, kPlane<Bf16>,      kProduct,
-    kWinograd,         kPointwise};
+    kWinograd,         kWinogradFp32, kPointwise};
 
 }  // namespace paceline::cpu::PACELINE_ISA

@@ -1,4 +1,4 @@
-// What the tests of the cpu device's own bf16 convolutions share: shapes, values, and plain sums.
+// What the tests of the cpu device's own convolutions share: shapes, values, and plain sums.
 #pragma once
 
 #include <algorithm>
@@ -47,25 +47,25 @@ inline double number(Bf16 value) {
 }
 
 inline std::vector<double> plain_weight_gradient(const Operation& op, int batch,
-                                                 const std::vector<Bf16>& x,
-                                                 const std::vector<Bf16>& dy) {
+                                                 const std::vector<double>& x,
+                                                 const std::vector<double>& dy) {
   const int channels = op.in.channels, filters = op.out.channels;
   std::vector<double> dw(static_cast<std::size_t>(op.kernel * op.kernel * channels * filters));
   for (int n = 0; n < batch; ++n) {
     for (int i = 0; i < op.out.height; ++i) {
       for (int j = 0; j < op.out.width; ++j) {
-        const Bf16* g =
+        const double* g =
             &dy[static_cast<std::size_t>(((n * op.out.height + i) * op.out.width + j) * filters)];
         for (int u = 0; u < op.kernel; ++u) {
           for (int v = 0; v < op.kernel; ++v) {
             const int r = i * op.stride + u - op.padding, s = j * op.stride + v - op.padding;
             if (r < 0 || s < 0 || r >= op.in.height || s >= op.in.width) continue;
             for (int c = 0; c < channels; ++c) {
-              const double value = number(x[static_cast<std::size_t>(
-                  ((n * op.in.height + r) * op.in.width + s) * channels + c)]);
+              const double value = x[static_cast<std::size_t>(
+                  ((n * op.in.height + r) * op.in.width + s) * channels + c)];
               double* row =
                   &dw[static_cast<std::size_t>(((u * op.kernel + v) * channels + c) * filters)];
-              for (int f = 0; f < filters; ++f) row[f] += value * number(g[f]);
+              for (int f = 0; f < filters; ++f) row[f] += value * g[f];
             }
           }
         }
@@ -105,6 +105,48 @@ double distance(const std::vector<A>& a, const std::vector<B>& b) {
     norm += std::pow(static_cast<double>(b[i]), 2);
   }
   return std::sqrt(error / norm);
+}
+
+// y = conv(x, w) + bias, w in canonical order.
+inline std::vector<double> plain_forward(const Operation& op, int batch,
+                                         const std::vector<double>& x, const std::vector<double>& w,
+                                         const std::vector<float>& bias) {
+  const int channels = op.in.channels, filters = op.out.channels;
+  std::vector<double> y;
+  for (int n = 0; n < batch; ++n) {
+    for (int i = 0; i < op.out.height; ++i) {
+      for (int j = 0; j < op.out.width; ++j) {
+        std::vector<double> sums(bias.begin(), bias.end());
+        for (int tap = 0; tap < 9; ++tap) {
+          const int r = i + tap / 3 - 1, s = j + tap % 3 - 1;
+          if (r < 0 || s < 0 || r >= op.in.height || s >= op.in.width) continue;
+          for (int c = 0; c < channels; ++c) {
+            const double value = x[static_cast<std::size_t>(
+                ((n * op.in.height + r) * op.in.width + s) * channels + c)];
+            const double* row = &w[static_cast<std::size_t>((tap * channels + c) * filters)];
+            for (int f = 0; f < filters; ++f) sums[static_cast<std::size_t>(f)] += value * row[f];
+          }
+        }
+        y.insert(y.end(), sums.begin(), sums.end());
+      }
+    }
+  }
+  return y;
+}
+
+// w[tap][c][f] as w[8 - tap][f][c].
+inline std::vector<double> turned_round(const Operation& op, const std::vector<double>& w) {
+  const auto channels = static_cast<std::size_t>(op.in.channels);
+  const auto filters = static_cast<std::size_t>(op.out.channels);
+  std::vector<double> turned(w.size());
+  for (std::size_t tap = 0; tap < 9; ++tap) {
+    for (std::size_t c = 0; c < channels; ++c) {
+      for (std::size_t f = 0; f < filters; ++f) {
+        turned[((8 - tap) * filters + f) * channels + c] = w[(tap * channels + c) * filters + f];
+      }
+    }
+  }
+  return turned;
 }
 
 }  // namespace paceline::cpu

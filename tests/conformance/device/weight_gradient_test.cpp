@@ -23,7 +23,8 @@ TEST(WeightGradient, EqualsPlainSums) {
     const auto batch = static_cast<std::size_t>(one.batch);
     const std::vector<Bf16> x = random_values(batch * op.in.elements(), 1);
     const std::vector<Bf16> dy = random_values(batch * op.out.elements(), 2);
-    const std::vector<double> expected = plain_weight_gradient(op, one.batch, x, dy);
+    const std::vector<double> expected =
+        plain_weight_gradient(op, one.batch, numbers(x), numbers(dy));
     for (const int threads : {1, 2, 3, 4}) {
       const Parallel parallel(threads, {});
       const WeightGradient gradient(op, one.batch, kernels, parallel);

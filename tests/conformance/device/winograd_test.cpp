@@ -12,47 +12,6 @@
 namespace paceline::cpu {
 namespace {
 
-// y = conv(x, w) + bias, w in canonical order.
-std::vector<double> plain_forward(const Operation& op, int batch, const std::vector<double>& x,
-                                  const std::vector<double>& w, const std::vector<float>& bias) {
-  const int channels = op.in.channels, filters = op.out.channels;
-  std::vector<double> y;
-  for (int n = 0; n < batch; ++n) {
-    for (int i = 0; i < op.out.height; ++i) {
-      for (int j = 0; j < op.out.width; ++j) {
-        std::vector<double> sums(bias.begin(), bias.end());
-        for (int tap = 0; tap < 9; ++tap) {
-          const int r = i + tap / 3 - 1, s = j + tap % 3 - 1;
-          if (r < 0 || s < 0 || r >= op.in.height || s >= op.in.width) continue;
-          for (int c = 0; c < channels; ++c) {
-            const double value = x[static_cast<std::size_t>(
-                ((n * op.in.height + r) * op.in.width + s) * channels + c)];
-            const double* row = &w[static_cast<std::size_t>((tap * channels + c) * filters)];
-            for (int f = 0; f < filters; ++f) sums[static_cast<std::size_t>(f)] += value * row[f];
-          }
-        }
-        y.insert(y.end(), sums.begin(), sums.end());
-      }
-    }
-  }
-  return y;
-}
-
-// w[tap][c][f] as w[8 - tap][f][c].
-std::vector<double> turned_round(const Operation& op, const std::vector<double>& w) {
-  const auto channels = static_cast<std::size_t>(op.in.channels);
-  const auto filters = static_cast<std::size_t>(op.out.channels);
-  std::vector<double> turned(w.size());
-  for (std::size_t tap = 0; tap < 9; ++tap) {
-    for (std::size_t c = 0; c < channels; ++c) {
-      for (std::size_t f = 0; f < filters; ++f) {
-        turned[((8 - tap) * filters + f) * channels + c] = w[(tap * channels + c) * filters + f];
-      }
-    }
-  }
-  return turned;
-}
-
 constexpr Case kCases[] = {{32, 32, 4, 4, 3, 1, 1, 1},    {32, 64, 7, 6, 3, 1, 1, 3},
                            {64, 32, 5, 9, 3, 1, 1, 2},    {96, 32, 19, 19, 3, 1, 1, 2},
                            {128, 64, 10, 10, 3, 1, 1, 3}, {32, 32, 2, 75, 3, 1, 1, 1}};
@@ -74,7 +33,7 @@ struct Problem {
     std::swap(back.in, back.out);
     dx = plain_forward(back, c.batch, numbers(dy), turned_round(op, exact_w),
                        std::vector<float>(static_cast<std::size_t>(c.channels)));
-    dw = plain_weight_gradient(op, c.batch, x, dy);
+    dw = plain_weight_gradient(op, c.batch, numbers(x), numbers(dy));
   }
 
   // check(y, dx, dw) for each number of threads.

@@ -1,0 +1,210 @@
+// Included once per instruction set, after lanes_body.h.
+
+namespace paceline::cpu::PACELINE_ISA {
+
+namespace {
+
+#if defined(__AVX2__) || defined(__aarch64__)
+
+static_assert(kFp32Block == kLanes);
+
+// As many sums as the registers hold beside the operands.
+#if defined(__AVX512F__)
+constexpr std::size_t kFp32Rows = 8, kFp32Halves = 2;
+#else
+constexpr std::size_t kFp32Rows = 4, kFp32Halves = 1;
+#endif
+
+// One dimension of each transform.
+PACELINE_INLINE void fp32_input(const Vec (&d)[6], Vec (&t)[6]) {
+  const Vec even = d[4] - 4.0F * d[2], odd = d[3] - 4.0F * d[1];
+  const Vec near = d[4] - d[2], far = 2.0F * (d[3] - d[1]);
+  t[0] = 4.0F * d[0] - 5.0F * d[2] + d[4];
+  t[1] = even + odd;
+  t[2] = even - odd;
+  t[3] = near + far;
+  t[4] = near - far;
+  t[5] = 4.0F * d[1] - 5.0F * d[3] + d[5];
+}
+
+PACELINE_INLINE void fp32_output(const Vec (&m)[6], Vec (&y)[4]) {
+  const Vec s = m[1] + m[2], u = m[1] - m[2], v = m[3] + m[4], w = m[3] - m[4];
+  y[0] = m[0] + s + v;
+  y[1] = u + 2.0F * w;
+  y[2] = s + 4.0F * v;
+  y[3] = u + 8.0F * w + m[5];
+}
+
+PACELINE_INLINE void fp32_output_gradient(const Vec (&y)[4], Vec (&t)[6]) {
+  const Vec even = y[0] + y[2], odd = y[1] + y[3];
+  const Vec even4 = y[0] + 4.0F * y[2], odd8 = 2.0F * y[1] + 8.0F * y[3];
+  t[0] = y[0];
+  t[1] = even + odd;
+  t[2] = even - odd;
+  t[3] = even4 + odd8;
+  t[4] = even4 - odd8;
+  t[5] = y[3];
+}
+
+PACELINE_INLINE void fp32_weights(const Vec (&g)[3], Vec (&t)[6]) {
+  const Vec ends = (-1 / 6.0F) * (g[0] + g[2]), middle = (1 / 6.0F) * g[1];
+  const Vec far = (1 / 24.0F) * g[0] + (1 / 6.0F) * g[2], half = (1 / 12.0F) * g[1];
+  t[0] = 0.25F * g[0];
+  t[1] = ends - middle;
+  t[2] = ends + middle;
+  t[3] = far + half;
+  t[4] = far - half;
+  t[5] = g[2];
+}
+
+PACELINE_INLINE void fp32_weight_gradient(const Vec (&p)[6], Vec (&g)[3]) {
+  const Vec near = (-1 / 6.0F) * (p[1] + p[2]), far = p[3] + p[4];
+  g[0] = 0.25F * p[0] + near + (1 / 24.0F) * far;
+  g[1] = (1 / 6.0F) * (p[2] - p[1]) + (1 / 12.0F) * (p[3] - p[4]);
+  g[2] = near + (1 / 6.0F) * far + p[5];
+}
+
+// A matrix of From x From values, taken by get(row, column), to To x To, given to set(row, column,
+// value): by Transform along the columns, then along the rows.
+template <std::size_t From, std::size_t To, void (*Transform)(const Vec (&)[From], Vec (&)[To]),
+          typename Get, typename Set>
+PACELINE_INLINE void fp32_transform(Get get, Set set) {
+  Vec half[To][From];
+#pragma GCC unroll 6
+  for (std::size_t c = 0; c < From; ++c) {
+    Vec column[From], made[To];
+#pragma GCC unroll 6
+    for (std::size_t r = 0; r < From; ++r) get(r, c, column[r]);
+    Transform(column, made);
+#pragma GCC unroll 6
+    for (std::size_t r = 0; r < To; ++r) half[r][c] = made[r];
+  }
+#pragma GCC unroll 6
+  for (std::size_t r = 0; r < To; ++r) {
+    Vec made[To];
+    Transform(half[r], made);
+#pragma GCC unroll 6
+    for (std::size_t c = 0; c < To; ++c) set(r, c, made[c]);
+  }
+}
+
+template <std::size_t From, void (*Transform)(const Vec (&)[From], Vec (&)[6])>
+PACELINE_INLINE void fp32_points(const Fp32PointsWork& work) {
+  for (std::size_t b = 0; b < work.blocks; ++b) {
+    const auto get = [&](std::size_t r, std::size_t c, Vec & v) __attribute__((always_inline)) {
+      const float* place = work.places[r * From + c];
+      if (place) {
+        load(place + b * work.place_stride, v);
+      } else {
+        v = Vec{};
+      }
+    };
+    const auto set = [&](std::size_t r, std::size_t c, const Vec& v)
+        __attribute__((always_inline)) {
+      store(work.points + (r * kFp32PointRow + c) * work.point_stride + b * work.block_stride, v);
+    };
+    fp32_transform<From, 6, Transform>(get, set);
+  }
+}
+
+void fp32_points_of_input(const Fp32PointsWork& work) {
+  fp32_points<6, fp32_input>(work);
+}
+
+void fp32_points_of_gradient(const Fp32PointsWork& work) {
+  fp32_points<4, fp32_output_gradient>(work);
+}
+
+void fp32_points_of_weights(const Fp32WeightsWork& work) {
+  const auto get = [&](std::size_t r, std::size_t c, Vec & v) __attribute__((always_inline)) {
+    const std::size_t tap = 3 * r + c;
+    if (work.backward) {
+      float lanes[kLanes];
+      const float* w =
+          work.w + ((8 - tap) * work.channels + work.output) * work.filters + work.input;
+      for (std::size_t l = 0; l < kLanes; ++l) lanes[l] = w[l * work.filters];
+      load(lanes, v);
+    } else {
+      load(work.w + (tap * work.channels + work.input) * work.filters + work.output, v);
+    }
+  };
+  const auto set = [&](std::size_t r, std::size_t c, const Vec& v) __attribute__((always_inline)) {
+    store(work.points + (r * kFp32PointRow + c) * work.point_stride, v);
+  };
+  fp32_transform<3, 6, fp32_weights>(get, set);
+}
+
+void fp32_product(const Fp32ProductWork& work) {
+  Vec sums[kFp32Rows][kFp32Halves] = {};
+  const float *left = work.left, *right = work.right;
+  for (std::size_t k = 0; k < work.steps; ++k, left += work.left_step, right += kLanes) {
+    Vec columns[kFp32Halves];
+#pragma GCC unroll 2
+    for (std::size_t h = 0; h < kFp32Halves; ++h) load(right + h * work.right_half, columns[h]);
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kFp32Rows; ++i) {
+      const float value = left[i * work.left_row];
+#pragma GCC unroll 2
+      for (std::size_t h = 0; h < kFp32Halves; ++h) sums[i][h] += value * columns[h];
+    }
+  }
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < kFp32Rows; ++i) {
+#pragma GCC unroll 2
+    for (std::size_t h = 0; h < kFp32Halves; ++h) {
+      float* to = work.sums + i * work.row_stride + h * kLanes;
+      Vec before = {};
+      if (work.adds) load(to, before);
+      store(to, before + sums[i][h]);
+    }
+  }
+}
+
+void fp32_outputs(const Fp32OutputWork& work) {
+  for (std::size_t b = 0; b < work.blocks; ++b) {
+    Vec bias = {};
+    if (work.bias) load(work.bias + b * kLanes, bias);
+    const auto get = [&](std::size_t r, std::size_t c, Vec & v) __attribute__((always_inline)) {
+      load(work.sums + (r * kFp32PointRow + c) * work.point_stride + b * kLanes, v);
+    };
+    const auto set = [&](std::size_t r, std::size_t c, const Vec& v)
+        __attribute__((always_inline)) {
+      float* place = work.places[r * kFp32TileSide + c];
+      if (!place) return;
+      give<true>(place + b * work.place_stride, kLanes, v + bias, work.streams);
+    };
+    fp32_transform<6, 4, fp32_output>(get, set);
+  }
+}
+
+void fp32_gradients(const Fp32GradientWork& work) {
+  for (std::size_t f = 0; f < work.filters; f += kLanes) {
+    const auto get = [&](std::size_t r, std::size_t c, Vec & v) __attribute__((always_inline)) {
+      load(work.sums + (r * kFp32PointRow + c) * work.point_stride + f, v);
+    };
+    const auto set = [&](std::size_t r, std::size_t c, const Vec& v)
+        __attribute__((always_inline)) {
+      store(work.dw + (3 * r + c) * work.tap_stride + f, v);
+    };
+    fp32_transform<6, 3, fp32_weight_gradient>(get, set);
+  }
+}
+
+constexpr WinogradFp32Kernels kWinogradFp32 = {kFp32Rows,
+                                               kFp32Halves* kLanes,
+                                               fp32_points_of_input,
+                                               fp32_points_of_gradient,
+                                               fp32_points_of_weights,
+                                               fp32_product,
+                                               fp32_outputs,
+                                               fp32_gradients};
+
+#else
+
+constexpr WinogradFp32Kernels kWinogradFp32 = {};  // too few registers
+
+#endif
+
+}  // namespace
+
+}  // namespace paceline::cpu::PACELINE_ISA
