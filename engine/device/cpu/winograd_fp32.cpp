@@ -59,7 +59,7 @@ WinogradFp32::WinogradFp32(const Operation& op, int batch, Layout layout, Pass p
       out_(size(backward_ ? op.in.channels : op.out.channels)),
       // The points of a chunk stay in the second cache, unless the weights' points, which are read
       // once for each chunk, are larger.
-      chunk_(std::clamp<std::size_t>(4096 / in_ * kernels_.rows / 8, 2, 9) * kernels_.rows),
+      chunk_(std::max<std::size_t>(24, in_ / 8)),
       left_row_(in_ + kPadding),
       streams_(parallel.streams(size(batch) * op.out.elements() / size(op.out.channels) * out_ *
                                 sizeof(float))) {}
@@ -154,7 +154,7 @@ WinogradFp32Gradient::WinogradFp32Gradient(const Operation& op, int batch, Layou
       tiles_(op, batch, layout),
       channels_(size(op.in.channels)),
       filters_(size(op.out.channels)),
-      chunk_(std::min<std::size_t>(tiles_.count(), 256)) {}
+      chunk_(std::min<std::size_t>(tiles_.count(), 384)) {}
 
 std::size_t WinogradFp32Gradient::scratch_bytes() const {
   const std::size_t left = chunk_ * (channels_ + kPadding), right = chunk_ * filters_;
