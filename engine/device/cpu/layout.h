@@ -1,5 +1,5 @@
-// The memory layout of planes. oneDNN's fp32 kernels, Winograd included, prefer channels in blocks
-// of 16. bf16 uses NHWC. A dense layer reads its input as flattened NHWC.
+// The memory layout of planes. oneDNN's fp32 kernels prefer channels in blocks of 16. bf16 uses
+// NHWC. A dense layer reads its input as flattened NHWC.
 #pragma once
 
 #include <vector>

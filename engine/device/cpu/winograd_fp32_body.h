@@ -8,12 +8,16 @@ namespace {
 
 static_assert(kFp32Block == kLanes);
 
-// As many sums as the registers hold beside the operands.
+// A product's sums, as many as the registers hold beside the operands. A register of the
+// instruction set, not a Vec: GCC keeps arrays of wider vectors in memory.
 #if defined(__AVX512F__)
-constexpr std::size_t kFp32Rows = 8, kFp32Halves = 2;
+constexpr std::size_t kFp32Rows = 8, kFp32Columns = 32, kFp32Register = 16;
+#elif defined(__AVX2__)
+constexpr std::size_t kFp32Rows = 4, kFp32Columns = 16, kFp32Register = 8;
 #else
-constexpr std::size_t kFp32Rows = 4, kFp32Halves = 1;
+constexpr std::size_t kFp32Rows = 4, kFp32Columns = 16, kFp32Register = 4;
 #endif
+typedef float Fp32Register __attribute__((vector_size(kFp32Register * sizeof(float))));
 
 // One dimension of each transform.
 PACELINE_INLINE void fp32_input(const Vec (&d)[6], Vec (&t)[6]) {
@@ -135,27 +139,34 @@ void fp32_points_of_weights(const Fp32WeightsWork& work) {
 }
 
 void fp32_product(const Fp32ProductWork& work) {
-  Vec sums[kFp32Rows][kFp32Halves] = {};
+  constexpr std::size_t kRegisters = kFp32Columns / kFp32Register;
+  const auto offset = [](std::size_t j, std::size_t half) __attribute__((always_inline)) {
+    return j * kFp32Register / kLanes * half + j * kFp32Register % kLanes;
+  };
+  Fp32Register sums[kFp32Rows][kRegisters] = {};
   const float *left = work.left, *right = work.right;
   for (std::size_t k = 0; k < work.steps; ++k, left += work.left_step, right += kLanes) {
-    Vec columns[kFp32Halves];
-#pragma GCC unroll 2
-    for (std::size_t h = 0; h < kFp32Halves; ++h) load(right + h * work.right_half, columns[h]);
+    Fp32Register columns[kRegisters];
+#pragma GCC unroll 4
+    for (std::size_t j = 0; j < kRegisters; ++j) {
+      __builtin_memcpy(&columns[j], right + offset(j, work.right_half), sizeof columns[j]);
+    }
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kFp32Rows; ++i) {
       const float value = left[i * work.left_row];
-#pragma GCC unroll 2
-      for (std::size_t h = 0; h < kFp32Halves; ++h) sums[i][h] += value * columns[h];
+#pragma GCC unroll 4
+      for (std::size_t j = 0; j < kRegisters; ++j) sums[i][j] += value * columns[j];
     }
   }
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < kFp32Rows; ++i) {
-#pragma GCC unroll 2
-    for (std::size_t h = 0; h < kFp32Halves; ++h) {
-      float* to = work.sums + i * work.row_stride + h * kLanes;
-      Vec before = {};
-      if (work.adds) load(to, before);
-      store(to, before + sums[i][h]);
+#pragma GCC unroll 4
+    for (std::size_t j = 0; j < kRegisters; ++j) {
+      float* to = work.sums + i * work.row_stride + offset(j, kLanes);
+      Fp32Register before = {};
+      if (work.adds) __builtin_memcpy(&before, to, sizeof before);
+      before += sums[i][j];
+      __builtin_memcpy(to, &before, sizeof before);
     }
   }
 }
@@ -191,7 +202,7 @@ void fp32_gradients(const Fp32GradientWork& work) {
 }
 
 constexpr WinogradFp32Kernels kWinogradFp32 = {kFp32Rows,
-                                               kFp32Halves* kLanes,
+                                               kFp32Columns,
                                                fp32_points_of_input,
                                                fp32_points_of_gradient,
                                                fp32_points_of_weights,
