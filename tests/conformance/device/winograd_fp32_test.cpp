@@ -18,7 +18,7 @@ constexpr double kTolerance = 1e-5;
 
 constexpr Case kCases[] = {{32, 32, 4, 4, 3, 1, 1, 1},    {32, 64, 7, 6, 3, 1, 1, 3},
                            {64, 32, 8, 15, 3, 1, 1, 2},   {96, 32, 19, 19, 3, 1, 1, 2},
-                           {128, 64, 10, 10, 3, 1, 1, 3}, {32, 32, 75, 75, 3, 1, 1, 2}};
+                           {128, 64, 10, 10, 3, 1, 1, 3}, {32, 32, 30, 33, 3, 1, 1, 6}};
 
 std::vector<double> random_numbers(std::size_t count, std::uint32_t seed) {
   RandomSequence random(seed, Stream::synthetic, 0);
