@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "engine/train/gather_steps.h"
 #include "engine/train/trainer.h"
 #include "engine/train/weights.h"
 
@@ -11,17 +12,13 @@ namespace paceline {
 
 void Trainer::gather(TrainingOutcome& outcome) {
   const auto size = static_cast<std::size_t>(communicator_.size());
-  const std::vector<StepTimes>& mine = clock_->steps();
-  std::vector<StepTimes> all(mine.size() * size);
-  communicator_.all_gather(mine.data(), mine.size() * sizeof(StepTimes), all.data());
   const std::array<double, 3> sums = {reducer_->busy_seconds() - summed_before_,
                                       outcome.ranks[0].input_ready, compile_seconds_};
   std::vector<double> all_sums(sums.size() * size);
   communicator_.all_gather(sums.data(), sizeof sums, all_sums.data());
   outcome.ranks.resize(size);
+  gather_steps(communicator_, clock_->steps(), outcome.ranks);
   for (std::size_t r = 0; r < size; ++r) {
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(r * mine.size());
-    outcome.ranks[r].steps.assign(first, first + static_cast<std::ptrdiff_t>(mine.size()));
     outcome.ranks[r].communication_busy = all_sums[sums.size() * r];
     outcome.ranks[r].input_ready = all_sums[sums.size() * r + 1];
     outcome.compile_seconds = std::max(outcome.compile_seconds, all_sums[sums.size() * r + 2]);
