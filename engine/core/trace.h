@@ -17,7 +17,7 @@ struct TraceSpell {
   std::uint64_t number = 0;  // a step, or the sequence number of a collective
   std::uint64_t bytes = 0;   // that were moved; 0: unknown
   std::uint32_t part = 0;    // index of the thread, if several share a lane
-  std::array<char, 28> name{};
+  std::array<char, 36> name{};
 
   std::string_view text() const { return name.data(); }
 };

@@ -17,7 +17,7 @@ namespace paceline {
 // The caller's settings, equal on all ranks.
 struct TraceSetup {
   std::filesystem::path file;    // used on rank 0 only
-  std::size_t spans = 1U << 15;  // per lane, 64 bytes each; keeps the newest
+  std::size_t spans = 1U << 15;  // per lane, 72 bytes each; keeps the newest
 };
 
 // Summary of a trace. Complete on rank 0.

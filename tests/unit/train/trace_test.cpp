@@ -37,6 +37,14 @@ TEST(TraceRing, KeepsTheNewestAndCountsTheOthers) {
   EXPECT_EQ(ring.dropped(), 2U);
 }
 
+TEST(TraceRing, HoldsTheNamesOfAWholeNetwork) {
+  TraceRing ring(2);
+  ring.note("conv5_block3_2_conv backward", 0, 1);
+  ring.note(std::string(100, 'x'), 1, 2);
+  EXPECT_EQ(ring.spans()[0].text(), "conv5_block3_2_conv backward");
+  EXPECT_EQ(ring.spans()[1].text(), std::string(35, 'x'));
+}
+
 TEST(TraceRing, TakesNotesOfManyThreads) {
   TraceRing ring(10000);
   std::vector<std::thread> threads;
