@@ -31,13 +31,13 @@ enum class MessageType : std::uint16_t {
   abort,            // client: value = why
   gone,             // server: number = rank, value = why
   ask_late,         // client: ticket
-  late,             // server: ticket, number = late rank and how many follow it (kOneMoreRank)
+  late,             // server: ticket, number = a late rank, plus kOneMoreRank for each after it
   late_end,         // server: ticket
   ask_progress,     // server: ticket
   progress,         // client: ticket, number; the first, of ticket 0: it has read its welcome
 };
 
-// In the number of `late`: each stands for one more rank in a row.
+// Added to the number of `late` for each further rank that is late, in a row.
 inline constexpr std::uint64_t kOneMoreRank = std::uint64_t{1} << 32;
 
 struct Message {
