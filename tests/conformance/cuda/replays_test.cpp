@@ -13,6 +13,11 @@ namespace {
 
 class ReplaysTest : public testing::Test {
  protected:
+  void TearDown() override { drain(); }
+  void drain() {
+    comm_.drain();
+    compute_.drain();
+  }
   // Notes a number when the lane comes to it.
   void add(StreamLane& lane, int number) {
     auto* item = new Item{&seen_, number};
@@ -33,7 +38,7 @@ class ReplaysTest : public testing::Test {
     if (!comm_.replays()) add(comm_, 2);
     end_ = comm_.mark();
     compute_.after(end_);
-    EXPECT_EQ(comm_.reached(end_), !comm_.in_graph());
+    EXPECT_FALSE(comm_.in_graph() && comm_.reached(end_));
     if (!compute_.replays()) add(compute_, 3);
   }
 
@@ -51,6 +56,7 @@ TEST_F(ReplaysTest, AStepOverTwoLanesIsOneGraphWithItsMarkers) {
   for (int step = 1; step <= 6; ++step) {
     seen_.clear();
     replays_.run_step({1}, [&] { queue_step(); });
+    drain();
     EXPECT_EQ(seen_, (std::vector<int>{1, 2, 3})) << step;
     EXPECT_TRUE(comm_.reached(end_));
     EXPECT_GT(comm_.seconds_between(begin_, end_), 0) << step;
@@ -70,6 +76,7 @@ TEST_F(ReplaysTest, PartsWithinAStepAreItsOwn) {
       replays_.run("a part", {2}, [&] { add(compute_, 7); });
       queue_step();
     });
+    drain();
     EXPECT_EQ(seen_, (std::vector<int>{7, 1, 2, 3})) << step;
   }
   EXPECT_EQ(counts_.captures, 1U);
@@ -113,6 +120,7 @@ TEST_F(ReplaysTest, WithoutStepGraphsPartsAreGraphs) {
   for (int step = 1; step <= 4; ++step) {
     replays.run_step({1}, [&] { replays.run("a part", {2}, [&] { add(compute_, 7); }); });
   }
+  drain();
   EXPECT_EQ(counts_.graph_launches, 2U);
   EXPECT_EQ(seen_, std::vector<int>(4, 7));
 }

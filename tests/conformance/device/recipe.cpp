@@ -144,6 +144,7 @@ void follow_accumulation(const MakeReplica& make, double bound) {
       const RandomBatch inputs(n, which == Accumulate::more ? 3 : 4, 11, ++seed);
       program.forward(inputs.batch(), Mode::train);
       program.backward(last, 0);
+      program.wait_for_input();  // before the batch goes
       if (which != Accumulate::last) {
         program.accumulate(which, 0, all);
         continue;

@@ -46,7 +46,7 @@ void HostBlock::enter(unsigned low, unsigned high) {
   change(block->fibers_[mine].place, block->main_);  // and never back
 }
 
-#ifdef PACELINE_ASAN
+#if defined(PACELINE_ASAN) || defined(__SANITIZE_THREAD__)
 void HostBlock::change(Place& from, Place& to) {
   swapcontext(&from.context, &to.context);
 }

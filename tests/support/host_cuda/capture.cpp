@@ -8,64 +8,105 @@
 
 namespace paceline::cuda {
 
-void Capture::begin(Stream origin) {
+void Capture::begin(const HostStream& origin) {
   if (is_on()) throw Error(ErrorKind::internal, "a capture within a capture");
-  origin_ = origin;
+  origin_ = &origin;
   ++number_;
-  clocks_ = {{origin, {}}};
-  marks_ = std::make_shared<Marks>();
+  spoilt_ = nullptr;
+  ends_ = {{&origin, {}}};
 }
 
-void Capture::add(Stream stream, Work work) {
-  work_.push_back(std::move(work));
-  ++clocks_.at(stream)[stream];
+void Capture::add(HostStream& stream, HostNode node) {
+  std::set<std::size_t>& ends = ends_.at(&stream);
+  node.stream = &stream;
+  node.after = std::exchange(ends, {nodes_.size()});
+  nodes_.push_back(std::move(node));
 }
 
-void Capture::record(HostEvent& event, Stream stream) {
+void Capture::record(HostEvent& event, const HostStream& stream) {
   event.capture = number_;
-  event.clock = clocks_.at(stream);
+  event.ends = ends_.at(&stream);
 }
 
-void Capture::record_in_graph(HostEvent& event, Stream stream) {
-  if (!covers(stream)) throw Error(ErrorKind::internal, "a mark of a stream that is not captured");
+void Capture::record_in_graph(HostEvent& event, HostStream& stream) {
+  if (!is_on() || !covers(stream)) {
+    throw Error(ErrorKind::internal, "a mark of a stream that is not captured");
+  }
   event.capture = 0;
-  const std::size_t index = marks_->size();
-  marks_->push_back(&event);
-  add(stream, [marks = marks_, index] { (*marks)[index]->time = now_seconds(); });
+  HostNode node;
+  node.mark = static_cast<int>(marks_.size());
+  marks_.push_back(&event);
+  add(stream, std::move(node));
 }
 
-void Capture::wait(Stream stream, const HostEvent& event) {
+void Capture::wait(const HostStream& stream, const HostEvent& event) {
   if (event.capture != number_ || !is_on()) {
     throw Error(ErrorKind::internal, event.capture == 0
                                          ? "a captured stream waits for what is not captured"
                                          : "a wait for an event of an earlier capture");
   }
-  CaptureClock& clock = clocks_[stream];  // from here on it is captured, too
-  for (const auto& [other, count] : event.clock) clock[other] = std::max(clock[other], count);
+  ends_[&stream].insert(event.ends.begin(), event.ends.end());  // it is captured, too, from here on
 }
 
-void Capture::end(Stream origin) {
-  if (origin != origin_) throw Error(ErrorKind::internal, "ends another stream's capture");
-  const CaptureClock& known = clocks_.at(origin);
-  for (const auto& [stream, clock] : clocks_) {
-    const auto own = clock.find(stream);
-    if (own == clock.end()) continue;
-    const auto seen = known.find(stream);
-    if (seen != known.end() && seen->second == own->second) continue;
-    throw Error(ErrorKind::internal, "a captured stream has not come back to the first one");
+std::vector<HostNode> Capture::end(const HostStream& origin) {
+  if (&origin != origin_) throw Error(ErrorKind::internal, "ends another stream's capture");
+  if (spoilt_) throw Error(ErrorKind::internal, spoilt_);
+  std::vector<char> joined(nodes_.size());
+  for (const std::size_t last : ends_.at(origin_)) joined[last] = 1;
+  for (std::size_t i = nodes_.size(); i-- > 0;) {
+    if (!joined[i]) {
+      throw Error(ErrorKind::internal, "a captured stream has not come back to the first one");
+    }
+    for (const std::size_t before : nodes_[i].after) joined[before] = 1;
   }
   origin_ = nullptr;
-  clocks_.clear();
+  ends_.clear();
+  return std::exchange(nodes_, {});
 }
 
 void Capture::cancel() {
   origin_ = nullptr;
-  clocks_.clear();
-  work_.clear();
+  ends_.clear();
+  nodes_.clear();
+  marks_.clear();
 }
 
-std::vector<Capture::Work> Capture::take_work() {
-  return std::exchange(work_, {});
+HostGraphWork::HostGraphWork(std::vector<HostNode> nodes)
+    : nodes_(std::move(nodes)), next_(nodes_.size()) {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    for (const std::size_t before : nodes_[i].after) next_[before].push_back(i);
+    kernels_ += nodes_[i].is_kernel ? 1 : 0;
+  }
+}
+
+void HostGraphWork::run(std::uint64_t seed, const std::vector<Recording>& marks) {
+  std::mt19937_64 random(seed);
+  std::vector<std::size_t> waits_for, ready;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    waits_for.push_back(nodes_[i].after.size());
+    if (nodes_[i].after.empty()) ready.push_back(i);
+  }
+  std::vector<char> ends(nodes_.size() + 1);  // addresses; the last one is the launch's
+  happens_before(&ends.back());
+  while (!ready.empty()) {
+    std::swap(ready[random() % ready.size()], ready.back());
+    const std::size_t index = ready.back();
+    ready.pop_back();
+    const HostNode& node = nodes_[index];
+    node.stream->graph_place.run([&](HostBlock& block) {
+      happens_after(&ends.back());
+      for (const std::size_t before : node.after) happens_after(&ends[before]);
+      if (node.mark >= 0) {
+        marks[static_cast<std::size_t>(node.mark)]->time = now_seconds();
+      } else {
+        node.work(block);
+      }
+      happens_before(&ends[index]);
+    });
+    for (const std::size_t next : next_[index]) {
+      if (--waits_for[next] == 0) ready.push_back(next);
+    }
+  }
 }
 
 }  // namespace paceline::cuda

@@ -1,51 +1,69 @@
-// The rules of CUDA's stream capture, kept for a host that plays a GPU: which streams a capture has
-// spread to, and that all of them have come back to its first one when it ends.
+// The rules of CUDA's stream capture, kept for a host that plays a GPU: what a capture has spread
+// to comes back to its first stream before it ends, and a node follows only what its stream waited
+// for.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
-#include "engine/device/cuda/runtime.h"
+#include "tests/support/host_cuda/streams.h"
 
 namespace paceline::cuda {
 
-// How much of each captured stream comes before a point.
-using CaptureClock = std::map<const void*, std::size_t>;
-
 struct HostEvent {
-  double time = 0;          // of its last record
-  std::size_t capture = 0;  // the one that it was last recorded in; 0: none
-  CaptureClock clock;       // within it
+  Recording last;              // null: none
+  std::size_t capture = 0;     // the one that it was last recorded in; 0: none
+  std::set<std::size_t> ends;  // nodes of that capture
+};
+
+struct HostNode {
+  HostStream* stream = nullptr;
+  HostPlace::Work work;
+  std::set<std::size_t> after;  // nodes before this one
+  int mark = -1;                // which of the events that each launch records
+  bool is_kernel = false;
 };
 
 class Capture {
  public:
-  using Work = std::function<void()>;
-  using Marks = std::vector<HostEvent*>;
-
   bool is_on() const { return origin_ != nullptr; }
-  bool covers(Stream stream) const { return clocks_.count(stream) > 0; }
-  void begin(Stream origin);
-  void add(Stream stream, Work work);
-  void record(HostEvent& event, Stream stream);
-  void record_in_graph(HostEvent& event, Stream stream);
-  void wait(Stream stream, const HostEvent& event);
-  // Throws where work of a stream does not come before the origin's end.
-  void end(Stream origin);
+  bool covers(const HostStream& stream) const { return ends_.count(&stream) > 0; }
+  void begin(const HostStream& origin);
+  void add(HostStream& stream, HostNode node);
+  void record(HostEvent& event, const HostStream& stream);
+  void record_in_graph(HostEvent& event, HostStream& stream);
+  void wait(const HostStream& stream, const HostEvent& event);
+  // CUDA invalidates a capture during which something is done that it does not permit.
+  void spoil(const char* why) { spoilt_ = why; }
+  // Throws where a node does not come before the origin's end.
+  std::vector<HostNode> end(const HostStream& origin);
   void cancel();
 
-  std::vector<Work> take_work();
-  std::shared_ptr<Marks> marks() const { return marks_; }
+  std::vector<HostEvent*> take_marks() { return std::exchange(marks_, {}); }
 
  private:
-  Stream origin_ = nullptr;
+  const HostStream* origin_ = nullptr;
   std::size_t number_ = 0;
-  std::map<Stream, CaptureClock> clocks_;
-  std::vector<Work> work_;
-  std::shared_ptr<Marks> marks_;
+  const char* spoilt_ = nullptr;
+  std::map<const HostStream*, std::set<std::size_t>> ends_;
+  std::vector<HostNode> nodes_;
+  std::vector<HostEvent*> marks_;
+};
+
+// Nodes as a launch runs them: each after those that it follows, else in a random order.
+class HostGraphWork {
+ public:
+  explicit HostGraphWork(std::vector<HostNode> nodes);
+  std::size_t kernels() const { return kernels_; }
+  void run(std::uint64_t seed, const std::vector<Recording>& marks);
+
+ private:
+  std::vector<HostNode> nodes_;
+  std::vector<std::vector<std::size_t>> next_;
+  std::size_t kernels_ = 0;
 };
 
 }  // namespace paceline::cuda

@@ -1,6 +1,7 @@
 #include "tests/support/host_cuda/host_runtime.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -9,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/device/cuda/kernels/all.h"
 #include "tests/support/fake_stream.h"
 #include "tests/support/host_cuda/block.h"
 #include "tests/support/host_cuda/capture.h"
+#include "tests/support/host_cuda/streams.h"
 
 namespace paceline::cuda {
 
@@ -84,115 +85,155 @@ HostKernels all_kernels() {
   return kernels;
 }
 
-using Work = Capture::Work;
-
 // What a graph keeps alive, until it is gone.
 class Retained {
  public:
-  void add(Work release) { releases_.push_back(std::move(release)); }
+  using Release = std::function<void()>;
+  void add(Release release) { releases_.push_back(std::move(release)); }
   Retained() = default;
   Retained(Retained&& other) noexcept : releases_(std::exchange(other.releases_, {})) {}
   ~Retained() { clear(); }
   void clear() {
-    for (const Work& release : std::exchange(releases_, {})) release();
+    for (const Release& release : std::exchange(releases_, {})) release();
   }
 
  private:
-  std::vector<Work> releases_;
+  std::vector<Release> releases_;
 };
+
+// What outlives the runtime, as memory does.
+struct HostGpu {
+  explicit HostGpu(const HostOptions& given) : options(given), streams(given) {}
+  HostOptions options;
+  HostCounts unseen;
+  HostCounts& counts = options.counts ? *options.counts : unseen;
+  std::atomic<std::size_t> device_bytes{0};
+  std::atomic<std::thread::id> captures{};  // the thread that does
+  Capture capture;
+  HostStreams streams;
+};
+
+// CUDA frees memory once the device has nothing left to do.
+void release(HostGpu& gpu, std::size_t device_bytes) noexcept {
+  if (gpu.captures.load() == std::this_thread::get_id()) {
+    gpu.capture.spoil("frees memory while a stream is captured");
+  }
+  try {
+    gpu.streams.finish_all();
+  } catch (const std::exception&) {  // whoever waits next hears of it
+  }
+  gpu.device_bytes -= device_bytes;
+  gpu.counts.device_bytes = gpu.device_bytes;
+}
 
 class HostGraph final : public Graph {
  public:
-  HostGraph(std::vector<Work> work, std::shared_ptr<Capture::Marks> marks, Retained retained,
-            HostCounts* counts)
-      : work_(std::move(work)),
+  HostGraph(HostGpu& gpu, std::vector<HostNode> nodes, std::vector<HostEvent*> marks,
+            Retained retained)
+      : gpu_(gpu),
+        work_(std::make_shared<HostGraphWork>(std::move(nodes))),
         marks_(std::move(marks)),
-        retained_(std::move(retained)),
-        counts_(counts) {}
+        retained_(std::make_shared<Retained>(std::move(retained))) {}
   void set_mark(std::size_t index, Event event) override {
-    auto* mark = static_cast<HostEvent*>(event);
-    mark->capture = 0;
-    marks_->at(index) = mark;
+    marks_.at(index) = static_cast<HostEvent*>(event);
   }
-  void launch(Stream) override {
-    if (counts_) ++counts_->graph_launches;
-    for (const Work& work : work_) work();
+  void launch(Stream stream) override {
+    ++gpu_.counts.graph_launches;
+    auto& on = *static_cast<HostStream*>(static_cast<FakeStream*>(stream));
+    HostOp op;
+    for (HostEvent* mark : marks_) {
+      op.records.push_back(std::make_shared<Recorded>(Recorded{&on}));
+      mark->last = op.records.back();
+      mark->capture = 0;
+    }
+    op.kernels = work_->kernels();
+    op.work = [work = work_, kept = retained_, seed = gpu_.streams.random(),
+               marks = op.records](HostBlock&) { work->run(seed, marks); };
+    gpu_.streams.add(on, std::move(op));
   }
 
  private:
-  std::vector<Work> work_;
-  std::shared_ptr<Capture::Marks> marks_;
-  Retained retained_;
-  HostCounts* counts_;
+  HostGpu& gpu_;
+  std::shared_ptr<HostGraphWork> work_;
+  std::vector<HostEvent*> marks_;
+  std::shared_ptr<Retained> retained_;  // also by launches that have yet to run
 };
 
 class HostRuntime final : public Runtime {
  public:
-  explicit HostRuntime(HostCounts* counts) : kernels_(all_kernels()), counts_(counts) {}
+  explicit HostRuntime(const HostOptions& options)
+      : kernels_(all_kernels()), gpu_(std::make_shared<HostGpu>(options)) {}
+  ~HostRuntime() override { release(*gpu_, 0); }
 
   std::string description() const override { return "a host that plays a GPU"; }
   unsigned multiprocessors() const override { return 3; }
-  Memory device_memory(std::size_t bytes) override { return memory(bytes, MemoryKind::device); }
-  Memory pinned_memory(std::size_t bytes) override { return memory(bytes, MemoryKind::pinned); }
-  std::size_t free_bytes() const override { return std::size_t{1} << 40; }
+  Memory device_memory(std::size_t bytes) override {
+    if (bytes > free_bytes()) {
+      throw Error(ErrorKind::usage, "another " + std::to_string(bytes) + " bytes do not fit");
+    }
+    gpu_->counts.device_bytes = gpu_->device_bytes += bytes;
+    return memory(bytes, MemoryKind::device, bytes);
+  }
+  Memory pinned_memory(std::size_t bytes) override { return memory(bytes, MemoryKind::pinned, 0); }
+  std::size_t free_bytes() const override {
+    return gpu_->options.memory_bytes - gpu_->device_bytes;
+  }
 
-  Stream make_stream(StreamPriority) override {
-    return static_cast<FakeStream*>(new HostStream{{&enqueue, &captures, &retain}, this});
+  Stream make_stream(StreamPriority priority) override {
+    HostStream& stream = gpu_->streams.make({&enqueue, &captures, &retain}, this, priority);
+    return static_cast<FakeStream*>(&stream);
   }
-  void destroy_stream(Stream stream) noexcept override {
-    delete static_cast<HostStream*>(static_cast<FakeStream*>(stream));
-  }
+  void destroy_stream(Stream stream) noexcept override { gpu_->streams.destroy(on(stream)); }
   Event make_event() override { return new HostEvent; }
   void destroy_event(Event event) noexcept override { delete &of(event); }
   void record(Event event, Stream stream) override {
-    if (is_captured(stream)) return capture_.record(of(event), stream);
+    if (is_captured(stream)) return gpu_->capture.record(of(event), on(stream));
     of(event).capture = 0;
-    of(event).time = now_seconds();
+    of(event).last = gpu_->streams.record(on(stream));
   }
   void wait(Stream stream, Event event) override {
-    if (is_captured(stream) || of(event).capture != 0) capture_.wait(stream, of(event));
+    if (is_captured(stream) || of(event).capture != 0) {
+      return gpu_->capture.wait(on(stream), of(event));
+    }
+    gpu_->streams.wait(on(stream), of(event).last);
   }
-  bool done(Event event) const override {
-    look_at(event);
-    return true;
-  }
-  void synchronize_event(Event event) const override { look_at(event); }
+  bool done(Event event) const override { return gpu_->streams.done(recording_of(event)); }
+  void synchronize_event(Event event) const override { gpu_->streams.finish(recording_of(event)); }
   void synchronize_stream(Stream stream) override {
     if (is_captured(stream))
       throw Error(ErrorKind::internal, "waits for a stream while it is captured");
+    gpu_->streams.finish(gpu_->streams.record(on(stream)));
   }
   double seconds_between(Event begin, Event end) const override {
-    look_at(begin);
-    look_at(end);
-    return of(end).time - of(begin).time;
+    return gpu_->streams.seconds_between(recording_of(begin), recording_of(end));
   }
   void copy(void* to, const void* from, std::size_t bytes, Stream stream) override {
-    queue(stream, [=] { std::memcpy(to, from, bytes); });
+    queue(stream, [=](HostBlock&) { std::memcpy(to, from, bytes); });
   }
   void clear(void* data, std::size_t bytes, Stream stream) override {
-    queue(stream, [=] { std::memset(data, 0, bytes); });
+    queue(stream, [=](HostBlock&) { std::memset(data, 0, bytes); });
   }
   void host_task(void (*task)(void*), void* argument, Stream stream) override {
-    queue(stream, [=] { task(argument); });
+    queue(stream, [=](HostBlock&) { task(argument); });
   }
   void begin_capture(Stream stream) override {
-    capture_.begin(stream);
-    thread_ = std::this_thread::get_id();
+    gpu_->capture.begin(on(stream));
+    gpu_->captures = std::this_thread::get_id();
   }
   std::unique_ptr<Graph> end_capture(Stream stream) override {
-    capture_.end(stream);
-    thread_ = std::thread::id();
-    if (counts_) ++counts_->captures;
-    return std::make_unique<HostGraph>(capture_.take_work(), capture_.marks(), std::move(retained_),
-                                       counts_);
+    std::vector<HostNode> nodes = gpu_->capture.end(on(stream));
+    gpu_->captures = std::thread::id();
+    ++gpu_->counts.captures;
+    return std::make_unique<HostGraph>(*gpu_, std::move(nodes), gpu_->capture.take_marks(),
+                                       std::move(retained_));
   }
   void cancel_capture(Stream) noexcept override {
-    capture_.cancel();
+    gpu_->capture.cancel();
     retained_.clear();
-    thread_ = std::thread::id();
+    gpu_->captures = std::thread::id();
   }
   void record_in_graph(Event event, Stream stream) override {
-    capture_.record_in_graph(of(event), stream);
+    gpu_->capture.record_in_graph(of(event), on(stream));
   }
 
  protected:
@@ -208,64 +249,86 @@ class HostRuntime final : public Runtime {
     const auto* data = static_cast<const double*>(parameters);
     std::vector<double> kept((bytes + sizeof(double) - 1) / sizeof(double));
     std::memcpy(kept.data(), data, bytes);
-    queue(stream, [run = found->second, kept = std::move(kept), grid, this] {
-      if (counts_) ++counts_->kernels;
-      run(kept.data(), grid, block_);
-    });
+    queue(
+        stream,
+        [run = found->second, kept = std::move(kept), grid](HostBlock& block) {
+          run(kept.data(), grid, block);
+        },
+        true);
   }
 
  private:
-  // Fake libraries queue on it too.
-  struct HostStream : FakeStream {
-    HostRuntime* runtime;
-  };
+  // What fake libraries call.
+  static HostRuntime& of(FakeStream* stream) {
+    return *static_cast<HostRuntime*>(static_cast<HostStream*>(stream)->owner);
+  }
   static void enqueue(FakeStream* stream, void (*work)(void*), void* argument) {
-    static_cast<HostStream*>(stream)->runtime->host_task(work, argument, stream);
+    of(stream).host_task(work, argument, stream);
   }
-  static bool captures(FakeStream* stream) {
-    return static_cast<HostStream*>(stream)->runtime->is_captured(stream);
-  }
+  static bool captures(FakeStream* stream) { return of(stream).is_captured(stream); }
   static void retain(FakeStream* stream, void (*release)(void*), void* argument) {
-    static_cast<HostStream*>(stream)->runtime->retained_.add([=] { release(argument); });
+    of(stream).retained_.add([=] { release(argument); });
+  }
+  static HostStream& on(Stream stream) {
+    return *static_cast<HostStream*>(static_cast<FakeStream*>(stream));
   }
   static HostEvent& of(Event event) { return *static_cast<HostEvent*>(event); }
 
   // Streams of other threads, which copy beside the lanes, are never captured.
-  bool captures_here() const { return thread_ == std::this_thread::get_id(); }
-  bool is_captured(Stream stream) const { return captures_here() && capture_.covers(stream); }
-  void look_at(Event event) const {
+  bool captures_here() const { return gpu_->captures.load() == std::this_thread::get_id(); }
+  bool is_captured(Stream stream) const {
+    return captures_here() && gpu_->capture.covers(on(stream));
+  }
+  const Recording& recording_of(Event event) const {
     if (captures_here()) throw Error(ErrorKind::internal, "asks for an event while it captures");
     if (of(event).capture != 0) throw Error(ErrorKind::internal, "asks for a captured event");
+    return of(event).last;
   }
 
-  Memory memory(std::size_t bytes, MemoryKind kind) {
+  Memory memory(std::size_t bytes, MemoryKind kind, std::size_t device_bytes) {
+    if (bytes == 0) return {};
     if (captures_here()) {
       throw Error(ErrorKind::internal, "takes memory while a stream is captured");
     }
-    if (counts_) ++counts_->allocations;
-    auto whole = std::make_shared<Memory>(host_memory(std::max<std::size_t>(bytes, 1)));
-    return Memory(whole->data(), bytes, kind, [whole](void*) {});
+    ++gpu_->counts.allocations;
+    auto whole = std::make_shared<Memory>(host_memory(bytes));
+    return Memory(whole->data(), bytes, kind,
+                  [whole, gpu = gpu_, device_bytes](void*) { release(*gpu, device_bytes); });
   }
-  void queue(Stream stream, Work work) {
+  void queue(Stream stream, HostPlace::Work work, bool is_kernel = false) {
     if (is_captured(stream)) {
-      capture_.add(stream, std::move(work));
-    } else {
-      work();
+      HostNode node;
+      node.work = std::move(work);
+      node.is_kernel = is_kernel;
+      return gpu_->capture.add(on(stream), std::move(node));
     }
+    HostOp op;
+    op.work = std::move(work);
+    op.kernels = is_kernel ? 1 : 0;
+    gpu_->streams.add(on(stream), std::move(op));
   }
 
   HostKernels kernels_;
-  HostBlock block_;
-  HostCounts* counts_;
-  Capture capture_;
-  Retained retained_;                      // by the graph that is being captured
-  std::atomic<std::thread::id> thread_{};  // that captures
+  std::shared_ptr<HostGpu> gpu_;
+  Retained retained_;  // by the graph that is being captured
 };
 
 }  // namespace
 
+std::unique_ptr<Runtime> make_host_runtime(const HostOptions& options) {
+  return std::make_unique<HostRuntime>(options);
+}
+
 std::unique_ptr<Runtime> make_host_runtime(HostCounts* counts) {
-  return std::make_unique<HostRuntime>(counts);
+  HostOptions options;
+  options.counts = counts;
+  const char* threads = std::getenv("PACELINE_PLAYED_THREADS");
+  options.threads = threads && *threads == '1';
+  return make_host_runtime(options);
+}
+
+StreamPriority priority_of(Stream stream) {
+  return static_cast<HostStream*>(static_cast<FakeStream*>(stream))->priority;
 }
 
 }  // namespace paceline::cuda

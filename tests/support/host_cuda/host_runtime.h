@@ -1,6 +1,7 @@
 // Plays a GPU on the host, so that the CUDA device's program, memory and graphs are tested where
-// there is none: kernels run thread by thread, streams run as they are queued, device memory is the
-// host's.
+// there is none: kernels run thread by thread, device memory is the host's. It is as unkind as CUDA
+// permits: work runs when somebody waits for it, and nodes of a graph in any order that its edges
+// allow.
 #pragma once
 
 #include <memory>
@@ -9,14 +10,25 @@
 
 namespace paceline::cuda {
 
-// What a test wants to know.
+// What a test wants to know. Read it where nothing runs.
 struct HostCounts {
   std::size_t kernels = 0, captures = 0, graph_launches = 0;
   std::size_t allocations = 0;
+  std::size_t device_bytes = 0;  // that are allocated now
 };
 
-// `counts` outlives it; may be null.
+struct HostOptions {
+  HostCounts* counts = nullptr;                     // outlives the runtime
+  std::size_t memory_bytes = std::size_t{1} << 40;  // of the device
+  std::size_t most_queued = 1024;                   // on a stream; who queues more runs the first
+  bool threads = false;                             // a stream has one, which runs what it can
+};
+
+std::unique_ptr<Runtime> make_host_runtime(const HostOptions& options);
+// With PACELINE_PLAYED_THREADS=1 in the environment, with threads.
 std::unique_ptr<Runtime> make_host_runtime(HostCounts* counts = nullptr);
+
+StreamPriority priority_of(Stream stream);  // of a played one
 
 // Naive loops over the operands, rounded as a GPU's are: factors as they are stored, sums in fp32.
 // `runtime` outlives it. Without `epilogues` it refuses products that have one.

@@ -1,0 +1,214 @@
+#include "tests/support/host_cuda/streams.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+
+namespace paceline::cuda {
+
+namespace {
+
+thread_local int t_works = 0;  // whether this thread carries a stream's work
+
+// Apart, as the sanitizer takes one thread for several.
+__attribute__((no_sanitize("thread"), noinline)) int works(int more) {
+  return t_works += more;
+}
+
+}  // namespace
+
+std::uint64_t played_seed() {
+  static const std::uint64_t seed = [] {
+    const char* value = std::getenv("PACELINE_PLAYED_SEED");
+    const std::uint64_t chosen = value ? std::strtoull(value, nullptr, 10) : 1;
+    std::fprintf(stderr, "PACELINE_PLAYED_SEED=%llu\n", static_cast<unsigned long long>(chosen));
+    return chosen;
+  }();
+  return seed;
+}
+
+HostStreams::HostStreams(const HostOptions& options) : options_(options), random_(played_seed()) {}
+
+HostStreams::~HostStreams() {
+  try {
+    finish_all();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "the played GPU: %s\n", error.what());
+  }
+  {
+    const std::lock_guard guard(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  for (const auto& stream : streams_) {
+    if (stream->thread.joinable()) stream->thread.join();
+  }
+}
+
+HostStreams::Lock HostStreams::lock() const {
+  if (works(0) > 0) throw Error(ErrorKind::internal, "a stream's host function calls CUDA");
+  return Lock(mutex_);
+}
+
+HostStream& HostStreams::make(const FakeStream& base, void* owner, StreamPriority priority) {
+  const Lock guard = lock();
+  streams_.push_back(std::make_unique<HostStream>());
+  HostStream& stream = *streams_.back();
+  static_cast<FakeStream&>(stream) = base;
+  stream.owner = owner;
+  stream.priority = priority;
+  if (options_.threads) stream.thread = std::thread([this, &stream] { drive(stream); });
+  return stream;
+}
+
+void HostStreams::destroy(HostStream& stream) noexcept {
+  const std::lock_guard guard(mutex_);
+  stream.destroyed = true;
+}
+
+void HostStreams::add(HostStream& stream, HostOp op) {
+  Lock guard = lock();
+  push(guard, stream, std::move(op));
+}
+
+void HostStreams::push(Lock& lock, HostStream& stream, HostOp op) {
+  if (stream.destroyed) throw Error(ErrorKind::internal, "queues on a stream that is destroyed");
+  stream.queue.push_back(std::make_unique<HostOp>(std::move(op)));
+  happens_before(stream.queue.back().get());
+  changed_.notify_all();
+  while (stream.queue.size() > options_.most_queued) step(lock, stream);
+}
+
+Recording HostStreams::record(Lock& lock, HostStream& stream) {
+  const auto recording = std::make_shared<Recorded>(Recorded{&stream});
+  HostOp op;
+  op.work = [at = recording.get()](HostBlock&) { at->time = now_seconds(); };
+  op.records = {recording};
+  push(lock, stream, std::move(op));
+  return recording;
+}
+
+Recording HostStreams::record(HostStream& stream) {
+  Lock guard = lock();
+  return record(guard, stream);
+}
+
+void HostStreams::wait(HostStream& stream, Recording recording) {
+  if (!recording) return;  // an event that was never recorded
+  Lock guard = lock();
+  HostOp op;
+  op.waits = std::move(recording);
+  push(guard, stream, std::move(op));
+}
+
+bool HostStreams::done(const Recording& recording) {
+  if (!recording) return true;
+  Lock guard = lock();
+  if (!recording->done && !recording->stream->busy && !options_.threads) {
+    step(guard, *recording->stream);
+  }
+  if (error_) std::rethrow_exception(error_);
+  if (recording->done) happens_after(recording.get());
+  return recording->done;
+}
+
+void HostStreams::finish(Lock& lock, const Recording& recording) {
+  while (!recording->done) step(lock, *recording->stream);
+  happens_after(recording.get());
+}
+
+void HostStreams::finish(const Recording& recording) {
+  if (!recording) return;
+  Lock guard = lock();
+  finish(guard, recording);
+  if (error_) std::rethrow_exception(error_);
+}
+
+void HostStreams::finish_all() {
+  Lock guard = lock();
+  std::vector<Recording> ends;
+  for (const auto& stream : streams_) {
+    const bool destroyed = std::exchange(stream->destroyed, false);
+    ends.push_back(record(guard, *stream));
+    stream->destroyed = destroyed;
+  }
+  std::shuffle(ends.begin(), ends.end(), random_);
+  for (const Recording& end : ends) finish(guard, end);
+  if (error_) std::rethrow_exception(error_);
+}
+
+double HostStreams::seconds_between(const Recording& begin, const Recording& end) {
+  const Lock guard = lock();
+  if (!begin || !end || !begin->done || !end->done) {
+    throw Error(ErrorKind::internal, "the time of an event that is not reached");
+  }
+  return end->time - begin->time;
+}
+
+std::uint64_t HostStreams::random() {
+  const std::lock_guard guard(mutex_);
+  return random_();
+}
+
+bool HostStreams::is_held_up(const HostStream& stream) {
+  const Recording& waits = stream.queue.front()->waits;
+  return waits && !waits->done;
+}
+
+// Does one thing that the stream needs next, or waits until another thread has.
+void HostStreams::step(Lock& lock, HostStream& stream) {
+  HostStream* next = &stream;
+  while (!next->busy && !next->queue.empty() && is_held_up(*next)) {
+    next = next->queue.front()->waits->stream;
+  }
+  if (options_.threads || next->busy || next->queue.empty()) {
+    changed_.wait(lock);
+  } else {
+    run_front(lock, *next);
+  }
+}
+
+void HostStreams::run_front(Lock& lock, HostStream& stream) {
+  const std::unique_ptr<HostOp> op = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  stream.busy = true;
+  lock.unlock();
+  works(1);
+  stream.place.run([&](HostBlock& block) {
+    happens_after(op.get());
+    if (op->waits) happens_after(op->waits.get());
+    run(*op, block);
+    for (const Recording& recording : op->records) happens_before(recording.get());
+  });
+  works(-1);
+  lock.lock();
+  if (options_.counts) options_.counts->kernels += op->kernels;
+  for (const Recording& recording : op->records) recording->done = true;
+  stream.busy = false;
+  changed_.notify_all();
+}
+
+// An error is told to whoever waits next.
+void HostStreams::run(HostOp& op, HostBlock& block) noexcept {
+  try {
+    if (op.work) op.work(block);
+  } catch (...) {
+    const std::lock_guard guard(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+}
+
+void HostStreams::drive(HostStream& stream) {
+  Lock guard(mutex_);
+  while (true) {
+    changed_.wait(guard, [&] { return stop_ || (!stream.queue.empty() && !is_held_up(stream)); });
+    if (stop_) return;
+    run_front(guard, stream);
+  }
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,92 @@
+// The queues of a played GPU's streams. As CUDA permits, work runs as late as possible: when
+// somebody waits for it. Or, with threads, as early as possible: each stream has one.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "engine/device/cuda/runtime.h"
+#include "tests/support/fake_stream.h"
+#include "tests/support/host_cuda/host_runtime.h"
+#include "tests/support/host_cuda/place.h"
+
+namespace paceline::cuda {
+
+struct HostStream;
+
+// One recording of an event. Whoever waits for it does not see later ones.
+struct Recorded {
+  HostStream* stream = nullptr;
+  bool done = false;
+  double time = 0;
+};
+using Recording = std::shared_ptr<Recorded>;
+
+struct HostOp {
+  HostPlace::Work work;
+  Recording waits;
+  std::vector<Recording> records;  // whose times the work sets
+  std::size_t kernels = 0;
+};
+
+struct HostStream : FakeStream {
+  void* owner = nullptr;
+  StreamPriority priority = StreamPriority::normal;
+  std::deque<std::unique_ptr<HostOp>> queue;
+  bool busy = false, destroyed = false;
+  HostPlace place, graph_place;  // the latter for nodes that were captured on it
+  std::thread thread;
+};
+
+// From any thread.
+class HostStreams {
+ public:
+  explicit HostStreams(const HostOptions& options);
+  ~HostStreams();  // what was not waited for runs now
+  HostStreams(const HostStreams&) = delete;
+  HostStreams& operator=(const HostStreams&) = delete;
+
+  HostStream& make(const FakeStream& base, void* owner, StreamPriority priority);
+  // What it has yet to do remains.
+  void destroy(HostStream& stream) noexcept;
+  void add(HostStream& stream, HostOp op);
+  Recording record(HostStream& stream);
+  void wait(HostStream& stream, Recording recording);
+  // Throw what work threw, and again each time.
+  bool done(const Recording& recording);  // lets a little of what is asked for happen
+  void finish(const Recording& recording);
+  void finish_all();
+  double seconds_between(const Recording& begin, const Recording& end);
+  std::uint64_t random();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  Lock lock() const;
+  void push(Lock& lock, HostStream& stream, HostOp op);
+  Recording record(Lock& lock, HostStream& stream);
+  void finish(Lock& lock, const Recording& recording);
+  static bool is_held_up(const HostStream& stream);
+  void step(Lock& lock, HostStream& stream);
+  void run_front(Lock& lock, HostStream& stream);
+  void run(HostOp& op, HostBlock& block) noexcept;
+  void drive(HostStream& stream);
+
+  const HostOptions options_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<HostStream>> streams_;
+  std::mt19937_64 random_;
+  std::exception_ptr error_;
+  bool stop_ = false;
+};
+
+// PACELINE_PLAYED_SEED, or always the same; a failure is repeated by it.
+std::uint64_t played_seed();
+
+}  // namespace paceline::cuda
