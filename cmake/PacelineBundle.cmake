@@ -1,6 +1,7 @@
 # The install component "bundle": what tests/gpu/run takes to a machine with a card and nothing of
 # ours on it. The program, the tests with label gpu, small data, and in lib/ every shared library
-# that they need and a bare machine may lack; no library of CUDA, which is opened at run time.
+# that they need and a bare machine may lack; no library of CUDA, which is opened at run time. In bin/
+# are scripts that start them, with our C library (lib/libc) where the system's is too old.
 #
 #   cmake --preset bundle && cmake --build build/bundle && cmake --install build/bundle --component bundle --prefix DIR
 #
@@ -16,6 +17,34 @@ function(paceline_bundle_test name target)
   set_property(GLOBAL APPEND_STRING PROPERTY paceline_gpu_rows "${name}\t${target}\t${arguments}\n")
 endfunction()
 
+# The C library of the build, and scripts of the programs' names that take it where it is needed.
+function(paceline_bundle_libc programs)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -E -dM -include features.h -x c++ /dev/null
+    OUTPUT_VARIABLE macros COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCH "define __GLIBC_MINOR__ ([0-9]+)" found "${macros}")
+  set(glibc_minor ${CMAKE_MATCH_1})
+  set(glibc "2.${glibc_minor}")
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL aarch64)
+    set(loader ld-linux-aarch64.so.1)
+    set(system_loader /lib/${loader})
+  else()
+    set(loader ld-linux-x86-64.so.2)
+    set(system_loader /lib64/${loader})
+  endif()
+  foreach(name IN ITEMS ${loader} libc.so.6 libm.so.6 libmvec.so.1 libdl.so.2 librt.so.1 libanl.so.1
+      libpthread.so.0 libresolv.so.2 libutil.so.1)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${name}
+      OUTPUT_VARIABLE file OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    get_filename_component(file "${file}" REALPATH)
+    install(PROGRAMS ${file} DESTINATION lib/libc RENAME ${name} COMPONENT bundle EXCLUDE_FROM_ALL)
+  endforeach()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/bundle_program.sh.in ${PROJECT_BINARY_DIR}/bundle_program.sh @ONLY)
+  foreach(program IN LISTS programs)
+    install(PROGRAMS ${PROJECT_BINARY_DIR}/bundle_program.sh DESTINATION bin RENAME ${program}
+      COMPONENT bundle EXCLUDE_FROM_ALL)
+  endforeach()
+endfunction()
+
 # Call it after the last folder.
 function(paceline_install_bundle)
   get_property(programs GLOBAL PROPERTY paceline_gpu_programs)
@@ -29,15 +58,17 @@ function(paceline_install_bundle)
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
     target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
   endforeach()
-  set(systems_own "^(ld-linux|lib(c|m|dl|rt|pthread|resolv|util)\\.so)")
+  set(systems_own "^(ld-linux|lib(c|m|mvec|dl|rt|anl|pthread|resolv|util)\\.so)")
   if(CMAKE_CROSSCOMPILING)  # for which CMake finds no libraries here; finish_bundle.cmake does
-    install(TARGETS ${programs} RUNTIME DESTINATION bin COMPONENT bundle EXCLUDE_FROM_ALL)
+    install(TARGETS ${programs} RUNTIME DESTINATION libexec COMPONENT bundle EXCLUDE_FROM_ALL)
   else()
     install(TARGETS ${programs} RUNTIME_DEPENDENCY_SET paceline_bundle
-      RUNTIME DESTINATION bin COMPONENT bundle EXCLUDE_FROM_ALL)
+      RUNTIME DESTINATION libexec COMPONENT bundle EXCLUDE_FROM_ALL)
     install(RUNTIME_DEPENDENCY_SET paceline_bundle PRE_EXCLUDE_REGEXES "${systems_own}"
       LIBRARY DESTINATION lib COMPONENT bundle EXCLUDE_FROM_ALL)
   endif()
+
+  paceline_bundle_libc("${programs}")
 
   get_property(rows GLOBAL PROPERTY paceline_gpu_rows)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/gpu-tests.tsv CONTENT "${rows}" @ONLY)

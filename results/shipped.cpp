@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/core/error.h"
+#include "engine/core/program_file.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -13,9 +14,7 @@ namespace fs = std::filesystem;
 namespace {
 
 std::vector<fs::path> roots() {
-  std::error_code code;
-  const fs::path program = fs::read_symlink("/proc/self/exe", code);
-  return {program.parent_path() / "../share/paceline", fs::path(PACELINE_SOURCE)};
+  return {program_file().parent_path() / "../share/paceline", fs::path(PACELINE_SOURCE)};
 }
 
 // By their names without ".json".

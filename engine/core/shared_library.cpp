@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "engine/core/error.h"
+#include "engine/core/program_file.h"
 
 #ifndef PACELINE_CUDA_LIBRARY_FOLDER
 #define PACELINE_CUDA_LIBRARY_FOLDER ""
@@ -58,9 +59,8 @@ std::vector<std::filesystem::path> gpu_library_folders() {
       rest = colon == std::string_view::npos ? std::string_view() : rest.substr(colon + 1);
     }
   }
-  std::error_code failed;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
-  if (!failed) folders.push_back(program.parent_path().parent_path() / "lib");
+  const auto program = program_file();
+  if (!program.empty()) folders.push_back(program.parent_path().parent_path() / "lib");
   const std::string_view toolkit = PACELINE_CUDA_LIBRARY_FOLDER;
   if (!toolkit.empty()) folders.emplace_back(toolkit);
   return folders;

@@ -12,6 +12,7 @@
 #include "engine/core/child.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/program_file.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -31,10 +32,9 @@ std::optional<std::filesystem::path> find_program(const std::string& name,
 }
 
 std::filesystem::path this_program() {
-  std::error_code error;
-  const auto file = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) return file;
-  throw Error(ErrorKind::internal, "this program's own file was not found: " + error.message(),
+  auto file = program_file();
+  if (!file.empty()) return file;
+  throw Error(ErrorKind::internal, "this program's own file was not found",
               "/proc/self/exe", "mount /proc, or start the ranks with mpirun yourself");
 }
 

@@ -9,6 +9,7 @@
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
+#include "engine/core/program_file.h"
 #include "engine/core/random.h"
 #include "engine/core/text.h"
 #include "engine/input/formats/idx.h"
@@ -163,9 +164,8 @@ fs::path find_data_folder(const std::string& name, const fs::path& given, const 
   std::vector<fs::path> places;
   if (const char* root = std::getenv("PACELINE_DATA")) places.push_back(fs::path(root) / name);
   places.push_back(fs::path("data") / name);
-  std::error_code code;
-  const fs::path program = fs::read_symlink("/proc/self/exe", code);
-  if (!code) places.push_back(program.parent_path() / "../share/paceline/data" / name);
+  const fs::path program = program_file();
+  if (!program.empty()) places.push_back(program.parent_path() / "../share/paceline/data" / name);
   places.push_back(fs::path(PACELINE_SOURCE_DATA) / name);
   std::vector<std::string> tried;
   for (const fs::path& place : places) {

@@ -24,16 +24,21 @@ mv "$scratch/bundle" "$bundle"
 cd /
 
 # Every library is inside, or one of the C library's own; none is CUDA's.
-programs=("$bundle"/bin/*)
+programs=("$bundle"/libexec/*)
 [ ${#programs[@]} -ge 3 ] || fail "only ${#programs[@]} programs"
 for program in "${programs[@]}"; do
   "${bare[@]}" ldd "$program" | grep -vE 'linux-vdso|ld-linux|=> [^ ]*/lib(c|m|dl|rt|pthread|resolv|util)\.so' > "$scratch/libraries"
   if outside=$(grep -vF "=> $bundle/" "$scratch/libraries"); then fail "$program needs what is not inside: $outside"; fi
   holds "$scratch/libraries" libstdc++.so
+  [ -x "$bundle/bin/${program##*/}" ] || fail "nothing in bin starts $program"
 done
 if carried=$(find "$bundle/lib" | grep -E '/lib(cu(da|dnn|blas|pti)|nv|nccl)'); then fail "carries $carried"; fi
 
 ends_with 0 "${bare[@]}" "$bundle/bin/paceline" --version
+# As where the system's C library is too old, ranks that it starts itself included.
+carries=("${bare[@]}" PACELINE_OWN_LIBC=1)
+ends_with 0 "${carries[@]}" LD_DEBUG=libs "$bundle/bin/paceline" --version
+holds "$scratch/output" "$bundle/lib/libc/libc.so.6"
 "${bare[@]}" "$bundle/bin/paceline" doctor > "$scratch/doctor" || [ $? = 1 ] || fail "doctor ended by itself"
 holds "$scratch/doctor" "resnet50-cassava"
 device=cpu
@@ -41,6 +46,9 @@ if grep -q '^  cpu .*not built' "$scratch/doctor"; then device=reference; fi
 ends_with 0 "${bare[@]}" "$bundle/bin/paceline" train mnist-mlp --device $device --cpus-per-task 1 --steps 2 \
   --evaluate none --record "$scratch/record.json"
 holds "$scratch/record.json" '"completed"'
+if "$bundle/bin/paceline" list backends | grep -q '^gloo .*not built'; then ranks=(--gpus 1); else ranks=(--gpus 2 --backend gloo); fi
+ends_with 0 "${carries[@]}" "$bundle/bin/paceline" train mnist-mlp --device $device --cpus-per-task 1 --steps 2 \
+  --evaluate none "${ranks[@]}"
 
 run=$bundle/gpu-run
 ends_with 0 "${bare[@]}" "$run" --help
@@ -53,6 +61,14 @@ if grep -qE '^  cuda  *(not|does not) ' "$scratch/doctor"; then
   holds "$scratch/output" "no GPU here: "
   [ ! -e "$scratch/none" ] || fail "left results without a GPU"
 fi
+
+# What does not start is told at once, with the loader's words.
+mkdir "$scratch/torn"
+cp -r "$bundle"/{gpu-run,bin,share,libexec} "$scratch/torn"
+ends_with 65 "${carries[@]}" "$scratch/torn/gpu-run" --rehearse --out "$scratch/none"
+holds "$scratch/output" "the program does not start here"
+holds "$scratch/output" "ld-linux"
+[ ! -e "$scratch/none" ] || fail "left results without a start"
 
 # Every section leaves a row, none fails, and the archive holds the records.
 ends_with 0 "${bare[@]}" PACELINE_PYTHON="$scratch/no-python" "$run" --rehearse --out "$scratch/results" --minutes 4
