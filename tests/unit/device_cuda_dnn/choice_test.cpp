@@ -10,8 +10,8 @@ namespace paceline::cuda {
 namespace {
 
 const std::vector<TensorSize> kSizes{{100, DType::bf16}, {50, DType::bf16}, {200, DType::bf16}};
-constexpr ChoiceRules kMeasured{1000, true};
-constexpr ChoiceRules kFirst{1000, false};
+const ChoiceRules kMeasured{1000, true};
+const ChoiceRules kFirst{1000, false};
 
 // Ways with a number each; the tuner's time of a way is read from the one that ran last.
 class Ways {

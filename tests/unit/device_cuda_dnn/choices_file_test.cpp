@@ -108,6 +108,25 @@ TEST_F(Choices, OfTwoWritersAreAllKept) {
   EXPECT_TRUE(file.find("h200", by_cublas().request));
 }
 
+TEST_F(Choices, ThatBrokeACardAreExcludedForGood) {
+  good_file();
+  ChoicesFile file(path_);
+  const Recipe other{Recipe::Library::cudnn, 62, {{2, 2}}, ""};
+  file.exclude("h200", by_cudnn().request, by_cudnn().recipe);
+  file.exclude("h200", by_cudnn().request, other);
+  file.exclude("h200", by_cudnn().request, other);
+  EXPECT_FALSE(file.find("h200", by_cudnn().request)) << "a choice that is excluded";
+  file.save();
+  const ChoicesFile again(path_);
+  EXPECT_EQ(again.problem(), "");
+  EXPECT_FALSE(again.find("h200", by_cudnn().request));
+  EXPECT_TRUE(again.find("h200", by_cublas().request));
+  EXPECT_EQ(again.excluded("h200", by_cudnn().request),
+            (std::vector<Recipe>{by_cudnn().recipe, other}));
+  EXPECT_TRUE(again.excluded("h100", by_cudnn().request).empty());
+  EXPECT_TRUE(again.excluded("h200", by_cublas().request).empty());
+}
+
 TEST_F(Choices, WithNothingNewAreNotWritten) {
   good_file();
   std::filesystem::remove(path_);

@@ -76,6 +76,26 @@ TEST_F(Products, KeptInAFileAreNotMeasuredAgain) {
   }
 }
 
+// What broke the card is named and left out by the next process, which then chooses among the
+// others.
+TEST_F(Products, ThatBrokeTheCardCostThemselvesOnly) {
+  const ConvRequest request{kShape, ConvPass::forward};
+  int runs = 0;
+  tuner_.works = [&] { return ++runs < 4; };  // the first way passes, the second breaks the card
+  expect_error(ErrorKind::internal, {"broke the GPU's context", "run it again", "left out"},
+               [&] { make_products(kept_)->conv(request); });
+  tuner_.works = [] { return true; };
+  const Choice all = choose(options_, request), fewer = choose(kept_, request);
+  EXPECT_EQ(fewer.origin, Choice::Origin::measured);
+  EXPECT_EQ(fewer.usable, all.usable - 1);
+  EXPECT_NE(read_text(kept_.choices_file).find("\"excluded\""), std::string::npos);
+  runs = 0;
+  tuner_.works = [&] { return ++runs < 4; };
+  kept_.choices_file.clear();
+  expect_error(ErrorKind::internal, {"broke the GPU's context", "report it"},
+               [&] { make_products(kept_)->conv(request); });
+}
+
 // A run that is ended before its end has written what it measured.
 TEST_F(Products, AreKeptWhileOthersAreChosen) {
   const auto products = make_products(kept_);

@@ -186,7 +186,10 @@ class Chooser {
       throw Error(ErrorKind::internal,
                   fmt::format("{} broke the GPU's context when it was tried for {}: {}",
                               candidate.recipe.text(), request_, error.what()),
-                  "", "report it; another batch or precision may not offer it");
+                  "",
+                  rules_.broke(candidate.recipe)
+                      ? "run it again: from now on it is left out"
+                      : "report it; another batch or precision may not offer it");
     }
   }
 

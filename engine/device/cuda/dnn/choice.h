@@ -34,6 +34,9 @@ struct ChoiceRules {
   std::size_t workspace_limit = 0;  // bytes
   bool measures = false;            // chooses the fastest; else the first usable one
   int most_compiled = 3;            // how many candidates that compile at build time to measure
+  // Told of a candidate that broke the GPU's context, after which this process can compute nothing.
+  // True if later processes will leave it out.
+  std::function<bool(const Recipe&)> broke = [](const Recipe&) { return false; };
 };
 
 // A product's tensor, in the order of Operands. Bits count as u8, eight per element.

@@ -20,20 +20,23 @@ constexpr const char* kFormat = "paceline_choices";
 constexpr int kVersion = 1;
 constexpr std::size_t kAlgorithmDigits = 128;  // 64 bytes
 
-Json to_json(const std::string& circumstances, const Choice& choice) {
-  const bool cudnn = choice.recipe.library == Recipe::Library::cudnn;
+Json to_json(const std::string& circumstances, const std::string& request, const Recipe& recipe) {
+  const bool cudnn = recipe.library == Recipe::Library::cudnn;
   Json entry{{"circumstances", circumstances},
-             {"request", choice.request},
+             {"request", request},
              {"library", cudnn ? "cuDNN" : "cuBLASLt"},
-             {"engine", choice.recipe.engine}};
+             {"engine", recipe.engine}};
   if (cudnn) {
     entry["knobs"] = Json::array();
-    for (const Recipe::Knob& knob : choice.recipe.knobs) {
-      entry["knobs"].push_back({knob.type, knob.value});
-    }
+    for (const Recipe::Knob& knob : recipe.knobs) entry["knobs"].push_back({knob.type, knob.value});
   } else {
-    entry["algorithm"] = choice.recipe.algorithm;
+    entry["algorithm"] = recipe.algorithm;
   }
+  return entry;
+}
+
+Json to_json(const std::string& circumstances, const Choice& choice) {
+  Json entry = to_json(circumstances, choice.request, choice.recipe);
   entry["tensor_cores"] = choice.tensor_cores;
   entry["workspace_bytes"] = choice.workspace_bytes;
   entry["offered"] = choice.offered;
@@ -51,24 +54,30 @@ void expect(bool good, const char* what) {
 }
 
 // Throws what is wrong: nlohmann's exceptions for types, ours for values.
-Choice from_json(const Json& entry) {
-  Choice choice;
-  choice.request = entry.at("request").get<std::string>();
+Recipe recipe_from_json(const Json& entry) {
+  Recipe recipe;
   const std::string library = entry.at("library").get<std::string>();
   expect(library == "cuDNN" || library == "cuBLASLt", "an unknown library");
-  choice.recipe.engine = entry.at("engine").get<std::int64_t>();
+  recipe.engine = entry.at("engine").get<std::int64_t>();
   if (library == "cuDNN") {
     for (const Json& knob : entry.at("knobs")) {
       expect(knob.is_array() && knob.size() == 2, "a knob that is not [type, value]");
-      choice.recipe.knobs.push_back({knob[0].get<std::int64_t>(), knob[1].get<std::int64_t>()});
+      recipe.knobs.push_back({knob[0].get<std::int64_t>(), knob[1].get<std::int64_t>()});
     }
   } else {
-    choice.recipe.library = Recipe::Library::cublas_lt;
-    choice.recipe.algorithm = entry.at("algorithm").get<std::string>();
-    expect(choice.recipe.algorithm.size() == kAlgorithmDigits &&
-               choice.recipe.algorithm.find_first_not_of("0123456789abcdef") == std::string::npos,
+    recipe.library = Recipe::Library::cublas_lt;
+    recipe.algorithm = entry.at("algorithm").get<std::string>();
+    expect(recipe.algorithm.size() == kAlgorithmDigits &&
+               recipe.algorithm.find_first_not_of("0123456789abcdef") == std::string::npos,
            "an algorithm that is not 64 bytes in hexadecimal");
   }
+  return recipe;
+}
+
+Choice choice_from_json(const Json& entry) {
+  Choice choice;
+  choice.request = entry.at("request").get<std::string>();
+  choice.recipe = recipe_from_json(entry);
   choice.tensor_cores = entry.at("tensor_cores").get<bool>();
   choice.workspace_bytes = entry.at("workspace_bytes").get<std::size_t>();
   choice.offered = entry.at("offered").get<int>();
@@ -85,13 +94,27 @@ Choice from_json(const Json& entry) {
 }  // namespace
 
 ChoicesFile::ChoicesFile(std::filesystem::path path) : path_(std::move(path)) {
-  entries_ = read();
+  content_ = read();
 }
 
-ChoicesFile::Entries ChoicesFile::read() {
-  Entries entries;
+void ChoicesFile::Content::add(const Content& other) {
+  for (const auto& [key, choice] : other.choices) choices[key] = choice;
+  for (const auto& [key, recipes] : other.excluded) {
+    std::vector<Recipe>& all = excluded[key];
+    for (const Recipe& recipe : recipes) {
+      if (std::find(all.begin(), all.end(), recipe) == all.end()) all.push_back(recipe);
+    }
+    const auto chosen = choices.find(key);
+    if (chosen == choices.end()) continue;
+    if (std::find(all.begin(), all.end(), chosen->second.recipe) != all.end())
+      choices.erase(chosen);
+  }
+}
+
+ChoicesFile::Content ChoicesFile::read() {
+  Content content;
   std::error_code failed;
-  if (path_.empty() || (!std::filesystem::exists(path_, failed) && !failed)) return entries;
+  if (path_.empty() || (!std::filesystem::exists(path_, failed) && !failed)) return content;
   try {
     const JsonDocument document = read_json(path_);
     const Json& root = document.value();
@@ -99,11 +122,17 @@ ChoicesFile::Entries ChoicesFile::read() {
     const int version = root.at(kFormat).get<int>();
     expect(version <= kVersion, "a newer version of Paceline wrote it");
     expect(version == kVersion, "its version is unknown");
+    const auto key_of = [](const Json& entry) {
+      return Key{entry.at("circumstances").get<std::string>(),
+                 entry.at("request").get<std::string>()};
+    };
     for (const Json& entry : root.at("choices")) {
-      const Choice choice = from_json(entry);
-      entries[{entry.at("circumstances").get<std::string>(), choice.request}] = choice;
+      content.choices[key_of(entry)] = choice_from_json(entry);
     }
-    return entries;
+    for (const Json& entry : root.value("excluded", Json::array())) {
+      content.excluded[key_of(entry)].push_back(recipe_from_json(entry));
+    }
+    return content;
   } catch (const nlohmann::json::exception& error) {
     problem_ = error.what();  // "[json.exception.type_error.302] type must be number"
     problem_.erase(0, problem_.find("] ") + 2);
@@ -118,25 +147,47 @@ ChoicesFile::Entries ChoicesFile::read() {
 
 std::optional<Choice> ChoicesFile::find(const std::string& circumstances,
                                         const std::string& request) const {
-  const auto found = entries_.find({circumstances, request});
-  return found == entries_.end() ? std::nullopt : std::optional<Choice>(found->second);
+  const auto found = content_.choices.find({circumstances, request});
+  return found == content_.choices.end() ? std::nullopt : std::optional<Choice>(found->second);
 }
 
 void ChoicesFile::put(const std::string& circumstances, const Choice& choice) {
-  added_[{circumstances, choice.request}] = choice;
-  entries_[{circumstances, choice.request}] = choice;
+  added_.choices[{circumstances, choice.request}] = choice;
+  content_.choices[{circumstances, choice.request}] = choice;
+}
+
+std::vector<Recipe> ChoicesFile::excluded(const std::string& circumstances,
+                                          const std::string& request) const {
+  const auto found = content_.excluded.find({circumstances, request});
+  return found == content_.excluded.end() ? std::vector<Recipe>() : found->second;
+}
+
+void ChoicesFile::exclude(const std::string& circumstances, const std::string& request,
+                          const Recipe& recipe) {
+  Content more;
+  more.excluded[{circumstances, request}] = {recipe};
+  added_.add(more);
+  content_.add(more);
 }
 
 void ChoicesFile::save() {
-  if (path_.empty() || added_.empty() || !problem_.empty()) return;
-  Entries all = read();
+  if (path_.empty() || !problem_.empty()) return;
+  if (added_.choices.empty() && added_.excluded.empty()) return;
+  Content all = read();
   if (!problem_.empty()) return;
-  for (const auto& [key, choice] : added_) all[key] = choice;
+  all.add(added_);
   Json root{{kFormat, kVersion}, {"choices", Json::array()}};
-  for (const auto& [key, choice] : all) root["choices"].push_back(to_json(key.first, choice));
+  for (const auto& [key, choice] : all.choices) {
+    root["choices"].push_back(to_json(key.first, choice));
+  }
+  for (const auto& [key, recipes] : all.excluded) {
+    for (const Recipe& recipe : recipes) {
+      root["excluded"].push_back(to_json(key.first, key.second, recipe));
+    }
+  }
   if (path_.has_parent_path()) make_folder(path_.parent_path());
   replace_file(path_, json_text(root, 1) + "\n");
-  added_.clear();
+  added_ = {};
 }
 
 }  // namespace paceline::cuda

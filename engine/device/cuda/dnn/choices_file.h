@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/device/cuda/dnn/choice.h"
 
@@ -21,17 +22,25 @@ class ChoicesFile {
 
   std::optional<Choice> find(const std::string& circumstances, const std::string& request) const;
   void put(const std::string& circumstances, const Choice& choice);
-  // Writes new choices, if any. Throws input if that fails.
+  // Ways that are not to be tried, because they broke the GPU's context.
+  std::vector<Recipe> excluded(const std::string& circumstances, const std::string& request) const;
+  void exclude(const std::string& circumstances, const std::string& request, const Recipe& recipe);
+  // Writes what is new, if anything. Throws input if that fails.
   void save();
 
   const std::string& problem() const { return problem_; }
 
  private:
-  using Entries = std::map<std::pair<std::string, std::string>, Choice>;
-  Entries read();
+  using Key = std::pair<std::string, std::string>;
+  struct Content {
+    std::map<Key, Choice> choices;
+    std::map<Key, std::vector<Recipe>> excluded;
+    void add(const Content& other);
+  };
+  Content read();
 
   std::filesystem::path path_;
-  Entries entries_, added_;
+  Content content_, added_;
   std::string problem_;
 };
 

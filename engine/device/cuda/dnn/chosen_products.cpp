@@ -250,11 +250,12 @@ class LibraryProducts : public ChosenProducts {
     if (kept) {
       chosen = std::move(*kept);
     } else {
-      const Offered found = offer();
-      const bool measures =
+      ChoiceRules rules{options_.workspace_limit};
+      rules.measures =
           options_.tuner && (!options_.deterministic || !options_.choices_file.empty());
-      chosen = choose(name, found, sizes, {options_.workspace_limit, measures}, options_.tuner,
-                      baseline);
+      rules.broke = [&](const Recipe& recipe) { return exclude(name, recipe); };
+      chosen =
+          choose(name, without_excluded(offer(), name), sizes, rules, options_.tuner, baseline);
       const bool measured = chosen.choice.origin == Choice::Origin::measured;
       if (measured) {
         file_.put(circumstances_, chosen.choice);
@@ -263,6 +264,29 @@ class LibraryProducts : public ChosenProducts {
     }
     choices_.push_back(chosen.choice);
     return chosen_.emplace(name, std::move(chosen)).first->second;
+  }
+
+  Offered without_excluded(Offered offered, const std::string& name) const {
+    for (const Recipe& recipe : file_.excluded(circumstances_, name)) {
+      const auto removed = std::erase_if(
+          offered.candidates, [&](const Candidate& one) { return one.recipe == recipe; });
+      if (removed == 0) continue;
+      offered.refused = recipe.text() + " broke the GPU's context before";
+      log::debug("{}: {}", name, offered.refused);
+    }
+    return offered;
+  }
+
+  bool exclude(const std::string& name, const Recipe& recipe) {
+    if (options_.choices_file.empty() || !options_.tuner) return false;
+    file_.exclude(circumstances_, name, recipe);
+    try {
+      file_.save();
+      return file_.problem().empty();
+    } catch (const Error& error) {
+      log::warning("{}", error.what());
+      return false;
+    }
   }
 
   // A run that is ended while it chooses loses what it measured since.
