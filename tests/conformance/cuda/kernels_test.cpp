@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -22,7 +23,23 @@ std::vector<float> numbers(std::size_t count, int seed) {
   return values;
 }
 
-// Rows and splits from fewer than are fetched at once to several times as many, with a rest.
+// Values in memory of the device, which the test reads and writes as its own.
+template <typename T>
+class OnDevice {
+ public:
+  OnDevice(Runtime& runtime, const std::vector<T>& values)
+      : memory_(runtime.device_memory(values.size() * sizeof(T))), count_(values.size()) {
+    std::memcpy(memory_.data(), values.data(), memory_.bytes());
+  }
+  T* data() const { return reinterpret_cast<T*>(memory_.data()); }
+  std::vector<T> values() const { return {data(), data() + count_}; }
+  const T& operator[](std::size_t i) const { return data()[i]; }
+
+ private:
+  Memory memory_;
+  std::size_t count_;
+};
+
 // The played GPU itself: all threads of a block wait at a barrier, or none.
 TEST(PlayedKernels, ABarrierThatOnlySomeThreadsKnowIsAnError) {
   HostBlock block;
@@ -40,6 +57,7 @@ TEST(PlayedKernels, ABarrierThatOnlySomeThreadsKnowIsAnError) {
   block.run(2, [&](unsigned) { block.sync(); });  // as if nothing had been
 }
 
+// Rows and splits from fewer than are fetched at once to several times as many, with a rest.
 TEST(PlayedKernels, ChannelsAreSummedOverRowsAndSplitsOfEveryNumber) {
   const auto runtime = make_host_runtime();
   const Stream stream = runtime->make_stream();
@@ -47,18 +65,21 @@ TEST(PlayedKernels, ChannelsAreSummedOverRowsAndSplitsOfEveryNumber) {
     for (const std::size_t rows : {std::size_t{3}, std::size_t{700}, std::size_t{20011}}) {
       for (const unsigned splits : {1U, 5U, 131U}) {
         const ChannelTiling tiling{rows, channels, splits};
-        const auto dy = numbers(rows * static_cast<std::size_t>(channels), channels);
-        std::vector<float> db(static_cast<std::size_t>(channels), -1), expected(db.size(), 0);
-        for (std::size_t i = 0; i < dy.size(); ++i) expected[i % expected.size()] += dy[i];
-        std::vector<float> partials(static_cast<std::size_t>(splits) * db.size());
-        std::vector<unsigned> finished(tiling.tiles());
+        const auto values = numbers(rows * static_cast<std::size_t>(channels), channels);
+        std::vector<float> expected(static_cast<std::size_t>(channels), 0);
+        for (std::size_t i = 0; i < values.size(); ++i) expected[i % expected.size()] += values[i];
+        const OnDevice<float> dy(*runtime, values),
+            db(*runtime, std::vector<float>(expected.size(), -1)),
+            partials(*runtime, std::vector<float>(splits * expected.size()));
+        const OnDevice<unsigned> finished(*runtime, std::vector<unsigned>(tiling.tiles()));
         using Kernel = ChannelSums<BiasGradient<float>>;
         runtime->launch(
             Kernel{tiling, partials.data(), finished.data(), {dy.data(), db.data(), channels}},
             {tiling.tiles() * splits, ChannelTiling::kThreads, Kernel::shared_bytes()}, stream);
         runtime->synchronize_stream(stream);
-        EXPECT_EQ(db, expected) << channels << " channels, " << rows << " rows, " << splits;
-        EXPECT_EQ(finished, std::vector<unsigned>(tiling.tiles(), 0));
+        EXPECT_EQ(db.values(), expected)
+            << channels << " channels, " << rows << " rows, " << splits;
+        EXPECT_EQ(finished.values(), std::vector<unsigned>(tiling.tiles(), 0));
       }
     }
   }
@@ -71,9 +92,11 @@ TEST(PlayedKernels, APlaneNormalisedAndAddedToItselfHasOneGradient) {
   const Stream stream = runtime->make_stream();
   const int channels = 8;
   const std::size_t count = 8 * 37;
-  const std::vector<float> x = numbers(count, 1), dy = numbers(count, 2),
-                           before = numbers(count, 3);
-  std::vector<float> dy_factor(8, 2), x_factor(8, 3), constant(8, 1), gradient = before;
+  const std::vector<float> before = numbers(count, 3);
+  const OnDevice<float> x(*runtime, numbers(count, 1)), dy(*runtime, numbers(count, 2)),
+      gradient(*runtime, before);
+  const OnDevice<float> dy_factor(*runtime, std::vector<float>(8, 2)),
+      x_factor(*runtime, std::vector<float>(8, 3)), constant(*runtime, std::vector<float>(8, 1));
   NormState state{};
   state.dy_factor = dy_factor.data();
   state.x_factor = x_factor.data();
@@ -124,22 +147,24 @@ TEST(PlayedKernels, TheLossOfEveryNumberOfRowsIsTheirSum) {
       correct += larger == 0;
       among_five += larger < 5;
     }
-    std::vector<float> p(count), row_loss(static_cast<std::size_t>(rows));
-    std::vector<std::uint8_t> row_correct(static_cast<std::size_t>(rows));
-    std::vector<double> sums(3, 0);
-    unsigned finished = 0;
+    const OnDevice<float> logits(*runtime, x), p(*runtime, std::vector<float>(count)),
+        row_loss(*runtime, std::vector<float>(labels.size()));
+    const OnDevice<std::int32_t> labels_there(*runtime, labels);
+    const OnDevice<std::uint8_t> row_correct(*runtime, std::vector<std::uint8_t>(labels.size()));
+    const OnDevice<double> sums(*runtime, {0, 0, 0});
+    const OnDevice<unsigned> finished(*runtime, {0});
     constexpr unsigned kThreads = 128;
     for (int twice = 0; twice < 2; ++twice) {  // sums are added to
       runtime->launch(
-          SoftmaxLoss{x.data(), labels.data(), p.data(), row_loss.data(), row_correct.data(),
-                      sums.data(), &finished, rows, classes, 0, false},
+          SoftmaxLoss{logits.data(), labels_there.data(), p.data(), row_loss.data(),
+                      row_correct.data(), sums.data(), finished.data(), rows, classes, 0, false},
           {static_cast<unsigned>(rows), kThreads, SoftmaxLoss::shared_bytes(kThreads)}, stream);
     }
     runtime->synchronize_stream(stream);
     EXPECT_NEAR(sums[0], 2 * loss, 1e-5 * loss) << rows;
     EXPECT_EQ(sums[1], 2 * static_cast<double>(correct)) << rows;
     EXPECT_EQ(sums[2], 2 * static_cast<double>(among_five)) << rows;
-    EXPECT_EQ(finished, 0U);
+    EXPECT_EQ(finished[0], 0U);
   }
   runtime->destroy_stream(stream);
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "engine/core/error.h"
@@ -263,27 +264,32 @@ class HostProducts final : public Products {
   template <typename T>
   void compare(const FusedRequest& request, FusedPlan& plan, const FusedBaseline& baseline) {
     const ConvShape& s = request.shape;
+    std::vector<Memory> memory;
     const auto values = [&](std::size_t elements, int seed) {
-      std::vector<T> made(elements);
+      memory.push_back(runtime_.device_memory(elements * sizeof(T)));
+      auto* made = reinterpret_cast<T*>(memory.back().data());
       for (std::size_t i = 0; i < elements; ++i) {
         made[i] = from_float<T>(
             static_cast<float>((i * 37 + static_cast<std::size_t>(seed)) % 17) / 8 - 1);
       }
+      return std::span(made, elements);
+    };
+    const auto filled = [&](std::size_t elements, auto value) {
+      memory.push_back(runtime_.device_memory(elements * sizeof value));
+      auto* made = reinterpret_cast<decltype(value)*>(memory.back().data());
+      std::fill_n(made, elements, value);
       return made;
     };
     const auto channels = static_cast<std::size_t>(std::max(s.in, s.out));
-    std::vector<T> x = values(elements_of_x(s), 1), w = values(elements_of_w(s), 2),
-                   y = values(elements_of_y(s), 3), z = values(elements_of_x(s), 4);
+    const auto x = values(elements_of_x(s), 1), same_x = values(elements_of_x(s), 1);
+    const auto y = values(elements_of_y(s), 3), same_y = values(elements_of_y(s), 3);
     // ReLU lets everything pass, as what the baseline leaves is not masked yet.
-    std::vector<float> zero(channels), one(channels, 1), sum(channels), products(channels);
-    std::vector<std::uint8_t> mask(elements_of_x(s) / 8 + 1, 0xFF);
-    std::vector<T> same_x = x, same_y = y;
     FusedOperands o;
-    o.w = w.data(), o.z = z.data(), o.mask = mask.data();
-    o.scale = zero.data(), o.shift = one.data();
-    o.sum = sum.data(), o.sum_of_products = products.data();
-    std::vector<std::byte> workspace(plan.workspace_bytes());
-    o.workspace = workspace.data();
+    o.w = values(elements_of_w(s), 2).data(), o.z = values(elements_of_x(s), 4).data();
+    o.mask = filled(elements_of_x(s) / 8 + 1, std::uint8_t{0xFF});
+    o.scale = filled(channels, 0.0F), o.shift = filled(channels, 1.0F);
+    o.sum = filled(channels, 0.0F), o.sum_of_products = filled(channels, 0.0F);
+    o.workspace = filled(plan.workspace_bytes(), std::byte{0});
     const Stream stream = runtime_.make_stream();
     o.x = o.branch = x.data(), o.y = y.data();
     plan.run(o, stream);
@@ -292,7 +298,7 @@ class HostProducts final : public Products {
     baseline.apart(o, stream);
     runtime_.synchronize_stream(stream);
     runtime_.destroy_stream(stream);
-    const auto same = [](const std::vector<T>& a, const std::vector<T>& b) {
+    const auto same = [](std::span<const T> a, std::span<const T> b) {
       return std::equal(a.begin(), a.end(), b.begin(),
                         [](T left, T right) { return to_float(left) == to_float(right); });
     };

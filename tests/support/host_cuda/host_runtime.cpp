@@ -11,79 +11,14 @@
 #include <vector>
 
 #include "engine/core/error.h"
-#include "engine/device/cuda/kernels/all.h"
 #include "tests/support/fake_stream.h"
-#include "tests/support/host_cuda/block.h"
 #include "tests/support/host_cuda/capture.h"
+#include "tests/support/host_cuda/kernel_player.h"
 #include "tests/support/host_cuda/streams.h"
 
 namespace paceline::cuda {
 
 namespace {
-
-struct HostContext {
-  HostBlock& host;
-  unsigned thread_, threads_, block_, blocks_;
-  unsigned char* memory;
-
-  unsigned thread() const { return thread_; }
-  unsigned threads() const { return threads_; }
-  unsigned block() const { return block_; }
-  unsigned blocks() const { return blocks_; }
-  void sync() const { host.sync(); }
-  void fence() const {}
-  unsigned add_one(unsigned* counter) const { return (*counter)++; }
-  template <typename T>
-  T* shared() const {
-    return reinterpret_cast<T*>(memory);
-  }
-};
-
-// Whether a kernel's threads wait for each other; the others need no stacks.
-template <typename Kernel>
-constexpr bool kWaits = false;
-template <typename Row>
-constexpr bool kWaits<ChannelSums<Row>> = true;
-template <>
-constexpr bool kWaits<SoftmaxLoss> = true;
-template <>
-constexpr bool kWaits<SquareSums> = true;
-template <>
-constexpr bool kWaits<FindClipFactor> = true;
-
-template <typename Kernel>
-void run_on_host(const void* parameters, const Grid& grid, HostBlock& host) {
-  const Kernel& kernel = *static_cast<const Kernel*>(parameters);
-  for (unsigned block = 0; block < grid.blocks; ++block) {
-    std::vector<double> shared(grid.shared_bytes / sizeof(double) + 1, -1e300);  // never counted on
-    const auto thread = [&](unsigned t) {
-      HostContext context{host,  t,           grid.threads,
-                          block, grid.blocks, reinterpret_cast<unsigned char*>(shared.data())};
-      kernel(context);
-    };
-    if constexpr (kWaits<Kernel>) {
-      host.run(grid.threads, thread);
-    } else {
-      for (unsigned t = 0; t < grid.threads; ++t) thread(t);
-    }
-  }
-}
-
-using HostKernels = std::map<std::type_index, void (*)(const void*, const Grid&, HostBlock&)>;
-
-struct Collect {
-  HostKernels& kernels;
-  template <typename Kernel>
-  void visit() {
-    kernels.emplace(typeid(Kernel), &run_on_host<Kernel>);
-  }
-};
-
-HostKernels all_kernels() {
-  HostKernels kernels;
-  for_each_kernel(Collect{kernels});
-  return kernels;
-}
 
 // What a graph keeps alive, until it is gone.
 class Retained {
@@ -111,6 +46,7 @@ struct HostGpu {
   std::atomic<std::thread::id> captures{};  // the thread that does
   Capture capture;
   HostStreams streams;
+  const std::shared_ptr<KernelPlayer> kernels = make_kernel_player();
 };
 
 // CUDA frees memory once the device has nothing left to do.
@@ -161,8 +97,7 @@ class HostGraph final : public Graph {
 
 class HostRuntime final : public Runtime {
  public:
-  explicit HostRuntime(const HostOptions& options)
-      : kernels_(all_kernels()), gpu_(std::make_shared<HostGpu>(options)) {}
+  explicit HostRuntime(const HostOptions& options) : gpu_(std::make_shared<HostGpu>(options)) {}
   ~HostRuntime() override { release(*gpu_, 0); }
 
   std::string description() const override { return "a host that plays a GPU"; }
@@ -239,8 +174,7 @@ class HostRuntime final : public Runtime {
  protected:
   void launch_kernel(std::type_index kernel, const void* parameters, std::size_t bytes,
                      const Grid& grid, Stream stream) override {
-    const auto found = kernels_.find(kernel);
-    if (found == kernels_.end()) {
+    if (!gpu_->kernels->knows(kernel)) {
       throw Error(ErrorKind::internal, "a kernel that is not in kernels/all.h", kernel.name());
     }
     if (grid.blocks == 0 || grid.threads == 0 || grid.threads > 1024) {
@@ -251,8 +185,8 @@ class HostRuntime final : public Runtime {
     std::memcpy(kept.data(), data, bytes);
     queue(
         stream,
-        [run = found->second, kept = std::move(kept), grid](HostBlock& block) {
-          run(kept.data(), grid, block);
+        [kernels = gpu_->kernels, kernel, bytes, kept = std::move(kept), grid](HostBlock& block) {
+          kernels->run(kernel, kept.data(), bytes, grid, block);
         },
         true);
   }
@@ -292,8 +226,11 @@ class HostRuntime final : public Runtime {
     }
     ++gpu_->counts.allocations;
     auto whole = std::make_shared<Memory>(host_memory(bytes));
-    return Memory(whole->data(), bytes, kind,
-                  [whole, gpu = gpu_, device_bytes](void*) { release(*gpu, device_bytes); });
+    if (kind == MemoryKind::device) gpu_->kernels->allocated(whole->data(), bytes);
+    return Memory(whole->data(), bytes, kind, [whole, gpu = gpu_, device_bytes](void* data) {
+      release(*gpu, device_bytes);
+      gpu->kernels->released(data);
+    });
   }
   void queue(Stream stream, HostPlace::Work work, bool is_kernel = false) {
     if (is_captured(stream)) {
@@ -308,7 +245,6 @@ class HostRuntime final : public Runtime {
     gpu_->streams.add(on(stream), std::move(op));
   }
 
-  HostKernels kernels_;
   std::shared_ptr<HostGpu> gpu_;
   Retained retained_;  // by the graph that is being captured
 };

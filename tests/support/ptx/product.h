@@ -1,0 +1,16 @@
+// The PTX of our kernels, as the build makes it of kernel_table.cu with the program's own flags.
+#pragma once
+
+#include <string>
+
+#include "tests/support/ptx/module.h"
+
+namespace paceline::ptx {
+
+const std::string& product_text();
+const PtxModule& product_module();
+
+// Of the order in which blocks run: PACELINE_SEED, else one that is printed.
+unsigned order_seed();
+
+}  // namespace paceline::ptx
