@@ -83,6 +83,14 @@ function(paceline_install_bundle)
   install(PROGRAMS ${PROJECT_SOURCE_DIR}/tests/peers/torch_train.py ${PROJECT_SOURCE_DIR}/tests/peers/tuned
     DESTINATION ${share}/peers ${here})
   install(FILES ${PROJECT_SOURCE_DIR}/tests/gpu/sections.sh DESTINATION ${share} RENAME gpu-sections.sh ${here})
+  install(FILES ${PROJECT_SOURCE_DIR}/tests/gpu/several.sh DESTINATION ${share} RENAME gpu-several.sh ${here})
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/gpu-libraries.tsv CONTENT
+"libcublasLt.so.${CUDAToolkit_VERSION_MAJOR}\tcuBLASLt of CUDA ${CUDAToolkit_VERSION_MAJOR}\tall
+libcudnn_graph.so.9\tcuDNN 9 for CUDA ${CUDAToolkit_VERSION_MAJOR}\tall
+libnvrtc.so.${CUDAToolkit_VERSION_MAJOR}\tNVRTC of CUDA ${CUDAToolkit_VERSION_MAJOR}, without which cuDNN offers less\tsome
+libnccl.so.2\tNCCL 2.19 or newer, for gpu.comm.nccl and several cards\tsome
+")
+  install(FILES ${PROJECT_BINARY_DIR}/gpu-libraries.tsv DESTINATION ${share} ${here})
   install(PROGRAMS ${PROJECT_SOURCE_DIR}/tests/gpu/run DESTINATION . RENAME gpu-run ${here})
 
   configure_file(${PROJECT_SOURCE_DIR}/cmake/finish_bundle.cmake.in

@@ -71,7 +71,7 @@ holds "$scratch/output" "ld-linux"
 [ ! -e "$scratch/none" ] || fail "left results without a start"
 
 # Every section leaves a row, none fails, and the archive holds the records.
-ends_with 0 "${bare[@]}" PACELINE_PYTHON="$scratch/no-python" "$run" --rehearse --out "$scratch/results" --minutes 4
+ends_with 0 "${bare[@]}" PACELINE_PYTHON="$scratch/no-python" "$run" --rehearse --out "$scratch/results" --minutes 8
 summary=$scratch/results/summary.md
 for section in machine tests choices bits ours replicas peers sanitizer fused study; do holds "$summary" "| $section | "; done
 if failed=$(grep -F '| failed' "$summary"); then fail "failed: $failed"; fi
@@ -83,6 +83,54 @@ count=$(find "$scratch/results" -type f | wc -l)
 tar -tzf "$scratch/results/records.tar.gz" > "$scratch/archive"
 for file in b32-bf16.json mnist-98.json replicas-2.json tests/gpu.device.json logs/doctor.log; do holds "$scratch/archive" "$file"; done
 holds "$scratch/results/tests.json" '"gpu.device":'
+
+# Several replicas, a lost one among them; on the CPU they stand for cards.
+if [ "${ranks[1]}" = 2 ]; then
+  ends_with 0 "${bare[@]}" "$run" --rehearse --several --out "$scratch/several" --minutes 4
+  for what in "2 cards through gloo | loss " "2 cards through mirrored | loss " "a lost rank ends 2 through gloo | exit code 71 " \
+    "resnet50-imagenet 224/b128 bf16, each of 2 cards, graph | "; do
+    holds "$scratch/several/summary.md" "| several | $what"
+  done
+fi
+
+# A program that plays one with a card. What is missing is named at once; a way to compute that breaks the
+# card's context is left out by the next run.
+played=$scratch/played
+mkdir -p "$played/bin" "$played/lib"
+cp -r "$bundle/gpu-run" "$bundle/share" "$played"
+sed -i 's/\.so\./-of-nobody.so./' "$played/share/paceline/gpu-libraries.tsv"  # this machine may have the real ones
+cat > "$played/bin/paceline" << 'TEXT'
+#!/bin/sh
+here=$(dirname "$0")
+case $1 in
+  doctor) printf 'devices\n  cuda  %s\nworkloads\n' "${STATE:-NVIDIA H200, driver for CUDA 13.0}" ;;
+  train)
+    while [ $# -gt 0 ]; do if [ "$1" = --record ]; then record=$2; fi; shift; done
+    case $record in
+      *choices-32*)
+        if ! [ -e "$here/broken" ]; then
+          touch "$here/broken"
+          echo "error: cuDNN engine 7 broke the GPU's context: run it again: from now on it is left out"
+          exit 70
+        fi ;;
+    esac
+    echo '{"compile_seconds": 1.5}' > "$record" ;;
+esac
+TEXT
+chmod +x "$played/bin/paceline"
+ends_with 65 "${bare[@]}" "$played/gpu-run" --only choices --out "$scratch/played-results"
+holds "$scratch/output" "missing here: cuBLASLt of CUDA "
+holds "$scratch/output" "cuDNN 9 for CUDA "
+ends_with 77 "${bare[@]}" STATE="not here: no NVIDIA driver is loaded here" "$played/gpu-run" --only choices --out "$scratch/played-results"
+holds "$scratch/output" "no GPU here: no NVIDIA driver is loaded here; missing, too: cuBLASLt"
+cut -f 1 "$played/share/paceline/gpu-libraries.tsv" | grep -E 'cublasLt|cudnn' | while read -r file; do touch "$played/lib/$file"; done
+ends_with 65 "${bare[@]}" STATE="does not serve here: cuDNN is too old" "$played/gpu-run" --only choices --out "$scratch/played-results"
+holds "$scratch/output" "cuDNN is too old"
+ends_with 0 "${bare[@]}" PACELINE_PYTHON="$scratch/no-python" "$played/gpu-run" --only choices,peers --out "$scratch/played-results"
+holds "$scratch/output" "not here: NVRTC of CUDA "
+holds "$scratch/output" "torch of "
+holds "$scratch/played-results/summary.md" "| machine | left out, as it broke the card's context | error: cuDNN engine 7 broke"
+holds "$scratch/played-results/summary.md" "| choices | cassava 300/b32 bf16 | 0 choices kept, made in 1.5 s |"
 
 # Results are not written over; what does not pass decides the exit code, and does not end the rest.
 ends_with 64 "${bare[@]}" "$run" --rehearse --out "$scratch/results"
