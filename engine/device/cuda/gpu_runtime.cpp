@@ -125,8 +125,9 @@ class CudaRuntime final : public Runtime {
                   gpu_.name, "lower --batch-per-replica, or stop other programs on this GPU");
     }
     check(status, "cudaMalloc");
+    Memory memory(data, bytes, MemoryKind::device, [](void* pointer) { cudaFree(pointer); });
     zero(data, bytes);
-    return Memory(data, bytes, MemoryKind::device, [](void* pointer) { cudaFree(pointer); });
+    return memory;
   }
   Memory pinned_memory(std::size_t bytes) override {
     if (bytes == 0) return {};
@@ -279,17 +280,7 @@ std::vector<VisibleGpu> CudaDriver::visible(std::string& why) const {
     cudaGetLastError();
     int driver = 0;
     cudaDriverGetVersion(&driver);
-    if (driver == 0) {
-      why = "no NVIDIA driver is loaded here";
-    } else if (status == cudaErrorInsufficientDriver) {
-      why = fmt::format(
-          "the driver is for CUDA {}, and this program needs one for CUDA {}.0 or newer: update "
-          "the driver, or build with the toolkit of CUDA {}",
-          version_text(driver), CUDART_VERSION / 1000, version_text(driver));
-    } else {
-      why = status == cudaSuccess ? "CUDA sees no GPU"
-                                  : fmt::format("CUDA says: {}", cudaGetErrorString(status));
-    }
+    why = why_no_gpu(driver, CUDART_VERSION, status ? cudaGetErrorString(status) : "");
     return {};
   }
   std::vector<VisibleGpu> gpus;
@@ -334,6 +325,27 @@ Support CudaDriver::runs_on(const VisibleGpu& gpu) const {
 }
 
 }  // namespace
+
+std::string why_no_gpu(int driver, int runtime, const std::string& error) {
+  constexpr int kOldestMajor = 12;
+  constexpr std::array kDrivers = {525, 580};  // the oldest of CUDA 12 and 13
+  if (driver == 0) return "no NVIDIA driver is loaded here";
+  const int major = runtime / 1000;
+  if (driver / 1000 >= major) return error.empty() ? "CUDA sees no GPU" : "CUDA says: " + error;
+  const int index = major - kOldestMajor;
+  const bool known = index >= 0 && index < static_cast<int>(kDrivers.size());
+  const std::string needed =
+      known ? fmt::format(" ({})", kDrivers[static_cast<std::size_t>(index)]) : "";
+  const std::string cure =
+      driver / 1000 >= kOldestMajor
+          ? fmt::format(", or build with the toolkit of CUDA {} or an older {}",
+                        version_text(driver), driver / 1000)
+          : ", which no toolkit that serves here is old enough for";
+  return fmt::format(
+      "the driver is for CUDA {}, and this program needs one for CUDA {}.0 or newer{}: update the "
+      "driver{}",
+      version_text(driver), major, needed, cure);
+}
 
 std::unique_ptr<GpuDriver> make_gpu_driver() {
   return std::make_unique<CudaDriver>();

@@ -11,6 +11,10 @@ namespace paceline::cuda {
 
 std::unique_ptr<GpuDriver> make_gpu_driver();
 
+// Why a process sees no GPU. Versions are CUDA's (12040 is 12.4) of the driver, 0 if there is none,
+// and of the runtime of this program; `error` is CUDA's own text, empty if it says nothing.
+std::string why_no_gpu(int driver, int runtime, const std::string& error);
+
 // Makes `gpu` the calling thread's device. Throws usage.
 std::unique_ptr<Runtime> make_cuda_runtime(const VisibleGpu& gpu);
 
