@@ -42,6 +42,7 @@ LossSums forward_fed(Program& program, const Dataset& dataset, const Slice& slic
   setup.steps = SampleStream(stream).steps_per_epoch();
   setup.repeat_synthetic = false;
   Feeder feeder(dataset, stream, setup);
+  const BatchInUse in_use(program, communicator);
   for (std::size_t step = 0; step < setup.steps; ++step) {
     sums += program.take_sums();  // the batch before is done: its slot is free
     const StagedBatch& staged = next_batch(feeder, communicator);

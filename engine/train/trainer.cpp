@@ -419,6 +419,7 @@ TrainingOutcome Trainer::run() {
   feeding.augment = config_.augment;
   for (const auto& observer : observers_) observer->prepare(run, feeding);
   Feeder feeder(setup_.data->train, stream_, feeding);
+  const BatchInUse in_use(*program_, communicator_);
   communicator_.barrier();
   const Probe probe = setup_.device->probe();
   outcome_.probe_flops_per_second = probe.flops_per_second;

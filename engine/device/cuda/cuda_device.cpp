@@ -103,7 +103,7 @@ class CudaDevice final : public Device {
 // The shortest of three, the first of which also loads what it launches.
 template <typename Work>
 double CudaDevice::best_seconds(Work work) {
-  const Event begin = runtime_->make_event(), end = runtime_->make_event();
+  const OwnedEvent begin(*runtime_), end(*runtime_);
   double best = 1e9;
   for (int i = 0; i < 3; ++i) {
     runtime_->record(begin, compute_.stream());
@@ -112,8 +112,6 @@ double CudaDevice::best_seconds(Work work) {
     compute_.drain();
     best = std::min(best, runtime_->seconds_between(begin, end));
   }
-  runtime_->destroy_event(begin);
-  runtime_->destroy_event(end);
   return best;
 }
 

@@ -20,15 +20,7 @@ constexpr int kRounds = 20000;  // some milliseconds
 class GpuTuner final : public Tuner {
  public:
   GpuTuner(Runtime& runtime, std::string card)
-      : runtime_(runtime),
-        card_(std::move(card)),
-        lane_(runtime),
-        begin_(runtime.make_event()),
-        end_(runtime.make_event()) {}
-  ~GpuTuner() override {
-    runtime_.destroy_event(begin_);
-    runtime_.destroy_event(end_);
-  }
+      : runtime_(runtime), card_(std::move(card)), lane_(runtime), begin_(runtime), end_(runtime) {}
 
   std::string card() const override { return card_; }
 
@@ -104,7 +96,7 @@ class GpuTuner final : public Tuner {
   Runtime& runtime_;
   std::string card_;
   StreamLane lane_;
-  Event begin_, end_;
+  OwnedEvent begin_, end_;
   double busy_until_ = -kIdleSeconds;
   std::uint32_t seed_ = 0;
 };

@@ -9,7 +9,14 @@ namespace paceline::cuda {
 StreamLane::StreamLane(Runtime& runtime, StreamPriority priority)
     : runtime_(runtime), stream_(runtime.make_stream(priority)) {}
 
+// A stream that is destroyed goes on with what it has, and that may be work on the host of here.
 StreamLane::~StreamLane() {
+  if (submitted_ > 0) {
+    try {
+      runtime_.synchronize_stream(stream_);
+    } catch (const Error&) {  // whoever waited for the lane heard of it; nobody does now
+    }
+  }
   runtime_.destroy_stream(stream_);
   for (const Event event : events_) {
     if (event) runtime_.destroy_event(event);

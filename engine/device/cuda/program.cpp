@@ -49,6 +49,7 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
       parameters_(runtime.device_memory(plan.arena_elements * sizeof(float))),
       statistics_(runtime.device_memory(plan.statistics_elements * sizeof(float))),
       sums_(own(3 * sizeof(double))),
+      host_sums_(runtime.pinned_memory(sums_.bytes())),
       row_loss_(own(whole_batch() * sizeof(float))),
       row_correct_(own(whole_batch())),
       rule_(own(sizeof(UpdateRule))),
@@ -295,10 +296,10 @@ void CudaProgram::run_step(const UpdateRule* rule, const std::function<void()>& 
 }
 
 LossSums CudaProgram::take_sums() {
-  std::array<double, 3> sums{};
-  runtime_.copy(sums.data(), sums_.data(), sizeof sums, compute_.stream());
-  runtime_.clear(sums_.data(), sizeof sums, compute_.stream());
+  runtime_.copy(host_sums_.data(), sums_.data(), sums_.bytes(), compute_.stream());
+  runtime_.clear(sums_.data(), sums_.bytes(), compute_.stream());
   compute_.drain();
+  const auto* sums = reinterpret_cast<const double*>(host_sums_.data());
   return {sums[0], sums[1], std::exchange(sample_count_, 0), sums[2]};
 }
 

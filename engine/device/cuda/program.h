@@ -244,7 +244,7 @@ class CudaProgram final : public Program {
   Memory padded_input_;                          // of convolutions that read the sample
   Memory workspace_, partials_, counters_;
   Memory pieces_;  // GradientPiece
-  Memory sums_, row_loss_, row_correct_;
+  Memory sums_, host_sums_, row_loss_, row_correct_;
   Memory loss_scale_;          // fp16
   Memory rule_;                // UpdateRule
   Memory decays_;              // one byte per kDecayGroup elements of the arena

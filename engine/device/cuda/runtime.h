@@ -82,4 +82,17 @@ class Runtime {
                              const Grid& grid, Stream stream) = 0;
 };
 
+class OwnedEvent {
+ public:
+  explicit OwnedEvent(Runtime& runtime) : runtime_(runtime), event_(runtime.make_event()) {}
+  ~OwnedEvent() { runtime_.destroy_event(event_); }
+  OwnedEvent(const OwnedEvent&) = delete;
+  OwnedEvent& operator=(const OwnedEvent&) = delete;
+  operator Event() const { return event_; }  // NOLINT: implicit, as it is one
+
+ private:
+  Runtime& runtime_;
+  Event event_;
+};
+
 }  // namespace paceline::cuda

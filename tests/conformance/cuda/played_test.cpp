@@ -7,6 +7,7 @@
 
 #include "engine/device/cuda/cuda_device.h"
 #include "engine/device/cuda/gpu_tuner.h"
+#include "engine/device/cuda/lane.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/host_cuda/host_runtime.h"
 
@@ -115,6 +116,16 @@ TEST_P(Late, NothingRunsBeforeSomebodyWaits) {
   from = 2;  // before the copy read it
   runtime_->synchronize_event(event_);
   EXPECT_EQ(to, 2);
+}
+
+// CUDA destroys a stream at once, and its work goes on.
+TEST_P(Late, ALaneEndsWithItsWorkOnTheHost) {
+  bool ran = false;
+  {
+    StreamLane lane(*runtime_);
+    lane.submit([&ran] { ran = true; });
+  }
+  EXPECT_TRUE(ran);
 }
 
 TEST_P(Late, AWaitIsForTheLastRecordingBeforeIt) {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -57,6 +58,19 @@ void misuse(const std::string& what) {
   std::ofstream(folder() + "/misuse", std::ios::app) << what << '\n';
 }
 
+// Whether this call is the one of FAKE_NCCL_FAIL_CALL, counted since that was set.
+bool call_fails(const std::string& kind) {
+  static std::mutex mutex;
+  static std::string counted;
+  static int count = 0;
+  const std::lock_guard lock(mutex);
+  const std::string wanted = variable("FAKE_NCCL_FAIL_CALL");
+  if (std::exchange(counted, wanted) != wanted) count = 0;
+  const std::size_t colon = wanted.find(':');
+  if (wanted.substr(0, colon) != kind) return false;
+  return std::to_string(++count) == wanted.substr(colon + 1);
+}
+
 paceline::DType type_of(ncclDataType_t type) {
   switch (type) {
     case ncclFloat16:
@@ -85,7 +99,7 @@ struct ncclComm {
   Shared* shared = nullptr;
   std::string id;  // of its world
   std::uint32_t epoch = 0;
-  std::atomic<bool> aborted{false}, joined{false}, finalized{false};
+  std::atomic<bool> aborted{false}, joined{false}, finalized{false}, gone{false};
   std::atomic<int> polls{0};  // that are left of the call in progress
   std::atomic<int> error{ncclSuccess};
   bool blocking = false;
@@ -193,6 +207,7 @@ EXPORT const char* ncclGetLastError(ncclComm_t) {
 }
 
 EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  if (call_fails("id")) return ncclSystemError;
   std::string path = folder() + "/world-XXXXXX";
   if (path.size() >= sizeof id->internal) return ncclInvalidArgument;
   const int file = mkstemp(path.data());
@@ -225,6 +240,8 @@ EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqu
   while (std::filesystem::exists(folder() + "/block")) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+  *comm = nullptr;
+  if (call_fails("init")) return ncclSystemError;
   const int file = open(id.internal, O_RDWR | O_CLOEXEC);
   if (file < 0) return ncclSystemError;
   void* shared = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -264,6 +281,7 @@ EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm) {
   {
     const std::lock_guard lock(registry_mutex);
     comm->aborted = true;
+    if (!comm->gone.exchange(true)) ++comm->shared->left;
     for (const auto& other : registry) {
       if (other->id != comm->id) continue;
       if (!other->aborted) return ncclSuccess;
@@ -287,10 +305,14 @@ EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   comm->check_ready("finalize");
   if (comm->graphs > 0) misuse("finalize while graphs have its sums");
   if (group_depth == 0) misuse("finalize outside of a group");
+  if (call_fails("finalize")) {
+    comm->error = ncclRemoteError;
+    return ncclRemoteError;
+  }
   comm->finalized = true;
   comm->polls = kPolls;
   group.push_back(comm);
-  ++comm->shared->left;
+  if (!comm->gone.exchange(true)) ++comm->shared->left;
   return ncclInProgress;
 }
 
@@ -302,6 +324,7 @@ EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 
 EXPORT ncclResult_t ncclMemAlloc(void** data, size_t bytes) {
+  if (call_fails("allocate")) return ncclUnhandledCudaError;
   *data = std::malloc(bytes);
   std::memset(*data, 0x5a, bytes);
   const std::lock_guard lock(registry_mutex);
@@ -321,6 +344,7 @@ EXPORT ncclResult_t ncclMemFree(void* data) {
 
 EXPORT ncclResult_t ncclCommRegister(ncclComm_t comm, void* data, size_t, void** handle) {
   comm->check_ready("register");
+  if (call_fails("register")) return ncclUnhandledCudaError;
   const std::lock_guard lock(registry_mutex);
   comm->handles.insert(data);
   *handle = data;
@@ -338,16 +362,21 @@ EXPORT ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, nccl
                                   ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   comm->check_ready("all-reduce");
   if (from != to || op != ncclSum) misuse("all-reduce: not a sum in place");
-  if (!comm->blocking) comm->polls = kPolls;
   auto* queue = reinterpret_cast<paceline::FakeStream*>(stream);
   const bool captured = queue->captures != nullptr && queue->captures(queue);
+  if (call_fails(captured ? "captured-sum" : "sum")) return ncclUnhandledCudaError;
   comm->works.push_back(
       {comm, static_cast<std::byte*>(to), count, type_of(type), captured ? ++comm->captures : 0});
+  try {
+    queue->enqueue(queue, &run, &comm->works.back());
+  } catch (const std::exception&) {
+    return ncclUnhandledCudaError;
+  }
   if (captured) {
     ++comm->graphs;
     queue->retain(queue, &let_go, comm);
   }
-  queue->enqueue(queue, &run, &comm->works.back());
+  if (!comm->blocking) comm->polls = kPolls;
   return comm->blocking ? ncclSuccess : ncclInProgress;
 }
 

@@ -239,7 +239,8 @@ class HostMatmul final : public MatmulPlan {
 
 class HostProducts final : public Products {
  public:
-  HostProducts(Runtime& runtime, bool epilogues) : runtime_(runtime), epilogues_(epilogues) {}
+  HostProducts(Runtime& runtime, bool epilogues, HostFault* fault)
+      : runtime_(runtime), epilogues_(epilogues), fault_(fault) {}
   void announce(const std::vector<FusedRequest>&) override {}
   // Always faster than its baseline, which has to leave the same plane.
   std::unique_ptr<FusedPlan> fused(const FusedRequest& request,
@@ -250,17 +251,20 @@ class HostProducts final : public Products {
     return plan;
   }
   std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
+    if (fault_ && fault_->now("conv")) refuse("this convolution");
     return std::make_unique<HostConv>(request, runtime_);
   }
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
-    if (shape.epilogue != Epilogue::none && !epilogues_) {
-      throw Error(ErrorKind::usage, "nothing is offered for this epilogue");
-    }
+    if (shape.epilogue != Epilogue::none && !epilogues_) refuse("this epilogue");
+    if (fault_ && fault_->now("matmul")) refuse("this product");
     return std::make_unique<HostMatmul>(shape, runtime_);
   }
   std::string description() const override { return "naive products"; }
 
  private:
+  [[noreturn]] static void refuse(const std::string& what) {
+    throw Error(ErrorKind::usage, "nothing is offered for " + what);
+  }
   template <typename T>
   void compare(const FusedRequest& request, FusedPlan& plan, const FusedBaseline& baseline) {
     const ConvShape& s = request.shape;
@@ -309,12 +313,13 @@ class HostProducts final : public Products {
 
   Runtime& runtime_;
   bool epilogues_;
+  HostFault* fault_;
 };
 
 }  // namespace
 
-std::unique_ptr<Products> make_host_products(Runtime& runtime, bool epilogues) {
-  return std::make_unique<HostProducts>(runtime, epilogues);
+std::unique_ptr<Products> make_host_products(Runtime& runtime, bool epilogues, HostFault* fault) {
+  return std::make_unique<HostProducts>(runtime, epilogues, fault);
 }
 
 }  // namespace paceline::cuda

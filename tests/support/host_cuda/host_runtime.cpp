@@ -49,6 +49,11 @@ struct HostGpu {
   const std::shared_ptr<KernelPlayer> kernels = make_kernel_player();
 };
 
+void count_call(HostGpu& gpu, const char* call, ErrorKind kind = ErrorKind::internal) {
+  if (!gpu.options.fault || !gpu.options.fault->now(call)) return;
+  throw Error(kind, std::string(call) + ": it was made to fail");
+}
+
 // CUDA frees memory once the device has nothing left to do.
 void release(HostGpu& gpu, std::size_t device_bytes) noexcept {
   if (gpu.captures.load() == std::this_thread::get_id()) {
@@ -71,9 +76,11 @@ class HostGraph final : public Graph {
         marks_(std::move(marks)),
         retained_(std::make_shared<Retained>(std::move(retained))) {}
   void set_mark(std::size_t index, Event event) override {
+    count_call(gpu_, "set_mark");
     marks_.at(index) = static_cast<HostEvent*>(event);
   }
   void launch(Stream stream) override {
+    count_call(gpu_, "launch of a graph");
     ++gpu_.counts.graph_launches;
     auto& on = *static_cast<HostStream*>(static_cast<FakeStream*>(stream));
     HostOp op;
@@ -103,59 +110,83 @@ class HostRuntime final : public Runtime {
   std::string description() const override { return "a host that plays a GPU"; }
   unsigned multiprocessors() const override { return 3; }
   Memory device_memory(std::size_t bytes) override {
-    if (bytes > free_bytes()) {
+    called("device_memory", ErrorKind::usage);
+    if (bytes > gpu_->options.memory_bytes - gpu_->device_bytes) {
       throw Error(ErrorKind::usage, "another " + std::to_string(bytes) + " bytes do not fit");
     }
     gpu_->counts.device_bytes = gpu_->device_bytes += bytes;
     return memory(bytes, MemoryKind::device, bytes);
   }
-  Memory pinned_memory(std::size_t bytes) override { return memory(bytes, MemoryKind::pinned, 0); }
+  Memory pinned_memory(std::size_t bytes) override {
+    called("pinned_memory");
+    return memory(bytes, MemoryKind::pinned, 0);
+  }
   std::size_t free_bytes() const override {
+    called("free_bytes");
     return gpu_->options.memory_bytes - gpu_->device_bytes;
   }
 
   Stream make_stream(StreamPriority priority) override {
+    called("make_stream");
     HostStream& stream = gpu_->streams.make({&enqueue, &captures, &retain}, this, priority);
     return static_cast<FakeStream*>(&stream);
   }
   void destroy_stream(Stream stream) noexcept override { gpu_->streams.destroy(on(stream)); }
-  Event make_event() override { return new HostEvent; }
+  Event make_event() override {
+    called("make_event");
+    return new HostEvent;
+  }
   void destroy_event(Event event) noexcept override { delete &of(event); }
   void record(Event event, Stream stream) override {
+    called("record");
     if (is_captured(stream)) return gpu_->capture.record(of(event), on(stream));
     of(event).capture = 0;
     of(event).last = gpu_->streams.record(on(stream));
   }
   void wait(Stream stream, Event event) override {
+    called("wait");
     if (is_captured(stream) || of(event).capture != 0) {
       return gpu_->capture.wait(on(stream), of(event));
     }
     gpu_->streams.wait(on(stream), of(event).last);
   }
-  bool done(Event event) const override { return gpu_->streams.done(recording_of(event)); }
-  void synchronize_event(Event event) const override { gpu_->streams.finish(recording_of(event)); }
+  bool done(Event event) const override {
+    called("done");
+    return gpu_->streams.done(recording_of(event));
+  }
+  void synchronize_event(Event event) const override {
+    gpu_->streams.finish(recording_of(event));
+    called("synchronize_event");  // after which nothing runs
+  }
   void synchronize_stream(Stream stream) override {
     if (is_captured(stream))
       throw Error(ErrorKind::internal, "waits for a stream while it is captured");
     gpu_->streams.finish(gpu_->streams.record(on(stream)));
+    called("synchronize_stream");
   }
   double seconds_between(Event begin, Event end) const override {
+    called("seconds_between");
     return gpu_->streams.seconds_between(recording_of(begin), recording_of(end));
   }
   void copy(void* to, const void* from, std::size_t bytes, Stream stream) override {
+    called("copy");
     queue(stream, [=](HostBlock&) { std::memcpy(to, from, bytes); });
   }
   void clear(void* data, std::size_t bytes, Stream stream) override {
+    called("clear");
     queue(stream, [=](HostBlock&) { std::memset(data, 0, bytes); });
   }
   void host_task(void (*task)(void*), void* argument, Stream stream) override {
+    called("host_task");
     queue(stream, [=](HostBlock&) { task(argument); });
   }
   void begin_capture(Stream stream) override {
+    called("begin_capture");
     gpu_->capture.begin(on(stream));
     gpu_->captures = std::this_thread::get_id();
   }
   std::unique_ptr<Graph> end_capture(Stream stream) override {
+    called("end_capture");
     std::vector<HostNode> nodes = gpu_->capture.end(on(stream));
     gpu_->captures = std::thread::id();
     ++gpu_->counts.captures;
@@ -168,12 +199,14 @@ class HostRuntime final : public Runtime {
     gpu_->captures = std::thread::id();
   }
   void record_in_graph(Event event, Stream stream) override {
+    called("record_in_graph");
     gpu_->capture.record_in_graph(of(event), on(stream));
   }
 
  protected:
   void launch_kernel(std::type_index kernel, const void* parameters, std::size_t bytes,
                      const Grid& grid, Stream stream) override {
+    called("launch_kernel");
     if (!gpu_->kernels->knows(kernel)) {
       throw Error(ErrorKind::internal, "a kernel that is not in kernels/all.h", kernel.name());
     }
@@ -207,6 +240,10 @@ class HostRuntime final : public Runtime {
     return *static_cast<HostStream*>(static_cast<FakeStream*>(stream));
   }
   static HostEvent& of(Event event) { return *static_cast<HostEvent*>(event); }
+
+  void called(const char* call, ErrorKind kind = ErrorKind::internal) const {
+    count_call(*gpu_, call, kind);
+  }
 
   // Streams of other threads, which copy beside the lanes, are never captured.
   bool captures_here() const { return gpu_->captures.load() == std::this_thread::get_id(); }

@@ -4,7 +4,9 @@
 // allow.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <string>
 
 #include "engine/device/cuda/runtime.h"
 
@@ -17,11 +19,24 @@ struct HostCounts {
   std::size_t device_bytes = 0;  // that are allocated now
 };
 
+// One call that fails, of CUDA or of a library for products.
+struct HostFault {
+  std::size_t at = 0;  // its number, from 1 on; 0: none
+  std::atomic<std::size_t> calls{0};
+  std::string failed = {};  // its name, once it did
+  bool now(const char* call) {
+    if (++calls != at) return false;
+    failed = call;
+    return true;
+  }
+};
+
 struct HostOptions {
   HostCounts* counts = nullptr;                     // outlives the runtime
   std::size_t memory_bytes = std::size_t{1} << 40;  // of the device
   std::size_t most_queued = 1024;                   // on a stream; who queues more runs the first
   bool threads = false;                             // a stream has one, which runs what it can
+  HostFault* fault = nullptr;                       // outlives the runtime
 };
 
 std::unique_ptr<Runtime> make_host_runtime(const HostOptions& options);
@@ -32,6 +47,7 @@ StreamPriority priority_of(Stream stream);  // of a played one
 
 // Naive loops over the operands, rounded as a GPU's are: factors as they are stored, sums in fp32.
 // `runtime` outlives it. Without `epilogues` it refuses products that have one.
-std::unique_ptr<Products> make_host_products(Runtime& runtime, bool epilogues = true);
+std::unique_ptr<Products> make_host_products(Runtime& runtime, bool epilogues = true,
+                                             HostFault* fault = nullptr);
 
 }  // namespace paceline::cuda

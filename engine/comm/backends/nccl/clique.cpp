@@ -381,14 +381,19 @@ void Clique::abort_members() noexcept {
   }
 }
 
+// Where one cannot leave in order, the others need not wait for it.
 void Clique::finalize_members() noexcept {
   library_->group_start();
-  for (auto& member : members_) library_->finalize(member->comm);
-  library_->group_end();
+  ncclResult_t result = ncclSuccess;
+  for (auto& member : members_) {
+    if (!is_error(result)) result = library_->finalize(member->comm);
+  }
+  const ncclResult_t ended = library_->group_end();
+  if (!is_error(result)) result = ended;
   const double start = now_seconds();
   for (auto& member : members_) {
-    ncclResult_t state = ncclInProgress;
-    while ((state = state_of(*member)) == ncclInProgress) {
+    ncclResult_t state = result;
+    while (!is_error(result) && (state = state_of(*member)) == ncclInProgress) {
       if (now_seconds() - start > kLeaveSeconds) break;
       std::this_thread::sleep_for(kPause);
     }
