@@ -136,6 +136,7 @@ TEST_P(Late, AWaitIsForTheLastRecordingBeforeIt) {
   runtime_->record(event_, first_);
   runtime_->synchronize_stream(second_);
   EXPECT_EQ(to, 0);
+  runtime_->synchronize_stream(first_);  // while what it writes to exists
 }
 
 TEST_P(Late, WhoQueuesMoreThanAStreamTakesRunsTheFirst) {
@@ -147,6 +148,7 @@ TEST_P(Late, WhoQueuesMoreThanAStreamTakesRunsTheFirst) {
   std::vector<int> to(5);
   for (int& each : to) copy(each, from, first_);
   EXPECT_EQ(to, (std::vector<int>{1, 1, 1, 0, 0}));
+  runtime_->synchronize_stream(first_);  // while what it writes to exists
 }
 
 TEST_P(Late, NodesOfAGraphRunInAnyOrderThatItsEdgesAllow) {
