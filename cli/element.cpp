@@ -126,7 +126,7 @@ void check_services(const LineOfRun& run, const Environment& environment) {
   const auto device = Settings(run.what.parameters).text("device");
   const BackendStack stack =
       split_stack(run.what.parameters.text("backend").value_or(lone_backend()));
-  for (const Service& service : services(find_process_rank(environment))) {
+  for (const Service& service : services(find_process_rank(environment), device)) {
     const bool is_device = service.kind == "device" && service.name == device;
     const bool is_backend = service.kind == "backend" && service.name == stack.between;
     if (service.serves || !(is_device || is_backend)) continue;

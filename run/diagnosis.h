@@ -32,14 +32,15 @@ Diagnosis diagnose(const Environment& environment);
 // Causes of slow or disturbed communication here, and differences from the modules of the build.
 std::vector<Problem> surroundings_of(const Environment& environment);
 
-// A built backend or device and whether it works here. Without the engine there are none.
+// A built backend or device and whether it works here. Without the engine there are none. Backends
+// are asked with the GPUs of `device`, or of the first built one if that has none.
 struct Service {
   std::string kind, name;
   bool serves = true;
   std::string description;  // or why it does not work
   bool absent = false;      // its hardware is missing, which is not an error
 };
-std::vector<Service> services(const ProcessRank& process);
+std::vector<Service> services(const ProcessRank& process, const std::string& device = "");
 // The GPUs that a device finds here: "NVIDIA H200 (0000:1b:00.0, 150 GB)" per card, or why there
 // are none. Empty for other devices.
 std::string cards_of(const std::string& device);

@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-std::vector<Service> services(const ProcessRank&) {
+std::vector<Service> services(const ProcessRank&, const std::string&) {
   return {};
 }
 

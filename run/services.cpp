@@ -11,13 +11,14 @@ namespace paceline {
 
 namespace {
 
-Service ask_backend(const Factory<BackendFactory>& row, const ProcessRank& process) {
+Service ask_backend(const Factory<BackendFactory>& row, const ProcessRank& process,
+                    const std::string& gpu_device) {
   const auto backend = row.make();
   Membership membership{process, 1, {}};
   ChosenGpus gpus;
   if (backend->needs_gpus()) {
     try {
-      gpus = ChosenGpus(first_gpu_device(), row.name, process, 1);
+      gpus = ChosenGpus(gpu_device, row.name, process, 1);
     } catch (const Error& error) {
       return {"backend", row.name, false, error.what(), true};
     }
@@ -71,9 +72,11 @@ std::string cards_of(const std::string& device) {
   return texts.empty() ? "none here: " + why : join(texts, "; ");
 }
 
-std::vector<Service> services(const ProcessRank& process) {
+std::vector<Service> services(const ProcessRank& process, const std::string& device) {
+  const std::string gpu_device =
+      !device.empty() && is_gpu_device(device) ? device : first_gpu_device();
   std::vector<Service> asked;
-  for (const auto& row : backend_table()) asked.push_back(ask_backend(row, process));
+  for (const auto& row : backend_table()) asked.push_back(ask_backend(row, process, gpu_device));
   for (const auto& row : device_table()) asked.push_back(ask_device(row));
   return asked;
 }

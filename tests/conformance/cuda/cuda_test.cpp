@@ -243,6 +243,25 @@ TEST(PlayedCuda, DenseLayersNeedNoEpilogue) {
   EXPECT_EQ(without.kernels, with.kernels + 2 * (1 + 1) + 2);  // a step, then an evaluation
 }
 
+// What a batch brings beside its samples is its own, however far the host runs ahead.
+TEST(PlayedCuda, ABatchKeepsItsEpochAndItsKey) {
+  Network network("mlp", {6, 5, 1}, 4);
+  network.flatten().dense(16).relu().dropout(0.5).dense(4);
+  const RandomBatch inputs(network, 4, 4, 1);
+  const auto loss_of = [&](bool waits) {
+    Replica replica(make_played("fp32", false), network, 4, true);
+    Batch batch = inputs.batch();
+    double loss = 0;
+    for (std::uint32_t epoch = 0; epoch < 9; ++epoch) {
+      batch.epoch = epoch;
+      replica.program().forward(batch, Mode::train);
+      if (waits) loss += replica.program().take_sums().loss;
+    }
+    return loss + replica.program().take_sums().loss;
+  };
+  EXPECT_NEAR(loss_of(false), loss_of(true), 1e-9);
+}
+
 struct Trajectory {
   std::vector<double> losses;
   std::vector<std::vector<double>> parameters;

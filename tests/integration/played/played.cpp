@@ -1,0 +1,68 @@
+// The device `played`: the device `cuda` on a host that plays a GPU a replica.
+// PACELINE_PLAYED_GPUS: how many of them a process sees.
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/device/cuda/cuda_device.h"
+#include "engine/device/gpu_driver.h"
+#include "tests/support/host_cuda/host_runtime.h"
+
+namespace paceline {
+
+namespace {
+
+class PlayedWatch : public GpuWatch {
+ public:
+  explicit PlayedWatch(const std::vector<std::string>& pcis) : all_(pcis.size()) {
+    for (std::size_t i = 0; i < pcis.size(); ++i) {
+      all_[i].name = "Played GPU";
+      all_[i].pci = pcis[i];
+    }
+  }
+  std::vector<GpuUtilization> stop() override { return all_; }
+
+ private:
+  std::vector<GpuUtilization> all_;
+};
+
+class PlayedDriver : public GpuDriver {
+ public:
+  std::vector<VisibleGpu> visible(std::string& why) const override {
+    const char* given = std::getenv("PACELINE_PLAYED_GPUS");
+    const int count = given ? std::atoi(given) : 4;
+    if (count == 0) why = "nobody plays one";
+    std::vector<VisibleGpu> gpus;
+    for (int i = 0; i < count; ++i) {
+      const std::string number = std::to_string(i);
+      gpus.push_back({i, "Played GPU", "0000:0" + number + ":00.0", "GPU-" + number, 9, 0,
+                      std::size_t{1} << 40});
+    }
+    return gpus;
+  }
+  Support runs_on(const VisibleGpu&) const override { return Support::yes(); }
+  void select(int) const override {}
+  std::unique_ptr<GpuWatch> watch(const std::vector<std::string>& pcis) const override {
+    return std::make_unique<PlayedWatch>(pcis);
+  }
+  void clear(void* data, std::size_t bytes) const override { std::memset(data, 0, bytes); }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_played_device(const DeviceOptions& options) {
+  auto runtime = cuda::make_host_runtime();
+  auto products = cuda::make_host_products(*runtime);
+  cuda::CudaDeviceOptions wanted;
+  wanted.math = cuda::math_of(options.precision);
+  wanted.replays = {options.graphs, options.step_graphs};
+  wanted.fused_sums = options.fused_sums;
+  return make_device_on(std::move(runtime), std::move(products), wanted);
+}
+std::unique_ptr<GpuDriver> make_played_driver() {
+  return std::make_unique<PlayedDriver>();
+}
+
+}  // namespace paceline

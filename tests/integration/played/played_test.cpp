@@ -1,0 +1,129 @@
+// Whole runs of the program on GPUs that the host plays, over an NCCL that is played too: tasks,
+// the choice of GPUs, records, checkpoints, killed ranks, sweeps and elements of arrays.
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/json.h"
+#include "engine/failure/flight_reader.h"
+#include "engine/failure/rank_status.h"
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::contains;
+using testing::Ran;
+
+class PlayedProgram : public testing::Cli {
+ protected:
+  PlayedProgram() { setenv("FAKE_NCCL_FOLDER", folder().c_str(), 1); }
+  ~PlayedProgram() override {
+    EXPECT_EQ(text_of(folder() / "misuse"), "");
+    unsetenv("FAKE_NCCL_FOLDER");
+  }
+  Json record(const std::string& name) const { return Json::parse(text_of(folder() / name)); }
+  std::string checksum(const std::string& name) const {
+    return record(name)["quality"]["parameter_checksum"].get<std::string>();
+  }
+
+  const std::string run_ =
+      "train mnist-mlp --device played --batch-per-replica 4 --train-limit 64 --test-limit 10 "
+      "--evaluate none --oversubscribe --quiet ";
+};
+
+TEST_F(PlayedProgram, ATaskAGpuOfItsOwnOfSeveralVisible) {
+  ASSERT_EQ(paceline(run_ + "--gpus 2 --backend nccl --steps 8 --record r.json").code, 0);
+  const Json record = this->record("r.json");
+  EXPECT_EQ(record["layout"]["ntasks"], 2);
+  EXPECT_EQ(record["layout"]["replicas_are"], "gpus");
+  ASSERT_EQ(record["gpus"].size(), 2U);
+  EXPECT_NE(record["gpus"][0]["pci"], record["gpus"][1]["pci"]);
+  EXPECT_EQ(record["gpus"][0]["name"], "Played GPU");
+  // The same gradients, summed elsewhere.
+  ASSERT_EQ(paceline(run_ + "--gpus 2 --backend mirrored/nccl --steps 8 --record one.json").code,
+            0);
+  EXPECT_EQ(this->record("one.json")["layout"]["ntasks"], 1);
+  EXPECT_EQ(checksum("one.json"), checksum("r.json"));
+  ASSERT_EQ(
+      paceline(run_ + "--gpus 2 --backend nccl --steps 8 --no-step-graph --record p.json").code, 0);
+  EXPECT_EQ(checksum("p.json"), checksum("r.json"));
+}
+
+TEST_F(PlayedProgram, TooFewGpusAreRefused) {
+  setenv("PACELINE_PLAYED_GPUS", "1", 1);
+  expect_refused(run_ + "--gpus 2 --backend mirrored/nccl --steps 1", 64,
+                 {"2 GPUs", "1 are visible"});
+  setenv("PACELINE_PLAYED_GPUS", "0", 1);
+  expect_refused(run_ + "--gpus 1 --steps 1", 64, {"nobody plays one"});
+  unsetenv("PACELINE_PLAYED_GPUS");
+}
+
+TEST_F(PlayedProgram, AResumedRunIsTheUninterruptedOne) {
+  const std::string run = run_ + "--gpus 2 --backend nccl --optimizer adam ";
+  ASSERT_EQ(paceline(run + "--steps 12 --record whole.json").code, 0);
+  ASSERT_EQ(paceline(run + "--steps 8 --checkpoint-every 4steps --run-dir run").code, 0);
+  const Ran resumed = paceline(run + "--steps 12 --run-dir run --resume latest --record r.json");
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_TRUE(record("r.json")["flags"]["resumed"]);
+  EXPECT_EQ(checksum("r.json"), checksum("whole.json"));
+}
+
+TEST_F(PlayedProgram, AKilledRankIsNamed) {
+  const auto status = folder() / "status";
+  auto run = std::async(std::launch::async, [&] {
+    return shell("PACELINE_STATUS_DIR=$PWD/status paceline " + run_ +
+                 "--gpus 2 --backend nccl --epochs 100000");
+  });
+  std::vector<RankStatus> ranks;
+  const auto all_train = [&] {
+    ranks = read_statuses(status);
+    const auto flights = read_flights(status);
+    return ranks.size() == 2 && flights.size() == 2 &&
+           std::all_of(flights.begin(), flights.end(),
+                       [](const Flight& flight) { return flight.step > 10; });
+  };
+  while (!all_train()) ASSERT_NE(run.wait_for(20ms), std::future_status::ready) << run.get().err;
+  kill(ranks[1].pid, SIGKILL);
+  const Ran ran = run.get();
+  EXPECT_EQ(ran.code, 71);
+  EXPECT_TRUE(contains(ran.err, "paceline: rank 1 on ")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "died of signal 9")) << ran.err;
+}
+
+TEST_F(PlayedProgram, ASweepHasATable) {
+  std::ofstream(folder() / "s.json")
+      << R"({"name": "s", "workload": "mnist-mlp", "repeats": 1, "control": false,
+             "axes": {"gpus": [1, 2], "device": ["played"], "backend": ["nccl"]},
+             "fixed": {"steps": 4, "batch_per_replica": 4, "evaluate": "none"}})";
+  const Ran ran = paceline("sweep s.json --results r");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Ran report = paceline("report r/s");
+  EXPECT_EQ(report.code, 0) << report.err;
+  EXPECT_TRUE(contains(report.out, "nccl")) << report.out;
+}
+
+TEST_F(PlayedProgram, AnElementOfAnArrayRuns) {
+  std::ofstream(folder() / "points")
+      << R"(["train","mnist-mlp","--gpus=1","--backend=nccl","--device=played","--steps=2",)"
+      << R"("--batch-per-replica=4","--evaluate=none","--quiet","--store=)"
+      << (folder() / "study").string()
+      << R"(","--context={\"study\": \"s\", \"point\": \"gpus=1\", )"
+      << R"(\"point_folder\": \"gpus=1\", \"repeat\": 1, \"session\": \"S\", \"round\": 1}"])";
+  const std::string element = " --points points --index 0";
+  const Ran begun = paceline("element begin" + element);
+  EXPECT_EQ(begun.out, "run\n") << begun.err;
+  const Ran ran = paceline("element run" + element);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(paceline("element end --exit-code 0 --log log" + element).code, 0);
+  const Json record = this->record("study/gpus=1/1.1.json");
+  EXPECT_EQ(record["status"], "completed");
+  EXPECT_EQ(record["gpus"][0]["name"], "Played GPU");
+  EXPECT_EQ(paceline("element begin" + element).out, "done\n");
+}
+
+}  // namespace
+}  // namespace paceline
