@@ -341,13 +341,14 @@ void CudaProgram::norm_pool_backward(const Operation& op, Prepared& prepared) {
   const int channels = op.in.channels;
   const std::size_t rows = samples() * static_cast<std::size_t>(places_of(op.in));
   const T* x = tensor<T>(op.input);
-  const PooledGradient<T> gradient{window_of(op), tensor<T>(op.output_grad),
-                                   tensor<std::uint8_t>(op.saved)};
-  run_sums(NormPoolGradientSums<T>{x, gradient, rows, prepared.norm, norm_parameters(op, op.from)},
-           rows, channels);
+  const T* dy = tensor<T>(op.output_grad);
+  const auto* chosen = tensor<std::uint8_t>(op.saved);
+  run_sums(NormPoolGradientSums<T>{window_of(op), x, dy, chosen, rows, prepared.norm,
+                                   norm_parameters(op, op.from)},
+           samples() * static_cast<std::size_t>(places_of(op.out)), channels);
   if (op.input_grad == kNone) return;
-  run(NormPoolGradient<T>{x, gradient, tensor<T>(op.input_grad), samples(), whole_batch(),
-                          prepared.norm, op.adds_input_grad},
+  run(NormPoolGradient<T>{window_of(op), x, dy, chosen, tensor<T>(op.input_grad), samples(),
+                          whole_batch(), prepared.norm, op.adds_input_grad},
       groups_of(whole_batch(), op.in.height, op.in.width, channels));
 }
 

@@ -122,6 +122,187 @@ TEST(PlayedKernels, APlaneNormalisedAndAddedToItselfHasOneGradient) {
   runtime->destroy_stream(stream);
 }
 
+// Normalisation, ReLU and pooling in one pass, forward and backward, against loops over windows: of
+// even and odd planes, of whole vectors of channels and not, with ties, NaN and windows without a
+// positive element.
+template <typename T>
+class PooledNorm {
+ public:
+  PooledNorm(Runtime& runtime, Stream stream, const Window& window)
+      : runtime_(runtime), stream_(stream), w_(window), inputs_(count(w_.in_height, w_.in_width)) {
+    outputs_ = count(w_.out_height, w_.out_width);
+  }
+
+  void run() {
+    std::vector<T> x, dy;
+    for (std::size_t i = 0; i < inputs_; ++i) {
+      x.push_back(from_float<T>(static_cast<float>(i * 7919 % 23) - 14));  // mostly negative
+    }
+    x[inputs_ / 2] = from_float<T>(NAN);
+    for (std::size_t i = 0; i < outputs_; ++i) {
+      dy.push_back(from_float<T>(static_cast<float>(i * 31 % 17) / 4 - 2));
+    }
+    find_expected(x, dy);
+    const auto channels = static_cast<std::size_t>(w_.channels);
+    const OnDevice<T> x_there(runtime_, x), dy_there(runtime_, dy), y(runtime_, dy),
+        dx(runtime_, x);
+    const OnDevice<std::uint8_t> chosen(runtime_, std::vector<std::uint8_t>(outputs_));
+    const auto all = [&](float value) { return std::vector<float>(channels, value); };
+    const OnDevice<float> one(runtime_, all(1)), zero(runtime_, all(0)), mean(runtime_, all(3)),
+        x_factor(runtime_, all(0.5F)), sum(runtime_, all(0)), sum_x(runtime_, all(0)),
+        partials(runtime_, std::vector<float>(2 * 2 * channels));
+    NormState state{};
+    state.mean = mean.data(), state.inverse = state.scale = one.data(), state.shift = zero.data();
+    state.dy_factor = one.data(), state.constant = zero.data(), state.x_factor = x_factor.data();
+    runtime_.launch(NormPool<T>{w_, x_there.data(), y.data(), chosen.data(), kSamples, state},
+                    {2, 64, 0}, stream_);
+    runtime_.launch(NormPoolGradient<T>{w_, x_there.data(), dy_there.data(), chosen.data(),
+                                        dx.data(), kSamples - 1, kSamples, state, false},
+                    {2, 64, 0}, stream_);
+    // After the gradient, because sums set its factors.
+    NormState of_sums = state;
+    const OnDevice<float> factors(runtime_, all(0));
+    of_sums.dy_factor = of_sums.x_factor = of_sums.constant = factors.data();
+    NormParameters parameters{};
+    parameters.beta_gradient = sum.data(), parameters.gamma_gradient = sum_x.data();
+    const ChannelTiling tiling{outputs_ / channels, w_.channels, 2};
+    const OnDevice<unsigned> finished(runtime_, std::vector<unsigned>(tiling.tiles()));
+    using Sums = ChannelSums<NormPoolGradientSums<T>>;
+    runtime_.launch(Sums{tiling,
+                         partials.data(),
+                         finished.data(),
+                         {w_, x_there.data(), dy_there.data(), chosen.data(), inputs_ / channels,
+                          of_sums, parameters}},
+                    {tiling.tiles() * 2, ChannelTiling::kThreads, Sums::shared_bytes()}, stream_);
+    runtime_.synchronize_stream(stream_);
+    for (std::size_t i = 0; i < outputs_; ++i) {
+      ASSERT_EQ(chosen[i], chosen_[i]) << i;
+      ASSERT_TRUE(same(to_float(y[i]), largest_[i])) << i << ": " << to_float(y[i]);
+    }
+    for (std::size_t i = 0; i < inputs_; ++i) {
+      const bool present = i < inputs_ / kSamples * (kSamples - 1);
+      const float expected = to_float(from_float<T>(present ? dz_[i] + 0.5F * to_float(x[i]) : 0));
+      ASSERT_TRUE(same(to_float(dx[i]), expected)) << i << ": " << to_float(dx[i]);
+    }
+    for (std::size_t c = 0; c < channels; ++c) {
+      double of_dz = 0, of_product = 0;
+      for (std::size_t i = c; i < inputs_; i += channels) {
+        of_dz += static_cast<double>(dz_[i]);
+        if (dz_[i] != 0) {
+          of_product += static_cast<double>(dz_[i]) * (static_cast<double>(to_float(x[i])) - 3);
+        }
+      }
+      EXPECT_EQ(static_cast<double>(sum[c]), of_dz) << c;
+      if (!std::isnan(of_product)) {
+        EXPECT_EQ(static_cast<double>(sum_x[c]), of_product) << c;
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kSamples = 3;
+  static bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+  std::size_t count(int height, int width) const {
+    return kSamples * static_cast<std::size_t>(height * width * w_.channels);
+  }
+  void find_expected(const std::vector<T>& x, const std::vector<T>& dy) {
+    largest_.assign(outputs_, 0);
+    chosen_.assign(outputs_, kNoPlace);
+    dz_.assign(inputs_, 0);
+    for (std::size_t i = 0; i < outputs_; ++i) {
+      const int at = static_cast<int>(i) / w_.channels, of_plane = w_.out_height * w_.out_width;
+      const int row = at % of_plane / w_.out_width * w_.stride - w_.padding;
+      const int column = at % w_.out_width * w_.stride - w_.padding;
+      std::size_t from = 0;
+      for (int k = 0; k < w_.kernel * w_.kernel; ++k) {
+        const int r = row + k / w_.kernel, c = column + k % w_.kernel;
+        if (r < 0 || r >= w_.in_height || c < 0 || c >= w_.in_width) continue;
+        const int element = ((at / of_plane * w_.in_height + r) * w_.in_width + c) * w_.channels +
+                            static_cast<int>(i) % w_.channels;
+        const float value = to_float(x[static_cast<std::size_t>(element)]);
+        if (!is_chosen(value, largest_[i])) continue;
+        largest_[i] = value;
+        chosen_[i] = static_cast<std::uint8_t>(k);
+        from = static_cast<std::size_t>(element);
+      }
+      if (chosen_[i] != kNoPlace) dz_[from] += to_float(dy[i]);
+    }
+  }
+
+  Runtime& runtime_;
+  Stream stream_;
+  Window w_;
+  std::size_t inputs_, outputs_ = 0;
+  std::vector<float> largest_, dz_;
+  std::vector<std::uint8_t> chosen_;
+};
+
+TEST(PlayedKernels, PooledNormsAreThoseOfTheirWindows) {
+  const auto runtime = make_host_runtime();
+  const Stream stream = runtime->make_stream();
+  const Window windows[] = {{8, 6, 4, 3, 3, 2, 1, 16}, {9, 5, 5, 3, 3, 2, 1, 8},
+                            {7, 8, 4, 4, 3, 2, 1, 12}, {1, 1, 1, 1, 3, 2, 1, 8},
+                            {8, 8, 4, 4, 2, 2, 0, 24}, {9, 9, 4, 4, 3, 2, 0, 5}};
+  for (const Window& w : windows) {
+    SCOPED_TRACE(std::to_string(w.in_height) + " x " + std::to_string(w.in_width) + " x " +
+                 std::to_string(w.channels));
+    PooledNorm<float>(*runtime, stream, w).run();
+    PooledNorm<Bf16>(*runtime, stream, w).run();
+    PooledNorm<Half>(*runtime, stream, w).run();
+  }
+  runtime->destroy_stream(stream);
+}
+
+// Of planes of any size: whole vectors, a rest, samples that are missing, gradients that are added
+// to; in the host's double.
+TEST(PlayedKernels, GradientsOfNormsAreThoseOfTheirFactors) {
+  const auto runtime = make_host_runtime();
+  const Stream stream = runtime->make_stream();
+  for (const int channels : {8, 24, 5}) {
+    for (const bool adds : {false, true}) {
+      for (const bool signs : {false, true}) {
+        const std::size_t count = static_cast<std::size_t>(channels) * 61, missing = 27;
+        const std::vector<float> x = numbers(count + missing, 1), dy = numbers(count + missing, 2),
+                                 old = numbers(count + missing, 3);
+        const std::vector<std::uint8_t> bits((count + missing) / 8 + 1, 0xB5);
+        const OnDevice<float> x_there(*runtime, x), dy_there(*runtime, dy), dx(*runtime, old),
+            skip(*runtime, old);
+        const OnDevice<std::uint8_t> bits_there(*runtime, bits);
+        std::vector<float> factor(static_cast<std::size_t>(channels));
+        for (std::size_t c = 0; c < factor.size(); ++c) factor[c] = static_cast<float>(c % 4);
+        const OnDevice<float> factors(*runtime, factor),
+            twos(*runtime, std::vector<float>(factor.size(), 2));
+        NormState state{};
+        state.dy_factor = twos.data(), state.x_factor = factors.data();
+        state.constant = factors.data();
+        runtime->launch(NormGradient<float, false>{x_there.data(),
+                                                   nullptr,
+                                                   dy_there.data(),
+                                                   signs ? bits_there.data() : nullptr,
+                                                   dx.data(),
+                                                   skip.data(),
+                                                   count,
+                                                   missing,
+                                                   channels,
+                                                   state,
+                                                   {},
+                                                   adds,
+                                                   adds},
+                        {2, 32, 0}, stream);
+        runtime->synchronize_stream(stream);
+        for (std::size_t i = 0; i < count + missing; ++i) {
+          const bool passes = !signs || (0xB5 >> i % 8 & 1) != 0;
+          const float dz = i < count && passes ? dy[i] : 0, before = adds ? old[i] : 0;
+          const float f = factor[i % factor.size()];
+          ASSERT_EQ(dx[i], before + (i < count ? 2 * dz + f * x[i] + f : 0)) << i;
+          ASSERT_EQ(skip[i], before + dz) << i;
+        }
+      }
+    }
+  }
+  runtime->destroy_stream(stream);
+}
+
 // Rows of a loss, from fewer than a block has threads to several times as many.
 TEST(PlayedKernels, TheLossOfEveryNumberOfRowsIsTheirSum) {
   const auto runtime = make_host_runtime();

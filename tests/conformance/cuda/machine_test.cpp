@@ -99,6 +99,7 @@ TEST_F(Machine, ComputesAsACardDoes) {
   EXPECT_EQ(result("setp.le.f32 %p, %a, %b; selp.u32 %d, 5, 6, %p", bits(NAN), 0), 6U);
   EXPECT_EQ(result("mov.b32 {%l, %h}, %a; mov.b32 %d, {%h, %l}", 0x12345678), 0x56781234U);
   EXPECT_EQ(result("cvt.rn.bf16.f32 %h, %a; cvt.u32.u16 %d, %h", bits(1.01F)), 0x3F81U);
+  EXPECT_EQ(result("cvt.rn.bf16x2.f32 %d, %a, %b", bits(1), bits(-2)), 0x3F80C000U);
   EXPECT_EQ(result("cvt.rn.f16.f32 %h, %a; cvt.f32.f16 %d, %h", bits(65520)), bits(INFINITY));
   EXPECT_EQ(result("cvt.s64.s32 %w, %a; shr.u64 %w, %w, 32; cvt.u32.u64 %d, %w", 0x80000000),
             0xFFFFFFFFU);

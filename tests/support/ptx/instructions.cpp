@@ -252,6 +252,11 @@ struct ToBf16 {
     return bits;
   }
 };
+// The first operand is the upper half.
+template <typename F>
+struct Pair {
+  U32 operator()(float high, float low) const { return U32{F{}(high)} << 16 | F{}(low); }
+};
 struct Saturate {
   float operator()(float a) const { return a > 0 ? std::fmin(a, 1.0F) : 0; }
 };
@@ -515,6 +520,8 @@ Table make_table() {
   table.emplace("cvt.f16.f32", &unary<float, ToHalf>);
   table.emplace("cvt.f32.f16", &unary<U16, FromHalf>);
   table.emplace("cvt.bf16.f32", &unary<float, ToBf16>);
+  table.emplace("cvt.f16x2.f32", &binary<float, Pair<ToHalf>>);
+  table.emplace("cvt.bf16x2.f32", &binary<float, Pair<ToBf16>>);
   table.emplace("cvt.sat.f32.f32", &unary<float, Saturate>);
 
   accesses<Space::global>(table, "global");

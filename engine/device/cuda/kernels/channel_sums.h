@@ -5,7 +5,6 @@
 // channels of every n-th row. A block adds its threads' sums in shared memory, in order, and writes
 // a partial. The last block of a tile to finish adds the partials of all splits, in order, in
 // double. So the result does not depend on which block is last, and a single launch suffices.
-// result does not depend on which block was last, and one launch is enough.
 #pragma once
 
 #include "engine/device/cuda/kernels/context.h"
@@ -84,9 +83,11 @@ struct ChannelSums {
     const auto start = row.start(channel, count);
     for (; r + (kAhead - 1) * stride < t.rows; r += kAhead * stride) {
       typename Row::Fetched fetched[kAhead];
+      PACELINE_UNROLL
       for (int k = 0; k < kAhead; ++k) {
         fetched[k] = row.template fetch<kWhole>(r + k * stride, channel, count);
       }
+      PACELINE_UNROLL
       for (int k = 0; k < kAhead; ++k) row.add(fetched[k], start, sums);
     }
     for (; r < t.rows; r += stride) {

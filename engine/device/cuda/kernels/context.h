@@ -58,24 +58,28 @@ PACELINE_KERNEL inline void over_vectors(const Context& c, std::size_t count, Bo
   });
 }
 
-// The same for planes with `channels`: body(first element, elements, its channel, whether the
-// channel changed). If the stride over all threads is a multiple of the row, a thread keeps its
-// channels and loads their data once.
+// The same for whole vectors of a plane with `channels`: body.start(channel), then
+// body.fetch(first element) and body.finish(fetched, first element) for each. If the stride over
+// all threads is a multiple of the row, a thread keeps its channels, loads their data once, and
+// fetches two vectors before it uses the first.
 template <typename Context, typename Body>
-PACELINE_KERNEL inline void over_channels(const Context& c, std::size_t count, int channels,
+PACELINE_KERNEL inline void over_channels(const Context& c, std::size_t vectors, int channels,
                                           Body body) {
-  const std::size_t vectors = (count + kVector - 1) / kVector;
+  const std::size_t row = static_cast<std::size_t>(channels);
   const std::size_t stride = static_cast<std::size_t>(c.blocks()) * c.threads();
-  const bool stays = stride * kVector % static_cast<std::size_t>(channels) == 0;
-  int channel = 0;
-  bool fresh = true;
-  for (std::size_t i = static_cast<std::size_t>(c.block()) * c.threads() + c.thread(); i < vectors;
-       i += stride) {
-    const std::size_t first = (vectors - 1 - i) * kVector;
-    const std::size_t left = count - first;
-    if (fresh) channel = static_cast<int>(first % static_cast<std::size_t>(channels));
-    body(first, left < kVector ? static_cast<int>(left) : kVector, channel, fresh);
-    fresh = !stays;
+  std::size_t i = static_cast<std::size_t>(c.block()) * c.threads() + c.thread();
+  const auto at = [&](std::size_t index) { return (vectors - 1 - index) * kVector; };
+  if (stride * kVector % row == 0 && i < vectors) {
+    body.start(static_cast<int>(at(i) % row));
+    for (; i + stride < vectors; i += 2 * stride) {
+      const auto one = body.fetch(at(i)), other = body.fetch(at(i + stride));
+      body.finish(one, at(i));
+      body.finish(other, at(i + stride));
+    }
+  }
+  for (; i < vectors; i += stride) {
+    body.start(static_cast<int>(at(i) % row));
+    body.finish(body.fetch(at(i)), at(i));
   }
 }
 

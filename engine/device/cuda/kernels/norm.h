@@ -149,33 +149,69 @@ struct NormApply {
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
-    float scale[kVector], shift[kVector], scale2[kVector] = {}, shift2[kVector] = {};
-    over_channels(c, count, channels, [&](std::size_t first, int n, int channel, bool fresh) {
-      if (fresh) {
-        load_channels(state.scale, channel, channels, scale);
-        load_channels(state.shift, channel, channels, shift);
-        if (branch.scale) {
-          load_channels(branch.scale, channel, channels, scale2);
-          load_channels(branch.shift, channel, channels, shift2);
-        }
+    if (!skip) {
+      apply<Skip::none>(c);
+    } else if (branch.scale) {
+      apply<Skip::normalised>(c);
+    } else {
+      apply<Skip::plain>(c);
+    }
+  }
+
+ private:
+  enum class Skip { none, plain, normalised };
+
+  template <Skip kSkip>
+  struct Body {
+    const NormApply& k;
+    float scale[kVector], shift[kVector], scale2[kVector], shift2[kVector];
+    struct Fetched {
+      Packed<T> x, skip;
+    };
+    PACELINE_KERNEL void start(int channel) {
+      load_channels(k.state.scale, channel, k.channels, scale);
+      load_channels(k.state.shift, channel, k.channels, shift);
+      if constexpr (kSkip == Skip::normalised) {
+        load_channels(k.branch.scale, channel, k.channels, scale2);
+        load_channels(k.branch.shift, channel, k.channels, shift2);
       }
-      float v[kVector], other[kVector] = {};
-      load_at(x, first, n, v);
-      if (skip) load_at(skip, first, n, other);
+    }
+    PACELINE_KERNEL Fetched fetch(std::size_t first, int n = kVector) const {
+      Fetched fetched;
+      fetched.x = packed_vector(k.x + first, n);
+      if constexpr (kSkip != Skip::none) fetched.skip = packed_vector(k.skip + first, n);
+      return fetched;
+    }
+    PACELINE_KERNEL void finish(const Fetched& fetched, std::size_t first, int n = kVector) const {
+      float v[kVector], other[kVector];
+      unpack(fetched.x, v);
+      if constexpr (kSkip != Skip::none) unpack(fetched.skip, other);
       unsigned passes = 0;
       for (int i = 0; i < kVector; ++i) {
         v[i] = v[i] * scale[i] + shift[i];
-        if (skip) v[i] += branch.scale ? other[i] * scale2[i] + shift2[i] : other[i];
-        if (!relu) continue;
+        if constexpr (kSkip == Skip::plain) v[i] += other[i];
+        if constexpr (kSkip == Skip::normalised) v[i] += other[i] * scale2[i] + shift2[i];
+        if (!k.relu) continue;
         if (v[i] <= 0) {
           v[i] = 0;
         } else {
           passes |= 1U << i;
         }
       }
-      store_at(v, y, first, n);
-      if (relu) signs[first / kVector] = static_cast<std::uint8_t>(passes);
-    });
+      store_at(v, k.y, first, n);
+      if (k.relu) k.signs[first / kVector] = static_cast<std::uint8_t>(passes);
+    }
+  };
+
+  template <Skip kSkip, typename Context>
+  PACELINE_KERNEL void apply(Context& c) const {
+    over_channels(c, count / kVector, channels, Body<kSkip>{*this, {}, {}, {}, {}});
+    const std::size_t first = count / kVector * kVector;
+    if (first == count || c.block() != 0 || c.thread() != 0) return;
+    Body<kSkip> last{*this, {}, {}, {}, {}};
+    const int n = static_cast<int>(count - first);
+    last.start(static_cast<int>(first % static_cast<std::size_t>(channels)));
+    last.finish(last.fetch(first, n), first, n);
   }
 };
 
@@ -193,12 +229,28 @@ PACELINE_KERNEL inline unsigned passes_of(const std::uint8_t* signs, std::size_t
   return bits;
 }
 
+// All bits of the halves of word i of 16-bit elements that passed, no bits of the others.
+PACELINE_KERNEL inline std::uint32_t mask_of_pair(unsigned passes, int i) {
+#ifdef __CUDACC__
+  // The product brings bit k of four to the top of byte k; then a byte's top bit fills two bytes.
+  const std::uint32_t spread = (passes >> i / 2 * 4 & 0xF) * 0x10204080U;
+  std::uint32_t mask;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(mask) : "r"(spread), "r"(i % 2 == 0 ? 0x9988 : 0xBBAA));
+  return mask;
+#else
+  return (passes >> 2 * i & 1 ? 0xFFFFU : 0) | (passes >> 2 * i & 2 ? 0xFFFF0000U : 0);
+#endif
+}
+
 // dy if ReLU passed it, else zero.
 template <typename T>
-PACELINE_KERNEL inline void unpack_passed(const Packed<T>& dy, unsigned passes,
-                                          float (&to)[kVector]) {
+PACELINE_KERNEL inline void unpack_passed(Packed<T> dy, unsigned passes, float (&to)[kVector]) {
+  for (int i = 0; i < kVector / 2; ++i) dy.words[i] &= mask_of_pair(passes, i);
   unpack(dy, to);
-  for (int i = 0; i < kVector; ++i) to[i] = passes >> i & 1 ? to[i] : 0;
+}
+PACELINE_KERNEL inline void unpack_passed(const Packed<float>& dy, unsigned passes,
+                                          float (&to)[kVector]) {
+  for (int i = 0; i < kVector; ++i) to[i] = passes >> i & 1 ? dy.values[i] : 0;
 }
 
 // Gradients of gamma and beta, and the factors of x's gradient, from sums of dz and dz (x - mean)
@@ -298,6 +350,27 @@ struct NormGradientSums {
   }
 };
 
+// The factors of a vector's channels.
+struct GradientFactors {
+  float dy[kVector], x[kVector], constant[kVector];
+
+  PACELINE_KERNEL void load(const NormState& s, int channel, int channels) {
+    load_channels(s.dy_factor, channel, channels, dy);
+    load_channels(s.x_factor, channel, channels, x);
+    load_channels(s.constant, channel, channels, constant);
+  }
+  PACELINE_KERNEL float gradient(int i, float dz, float value) const {
+    return dy[i] * dz + (x[i] * value + constant[i]);
+  }
+  template <typename T>
+  PACELINE_KERNEL Packed<T> gradients(const float (&dz)[kVector], const Packed<T>& of) const {
+    float v[kVector];
+    unpack(of, v);
+    for (int i = 0; i < kVector; ++i) v[i] = gradient(i, dz[i], v[i]);
+    return pack<T>(v);
+  }
+};
+
 // Gradients of x (dx; null: not needed) and of the skip (null: not needed; may equal dy). Zero for
 // the `missing` elements after `count`.
 template <typename T, bool kBranch>
@@ -312,83 +385,87 @@ struct NormGradient {
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
-    Factors own{}, other{};
-    over_channels(c, count + missing, channels,
-                  [&](std::size_t first, int n, int channel, bool fresh) {
-                    if (fresh) {
-                      own.load(state, channel, channels);
-                      if constexpr (kBranch) other.load(branch, channel, channels);
-                    }
-                    Fetched fetched = n == kVector ? fetch<true>(first, n) : fetch<false>(first, n);
-                    float dz[kVector];
-                    unpack_passed(fetched.dy, fetched.passes, dz);
-                    if (dx) write(own, first, n, dz, fetched.x, fetched.old, dx);
-                    if (!skip) return;
-                    // A plane that is normalised and added to itself has one gradient.
-                    if (skip == dx && adds_skip) {
-                      fetched.old_skip = packed_some(static_cast<const T*>(skip) + first, n);
-                    }
-                    if constexpr (kBranch) {
-                      write(other, first, n, dz, fetched.x2, fetched.old_skip, skip);
-                    } else {
-                      pass_on(first, n, dz, fetched.old_skip);
-                    }
-                  });
+    // Nearly all vectors of nearly all planes are whole, present, and added to nothing.
+    const std::size_t plain = dx && !adds && !adds_skip ? count / kVector : 0;
+    if (skip) {
+      over_channels(c, plain, channels, Plain<true>{*this, {}, {}});
+    } else {
+      over_channels(c, plain, channels, Plain<false>{*this, {}, {}});
+    }
+    const std::size_t all = count + missing;
+    over(c, (all + kVector - 1) / kVector - plain, [&](std::size_t i) {
+      const std::size_t first = (plain + i) * kVector;
+      vector(first, all - first < kVector ? static_cast<int>(all - first) : kVector);
+    });
   }
 
  private:
-  struct Factors {
-    float dy[kVector], x[kVector], constant[kVector];
-    PACELINE_KERNEL void load(const NormState& s, int channel, int channels) {
-      load_channels(s.dy_factor, channel, channels, dy);
-      load_channels(s.x_factor, channel, channels, x);
-      load_channels(s.constant, channel, channels, constant);
+  template <bool kSkip>
+  struct Plain {
+    const NormGradient& k;
+    GradientFactors own, other;
+    struct Fetched {
+      Packed<T> dy, x, x2;
+      unsigned passes;
+    };
+    PACELINE_KERNEL void start(int channel) {
+      own.load(k.state, channel, k.channels);
+      if constexpr (kBranch && kSkip) other.load(k.branch, channel, k.channels);
+    }
+    PACELINE_KERNEL Fetched fetch(std::size_t first) const {
+      Fetched fetched;
+      fetched.dy = packed_at(k.dy + first);
+      fetched.x = packed_at(k.x + first);
+      if constexpr (kBranch && kSkip) fetched.x2 = packed_at(k.x2 + first);
+      fetched.passes = passes_of<true>(k.signs, first, kVector);
+      return fetched;
+    }
+    PACELINE_KERNEL void finish(const Fetched& fetched, std::size_t first) const {
+      float dz[kVector];
+      unpack_passed(fetched.dy, fetched.passes, dz);
+      put(own.gradients(dz, fetched.x), k.dx + first);
+      if constexpr (kSkip) {
+        put(kBranch ? other.gradients(dz, fetched.x2) : pack<T>(dz), k.skip + first);
+      }
     }
   };
-  // Number of elements at `first` that belong to present samples.
-  PACELINE_KERNEL int present(std::size_t first) const {
-    if (first >= count) return 0;
-    const std::size_t left = count - first;
-    return left < kVector ? static_cast<int>(left) : kVector;
-  }
-  // Values read before anything is written. Zero for planes that are not accumulated.
-  struct Fetched {
-    Packed<T> dy, x, x2, old, old_skip;
-    unsigned passes;
-  };
-  template <bool kWhole>
-  PACELINE_KERNEL Fetched fetch(std::size_t first, int n) const {
-    Fetched fetched{};
-    fetched.dy = packed_row<kWhole>(dy + first, n);
-    if (dx) fetched.x = packed_row<kWhole>(x + first, n);
-    if (kBranch && skip) fetched.x2 = packed_row<kWhole>(x2 + first, n);
-    if (dx && adds) fetched.old = packed_row<kWhole>(static_cast<const T*>(dx) + first, n);
-    if (skip && adds_skip) {
-      fetched.old_skip = packed_row<kWhole>(static_cast<const T*>(skip) + first, n);
+
+  // Of any vector, of which `n` elements are of the planes and some are of samples that are
+  // present.
+  PACELINE_KERNEL void vector(std::size_t first, int n) const {
+    const int channel = static_cast<int>(first % static_cast<std::size_t>(channels));
+    const int there = first >= count            ? 0
+                      : count - first < kVector ? static_cast<int>(count - first)
+                                                : kVector;
+    float dz[kVector], v[kVector] = {}, v2[kVector] = {};
+    unpack_passed(packed_vector(dy + first, n), passes_of<true>(signs, first, n), dz);
+    if (dx) load_at(x, first, n, v);
+    if (kBranch && skip) load_at(x2, first, n, v2);
+    if (dx) {
+      GradientFactors own;
+      own.load(state, channel, channels);
+      for (int i = 0; i < kVector; ++i) v[i] = own.gradient(i, dz[i], v[i]);
+      add(v, there, adds, dx, first, n);
     }
-    fetched.passes = passes_of<true>(signs, first, n);
-    return fetched;
+    if (!skip) return;
+    if constexpr (kBranch) {
+      GradientFactors other;
+      other.load(branch, channel, channels);
+      for (int i = 0; i < kVector; ++i) v2[i] = other.gradient(i, dz[i], v2[i]);
+      add(v2, there, adds_skip, skip, first, n);
+    } else {
+      add(dz, there, adds_skip, skip, first, n);
+    }
   }
-  PACELINE_KERNEL void write(const Factors& f, std::size_t first, int n, const float (&dz)[kVector],
-                             const Packed<T>& of, const Packed<T>& old, T* to) const {
-    float v[kVector], sum[kVector];
-    unpack(of, v);
-    unpack(old, sum);
-    const int there = present(first);
+  // A plane that is normalised and added to itself has one gradient, so this is read last.
+  PACELINE_KERNEL void add(const float (&values)[kVector], int there, bool adds_to, T* to,
+                           std::size_t first, int n) const {
+    float sum[kVector] = {};
+    if (adds_to) load_at(static_cast<const T*>(to), first, n, sum);
     for (int i = 0; i < kVector; ++i) {
-      if (i < there) sum[i] += f.dy[i] * dz[i] + f.x[i] * v[i] + f.constant[i];
+      if (i < there) sum[i] += values[i];
     }
     store_at(sum, to, first, n);
-  }
-  PACELINE_KERNEL void pass_on(std::size_t first, int n, const float (&dz)[kVector],
-                               const Packed<T>& old) const {
-    float sum[kVector];
-    unpack(old, sum);
-    const int there = present(first);
-    for (int i = 0; i < kVector; ++i) {
-      if (i < there) sum[i] += dz[i];
-    }
-    store_at(sum, skip, first, n);
   }
 };
 
