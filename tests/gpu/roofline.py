@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""A prediction of ResNet-50's training rate on an H200, from counts alone; no card has confirmed it.
+"""A prediction of ResNet-50's training rate on an H200, from counts alone. No card has confirmed it.
 
 The step is written down as the device queues it: convolutions, and our kernels with the bytes that
-each must read and write and the instructions of its loop (conformance.machine_code prints them).
+each must read and write and the instructions of its loop (conformance.machine_code and, for the
+stem, conformance.cuda_ptx print them).
 Assumptions, all of which are options:
   - convolutions and products reach the share --products of the rate that --bandwidth or --peak allows;
   - a kernel of ours takes the cube root of the sum of the cubes of its memory time, which reaches the
@@ -20,9 +21,10 @@ STAGES = [(64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)]  # width, blocks, s
 # and after the loops were written for it: as many as there are, or two for each one of integers and
 # comparisons, if that is more. Of the pooling kernels a vector of the plane that they walk over.
 LOOPS = {
-    "statistics": (42, 0), "apply": (147, 0), "apply_add": (175, 0), "sums": (97, 0),
-    "sums_branch": (131, 0), "gradient": (340, 0), "gradient_skip": (430, 0),
-    "gradient_branch": (430, 0), "pool": (1275, 0), "pool_sums": (410, 0), "pool_gradient": (490, 0),
+    "statistics": (42, 39), "apply": (147, 90), "apply_add": (175, 106), "sums": (97, 76),
+    "sums_branch": (131, 102), "gradient": (340, 76), "gradient_skip": (430, 90),
+    "gradient_branch": (430, 113), "pool": (1275, 824), "pool_sums": (410, 355),
+    "pool_gradient": (490, 219),
 }
 
 

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
 #include <numeric>
 
 #include "engine/device/cuda/kernels/all.h"
@@ -93,6 +96,74 @@ TEST(Ptx, ABarrierThatIsTakenOutIsMissed) {
   }
   EXPECT_GE(found, barriers - 3);
   EXPECT_GE(found, 4);
+}
+
+// Memory that lives as long as a test.
+class Heap {
+ public:
+  template <typename T>
+  T* take(std::size_t count, T value = {}) {
+    auto memory = std::make_shared<std::vector<T>>(count, value);
+    live_[reinterpret_cast<std::uintptr_t>(memory->data())] = count * sizeof(T);
+    kept_.push_back(memory);
+    return memory->data();
+  }
+  // PTX instructions that all threads of a launch run.
+  template <typename Kernel>
+  double instructions(const Kernel& kernel, unsigned blocks, std::size_t shared = 0) {
+    std::vector<LiveMemory> live;
+    for (const auto& [first, bytes] : live_) live.push_back({first, bytes});
+    std::mt19937 order(order_seed());
+    const PtxKernel& code = *product_module().find(readable_name(typeid(Kernel).name()));
+    const PtxOutcome outcome =
+        run_ptx(product_module(), code, {blocks, 256, shared, &kernel, sizeof kernel}, live, order);
+    EXPECT_EQ(outcome.faults, std::vector<std::string>{});
+    return static_cast<double>(outcome.instructions);
+  }
+
+ private:
+  std::map<std::uintptr_t, std::size_t> live_;
+  std::vector<std::shared_ptr<void>> kept_;
+};
+
+// A stem's kernels branch within their loops, so what they run is counted: for a vector of the
+// plane that each walks over. As much is machine code (machine_code_test.cpp counts loops).
+TEST(Ptx, KernelsOfAStemRunFewInstructions) {
+  Heap heap;
+  using T = cuda::Bf16;
+  const cuda::Window w{64, 64, 32, 32, 3, 2, 1, 64};
+  const std::size_t in = 64 * 64 * 64, out = in / 4, channels = 64;
+  T *x = heap.take<T>(in), *y = heap.take<T>(out), *dx = heap.take<T>(in);
+  for (std::size_t i = 0; i < in; ++i) x[i].bits = static_cast<std::uint16_t>(i * 40503 % 0x7F00);
+  auto* chosen = heap.take<std::uint8_t>(out);
+  cuda::NormState state{};
+  for (float** of : {&state.mean, &state.inverse, &state.scale, &state.shift, &state.dy_factor,
+                     &state.x_factor, &state.constant}) {
+    *of = heap.take<float>(channels, 1);
+  }
+  cuda::NormParameters parameters{};
+  parameters.beta_gradient = heap.take<float>(channels);
+  parameters.gamma_gradient = heap.take<float>(channels);
+  const double vectors = in / 8;
+  const auto expect_at_most = [](const char* what, double limit, double count) {
+    std::printf("%s: %.0f PTX instructions a vector\n", what, count);
+    EXPECT_LE(count, limit) << what;
+  };
+  expect_at_most("NormPool", 700,
+                 heap.instructions(cuda::NormPool<T>{w, x, y, chosen, 1, state}, 4) / vectors * 4);
+  expect_at_most(
+      "NormPoolGradient", 220,
+      heap.instructions(cuda::NormPoolGradient<T>{w, x, y, chosen, dx, 1, 1, state, false}, 4) /
+          vectors);
+  const unsigned splits = 4;
+  const cuda::ChannelTiling tiling{out / channels, 64, splits};
+  using Sums = cuda::ChannelSums<cuda::NormPoolGradientSums<T>>;
+  const Sums sums{tiling,
+                  heap.take<float>(2 * splits * channels),
+                  heap.take<unsigned>(tiling.tiles()),
+                  {w, x, y, chosen, in / channels, state, parameters}};
+  expect_at_most("NormPoolGradientSums", 400,
+                 heap.instructions(sums, splits, Sums::shared_bytes()) / vectors * 4);
 }
 
 }  // namespace
