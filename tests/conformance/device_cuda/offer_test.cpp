@@ -1,4 +1,4 @@
-// cuDNN asked, without a GPU, what it has on a described H200 for every convolution of every
+// cuDNN asked, without a GPU, what it has on a described card for every convolution of every
 // workload: in each precision and at small and large batches there must be a plan that is allowed.
 // Kernels that are compiled at run time are left out: they take a second each.
 #include "engine/device/cuda/dnn/offer.h"
@@ -54,6 +54,7 @@ std::vector<ConvRequest> requests(Math math, const std::vector<int>& batches) {
 class Offer : public testing::TestWithParam<Math> {
  protected:
   void SetUp() override {
+    if (described_cards().empty()) GTEST_SKIP() << "built with a cuDNN that describes no cards";
     try {
       Libraries{LibraryNames{}};
     } catch (const Error& error) {
@@ -96,6 +97,23 @@ TEST_P(Offer, EveryConvolutionHasAPlan) {
 TEST_P(Offer, EveryConvolutionHasAPlanThatRepeatsItsBits) {
   options_.deterministic = true;
   offers({32});
+}
+
+// What other cards lack stands in docs/gpu.md.
+TEST_P(Offer, OtherCardsServeIt) {
+  for (const std::string& card : described_cards()) {
+    options_.card_description = card_description(card);
+    const auto products = make_products(options_);
+    const bool lacks = card == "t4" && GetParam() == Math::bf16;
+    for (const ConvOffer& offer : offers_of(*products, requests(GetParam(), {32}))) {
+      const ConvShape& shape = offer.request.shape;
+      const std::string what = card + ": " + text_of(offer.request) + ": " + offer.problem;
+      EXPECT_EQ(offer.choice.has_value(), !lacks) << what;
+      if (lacks || stored_as(GetParam()) == DType::f32 || shape.in < 64 || shape.height <= 8)
+        continue;
+      EXPECT_TRUE(offer.choice && offer.choice->tensor_cores) << what;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Offer, testing::ValuesIn(kMaths),

@@ -88,8 +88,7 @@ class CudnnImplementation : public Implementation {
       : graph_(std::move(graph)),
         config_(engine.config),
         plan_(graph_->session().make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "plan")) {
-    graph_->session().name_card(plan_, CUDNN_ATTR_EXECUTION_PLAN_HANDLE,
-                                CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+    graph_->session().name_card(plan_, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, kCardOfPlan);
     plan_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *config_).finalize();
     workspace_ = static_cast<std::size_t>(plan_.integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
   }
@@ -131,7 +130,7 @@ class CudnnImplementation : public Implementation {
 std::vector<Engine> ask(const OperationGraph& graph, cudnnBackendHeurMode_t mode) {
   const Session& session = graph.session();
   Descriptor heuristics = session.make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "heuristics");
-  session.name_card(heuristics, std::nullopt, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
+  session.name_card(heuristics, std::nullopt, kCardOfHeuristics);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.descriptor())
       .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode)
       .finalize();
@@ -149,7 +148,7 @@ std::vector<Engine> ask(const OperationGraph& graph, cudnnBackendHeurMode_t mode
 Engine engine_of(const OperationGraph& graph, const Recipe& recipe) {
   const Session& session = graph.session();
   Descriptor engine = session.make(CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine");
-  session.name_card(engine, std::nullopt, CUDNN_ATTR_ENGINE_DEVICEPROP);
+  session.name_card(engine, std::nullopt, kCardOfEngine);
   engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph.descriptor())
       .set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, recipe.engine)
       .finalize();

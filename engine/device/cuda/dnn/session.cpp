@@ -160,18 +160,22 @@ Session::Session(const SharedLibrary& library, const std::string& description) :
     if (table_.cudart_version() / 1000 != CUDART_VERSION / 1000) {
       log::warning(
           "cuDNN {}: some of its engines cannot load; let PACELINE_CUDA_LIBS name the folder of "
-          "one "
-          "that fits",
+          "one that fits",
           version());
     }
     return;
   }
+#if CUDNN_VERSION >= 90800
   description_ = std::make_unique<Descriptor>(table_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR,
                                               "description of a device");
   description_
       ->set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
             static_cast<std::int64_t>(description.size()), description.c_str())
       .finalize();
+#else
+  throw Error(ErrorKind::usage, "this program was built with headers that describe no cards",
+              "cuDNN", "build it with cuDNN 9.8 or later");
+#endif
 }
 
 Session::~Session() {
@@ -190,9 +194,8 @@ std::string cudnn_version_text(std::size_t version, std::size_t cudart) {
                      cudart / 1000, CUDART_VERSION / 1000);
 }
 
-void Session::name_card(Descriptor& descriptor,
-                        std::optional<cudnnBackendAttributeName_t> by_handle,
-                        std::optional<cudnnBackendAttributeName_t> by_description) const {
+void Session::name_card(Descriptor& descriptor, CardAttribute by_handle,
+                        CardAttribute by_description) const {
   if (handle_ && by_handle) descriptor.set(*by_handle, CUDNN_TYPE_HANDLE, 1, &handle_);
   if (!handle_ && by_description) descriptor.set(*by_description, *description_);
 }

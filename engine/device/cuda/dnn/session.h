@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cudnn_graph.h>
+#include <cudnn_version.h>
 
 #include <cstdint>
 #include <memory>
@@ -81,6 +82,17 @@ class Descriptor {
 // which: its engines then look for libraries that are missing.
 std::string cudnn_version_text(std::size_t version, std::size_t cudart);
 
+// The attributes by which descriptors take a described card. cuDNN has them since 9.8; built with
+// older headers, this program knows only cards that are there.
+using CardAttribute = std::optional<cudnnBackendAttributeName_t>;
+#if CUDNN_VERSION >= 90800
+inline constexpr CardAttribute kCardOfHeuristics = CUDNN_ATTR_ENGINEHEUR_DEVICEPROP,
+                               kCardOfEngine = CUDNN_ATTR_ENGINE_DEVICEPROP,
+                               kCardOfPlan = CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP;
+#else
+inline constexpr CardAttribute kCardOfHeuristics, kCardOfEngine, kCardOfPlan;
+#endif
+
 // The card for which plans are made: the calling thread's current one, or one that is only
 // described, whose plans are built and checked but never run. Not thread-safe.
 class Session {
@@ -100,8 +112,8 @@ class Session {
   }
   // Sets the card of a descriptor, by the attribute that takes a handle or the one that takes a
   // description. Does nothing if it has no such attribute.
-  void name_card(Descriptor& descriptor, std::optional<cudnnBackendAttributeName_t> by_handle,
-                 std::optional<cudnnBackendAttributeName_t> by_description) const;
+  void name_card(Descriptor& descriptor, CardAttribute by_handle,
+                 CardAttribute by_description) const;
   void execute(const Descriptor& plan, const Descriptor& pack, Stream stream);
 
  private:
