@@ -124,9 +124,13 @@ class Program {
   // It still calls `queue` in each step for its bookkeeping, so `queue` must not wait for the work
   // that it queues. `rule` is the rule of all updates in the step; null: no updates. The captured
   // work depends only on what all ranks share: the number of steps, their global batch, slot and
-  // rule. A rank's own share of the batch follows from these.
-  virtual void run_step(const UpdateRule* rule, const std::function<void()>& queue) {
+  // rule. A rank's own share of the batch follows from these. `forget`, if not empty, permits a
+  // device that could not capture the step to call `queue` a second time: it first takes back what
+  // the caller noted. Only for a lone replica, as others have to capture the same.
+  virtual void run_step(const UpdateRule* rule, const std::function<void()>& queue,
+                        const std::function<void()>& forget = {}) {
     static_cast<void>(rule);
+    static_cast<void>(forget);
     queue();
   }
 
@@ -213,6 +217,12 @@ class Device {
   virtual MemoryKind memory_kind() const { return MemoryKind::host; }
   virtual Memory allocate(std::size_t bytes) = 0;
   // Host memory that is best for handing over batches.
+  // Pins host memory of others for copies, until the result is gone; empty if that is not possible.
+  virtual Memory pin(void* data, std::size_t bytes) {
+    static_cast<void>(data);
+    static_cast<void>(bytes);
+    return {};
+  }
   virtual Memory allocate_staging(std::size_t bytes) { return host_memory(bytes); }
   // Synchronous. From any thread.
   virtual void copy_to_host(void* host, const void* from, std::size_t bytes) {

@@ -39,6 +39,12 @@ class PhaseClock {
   // Assigns the time since the last call to `phase`.
   void end(Phase phase);
   void end_step();
+  // How many phases of this step have ended; the later ones are taken back, if markers tell the
+  // time.
+  std::size_t ended() const { return by_markers_ ? pending_.back().ends.size() : 0; }
+  void take_back(std::size_t ended) {
+    if (by_markers_) pending_.back().ends.resize(ended);
+  }
 
   // Records phases and steps in `ring` too; the next step is number `step`. null: stops.
   void trace(TraceRing* ring, std::size_t step);

@@ -136,6 +136,7 @@ Communicator& Trainer::reducing_communicator() {
     device.copy_to_device(to, host, bytes);
   };
   copies.pinned = [&device](std::size_t bytes) { return device.allocate_staging(bytes); };
+  copies.pin = [&device](void* data, std::size_t bytes) { return device.pin(data, bytes); };
   staged_ = std::make_unique<StagedCommunicator>(communicator_, std::move(copies));
   return *staged_;
 }
@@ -228,7 +229,11 @@ void Trainer::step(const Batch& batch) {
   if (setup_.device->memory_kind() == MemoryKind::device) {
     launch.emplace(communicator_, "the launch of a step");
   }
-  program_->run_step(config_.update ? &rule : nullptr, queue);
+  std::function<void()> forget;
+  if (communicator_.size() == 1) {
+    forget = [this, ended = clock_->ended()] { clock_->take_back(ended); };
+  }
+  program_->run_step(config_.update ? &rule : nullptr, queue, forget);
 }
 
 // The batches of a step, whose gradients are added here and reduced once; returns the last one.

@@ -50,6 +50,7 @@ class CudaDevice final : public Device {
   MemoryKind memory_kind() const override { return MemoryKind::device; }
   Memory allocate(std::size_t bytes) override { return runtime_->device_memory(bytes); }
   Memory allocate_staging(std::size_t bytes) override { return runtime_->pinned_memory(bytes); }
+  Memory pin(void* data, std::size_t bytes) override { return runtime_->pin(data, bytes); }
   void copy_to_host(void* host, const void* from, std::size_t bytes) override {
     copy_by(to_host_, host, from, bytes);
   }

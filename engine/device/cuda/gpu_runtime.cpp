@@ -137,6 +137,15 @@ class CudaRuntime final : public Runtime {
     std::fill_n(static_cast<char*>(data), bytes, 0);
     return Memory(data, bytes, MemoryKind::pinned, [](void* pointer) { cudaFreeHost(pointer); });
   }
+  Memory pin(void* data, std::size_t bytes) override {
+    use();
+    if (cudaHostRegister(data, bytes, cudaHostRegisterPortable) != cudaSuccess) {
+      cudaGetLastError();
+      return {};
+    }
+    return Memory(data, bytes, MemoryKind::pinned,
+                  [](void* pointer) { cudaHostUnregister(pointer); });
+  }
   std::size_t free_bytes() const override {
     use();
     std::size_t free = 0, total = 0;

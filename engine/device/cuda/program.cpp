@@ -283,7 +283,8 @@ void CudaProgram::backward(int from, int to) {
 }
 
 // What changes between steps is given to the device before: it is not part of a graph.
-void CudaProgram::run_step(const UpdateRule* rule, const std::function<void()>& queue) {
+void CudaProgram::run_step(const UpdateRule* rule, const std::function<void()>& queue,
+                           const std::function<void()>& forget) {
   if (copies_stale_) refresh_copies();
   Replays::Key key = {5, static_cast<std::size_t>(staging_.slot()), samples(),
                       static_cast<std::size_t>(global_samples_),
@@ -292,7 +293,11 @@ void CudaProgram::run_step(const UpdateRule* rule, const std::function<void()>& 
     set_rule(*rule);
     add_rule(key, *rule);
   }
-  replays_.run_step(key, queue);
+  if (!forget) return replays_.run_step(key, queue);
+  replays_.run_step(key, queue, [&, count = sample_count_] {
+    sample_count_ = count;
+    forget();
+  });
 }
 
 LossSums CudaProgram::take_sums() {

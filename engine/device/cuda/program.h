@@ -72,7 +72,8 @@ class CudaProgram final : public Program {
   void accumulate(Accumulate which, std::size_t begin, std::size_t end) override;
   void measure_gradients(const UpdateRule& rule) override;
   void update(const UpdateRule& rule, std::size_t begin, std::size_t end) override;
-  void run_step(const UpdateRule* rule, const std::function<void()>& queue) override;
+  void run_step(const UpdateRule* rule, const std::function<void()>& queue,
+                const std::function<void()>& forget) override;
   void wait_for_input() override { staging_.wait_until_copied(); }
   LossSums take_sums() override;
 

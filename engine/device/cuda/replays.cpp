@@ -1,6 +1,7 @@
 #include "engine/device/cuda/replays.h"
 
 #include "engine/core/error.h"
+#include "engine/core/log.h"
 
 namespace paceline::cuda {
 
@@ -48,13 +49,23 @@ void Replays::run(const char* what, const Key& key, const std::function<void()>&
   part.graph->launch(lane_.stream());
 }
 
-void Replays::run_step(const Key& key, const std::function<void()>& queue) {
+void Replays::run_step(const Key& key, const std::function<void()>& queue,
+                       const std::function<void()>& forget) {
   if (!options_.parts || !options_.steps) return queue();
   Replayed& step = replayed_[key];
-  const Inside inside(inside_);
-  if (!step.graph && step.plain_runs++ < kPlainRuns) return queue();
-  queue_step(step, queue);
-  step.graph->launch(lane_.stream());
+  try {
+    const Inside inside(inside_);
+    if (!step.graph && step.plain_runs++ < kPlainRuns) return queue();
+    queue_step(step, queue);
+    return step.graph->launch(lane_.stream());
+  } catch (const Error& error) {
+    const bool queued_nothing = step.plain_runs > kPlainRuns && !step.graph;
+    if (!forget || !queued_nothing || error.kind() != ErrorKind::internal) throw;
+    log::warning("{}; from now on its parts are captured", error.what());
+  }
+  options_.steps = false;
+  forget();
+  queue();
 }
 
 void Replays::queue_step(Replayed& step, const std::function<void()>& queue) {

@@ -33,8 +33,11 @@ class Replays {
   // Queues the work of `queue` on the lane. Throws its errors. A part that cannot be captured is an
   // error that names `what`.
   void run(const char* what, const Key& key, const std::function<void()>& queue);
-  // The same for a step, in which `queue` may call run() for parts.
-  void run_step(const Key& key, const std::function<void()>& queue);
+  // The same for a step, in which `queue` may call run() for parts. If it cannot be captured and
+  // `forget` is not empty, calls that (what the host noted since is not true), warns, and from then
+  // on captures parts only.
+  void run_step(const Key& key, const std::function<void()>& queue,
+                const std::function<void()>& forget = {});
 
  private:
   static constexpr int kPlainRuns = 2;

@@ -45,6 +45,9 @@ class Runtime {
   virtual Memory device_memory(std::size_t bytes) = 0;
   virtual Memory pinned_memory(std::size_t bytes) = 0;  // zeroed host memory
   virtual std::size_t free_bytes() const = 0;           // of the device
+  // Pins memory of the host that somebody else allocated, until the result is gone. Empty if it
+  // cannot: copies are slower then, and right.
+  virtual Memory pin(void*, std::size_t) { return {}; }
 
   virtual Stream make_stream(StreamPriority priority = StreamPriority::normal) = 0;
   virtual void destroy_stream(Stream stream) noexcept = 0;

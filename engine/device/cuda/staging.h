@@ -37,15 +37,15 @@ class Staging {
     std::uint8_t* images;
     std::int32_t* labels;
     std::uint32_t* positions;
-    StepValues* step;       // on the device
-    StepValues* host_step;  // pinned
+    StepValues* step;
+    std::byte* host;  // pinned: labels, positions and step, as they lie on the device
     Marker copied, used;
   };
   const Slot& current() const { return slots_[slot_]; }
 
   Runtime& runtime_;
   StreamLane &compute_, &copy_;
-  std::size_t elements_;
+  std::size_t elements_, numbers_;  // of a sample; bytes of all labels, or positions
   Memory memory_, pinned_;
   std::array<Slot, kSlots> slots_{};
   std::size_t slot_ = 0;

@@ -275,6 +275,28 @@ TEST(NcclLog, TransportsAreCountedWithoutWhichAdapter) {
   EXPECT_EQ(nccl::transports_in("nothing of the kind"), "");
 }
 
+TEST(NcclLog, SaysWhatNcclWarnedOfLast) {
+  EXPECT_EQ(nccl::warnings_in("n1:7:9 [0] NCCL INFO Bootstrap: Using eth0\n"), "");
+  std::string log;
+  for (const char* warning : {"one", "two", "two", "three", "four"}) {
+    log += std::string("\nn1:7:9 [0] transport/p2p.cc:219 NCCL WARN ") + warning + "\n";
+  }
+  EXPECT_EQ(nccl::warnings_in(log), "two; three; four");
+}
+
+TEST(NcclLog, TellsRanksOfANodeThatDoNotCopyDirectly) {
+  const std::string
+      within = "n1:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read\n",
+      between = "n1:7:9 [0] NCCL INFO Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0\n",
+      shared = "n1:7:9 [0] NCCL INFO Channel 01 : 2[0] -> 3[1] via SHM/direct/direct\n",
+      network = "n1:7:9 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[0] [receive] via NET/Socket/0\n";
+  const std::vector<std::string> hosts = {"n1", "n1", "n2", "n2"};
+  EXPECT_EQ(nccl::detour_in(within + between, hosts), "");
+  EXPECT_EQ(nccl::detour_in(within + between + shared, hosts),
+            "ranks 2 and 3 by SHM/direct/direct");
+  EXPECT_EQ(nccl::detour_in(network, hosts), "ranks 0 and 1 by NET/Socket");
+}
+
 TEST(NcclBackend, WithoutTheLibraryItSaysWhereItWouldLook) {
   Membership membership;
   const auto nccl = make_backend("nccl", backend_table(), wrapper_table());

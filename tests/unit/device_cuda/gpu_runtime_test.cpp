@@ -134,6 +134,19 @@ TEST_F(GpuRuntime, WhatDoesNotFitIsAMatterOfUse) {
   runtime.device_memory(kBytes);
 }
 
+TEST_F(GpuRuntime, MemoryOfOthersIsPinnedWhereItCanBe) {
+  Runtime& runtime = make();
+  std::vector<char> window(4096);
+  {
+    const Memory pinned = runtime.pin(window.data(), window.size());
+    EXPECT_EQ(pinned.data(), reinterpret_cast<std::byte*>(window.data()));
+    EXPECT_TRUE(fake_cuda::is_registered(window.data()));
+    EXPECT_EQ(runtime.pin(window.data(), window.size()).data(), nullptr) << "it is already";
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  }
+  EXPECT_FALSE(fake_cuda::is_registered(window.data()));
+}
+
 // The current device is the calling thread's own, and a new thread's is the first.
 TEST_F(GpuRuntime, OtherThreadsUseTheSameCard) {
   Runtime& runtime = make(1);
@@ -246,6 +259,32 @@ TEST_F(GpuRuntime, AStepIsOneGraph) {
     EXPECT_EQ(fake_cuda::living().executables, 1U);
   }
   EXPECT_EQ(fake_cuda::living().graphs, 0U);
+}
+
+// A lone replica goes on with graphs of parts; what it noted while it tried is taken back.
+TEST_F(GpuRuntime, AStepThatCannotBeCapturedIsQueued) {
+  Runtime& runtime = make();
+  StreamLane compute(runtime), comm(runtime);
+  const Memory a = runtime.device_memory(kBytes), b = runtime.device_memory(kBytes);
+  Replays replays(runtime, compute, comm, {});
+  int noted = 0;
+  const auto queue = [&] {
+    ++noted;
+    replays.run("a part", {2}, [&] { launch_copy(runtime, a, b, compute.stream()); });
+    if (compute.in_graph()) runtime.synchronize_stream(comm.stream());
+  };
+  for (int step = 1; step <= 8; ++step) {
+    const std::vector<float> value(kCount, static_cast<float>(step));
+    runtime.copy(a.data(), value.data(), kBytes, compute.stream());
+    replays.run_step({1}, queue, [&] { --noted; });
+    EXPECT_EQ(read(runtime, b, compute.stream()), value) << step;
+    EXPECT_EQ(noted, step);
+  }
+  EXPECT_EQ(fake_cuda::living().executables, 1U) << "the part's";
+  Replays others(runtime, compute, comm, {});
+  for (int step = 1; step <= 2; ++step) others.run_step({1}, queue);
+  expect_error(ErrorKind::internal, {"cannot be captured", "--no-step-graph"},
+               [&] { others.run_step({1}, queue); });
 }
 
 TEST_F(GpuRuntime, ACaptureThatFailsLeavesNoTrace) {

@@ -80,6 +80,22 @@ TEST(PhaseClock, StepsOfALaneThatKeepsTimeAreReadWhenTheyAreReached) {
   }
 }
 
+// As if the phases had never ended: their markers may never be reached.
+TEST(PhaseClock, PhasesCanBeTakenBack) {
+  SlowLane lane;
+  PhaseClock clock(1, lane);
+  clock.begin_step();
+  clock.end(Phase::input);
+  const std::size_t ended = clock.ended();
+  clock.end(Phase::forward);
+  clock.take_back(ended);
+  clock.end(Phase::forward);
+  clock.end_step();
+  ASSERT_EQ(clock.steps().size(), 1U);
+  EXPECT_EQ(clock.steps()[0].seconds[static_cast<std::size_t>(Phase::forward)], 2.0F);
+  EXPECT_EQ(clock.steps()[0].total, 4.0F);
+}
+
 TEST(PhaseClock, SettledStepsNeedTheirMarkersNoLonger) {
   SlowLane lane;
   PhaseClock clock(2, lane);

@@ -62,7 +62,8 @@ void block_signals() {
 }  // namespace
 
 Clique::Clique(Setup setup)
-    : library_(std::move(setup.library)),
+    : warnings_(std::move(setup.warnings)),
+      library_(std::move(setup.library)),
       membership_(std::move(setup.membership)),
       gpus_(*membership_.gpus),
       size_(membership_.process.size * membership_.replicas_here) {
@@ -417,6 +418,8 @@ Error Clique::error_of(const Member& member, ncclResult_t result, std::string_vi
   std::string what = fmt::format("NCCL: {}", library_->error_string(result));
   const std::string detail = one_line(library_->last_error(member.comm));
   if (!detail.empty()) what += fmt::format(": {}", detail);
+  const std::string warnings = warnings_ ? warnings_() : "";
+  if (!warnings.empty()) what += fmt::format("; it warned: {}", warnings);
   return Error(others ? ErrorKind::peer_lost : ErrorKind::internal, what, std::string(label),
                others ? "see the other ranks' errors, or NCCL_DEBUG=INFO" : "see NCCL_DEBUG=INFO")
       .on_rank(member.rank);

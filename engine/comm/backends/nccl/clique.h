@@ -35,6 +35,8 @@ class Clique : public std::enable_shared_from_this<Clique> {
     bool blocking = false;  // if true, joining has no deadline
     // Throws if another task is known to be gone. Called while waiting for others to join.
     std::function<void()> check_others;
+    // What NCCL warned of lately, for errors. May be empty.
+    std::function<std::string()> warnings = {};
   };
   // Joins. Collective over all tasks. Throws stall past the deadline, with a cure.
   explicit Clique(Setup setup);
@@ -92,6 +94,7 @@ class Clique : public std::enable_shared_from_this<Clique> {
   Error error_of(const Member& member, ncclResult_t result, std::string_view label) const;
   Member& member_of(int replica) { return *members_[static_cast<std::size_t>(replica)]; }
 
+  std::function<std::string()> warnings_;
   std::shared_ptr<const Library> library_;
   Membership membership_;
   ReplicaGpus gpus_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -62,18 +63,34 @@ void DebugLog::take() {
   remove();
 }
 
-std::string DebugLog::transports() const {
-  if (folder_.empty()) return "transports: see the log that NCCL_DEBUG asks for";
+std::string DebugLog::text() const {
   std::string text;
+  if (folder_.empty()) return text;
+  Descriptor untaken;  // joining has not ended
+  if (!file_) untaken = Descriptor(open((folder_ + "/log").c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor& file = file_ ? file_ : untaken;
   std::array<char, 65536> piece;
-  while (file_ && text.size() < kMostBytes) {
+  while (file && text.size() < kMostBytes) {
     const ssize_t got =
-        pread(file_.number(), piece.data(), piece.size(), static_cast<off_t>(text.size()));
+        pread(file.number(), piece.data(), piece.size(), static_cast<off_t>(text.size()));
     if (got <= 0) break;
     text.append(piece.data(), static_cast<std::size_t>(got));
   }
-  const std::string found = transports_in(text);
+  return text;
+}
+
+std::string DebugLog::transports() const {
+  if (folder_.empty()) return "transports: see the log that NCCL_DEBUG asks for";
+  const std::string found = transports_in(text());
   return found.empty() ? "transports not known" : "transports " + found;
+}
+
+std::string DebugLog::warnings() const {
+  return warnings_in(text());
+}
+
+std::string DebugLog::detour(const std::vector<std::string>& hosts) const {
+  return detour_in(text(), hosts);
 }
 
 std::string transports_in(std::string_view log) {
@@ -90,6 +107,42 @@ std::string transports_in(std::string_view log) {
     parts.push_back(kind == "NVLS" ? kind : fmt::format("{} x{}", kind, count));
   }
   return join(parts, ", ");
+}
+
+// "host:pid:tid [0] transport/p2p.cc:219 NCCL WARN Cuda failure 'invalid device ordinal'"
+std::string warnings_in(std::string_view log) {
+  constexpr std::string_view kWarns = "NCCL WARN ";
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> last;
+  for (const std::string& line : split(log, '\n')) {
+    const std::size_t at = line.find(kWarns);
+    if (at == std::string::npos) continue;
+    const std::string warning(trim(std::string_view(line).substr(at + kWarns.size())));
+    if (warning.empty() || std::find(last.begin(), last.end(), warning) != last.end()) continue;
+    last.push_back(warning);
+    if (last.size() > kMost) last.erase(last.begin());
+  }
+  return join(last, "; ");
+}
+
+// "Channel 00/0 : 0[0] -> 1[1] via SHM/direct/direct": ranks, and in brackets their devices.
+std::string detour_in(std::string_view log, const std::vector<std::string>& hosts) {
+  for (const std::string& line : split(log, '\n')) {
+    const std::size_t via = line.find(" via "), arrow = line.find("] -> ");
+    const std::size_t colon = line.find(" : ");
+    if (via == std::string::npos || arrow == std::string::npos || colon == std::string::npos ||
+        line.find("Channel ") == std::string::npos) {
+      continue;
+    }
+    const auto from = std::strtoul(line.c_str() + colon + 3, nullptr, 10);
+    const auto to = std::strtoul(line.c_str() + arrow + 5, nullptr, 10);
+    if (from >= hosts.size() || to >= hosts.size() || hosts[from] != hosts[to]) continue;
+    const std::string_view rest = std::string_view(line).substr(via + 5);
+    const std::string kind = kind_of(rest.substr(0, rest.find(' ')));
+    if (kind.rfind("P2P", 0) == 0) continue;
+    return fmt::format("ranks {} and {} by {}", from, to, kind);
+  }
+  return "";
 }
 
 }  // namespace paceline::nccl

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/comm/rendezvous/socket.h"
 #include "engine/core/environment.h"
@@ -25,9 +26,15 @@ class DebugLog {
   void take();
   // "P2P/CUMEM x16, NET/IB x4", or why it is unknown.
   std::string transports() const;
+  // What NCCL warned of last, in a line; empty if nothing, or if the log is the user's.
+  std::string warnings() const;
+  // "ranks 0 and 1 by SHM": two ranks of a host (hosts[rank]) whose GPUs do not copy to each other
+  // directly. Empty if all do.
+  std::string detour(const std::vector<std::string>& hosts) const;
 
  private:
   void remove() noexcept;
+  std::string text() const;
 
   std::string folder_;  // empty: the user's own log, or none
   Descriptor file_;
@@ -35,5 +42,7 @@ class DebugLog {
 
 // Parses a log: each transport with the number of (channel, rank) pairs that use it.
 std::string transports_in(std::string_view log);
+std::string warnings_in(std::string_view log);
+std::string detour_in(std::string_view log, const std::vector<std::string>& hosts);
 
 }  // namespace paceline::nccl

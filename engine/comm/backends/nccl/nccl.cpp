@@ -16,6 +16,7 @@
 #include "engine/comm/backends/nccl/nccl_communicator.h"
 #include "engine/comm/transport/mesh.h"
 #include "engine/core/error.h"
+#include "engine/core/log.h"
 #include "engine/launch/gpus.h"
 
 namespace paceline {
@@ -87,11 +88,14 @@ class NcclBackend final : public Backend {
 
     auto control = connect_control(membership, tasks);
     if (gpus_ == 1) return control;
-    log_ = std::make_unique<nccl::DebugLog>(environment_of_process());
-    const auto clique = std::make_shared<Clique>(Clique::Setup{
-        library_, membership, share_id(membership, tasks.get()), asked_to_block(), [tasks] {
-          if (tasks) tasks->check_connections();
-        }});
+    for (const GpuCard& card : cards) hosts_of_ranks_.emplace_back(card.host.data());
+    log_ = std::make_shared<nccl::DebugLog>(environment_of_process());
+    const auto clique = std::make_shared<Clique>(
+        Clique::Setup{library_, membership, share_id(membership, tasks.get()), asked_to_block(),
+                      [tasks] {
+                        if (tasks) tasks->check_connections();
+                      },
+                      [log = log_] { return log->warnings(); }});
     log_->take();
     std::vector<std::unique_ptr<Communicator>> communicators;
     for (auto& replica : control) {
@@ -107,6 +111,14 @@ class NcclBackend final : public Backend {
     if (!library_) return "NCCL";
     const std::string what = fmt::format("{} ({})", library_->version_text(), library_->path);
     if (!log_) return what;
+    if (const std::string detour = log_->detour(hosts_of_ranks_); !detour.empty() && !told_) {
+      told_ = true;
+      log::warning(
+          "NCCL copies between GPUs of one node, {}, and not from one to the other: let each task "
+          "see "
+          "all GPUs of its node (--gres=gpu:N --gpu-bind=none), unless these cards cannot",
+          detour);
+    }
     return fmt::format("{}, {} GPUs of {} node{}, {}", what, gpus_, hosts_, hosts_ == 1 ? "" : "s",
                        log_->transports());
   }
@@ -129,7 +141,9 @@ class NcclBackend final : public Backend {
   }
 
   std::shared_ptr<const nccl::Library> library_;
-  std::unique_ptr<nccl::DebugLog> log_;
+  std::shared_ptr<nccl::DebugLog> log_;
+  std::vector<std::string> hosts_of_ranks_;
+  mutable bool told_ = false;  // of a detour
   std::size_t gpus_ = 0, hosts_ = 0;
 };
 
