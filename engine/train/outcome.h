@@ -75,7 +75,7 @@ struct TrainingOutcome {
   std::vector<EpochQuality> epochs;
   bool goal_reached = false;             // an evaluation met TrainConfig::until
   std::uint64_t parameter_checksum = 0;  // over canonical fp32 values
-  std::vector<RankTimes> ranks;  // their steps on rank 0 only
+  std::vector<RankTimes> ranks;          // their steps on rank 0 only
   std::optional<Straggler> straggler;
   std::optional<TraceOutcome> trace;  // if requested
   InputOutcome input;
