@@ -36,7 +36,8 @@ void come_to_stack([[maybe_unused]] void* fake, [[maybe_unused]] const void** be
 
 }  // namespace
 
-void HostBlock::enter(unsigned low, unsigned high) {
+// ThreadSanitizer counts calls and returns, and from here and change() some never return.
+__attribute__((no_sanitize("thread"))) void HostBlock::enter(unsigned low, unsigned high) {
   auto* block = reinterpret_cast<HostBlock*>((static_cast<std::uintptr_t>(high) << 32) | low);
   come_to_stack(nullptr, &block->main_stack_, &block->main_stack_bytes_);
   const unsigned mine = block->current_;
@@ -47,7 +48,7 @@ void HostBlock::enter(unsigned low, unsigned high) {
 }
 
 #if defined(PACELINE_ASAN) || defined(__SANITIZE_THREAD__)
-void HostBlock::change(Place& from, Place& to) {
+__attribute__((no_sanitize("thread"))) void HostBlock::change(Place& from, Place& to) {
   swapcontext(&from.context, &to.context);
 }
 #else

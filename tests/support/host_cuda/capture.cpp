@@ -87,26 +87,30 @@ void HostGraphWork::run(std::uint64_t seed, const std::vector<Recording>& marks)
     if (nodes_[i].after.empty()) ready.push_back(i);
   }
   std::vector<char> ends(nodes_.size() + 1);  // addresses; the last one is the launch's
-  happens_before(&ends.back());
-  while (!ready.empty()) {
-    std::swap(ready[random() % ready.size()], ready.back());
-    const std::size_t index = ready.back();
-    ready.pop_back();
-    const HostNode& node = nodes_[index];
-    node.stream->graph_place.run([&](HostBlock& block) {
-      happens_after(&ends.back());
+  std::vector<std::unique_ptr<HostTask>> tasks;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    tasks.push_back(std::make_unique<HostTask>());
+    tasks.back()->work = [&node = nodes_[i], &ends, &marks, i](HostBlock& block) {
       for (const std::size_t before : node.after) happens_after(&ends[before]);
       if (node.mark >= 0) {
         marks[static_cast<std::size_t>(node.mark)]->time = now_seconds();
       } else {
         node.work(block);
       }
-      happens_before(&ends[index]);
-    });
+      happens_before(&ends[i]);
+    };
+  }
+  happens_before(&ends.back());
+  while (!ready.empty()) {
+    std::swap(ready[random() % ready.size()], ready.back());
+    const std::size_t index = ready.back();
+    ready.pop_back();
+    nodes_[index].stream->graph_place.run(std::move(tasks[index]), &ends.back());
     for (const std::size_t next : next_[index]) {
       if (--waits_for[next] == 0) ready.push_back(next);
     }
   }
+  for (char& end : ends) happens_after(&end);
 }
 
 }  // namespace paceline::cuda

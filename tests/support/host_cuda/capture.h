@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -15,14 +16,14 @@
 namespace paceline::cuda {
 
 struct HostEvent {
-  Recording last;              // null: none
+  Recording last = nullptr;    // null: none
   std::size_t capture = 0;     // the one that it was last recorded in; 0: none
   std::set<std::size_t> ends;  // nodes of that capture
 };
 
 struct HostNode {
   HostStream* stream = nullptr;
-  HostPlace::Work work;
+  std::function<void(HostBlock&)> work;
   std::set<std::size_t> after;  // nodes before this one
   int mark = -1;                // which of the events that each launch records
   bool is_kernel = false;

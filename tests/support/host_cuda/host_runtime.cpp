@@ -85,13 +85,15 @@ class HostGraph final : public Graph {
     auto& on = *static_cast<HostStream*>(static_cast<FakeStream*>(stream));
     HostOp op;
     for (HostEvent* mark : marks_) {
-      op.records.push_back(std::make_shared<Recorded>(Recorded{&on}));
+      op.records.push_back(gpu_.streams.announce(on));
       mark->last = op.records.back();
       mark->capture = 0;
     }
     op.kernels = work_->kernels();
-    op.work = [work = work_, kept = retained_, seed = gpu_.streams.random(),
-               marks = op.records](HostBlock&) { work->run(seed, marks); };
+    op.kept = {work_, retained_};
+    op.work = [work = work_.get(), seed = gpu_.streams.random(), marks = op.records](HostBlock&) {
+      work->run(seed, marks);
+    };
     gpu_.streams.add(on, std::move(op));
   }
 
@@ -250,7 +252,7 @@ class HostRuntime final : public Runtime {
   bool is_captured(Stream stream) const {
     return captures_here() && gpu_->capture.covers(on(stream));
   }
-  const Recording& recording_of(Event event) const {
+  Recording recording_of(Event event) const {
     if (captures_here()) throw Error(ErrorKind::internal, "asks for an event while it captures");
     if (of(event).capture != 0) throw Error(ErrorKind::internal, "asks for a captured event");
     return of(event).last;
@@ -269,7 +271,7 @@ class HostRuntime final : public Runtime {
       gpu->kernels->released(data);
     });
   }
-  void queue(Stream stream, HostPlace::Work work, bool is_kernel = false) {
+  void queue(Stream stream, std::function<void(HostBlock&)> work, bool is_kernel = false) {
     if (is_captured(stream)) {
       HostNode node;
       node.work = std::move(work);

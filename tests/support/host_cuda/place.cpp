@@ -24,14 +24,18 @@ HostPlace::~HostPlace() {
 __attribute__((no_sanitize_thread)) void HostPlace::enter(unsigned low, unsigned high) {
   auto* place = reinterpret_cast<HostPlace*>((static_cast<std::uintptr_t>(high) << 32) | low);
   while (true) {
-    (*place->work_)(place->block_);
-    __tsan_switch_to_fiber(place->carrier_, 0);
+    happens_after(place->token_);
+    place->task_->work(place->block_);
+    delete place->task_;
+    __tsan_switch_to_fiber(place->carrier_, __tsan_switch_to_fiber_no_sync);
     swapcontext(&place->here_, &place->there_);
   }
 }
 
-__attribute__((no_sanitize_thread)) void HostPlace::run(const Work& work) {
-  work_ = &work;
+__attribute__((no_sanitize_thread)) void HostPlace::run(std::unique_ptr<HostTask> task,
+                                                        void* token) {
+  task_ = task.release();
+  token_ = token;
   carrier_ = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(fiber_, __tsan_switch_to_fiber_no_sync);
   swapcontext(&there_, &here_);
@@ -42,8 +46,8 @@ __attribute__((no_sanitize_thread)) void HostPlace::run(const Work& work) {
 HostPlace::HostPlace() = default;
 HostPlace::~HostPlace() = default;
 
-void HostPlace::run(const Work& work) {
-  work(block_);
+void HostPlace::run(std::unique_ptr<HostTask> task, void*) {
+  task->work(block_);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "tests/support/host_cuda/block.h"
@@ -26,18 +27,22 @@ inline void happens_after([[maybe_unused]] void* token) {
 #endif
 }
 
+// Does not throw.
+struct HostTask {
+  virtual ~HostTask() = default;
+  std::function<void(HostBlock&)> work;
+};
+
 class HostPlace {
  public:
-  using Work = std::function<void(HostBlock&)>;
-
   HostPlace();
   ~HostPlace();
   HostPlace(const HostPlace&) = delete;
   HostPlace& operator=(const HostPlace&) = delete;
 
-  // Runs work that does not throw. It comes after what it says that it comes after, and before what
-  // the caller does next.
-  void run(const Work& work);
+  // Runs it after happens_before(token), and lets go of it. That it is done says nothing of what
+  // the caller may look at.
+  void run(std::unique_ptr<HostTask> task, void* token);
 
  private:
   HostBlock block_;
@@ -46,7 +51,8 @@ class HostPlace {
   static void enter(unsigned low, unsigned high);
   void* fiber_;
   void* carrier_ = nullptr;
-  const Work* work_ = nullptr;
+  HostTask* task_ = nullptr;
+  void* token_ = nullptr;
   ucontext_t here_{}, there_{};
   std::vector<char> stack_;
 #endif

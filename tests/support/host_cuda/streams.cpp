@@ -77,16 +77,19 @@ void HostStreams::add(HostStream& stream, HostOp op) {
 
 void HostStreams::push(Lock& lock, HostStream& stream, HostOp op) {
   if (stream.destroyed) throw Error(ErrorKind::internal, "queues on a stream that is destroyed");
-  stream.queue.push_back(std::make_unique<HostOp>(std::move(op)));
-  happens_before(stream.queue.back().get());
+  HostQueued queued{std::make_unique<HostTask>(), std::exchange(op.kept, {}), op.waits, op.records,
+                    op.kernels};
+  queued.task->work = [this, op = std::move(op)](HostBlock& block) { run(op, block); };
+  happens_before(queued.task.get());
+  stream.queue.push_back(std::move(queued));
   changed_.notify_all();
   while (stream.queue.size() > options_.most_queued) step(lock, stream);
 }
 
 Recording HostStreams::record(Lock& lock, HostStream& stream) {
-  const auto recording = std::make_shared<Recorded>(Recorded{&stream});
+  const Recording recording = &recordings_.emplace_back(Recorded{&stream});
   HostOp op;
-  op.work = [at = recording.get()](HostBlock&) { at->time = now_seconds(); };
+  op.work = [at = recording](HostBlock&) { at->time = now_seconds(); };
   op.records = {recording};
   push(lock, stream, std::move(op));
   return recording;
@@ -97,31 +100,36 @@ Recording HostStreams::record(HostStream& stream) {
   return record(guard, stream);
 }
 
+Recording HostStreams::announce(HostStream& stream) {
+  const Lock guard = lock();
+  return &recordings_.emplace_back(Recorded{&stream});
+}
+
 void HostStreams::wait(HostStream& stream, Recording recording) {
   if (!recording) return;  // an event that was never recorded
   Lock guard = lock();
   HostOp op;
-  op.waits = std::move(recording);
+  op.waits = recording;
   push(guard, stream, std::move(op));
 }
 
-bool HostStreams::done(const Recording& recording) {
+bool HostStreams::done(Recording recording) {
   if (!recording) return true;
   Lock guard = lock();
   if (!recording->done && !recording->stream->busy && !options_.threads) {
     step(guard, *recording->stream);
   }
   if (error_) std::rethrow_exception(error_);
-  if (recording->done) happens_after(recording.get());
+  if (recording->done) happens_after(recording);
   return recording->done;
 }
 
-void HostStreams::finish(Lock& lock, const Recording& recording) {
+void HostStreams::finish(Lock& lock, Recording recording) {
   while (!recording->done) step(lock, *recording->stream);
-  happens_after(recording.get());
+  happens_after(recording);
 }
 
-void HostStreams::finish(const Recording& recording) {
+void HostStreams::finish(Recording recording) {
   if (!recording) return;
   Lock guard = lock();
   finish(guard, recording);
@@ -137,11 +145,11 @@ void HostStreams::finish_all() {
     stream->destroyed = destroyed;
   }
   std::shuffle(ends.begin(), ends.end(), random_);
-  for (const Recording& end : ends) finish(guard, end);
+  for (const Recording end : ends) finish(guard, end);
   if (error_) std::rethrow_exception(error_);
 }
 
-double HostStreams::seconds_between(const Recording& begin, const Recording& end) {
+double HostStreams::seconds_between(Recording begin, Recording end) {
   const Lock guard = lock();
   if (!begin || !end || !begin->done || !end->done) {
     throw Error(ErrorKind::internal, "the time of an event that is not reached");
@@ -155,7 +163,7 @@ std::uint64_t HostStreams::random() {
 }
 
 bool HostStreams::is_held_up(const HostStream& stream) {
-  const Recording& waits = stream.queue.front()->waits;
+  const Recording waits = stream.queue.front().waits;
   return waits && !waits->done;
 }
 
@@ -163,7 +171,7 @@ bool HostStreams::is_held_up(const HostStream& stream) {
 void HostStreams::step(Lock& lock, HostStream& stream) {
   HostStream* next = &stream;
   while (!next->busy && !next->queue.empty() && is_held_up(*next)) {
-    next = next->queue.front()->waits->stream;
+    next = next->queue.front().waits->stream;
   }
   if (options_.threads || next->busy || next->queue.empty()) {
     changed_.wait(lock);
@@ -173,33 +181,31 @@ void HostStreams::step(Lock& lock, HostStream& stream) {
 }
 
 void HostStreams::run_front(Lock& lock, HostStream& stream) {
-  const std::unique_ptr<HostOp> op = std::move(stream.queue.front());
+  HostQueued queued = std::move(stream.queue.front());
   stream.queue.pop_front();
   stream.busy = true;
   lock.unlock();
   works(1);
-  stream.place.run([&](HostBlock& block) {
-    happens_after(op.get());
-    if (op->waits) happens_after(op->waits.get());
-    run(*op, block);
-    for (const Recording& recording : op->records) happens_before(recording.get());
-  });
+  void* const token = queued.task.get();
+  stream.place.run(std::move(queued.task), token);
   works(-1);
   lock.lock();
-  if (options_.counts) options_.counts->kernels += op->kernels;
-  for (const Recording& recording : op->records) recording->done = true;
+  if (options_.counts) options_.counts->kernels += queued.kernels;
+  for (const Recording recording : queued.records) recording->done = true;
   stream.busy = false;
   changed_.notify_all();
 }
 
 // An error is told to whoever waits next.
-void HostStreams::run(HostOp& op, HostBlock& block) noexcept {
+void HostStreams::run(const HostOp& op, HostBlock& block) noexcept {
+  if (op.waits) happens_after(op.waits);
   try {
     if (op.work) op.work(block);
   } catch (...) {
     const std::lock_guard guard(mutex_);
     if (!error_) error_ = std::current_exception();
   }
+  for (const Recording recording : op.records) happens_before(recording);
 }
 
 void HostStreams::drive(HostStream& stream) {

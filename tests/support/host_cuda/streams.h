@@ -26,19 +26,29 @@ struct Recorded {
   bool done = false;
   double time = 0;
 };
-using Recording = std::shared_ptr<Recorded>;
+using Recording = Recorded*;  // null: none
 
 struct HostOp {
-  HostPlace::Work work;
-  Recording waits;
+  std::function<void(HostBlock&)> work;          // may throw
+  std::vector<std::shared_ptr<void>> kept = {};  // until it ran
+  Recording waits = nullptr;
   std::vector<Recording> records;  // whose times the work sets
   std::size_t kernels = 0;
+};
+
+// What is queued of it: the sanitizer sees only the task.
+struct HostQueued {
+  std::unique_ptr<HostTask> task;
+  std::vector<std::shared_ptr<void>> kept;
+  Recording waits;
+  std::vector<Recording> records;
+  std::size_t kernels;
 };
 
 struct HostStream : FakeStream {
   void* owner = nullptr;
   StreamPriority priority = StreamPriority::normal;
-  std::deque<std::unique_ptr<HostOp>> queue;
+  std::deque<HostQueued> queue;
   bool busy = false, destroyed = false;
   HostPlace place, graph_place;  // the latter for nodes that were captured on it
   std::thread thread;
@@ -57,12 +67,13 @@ class HostStreams {
   void destroy(HostStream& stream) noexcept;
   void add(HostStream& stream, HostOp op);
   Recording record(HostStream& stream);
+  Recording announce(HostStream& stream);  // what an operation will record
   void wait(HostStream& stream, Recording recording);
   // Throw what work threw, and again each time.
-  bool done(const Recording& recording);  // lets a little of what is asked for happen
-  void finish(const Recording& recording);
+  bool done(Recording recording);  // lets a little of what is asked for happen
+  void finish(Recording recording);
   void finish_all();
-  double seconds_between(const Recording& begin, const Recording& end);
+  double seconds_between(Recording begin, Recording end);
   std::uint64_t random();
 
  private:
@@ -70,17 +81,18 @@ class HostStreams {
   Lock lock() const;
   void push(Lock& lock, HostStream& stream, HostOp op);
   Recording record(Lock& lock, HostStream& stream);
-  void finish(Lock& lock, const Recording& recording);
+  void finish(Lock& lock, Recording recording);
   static bool is_held_up(const HostStream& stream);
   void step(Lock& lock, HostStream& stream);
   void run_front(Lock& lock, HostStream& stream);
-  void run(HostOp& op, HostBlock& block) noexcept;
+  void run(const HostOp& op, HostBlock& block) noexcept;
   void drive(HostStream& stream);
 
   const HostOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<HostStream>> streams_;
+  std::deque<Recorded> recordings_;  // kept, as whoever lets go of one may not have waited for it
   std::mt19937_64 random_;
   std::exception_ptr error_;
   bool stop_ = false;
