@@ -62,7 +62,7 @@ const std::vector<Parameter>& parameters() {
       {.name = "precision",
        .kind = text,
        .values = "fp32|tf32|bf16|fp16|fp64",
-       .otherwise = "fp32; fp64 on device reference",
+       .otherwise = "fp32; tf32 on GPUs; fp64 on device reference",
        .group = G::precision,
        .shown = Shown::often,
        .role = R::table,

@@ -253,8 +253,8 @@ section_replicas() {
   local backend=gloo what status one two
   if "$paceline" list backends | grep '^mpi ' | grep -qv 'not built' && command -v mpirun > /dev/null; then backend=mpi; fi
   what="2 replicas on one card through $backend"
-  train replicas-1 40 mnist-cnn --gpus 1 --backend self --batch-per-replica 64 --steps 20 --evaluate none --cpus-per-task 1 &&
-    train replicas-2 60 mnist-cnn --gpus 2 --backend "$backend" --batch-per-replica 32 --steps 20 --evaluate none --cpus-per-task 1
+  train replicas-1 40 mnist-cnn --precision "$plain" --gpus 1 --backend self --batch-per-replica 64 --steps 20 --evaluate none --cpus-per-task 1 &&
+    train replicas-2 60 mnist-cnn --precision "$plain" --gpus 2 --backend "$backend" --batch-per-replica 32 --steps 20 --evaluate none --cpus-per-task 1
   status=$?
   if ((status != 0)); then
     row replicas "$what" "" "" "$(unless_done "$status")" "$(why replicas-2 2> /dev/null || why replicas-1)"

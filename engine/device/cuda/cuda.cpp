@@ -91,7 +91,10 @@ std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options) {
   wanted.fused_sums = options.fused_sums;
   if (!options.comm_cpus.empty()) wanted.comm_cpu = options.comm_cpus.front();
   const VisibleGpu gpu = gpu_of(options.gpu);
-  auto runtime = make_cuda_runtime(gpu);
+  // With one or two CPUs, whoever spins takes the one that decodes.
+  constexpr std::size_t kFew = 2;
+  const bool few = !options.setup_cpus.empty() && options.setup_cpus.size() <= kFew;
+  auto runtime = make_cuda_runtime(gpu, few ? HostWaits::asleep : HostWaits::spinning);
   auto products = std::make_unique<TunedProducts>(*runtime, gpu, options);
   return make_device_on(std::move(runtime), std::move(products), wanted);
 }

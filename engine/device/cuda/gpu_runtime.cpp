@@ -360,7 +360,11 @@ std::unique_ptr<GpuDriver> make_gpu_driver() {
   return std::make_unique<CudaDriver>();
 }
 
-std::unique_ptr<Runtime> make_cuda_runtime(const VisibleGpu& gpu) {
+std::unique_ptr<Runtime> make_cuda_runtime(const VisibleGpu& gpu, HostWaits waits) {
+  if (waits == HostWaits::asleep && cudaInitDevice(gpu.index, cudaDeviceScheduleBlockingSync,
+                                                   cudaInitDeviceFlagsAreValid) != cudaSuccess) {
+    cudaGetLastError();  // what is wrong with the card, the next calls say
+  }
   if (const Support support = CudaDriver().runs_on(gpu); !support) {
     throw Error(ErrorKind::usage, support.because(), gpu.pci, "see 'paceline list devices'");
   }

@@ -15,7 +15,13 @@ std::unique_ptr<GpuDriver> make_gpu_driver();
 // and of the runtime of this program; `error` is CUDA's own text, empty if it says nothing.
 std::string why_no_gpu(int driver, int runtime, const std::string& error);
 
-// Makes `gpu` the calling thread's device. Throws usage.
-std::unique_ptr<Runtime> make_cuda_runtime(const VisibleGpu& gpu);
+// How a thread of the host waits for the card. Asleep leaves its CPU to threads that prepare input,
+// and wakes some microseconds later.
+enum class HostWaits { spinning, asleep };
+
+// Makes `gpu` the calling thread's device. The first in a process to use the card decides how its
+// threads wait. Throws usage.
+std::unique_ptr<Runtime> make_cuda_runtime(const VisibleGpu& gpu,
+                                           HostWaits waits = HostWaits::spinning);
 
 }  // namespace paceline::cuda

@@ -125,9 +125,15 @@ cudaError_t CUDARTAPI cudaGetDevice(int* device) {
   *device = current_device();
   return cudaSuccess;
 }
-cudaError_t CUDARTAPI cudaSetDeviceFlags(unsigned flags) {
-  ENTER("cudaSetDeviceFlags");
-  state().device_flags[current_device()] = flags;
+// Of use only before the device has a context.
+cudaError_t CUDARTAPI cudaInitDevice(int device, unsigned device_flags, unsigned flags) {
+  ENTER("cudaInitDevice");
+  if (device < 0 || device >= static_cast<int>(state().machine.cards.size())) {
+    return leave(cudaErrorInvalidDevice);
+  }
+  const bool valid = (flags & cudaInitDeviceFlagsAreValid) != 0;
+  if (valid && state().used.count(device) == 0) state().device_flags[device] = device_flags;
+  state().used.insert(device);
   return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {

@@ -116,6 +116,13 @@ TEST_F(GpuRuntime, ACardThatCannotBeUsedIsRefused) {
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
+TEST_F(GpuRuntime, WithFewCpusItWaitsAsleep) {
+  make_cuda_runtime(gpu(0), HostWaits::asleep);
+  make_cuda_runtime(gpu(1));
+  EXPECT_EQ(fake_cuda::device_flags(0), unsigned{cudaDeviceScheduleBlockingSync});
+  EXPECT_EQ(fake_cuda::device_flags(1), 0U);
+}
+
 TEST_F(GpuRuntime, MemoryIsZeroBeforeAnyStreamWrites) {
   Runtime& runtime = make();
   const Memory device = runtime.device_memory(kBytes), pinned = runtime.pinned_memory(kBytes);

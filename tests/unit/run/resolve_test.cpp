@@ -95,6 +95,17 @@ TEST(Resolve, TheWorkloadsDefaultsComeBeforeTheTables) {
   EXPECT_EQ(resolved({{"augment", "crop2+hflip"}}).text("augment"), "hflip+crop2");
 }
 
+// Built or not, a GPU's is tf32.
+TEST(Resolve, APrecisionThatIsNotGivenIsTheDevices) {
+  const auto of = [](const char* device) {
+    return resolve_place(point_of({{"gpus", "1"}, {"backend", "self"}, {"device", device}}))
+        .text("precision");
+  };
+  EXPECT_EQ(of("cpu"), "fp32");
+  EXPECT_EQ(of("cuda"), "tf32");
+  EXPECT_EQ(of("reference"), "fp64");
+}
+
 TEST(Resolve, AShortNameIsTheSameParameter) {
   EXPECT_EQ(resolved({{"accumulate", "2"}}), resolved({{"gradient_accumulation_steps", "2"}}));
   EXPECT_EQ(resolved({{"accumulate", "2"}}).integer("accumulate"), 2);
