@@ -89,7 +89,7 @@ TEST_F(ReplaysTest, WhatCannotBeCapturedIsAnErrorWithACure) {
     expect_error(ErrorKind::internal,
                  {"a step: the step cannot be captured: ", why, "--no-step-graph"},
                  [&] { replays.run_step({1}, queue); });
-    drain();  // both lanes write what was seen
+    drain();                                        // both lanes write what was seen
     replays_.run_step({1}, [&] { queue_step(); });  // the lanes are as before
   };
   const auto part_ways = [&] {
