@@ -116,7 +116,7 @@ TEST_F(CliTrain, WhatOnlyGpusKnow) {
                    {"step_graph, graph", "leave one of --step-graph and --no-graph out"});
     const std::string resnet = "train resnet50-imagenet --steps 1 --device cuda --fused-sums";
     expect_refused(resnet, 64,
-                   {"fused_sums needs a 16-bit precision, not fp32", "--precision bf16"});
+                   {"fused_sums needs a 16-bit precision, not tf32", "--precision bf16"});
     expect_refused(resnet + " --precision bf16 --deterministic", 64,
                    {"fused_sums is not deterministic", "leave one of them out"});
     expect_refused(kRun + "--device cuda --precision bf16 --fused-sums", 64,
@@ -124,7 +124,7 @@ TEST_F(CliTrain, WhatOnlyGpusKnow) {
     expect_refused(kRun + "--device cuda --accumulate 600", 64,
                    {"600 batches per step are too many on a GPU", "use at most 512"});
     expect_refused(kRun + "--device cuda --precision fp64", 64,
-                   {"device cuda computes in fp32, tf32, bf16, fp16, not in fp64"});
+                   {"device cuda computes in tf32, fp32, bf16, fp16, not in fp64"});
   }
 }
 
