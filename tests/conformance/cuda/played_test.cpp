@@ -86,12 +86,17 @@ TEST_P(Played, TheWorkOfADestroyedStreamRemains) {
 }
 
 TEST_P(Played, AHostFunctionMustNotCallCuda) {
+  struct Called {
+    Runtime& runtime;
+    Stream stream;
+  } called{*runtime_, second_};
   runtime_->host_task(
-      [](void* runtime) {
+      [](void* data) {
+        const Called& it = *static_cast<Called*>(data);
         expect_error(ErrorKind::internal, {"a stream's host function calls CUDA"},
-                     [&] { static_cast<Runtime*>(runtime)->synchronize_stream(nullptr); });
+                     [&] { it.runtime.synchronize_stream(it.stream); });
       },
-      runtime_.get(), first_);
+      &called, first_);
   runtime_->synchronize_stream(first_);
 }
 
