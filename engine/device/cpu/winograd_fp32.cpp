@@ -12,6 +12,10 @@ std::size_t size(int value) {
   return static_cast<std::size_t>(value);
 }
 
+std::size_t whole(std::size_t count, std::size_t group) {
+  return (count + group - 1) / group * group;
+}
+
 }  // namespace
 
 bool winograd_fp32_supports(const Operation& op, const Kernels& kernels) {
@@ -58,8 +62,8 @@ WinogradFp32::WinogradFp32(const Operation& op, int batch, Layout layout, Pass p
       in_(size(backward_ ? op.out.channels : op.in.channels)),
       out_(size(backward_ ? op.in.channels : op.out.channels)),
       // The points of a chunk stay in the second cache, unless the weights' points, which are read
-      // once for each chunk, are larger.
-      chunk_(std::max<std::size_t>(24, in_ / 8)),
+      // once for each chunk, are larger. Products compute whole groups of rows.
+      chunk_(whole(std::max<std::size_t>(24, in_ / 8), kernels_.rows)),
       left_row_(in_ + kPadding),
       streams_(parallel.streams(size(batch) * op.out.elements() / size(op.out.channels) * out_ *
                                 sizeof(float))) {}
@@ -158,7 +162,6 @@ WinogradFp32Gradient::WinogradFp32Gradient(const Operation& op, int batch, Layou
 
 std::size_t WinogradFp32Gradient::scratch_bytes() const {
   const std::size_t left = chunk_ * (channels_ + kPadding), right = chunk_ * filters_;
-  // The products read whole rows of channels.
   return kFp32Points * (left + right + channels_ * filters_) * sizeof(float);
 }
 

@@ -16,9 +16,12 @@ namespace {
 // Relative norm. The direct sum in fp32 has about 2e-7.
 constexpr double kTolerance = 1e-5;
 
+constexpr std::size_t kGuard = 64 << 10;  // bytes behind the scratch that nobody may write
+
 constexpr Case kCases[] = {{32, 32, 4, 4, 3, 1, 1, 1},    {32, 64, 7, 6, 3, 1, 1, 3},
                            {64, 32, 8, 15, 3, 1, 1, 2},   {96, 32, 19, 19, 3, 1, 1, 2},
-                           {128, 64, 10, 10, 3, 1, 1, 3}, {32, 32, 30, 33, 3, 1, 1, 6}};
+                           {128, 64, 10, 10, 3, 1, 1, 3}, {32, 32, 30, 33, 3, 1, 1, 6},
+                           {224, 32, 24, 20, 3, 1, 1, 1}};
 
 std::vector<double> random_numbers(std::size_t count, std::uint32_t seed) {
   RandomSequence random(seed, Stream::synthetic, 0);
@@ -74,17 +77,24 @@ class Fp32Problem {
     const WinogradFp32 forward(op_, batch_, layout, Pass::forward, kernels, parallel);
     const WinogradFp32 data(op_, batch_, layout, Pass::backward_data, kernels, parallel);
     const WinogradFp32Gradient gradient(op_, batch_, layout, kernels, parallel);
-    const Memory scratch = host_memory(
-        std::max({forward.scratch_bytes(), data.scratch_bytes(), gradient.scratch_bytes()}));
+    const std::size_t most =
+        std::max({forward.scratch_bytes(), data.scratch_bytes(), gradient.scratch_bytes()});
+    const Memory scratch = host_memory(most + kGuard);
     std::fill_n(scratch.data(), scratch.bytes(), std::byte{0xff});  // a NaN where it was not set
     const Plane x(reordered(x_, op_.in, layout, false));
     const Plane dy(reordered(dy_, op_.out, layout, false));
     Plane y(std::vector<double>(dy_.size(), NAN)), dx(std::vector<double>(x_.size(), NAN));
     const std::vector<float> w(w_.begin(), w_.end());
     std::vector<float> dw(w.size(), NAN);
-    forward.run(x.data(), w.data(), bias_.data(), y.data(), scratch.data());
-    data.run(dy.data(), w.data(), nullptr, dx.data(), scratch.data());
-    gradient.run(x.data(), dy.data(), dw.data(), scratch.data());
+    // Each at the end of the memory, so that what it writes beyond its scratch is seen.
+    const auto scratch_of = [&](const auto& pass) {
+      return scratch.data() + most - pass.scratch_bytes();
+    };
+    forward.run(x.data(), w.data(), bias_.data(), y.data(), scratch_of(forward));
+    data.run(dy.data(), w.data(), nullptr, dx.data(), scratch_of(data));
+    gradient.run(x.data(), dy.data(), dw.data(), scratch_of(gradient));
+    EXPECT_TRUE(std::all_of(scratch.data() + most, scratch.data() + most + kGuard,
+                            [](std::byte byte) { return byte == std::byte{0xff}; }));
     return {reordered(y.values(), op_.out, layout, true),
             reordered(dx.values(), op_.in, layout, true), dw};
   }
