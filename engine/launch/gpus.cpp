@@ -44,8 +44,8 @@ std::vector<Gpu> choose_gpus(const std::vector<Gpu>& visible, const ProcessRank&
   const int needed = process.local_size * replicas;
   if (seen == 0 || (seen < needed && sharing == GpuSharing::refused)) {
     throw Error(ErrorKind::usage,
-                fmt::format("{} replicas on this node need {} GPUs, but {} are visible", needed,
-                            needed, seen),
+                fmt::format("{} replicas on this node need {} GPUs, but {} {} visible", needed,
+                            needed, seen, seen == 1 ? "is" : "are"),
                 hidden_by(environment), cure(environment, needed));
   }
   std::vector<Gpu> chosen;

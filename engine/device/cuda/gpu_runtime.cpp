@@ -347,9 +347,11 @@ std::string why_no_gpu(int driver, int runtime, const std::string& error) {
       known ? fmt::format(" ({})", kDrivers[static_cast<std::size_t>(index)]) : "";
   const std::string cure =
       driver / 1000 >= kOldestMajor
-          ? fmt::format(", or build with the toolkit of CUDA {} or an older {}",
-                        version_text(driver), driver / 1000)
-          : ", which no toolkit that serves here is old enough for";
+          ? fmt::format(", or build with CUDA Toolkit {} or an older {}.x", version_text(driver),
+                        driver / 1000)
+          : fmt::format(
+                "; it is too old for any toolkit that this program builds with ({}.0 or newer)",
+                kOldestMajor);
   return fmt::format(
       "the driver is for CUDA {}, and this program needs one for CUDA {}.0 or newer{}: update the "
       "driver{}",

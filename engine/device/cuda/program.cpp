@@ -425,6 +425,8 @@ std::vector<std::string> CudaProgram::implementations() const {
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
     lines.push_back(plan_.operations[i].text() + ": " + prepared_[i].implementation);
   }
+  if (replays_.gave_up_steps())
+    lines.push_back("a step: graphs of its parts, as it was not captured");
   return lines;
 }
 

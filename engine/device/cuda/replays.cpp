@@ -61,9 +61,10 @@ void Replays::run_step(const Key& key, const std::function<void()>& queue,
   } catch (const Error& error) {
     const bool queued_nothing = step.plain_runs > kPlainRuns && !step.graph;
     if (!forget || !queued_nothing || error.kind() != ErrorKind::internal) throw;
-    log::warning("{}; from now on its parts are captured", error.what());
+    log::warning("{}, as this run does from now on", error.what());
   }
   options_.steps = false;
+  gave_up_steps_ = true;
   forget();
   queue();
 }

@@ -38,6 +38,7 @@ class Replays {
   // on captures parts only.
   void run_step(const Key& key, const std::function<void()>& queue,
                 const std::function<void()>& forget = {});
+  bool gave_up_steps() const { return gave_up_steps_; }
 
  private:
   static constexpr int kPlainRuns = 2;
@@ -54,6 +55,7 @@ class Replays {
   StreamLane &lane_, &beside_;
   ReplayOptions options_;
   bool inside_ = false;  // nested work is queued directly
+  bool gave_up_steps_ = false;
   std::map<Key, Replayed> replayed_;
 };
 

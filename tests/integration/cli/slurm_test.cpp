@@ -271,6 +271,7 @@ TEST_F(CliSlurm, BadInputIsOneLine) {
                    {"was not submitted to Slurm", "paceline submit"});
   }
   expect_refused("status empty --every 1", 64, {"--every"});
+  expect_refused("submit s.json --site site.json --every 60", 64, {"--every", "--wait"});
   expect_refused("element begin -- train mnist-mlp --gpus=1", 64,
                  {"no points file", "another version", "submit the study again"});
   write("points",

@@ -56,7 +56,7 @@ TEST_F(PlayedProgram, ATaskAGpuOfItsOwnOfSeveralVisible) {
 TEST_F(PlayedProgram, TooFewGpusAreRefused) {
   setenv("PACELINE_PLAYED_GPUS", "1", 1);
   expect_refused(run_ + "--gpus 2 --backend mirrored/nccl --steps 1", 64,
-                 {"2 GPUs", "1 are visible"});
+                 {"2 GPUs", "1 is visible"});
   setenv("PACELINE_PLAYED_GPUS", "0", 1);
   expect_refused(run_ + "--gpus 1 --steps 1", 64, {"nobody plays one"});
   unsetenv("PACELINE_PLAYED_GPUS");

@@ -37,12 +37,13 @@ class PlayedFaults : public OnFakeNccl {
     std::string error, failed;
     std::size_t calls = 0;  // of the replica that fails
   };
-  // Call number `at` of one replica fails; 0: none does.
-  End train_with(std::size_t at) {
+  // Call number `at` of one replica fails (`only` those of this name); 0: none does.
+  End train_with(std::size_t at, const std::string& only = {}) {
     End end;
     std::vector<cuda::HostFault> faults(kReplicas);
     std::vector<cuda::HostCounts> counts(kReplicas);
     faults[0].at = at;
+    faults[0].only = only;
     std::atomic<std::size_t> next{0};  // threads make their devices in any order
     run_.make_device = [&] {
       const std::size_t mine = next++;
@@ -105,6 +106,24 @@ TEST_F(PlayedFaults, ACallOfTheGpuFails) {
 // Minutes: too long for CI.
 TEST_F(PlayedFaults, DISABLED_EveryCallOfTheGpuFails) {
   fail_every(1);
+}
+
+// Others would have to capture the same; a lone replica goes on, and its record says how.
+TEST_F(PlayedFaults, AStepOfALoneReplicaThatIsNotCaptured) {
+  run_.config.replicas = 1;
+  run_.backend = "self";
+  const auto told = [](const End& end) {
+    const std::vector<std::string>& lines = end.result->outcome.implementations;
+    return std::count(lines.begin(), lines.end(),
+                      "a step: graphs of its parts, as it was not captured");
+  };
+  expected_ = train_with(0);
+  const End end = train_with(1, "end_capture");
+  ASSERT_TRUE(end.result) << end.error;
+  EXPECT_EQ(end.failed, "end_capture");
+  EXPECT_EQ(largest_difference(*end.result, *expected_.result), 0);
+  EXPECT_EQ(told(expected_), 0);
+  EXPECT_EQ(told(end), 1);
 }
 
 TEST_F(PlayedFaults, ACallOfNcclFails) {

@@ -21,10 +21,12 @@ struct HostCounts {
 
 // One call that fails, of CUDA or of a library for products.
 struct HostFault {
-  std::size_t at = 0;  // its number, from 1 on; 0: none
+  std::size_t at = 0;     // its number, from 1 on; 0: none
+  std::string only = {};  // of these calls, instead of all
   std::atomic<std::size_t> calls{0};
   std::string failed = {};  // its name, once it did
   bool now(const char* call) {
+    if (!only.empty() && only != call) return false;
     if (++calls != at) return false;
     failed = call;
     return true;

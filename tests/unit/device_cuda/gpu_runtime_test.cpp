@@ -94,10 +94,11 @@ TEST(NoGpu, IsExplained) {
   EXPECT_EQ(why_no_gpu(0, 13000, "says"), "no NVIDIA driver is loaded here");
   EXPECT_EQ(why_no_gpu(12040, 13000, "says"),
             "the driver is for CUDA 12.4, and this program needs one for CUDA 13.0 or newer (580): "
-            "update the driver, or build with the toolkit of CUDA 12.4 or an older 12");
+            "update the driver, or build with CUDA Toolkit 12.4 or an older 12.x");
   EXPECT_EQ(why_no_gpu(11080, 12090, "says"),
             "the driver is for CUDA 11.8, and this program needs one for CUDA 12.0 or newer (525): "
-            "update the driver, which no toolkit that serves here is old enough for");
+            "update the driver; it is too old for any toolkit that this program builds with (12.0 "
+            "or newer)");
   EXPECT_EQ(why_no_gpu(12020, 12090, "says"), "CUDA says: says") << "minor versions mix";
   EXPECT_EQ(why_no_gpu(13010, 13000, ""), "CUDA sees no GPU");
 }

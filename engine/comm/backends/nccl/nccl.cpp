@@ -114,9 +114,8 @@ class NcclBackend final : public Backend {
     if (const std::string detour = log_->detour(hosts_of_ranks_); !detour.empty() && !told_) {
       told_ = true;
       log::warning(
-          "NCCL copies between GPUs of one node, {}, and not from one to the other: let each task "
-          "see "
-          "all GPUs of its node (--gres=gpu:N --gpu-bind=none), unless these cards cannot",
+          "NCCL connects {} of one node instead of copying between their GPUs directly; let each "
+          "task see all GPUs of its node (--gres=gpu:N --gpu-bind=none), unless the cards cannot",
           detour);
     }
     return fmt::format("{}, {} GPUs of {} node{}, {}", what, gpus_, hosts_, hosts_ == 1 ? "" : "s",
