@@ -24,7 +24,8 @@ sums() {
 
 small=(mnist-cnn --precision fp32 --steps 20 --evaluate none)
 
-# two_nodes TASKS NAME GPUS ARGUMENTS...: TASKS a node with GPUS a node, on the first two nodes of a job, each task seeing all cards of its node.
+# two_nodes TASKS NAME GPUS ARGUMENTS...: TASKS a node with GPUS a node, on the first two nodes of a job, each task seeing all
+# cards of its node.
 two_nodes() {
   local tasks=$1 name=$2 gpus=$3
   shift 3

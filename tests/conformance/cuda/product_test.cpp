@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "engine/device/cuda/kernels/all.h"
+#include "tests/support/order_seed.h"
 #include "tests/support/ptx/machine.h"
 
 namespace paceline::ptx {
@@ -65,7 +66,7 @@ std::vector<std::string> faults_of(const PtxModule& module) {
   };
   add(dy), add(db), add(partials), add(finished);
   std::sort(live.begin(), live.end(), [](auto& a, auto& b) { return a.first < b.first; });
-  std::mt19937 order(order_seed());
+  std::mt19937 order(static_cast<unsigned>(order_seed()));
   const PtxLaunch launch{tiling.tiles() * splits, cuda::ChannelTiling::kThreads,
                          Sums::shared_bytes(), &kernel, sizeof kernel};
   auto faults =
@@ -113,7 +114,7 @@ class Heap {
   double instructions(const Kernel& kernel, unsigned blocks, std::size_t shared = 0) {
     std::vector<LiveMemory> live;
     for (const auto& [first, bytes] : live_) live.push_back({first, bytes});
-    std::mt19937 order(order_seed());
+    std::mt19937 order(static_cast<unsigned>(order_seed()));
     const PtxKernel& code = *product_module().find(readable_name(typeid(Kernel).name()));
     const PtxOutcome outcome =
         run_ptx(product_module(), code, {blocks, 256, shared, &kernel, sizeof kernel}, live, order);

@@ -9,18 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/no_card.h"
+
 namespace paceline::cuda {
 
 inline void check(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
-}
-
-// Why there is no GPU to test on; empty where there is one.
-inline std::string no_card() {
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status != cudaSuccess) return cudaGetErrorString(status);
-  return count > 0 ? "" : "no GPU is visible";
 }
 
 class CardMemory {

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/cuda/runtime.h"
+
 namespace paceline::fake_cuda {
 
 struct Card {
@@ -35,9 +37,7 @@ void reset(const Machine& machine = {});
 // Its address is what cudaLaunchKernel takes for a function.
 struct Kernel {
   std::size_t parameter_bytes;
-  std::function<void(const void* parameters, unsigned blocks, unsigned threads,
-                     std::size_t shared_bytes)>
-      run;
+  std::function<void(const void* parameters, const cuda::Grid& grid)> run;
   bool built = true;    // for this card
   bool loaded = false;  // by cudaFuncGetAttributes or a launch
 };

@@ -417,7 +417,7 @@ cudaError_t CUDARTAPI cudaLaunchKernel(const void* function, dim3 grid, dim3 blo
       return;
     }
     if (state().observer) state().observer("kernel", device);
-    kernel->run(parameters->data(), grid.x, block.x, shared_bytes);
+    kernel->run(parameters->data(), {grid.x, block.x, shared_bytes});
   }));
 }
 

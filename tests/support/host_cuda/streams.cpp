@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "tests/support/order_seed.h"
 
 namespace paceline::cuda {
 
@@ -21,17 +21,7 @@ __attribute__((no_sanitize("thread"), noinline)) int works(int more) {
 
 }  // namespace
 
-std::uint64_t played_seed() {
-  static const std::uint64_t seed = [] {
-    const char* value = std::getenv("PACELINE_PLAYED_SEED");
-    const std::uint64_t chosen = value ? std::strtoull(value, nullptr, 10) : 1;
-    std::fprintf(stderr, "PACELINE_PLAYED_SEED=%llu\n", static_cast<unsigned long long>(chosen));
-    return chosen;
-  }();
-  return seed;
-}
-
-HostStreams::HostStreams(const HostOptions& options) : options_(options), random_(played_seed()) {}
+HostStreams::HostStreams(const HostOptions& options) : options_(options), random_(order_seed()) {}
 
 HostStreams::~HostStreams() {
   try {

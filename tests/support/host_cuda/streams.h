@@ -98,7 +98,4 @@ class HostStreams {
   bool stop_ = false;
 };
 
-// PACELINE_PLAYED_SEED, or always the same; a failure is repeated by it.
-std::uint64_t played_seed();
-
 }  // namespace paceline::cuda

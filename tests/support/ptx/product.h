@@ -10,7 +10,4 @@ namespace paceline::ptx {
 const std::string& product_text();
 const PtxModule& product_module();
 
-// Of the order in which blocks run: PACELINE_SEED, else one that is printed.
-unsigned order_seed();
-
 }  // namespace paceline::ptx

@@ -1,8 +1,6 @@
 // Kernels as they are compiled for the card: the PTX of kernel_table.cu.
 #include <fmt/format.h>
 
-#include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -10,6 +8,7 @@
 
 #include "engine/core/error.h"
 #include "tests/support/host_cuda/kernel_player.h"
+#include "tests/support/order_seed.h"
 #include "tests/support/ptx/machine.h"
 #include "tests/support/ptx/product.h"
 
@@ -29,18 +28,6 @@ const std::string& product_text() {
 const PtxModule& product_module() {
   static const PtxModule kModule(product_text());
   return kModule;
-}
-
-unsigned order_seed() {
-  static const unsigned kSeed = [] {
-    const char* given = std::getenv("PACELINE_SEED");
-    const auto seed =
-        given ? static_cast<unsigned>(std::strtoul(given, nullptr, 10))
-              : static_cast<unsigned>(std::chrono::system_clock::now().time_since_epoch().count());
-    fmt::print("blocks run in an order of seed {} (PACELINE_SEED={} repeats it)\n", seed, seed);
-    return seed;
-  }();
-  return kSeed;
 }
 
 }  // namespace paceline::ptx
@@ -71,7 +58,7 @@ class PtxKernelPlayer final : public KernelPlayer {
     const ptx::PtxOutcome outcome = run_ptx(module, code, launch, live, order);
     if (outcome.faults.empty()) return;
     throw Error(ErrorKind::internal, outcome.faults.front(), "a kernel's PTX",
-                fmt::format("PACELINE_SEED={} repeats it", ptx::order_seed()));
+                fmt::format("PACELINE_SEED={} repeats it", order_seed()));
   }
   void allocated(const void* data, std::size_t bytes) override {
     const std::scoped_lock lock(mutex_);
@@ -85,7 +72,7 @@ class PtxKernelPlayer final : public KernelPlayer {
  private:
   std::mutex mutex_;
   std::map<std::uintptr_t, std::size_t> live_;
-  std::mt19937 order_{ptx::order_seed()};
+  std::mt19937_64 order_{order_seed()};
 };
 
 }  // namespace

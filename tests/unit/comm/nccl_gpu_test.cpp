@@ -9,6 +9,7 @@
 #include "engine/comm/backends/nccl/clique.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "tests/support/no_card.h"
 
 namespace paceline::nccl {
 namespace {
@@ -20,10 +21,7 @@ void require(cudaError_t result) {
 class NcclOnCard : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-      GTEST_SKIP() << "no GPU: " << cudaGetErrorString(cudaGetLastError());
-    }
+    if (const std::string why = cuda::no_card(); !why.empty()) GTEST_SKIP() << why;
     gpus_.gpus = {{0, "", "", ""}};
     gpus_.select = [](int replica) { require(cudaSetDevice(replica)); };
     gpus_.clear = [](void* data, std::size_t bytes) {

@@ -10,6 +10,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/device/cuda/nvml/utilization.h"
+#include "tests/support/no_card.h"
 
 namespace paceline::cuda {
 namespace {
@@ -20,10 +21,9 @@ std::string text(const std::optional<T>& value) {
 }
 
 TEST(NvmlOnCard, AnswersForTheCardThatCudaSees) {
+  if (const std::string why = no_card(); !why.empty()) GTEST_SKIP() << why;
   std::array<char, 64> pci{};
-  if (cudaDeviceGetPCIBusId(pci.data(), pci.size(), 0) != cudaSuccess) {
-    GTEST_SKIP() << "no GPU: " << cudaGetErrorString(cudaGetLastError());
-  }
+  ASSERT_EQ(cudaDeviceGetPCIBusId(pci.data(), pci.size(), 0), cudaSuccess);
   UtilizationSampler sampler(Nvml::open(), {pci.data()});
   std::this_thread::sleep_for(std::chrono::milliseconds(550));
   const GpuUtilization all = sampler.stop().front();
