@@ -80,6 +80,8 @@ std::string condition_text(const Parameter& parameter) {
       return "GPUs, networks with batch_norm";
     case Requirement::encoded_images:
       return "encoded images";
+    case Requirement::own_program:
+      return "workload `command`";
     case Requirement::nothing:
       break;
   }

@@ -19,6 +19,7 @@
 #include "engine/failure/rank_status.h"
 #include "results/names.h"
 #include "run/failed_record.h"
+#include "run/program_run.h"
 #include "run/training_run.h"
 #include "sweeps/run_context.h"
 
@@ -89,10 +90,26 @@ int start(const RunRequest& request, const LaunchSpec& launch) {
   return verdict.exit_code;
 }
 
+// A study's run of somebody's own program.
+int train_by_program(const TrainOptions& options, const std::vector<std::string>& command) {
+  const std::string definition =
+      options.context.empty() ? "" : parse_run_context(options.context).program;
+  if (definition.empty() || options.store.empty()) make_workload(kCommandWorkload);  // throws
+  ProgramRequest request;
+  request.parameters = resolve_program(parse_parameters(options));
+  const std::string tag = request.parameters.text("program").value_or("");
+  request.program = parse_program(name_of_program(tag), definition);
+  request.layout = layout_of(request.parameters);
+  request.command = command;
+  read_context(options, request.target);
+  return run_program(request);
+}
+
 int train(const TrainOptions& options, const std::vector<std::string>& command) {
   log::Setup logging;
   logging.level = options.verbose ? log::Level::debug : log::Level::info;
   log::set_up(logging);
+  if (options.workload == kCommandWorkload) return train_by_program(options, command);
   RunRequest request;
   request.workload = options.workload;
   const Point given = parse_parameters(options);

@@ -33,16 +33,18 @@ Layout layout_of(const Point& parameters, const std::string& where) {
         fmt::format("{} replicas cannot be spread evenly over {} nodes", layout.gpus, layout.nodes),
         where, "make gpus a multiple of nodes");
   }
-  if (!parameters.find("backend") && layout.gpus > 1) {
+  const auto processes = parameters.text("processes");  // of a program that needs no backend
+  if (!processes && !parameters.find("backend") && layout.gpus > 1) {
     throw Error(ErrorKind::usage, fmt::format("{} replicas need a backend", layout.gpus), where,
                 "choose one, e.g. mpi (paceline list backends)");
   }
-  if (known.alone && layout.gpus > 1) {
+  if (!processes && known.alone && layout.gpus > 1) {
     throw Error(ErrorKind::usage,
                 fmt::format("backend {} supports one replica, not {}", backend, layout.gpus), where,
                 "choose another backend (paceline list backends)");
   }
-  layout.ntasks = known.tasks == "node" ? layout.nodes : layout.gpus;
+  const bool one_a_node = processes ? *processes != "replica" : known.tasks == "node";
+  layout.ntasks = one_a_node ? layout.nodes : layout.gpus;
   const int replicas_per_task = layout.gpus / layout.ntasks;
   const auto per_task = parameters.integer("cpus_per_task");
   const auto per_replica = parameters.integer("cpus_per_replica");

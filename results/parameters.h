@@ -56,7 +56,7 @@ enum class OnResume {
 };
 
 // What a run needs for a parameter to have an effect.
-enum class Requirement { nothing, gpu, batch_norm, gpu_batch_norm, encoded_images };
+enum class Requirement { nothing, gpu, batch_norm, gpu_batch_norm, encoded_images, own_program };
 
 // Another parameter that must be given, with one of these values (any value if empty).
 struct With {

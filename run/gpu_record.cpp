@@ -70,6 +70,15 @@ std::optional<double> mean_utilization(const std::vector<GpuFacts>& gpus) {
   return known > 0 ? std::optional(sum / known) : std::nullopt;
 }
 
+void summarize(GpuUse& use) {
+  use.utilization = mean_utilization(use.each);
+  use.throttled = std::any_of(use.each.begin(), use.each.end(),
+                              [](const GpuFacts& gpu) { return gpu.throttled.value_or(false); });
+  if (use.each.size() > kFullyDescribed) {
+    std::transform(use.each.begin() + 1, use.each.end(), use.each.begin() + 1, brief);
+  }
+}
+
 }  // namespace
 
 GpuReport::GpuReport(const ChosenGpus& gpus) : replicas_(gpus.cards().size()) {
@@ -83,11 +92,21 @@ GpuReport::GpuReport(const ChosenGpus& gpus) : replicas_(gpus.cards().size()) {
   }
 }
 
+std::vector<GpuUtilization> GpuReport::stop() {
+  return watch_ ? watch_->stop() : std::vector<GpuUtilization>(replicas_);
+}
+
+GpuUse GpuReport::collect_here() {
+  GpuUse use;
+  for (const GpuUtilization& gpu : stop()) use.each.push_back(facts_of(gpu));
+  summarize(use);
+  return use;
+}
+
 GpuUse GpuReport::collect(World& world) {
   GpuUse use;
   if (replicas_ == 0) return use;
-  std::vector<GpuUtilization> mine(replicas_);
-  if (watch_) mine = watch_->stop();
+  const std::vector<GpuUtilization> mine = stop();
   std::string all;
   on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
     std::string text = json_text(to_json(facts_of(mine[i])));
@@ -100,12 +119,7 @@ GpuUse GpuReport::collect(World& world) {
   for (std::size_t at = 0; at < all.size(); at += kTextBytes) {
     use.each.push_back(gpu_facts_of(Json::parse(all.substr(at, kTextBytes)), "another rank"));
   }
-  use.utilization = mean_utilization(use.each);
-  use.throttled = std::any_of(use.each.begin(), use.each.end(),
-                              [](const GpuFacts& gpu) { return gpu.throttled.value_or(false); });
-  if (use.each.size() > kFullyDescribed) {
-    std::transform(use.each.begin() + 1, use.each.end(), use.each.begin() + 1, brief);
-  }
+  summarize(use);
   return use;
 }
 

@@ -24,8 +24,12 @@ class GpuReport {
 
   // The same on every rank. Collective.
   GpuUse collect(World& world);
+  // Of this process's GPUs alone.
+  GpuUse collect_here();
 
  private:
+  std::vector<GpuUtilization> stop();
+
   std::size_t replicas_;
   std::unique_ptr<GpuWatch> watch_;
 };

@@ -12,6 +12,7 @@
 #include "results/names.h"
 #include "run/config.h"
 #include "run/gpus.h"
+#include "run/program_run.h"
 #include "run/version.h"
 #include "workloads/table.h"
 
@@ -20,6 +21,11 @@ namespace paceline {
 Workload make_workload(const std::string& name) {
   if (const auto* row = find_factory(workload_table(), name)) return row->make();
   const Name known = find_name("workload", name);
+  if (name == kCommandWorkload) {
+    throw Error(ErrorKind::usage,
+                "workload command is a program of your own, which only a study runs", "",
+                "write a spec (sweeps/README.md) and give it to paceline sweep");
+  }
   throw Error(ErrorKind::usage, fmt::format("workload {} is not built here", name), "",
               known.reason);
 }
@@ -133,6 +139,8 @@ struct Offered {
         return batch_norm;
       case Requirement::gpu_batch_norm:
         return gpu && batch_norm;
+      case Requirement::own_program:
+        return false;
       case Requirement::nothing:
       case Requirement::encoded_images:
         break;
@@ -145,6 +153,11 @@ void check_needs(const Point& p, const Offered& offered, const std::string& work
   for (const auto& [name, value] : p.values()) {
     const Requirement need = find_parameter(name)->need;
     if (offered.has(need)) continue;
+    if (need == Requirement::own_program) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} is for workload command, not {}", name, workload), "",
+                  fmt::format("leave {} out", name));
+    }
     if (!offered.gpu && need != Requirement::batch_norm) {
       throw Error(ErrorKind::usage,
                   fmt::format("{} is for GPUs, but the device is {}", name, *p.text("device")), "",
@@ -372,6 +385,11 @@ const std::string& RunResolver::hash_of_data(const Workload& workload) {
 }
 
 ResolvedRun RunResolver::resolve(const Point& given) {
+  if (workload_ == kCommandWorkload) {  // its data are its own
+    const Point parameters = resolve_program(given);
+    if (!data_is_absent_) check_built("device", *parameters.text("device"));
+    return {parameters, identity_hash(workload_, parameters), "", build_id()};
+  }
   if (!made_) made_ = std::make_shared<const Workload>(make_workload(workload_));
   const Workload& workload = *made_;
   ResolvedRun run;

@@ -91,6 +91,7 @@ class Expander {
     hold_cpus();
     find_hindrances();
     if (spec_.control) add_control();
+    tag_programs();
     return std::move(expansion_);
   }
 
@@ -160,6 +161,9 @@ class Expander {
   static int shares_of_a_task(const PlannedPoint& planned, int most) {
     const Layout& layout = planned.layout;
     if (layout.replicas_are_cores) return layout.gpus / layout.ntasks;
+    if (const auto processes = planned.parameters.text("processes")) {
+      return *processes == "replica" ? 1 : most;
+    }
     const std::string backend = planned.parameters.text("backend").value_or(lone_backend());
     return find_name("backend", backend).tasks == "node" ? most : 1;
   }
@@ -206,10 +210,16 @@ class Expander {
       throw Error(ErrorKind::usage, "control is no parameter of a point", candidate.where,
                   "write \"control\": true beside the axes, or give --control");
     }
-    check_backend(candidate);
     PlannedPoint planned;
-    planned.layout = layout_of(candidate.point, candidate.where);
     planned.parameters = candidate.point;
+    if (spec_.programs.empty()) {
+      check_backend(candidate);
+    } else {
+      const UserProgram& program = program_of(spec_, candidate.point, candidate.where);
+      planned.parameters.set("program", program.name);
+      planned.parameters.set("processes", program.processes);
+    }
+    planned.layout = layout_of(planned.parameters, candidate.where);
     planned.cannot_run = not_built_;
     if (candidate.point.find("cpus_per_replica")) {
       planned.parameters.erase("cpus_per_replica");
@@ -229,6 +239,31 @@ class Expander {
     throw Error(ErrorKind::usage, fmt::format("no backend is named for {} replicas", gpus),
                 in_product && place != spec_.places.end() ? place->second : candidate.where,
                 "add \"backend\": [\"mpi\"] to the axes (paceline list backends)");
+  }
+
+  // After the names, so that an axis of programs has theirs. Placeholders need the CPUs.
+  void tag_programs() {
+    if (spec_.programs.empty()) return;
+    check_visible();
+    for (PlannedPoint& planned : expansion_.points) {
+      const UserProgram& program = program_of(spec_, planned.parameters, spec_.where);
+      check_placeholders(program, planned.parameters, planned.layout);
+      planned.parameters.set("program", program.tag());
+    }
+  }
+
+  // Points that differ in what the program never sees would be repeats under other names.
+  void check_visible() const {
+    for (const auto& [name, value] : expansion_.points.front().point.values()) {
+      const bool seen = std::any_of(spec_.programs.begin(), spec_.programs.end(),
+                                    [&, n = name](const UserProgram& p) { return can_see(p, n); });
+      if (seen) continue;
+      const auto place = spec_.places.find(name);
+      throw Error(ErrorKind::input,
+                  fmt::format("{} varies, and the command has no {{{}}}", name, name),
+                  place != spec_.places.end() ? place->second : spec_.where,
+                  "put it into the command, or into fixed");
+    }
   }
 
   bool is_there(const Point& all_parameters) const {

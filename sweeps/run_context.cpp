@@ -9,8 +9,9 @@
 namespace paceline {
 
 std::string RunContext::json() const {
-  const Json context = {{"study", study},   {"point", point},     {"point_folder", point_folder},
-                        {"repeat", repeat}, {"session", session}, {"round", round}};
+  Json context = {{"study", study},   {"point", point},     {"point_folder", point_folder},
+                  {"repeat", repeat}, {"session", session}, {"round", round}};
+  if (!program.empty()) context["program"] = Json::parse(program);
   return json_text(context);
 }
 
@@ -25,6 +26,7 @@ RunContext parse_run_context(const std::string& text) {
     context.session = json.at("session");
     context.repeat = json.at("repeat");
     context.round = json.at("round");
+    if (json.contains("program")) context.program = json_text(json.at("program"));
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorKind::usage, std::string("--context is incomplete: ") + error.what(), "",
                 "it is for sweeps: leave it out");

@@ -215,8 +215,11 @@ std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
   }
   // Runs that follow each other point by point share no round: the machine's drift is not theirs
   // alike.
-  const RunContext context{spec.name, point.point.text(), point.point.folder(),
-                           session,   run.repeat,         spec.interleaved ? run.repeat : 0};
+  RunContext context{spec.name, point.point.text(), point.point.folder(),
+                     session,   run.repeat,         spec.interleaved ? run.repeat : 0};
+  if (!spec.programs.empty()) {
+    context.program = program_of(spec, point.parameters, spec.where).definition;
+  }
   words.insert(words.end(),
                {"--quiet", "--store=" + study.string(), "--context=" + context.json()});
   return words;

@@ -41,11 +41,14 @@ class SpecReader {
     const Json& root = document_.value();
     if (!root.is_object()) fail("a sweep spec is a JSON object", "");
     spec_.where = document_.name();
-    for (const auto& [key, value] : root.items()) read_key(key, value);
+    for (const auto& [key, value] : root.items()) {
+      if (!is_of_a_program(key)) read_key(key, value);
+    }
     for (const char* key : {"name", "workload"}) {
       if (!root.contains(key)) fail(fmt::format("\"{}\" is missing", key), "", "add it");
     }
     if (!root.contains("seed")) spec_.seed = hash_value(spec_.name) & kMaxSeed;
+    read_programs(root);
     return std::move(spec_);
   }
 
@@ -79,6 +82,69 @@ class SpecReader {
       fail(fmt::format("unknown key \"{}\"", key), "/" + key, suggestion(key, known));
     }
     (this->*reader->second)(value, "/" + key);
+  }
+
+  static bool is_of_a_program(const std::string& key) {
+    const auto& keys = program_keys();
+    return key == "programs" || std::find(keys.begin(), keys.end(), key) != keys.end();
+  }
+
+  // Either the spec's own keys are one program's, or "programs" has several by name.
+  void read_programs(const Json& root) {
+    Json own = Json::object();
+    for (const auto& [key, value] : root.items()) {
+      if (!is_of_a_program(key)) continue;
+      if (spec_.workload != kCommandWorkload) {
+        fail(fmt::format("\"{}\" is for workload command, and this is {}", key, spec_.workload),
+             "/" + key, "leave it out, or set \"workload\": \"command\"");
+      }
+      if (key != "programs") own[key] = value;
+    }
+    if (spec_.workload != kCommandWorkload) return;
+    const auto several = root.find("programs");
+    if (several != root.end() && !own.empty()) {
+      fail("command and programs cannot be combined", "/programs", "put all into programs");
+    }
+    if (several == root.end()) {
+      if (own.empty()) fail("workload command needs a \"command\"", "", "add it, a list of words");
+      add_program(spec_.name, own, "");
+    } else {
+      if (!several->is_object() || several->empty()) {
+        fail("programs must be an object of names and programs", "/programs");
+      }
+      for (const auto& [name, value] : several->items()) {
+        add_program(name, value, "/programs/" + name);
+      }
+    }
+    check_program_values();
+  }
+
+  void add_program(const std::string& name, const Json& object, const std::string& path) {
+    const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+    });
+    if (!plain) {
+      fail(fmt::format("a program cannot be named \"{}\"", name), path,
+           "use letters, digits, - _ .");
+    }
+    const auto folder = std::filesystem::path(document_.name()).parent_path();
+    spec_.programs.push_back(
+        program_of(object, document_, path, name, folder.empty() ? "." : folder.string()));
+  }
+
+  // Several programs that no axis names are all run.
+  void check_program_values() {
+    const auto place = spec_.places.find("program");
+    const auto processes = spec_.places.find("processes");
+    if (processes != spec_.places.end()) {
+      throw Error(ErrorKind::input, "processes is a key of a program, not an axis",
+                  processes->second, "put it beside command");
+    }
+    if (place != spec_.places.end() || spec_.programs.size() == 1) return;
+    Axis axis{"program", {}, document_.where("/programs")};
+    for (const UserProgram& program : spec_.programs) axis.values.emplace_back(program.name);
+    spec_.places.emplace("program", axis.where);
+    spec_.axes.insert(spec_.axes.begin(), std::move(axis));
   }
 
   static std::string key_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -394,6 +460,18 @@ void change_values(Spec& spec, const std::string& name,
     point.may_repeat = true;
   }
   for (SpecPoint& point : spec.exclude) change_in(point.point);
+}
+
+const UserProgram& program_of(const Spec& spec, const Point& parameters, const std::string& where) {
+  const auto asked = parameters.text("program");
+  if (!asked && spec.programs.size() == 1) return spec.programs.front();
+  std::vector<std::string> known;
+  for (const UserProgram& program : spec.programs) {
+    if (asked && name_of_program(*asked) == program.name) return program;
+    known.push_back(program.name);
+  }
+  throw Error(ErrorKind::usage, fmt::format("unknown program \"{}\"", asked.value_or("")), where,
+              suggestion(asked.value_or(""), known));
 }
 
 }  // namespace paceline

@@ -12,6 +12,7 @@
 
 #include "results/parameters.h"
 #include "sweeps/expression.h"
+#include "sweeps/program.h"
 
 namespace paceline {
 
@@ -50,10 +51,14 @@ struct Spec {
   std::vector<Derived> derived;         // in order; may use earlier ones
   int repeats = 1;
   bool interleaved = true;
-  bool control = false;        // runs the smallest point a second time in each round
-  std::uint64_t seed = 0;      // for the order of runs; default: from the name
-  double timeout_seconds = 0;  // per run; 0: none
+  bool control = false;               // runs the smallest point a second time in each round
+  std::uint64_t seed = 0;             // for the order of runs; default: from the name
+  double timeout_seconds = 0;         // per run; 0: none
+  std::vector<UserProgram> programs;  // of workload "command", which parameter "program" names
 };
+
+// The program of a point, by its name or tag. Throws usage suggesting the nearest.
+const UserProgram& program_of(const Spec& spec, const Point& parameters, const std::string& where);
 
 // Throws input or usage naming key, file and line, and suggesting the nearest known key or name.
 Spec read_spec(const std::filesystem::path& file);

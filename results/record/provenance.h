@@ -81,6 +81,25 @@ struct LoadFacts {
   }
 };
 
+// Of workload command: somebody's own program.
+struct ProgramFacts {
+  std::string name, directory, commit;  // of the directory
+  std::optional<bool> dirty;
+  std::string python_environment, packages;  // "torch 2.9.0, numpy 2.3.4"
+  std::optional<double> seconds;             // from its start to its end
+
+  template <typename Each>
+  void fields(Each& each) {
+    each("name", name);
+    each("directory", directory);
+    each("commit", commit);
+    each("dirty", dirty);
+    each("python_environment", python_environment);
+    each("packages", packages);
+    each("seconds", seconds);
+  }
+};
+
 struct Provenance {
   std::string version, commit;
   std::optional<bool> dirty;
@@ -96,6 +115,7 @@ struct Provenance {
   std::string started_at;
   LoadFacts machine_load;
   std::optional<bool> fell_back;
+  std::optional<ProgramFacts> program;
   // Published: the source, and the meaning of its numbers.
   std::string source, stack, hardware, time_is, rate_is, same_work_as;
 
@@ -122,6 +142,7 @@ struct Provenance {
     each("started_at", started_at);
     each("machine_load", machine_load);
     each("fell_back", fell_back);
+    each("program", program);
     each("source", source);
     each("stack", stack);
     each("hardware", hardware);

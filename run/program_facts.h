@@ -1,0 +1,22 @@
+// The sections of a program's record: what it is, and its numbers.
+#pragma once
+
+#include <string>
+
+#include "results/run_record.h"
+#include "run/program_results.h"
+#include "sweeps/program.h"
+
+namespace paceline {
+
+// Its folder's commit, its Python environment with the packages that matter to speed. `seconds`
+// are those from its start to its end.
+ProgramFacts program_facts(const UserProgram& program, double seconds);
+
+// Without a result of its own, fit_seconds is the program's whole time, and the record says so.
+void set_numbers(RunRecord& record, const ProgramNumbers& numbers, double seconds);
+
+// Gzipped JSON lines {"rank":0,"step":0,"total":..}; empty: no times of steps.
+std::string compressed_steps(const ProgramNumbers& numbers);
+
+}  // namespace paceline

@@ -1,0 +1,491 @@
+#include "run/program_run.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/comm/rendezvous/address.h"
+#include "engine/core/child.h"
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/log.h"
+#include "engine/core/text.h"
+#include "engine/launch/affinity.h"
+#include "engine/launch/program.h"
+#include "engine/launch/topology.h"
+#include "results/names.h"
+#include "results/store.h"
+#include "run/gpu_record.h"
+#include "run/load_record.h"
+#include "run/program_facts.h"
+#include "run/program_results.h"
+#include "run/record_parts.h"
+#include "run/world.h"
+
+namespace paceline {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Which part of a program the process becomes: "setup" or "run". Set by the process that starts it.
+constexpr char kPartVariable[] = "PACELINE_PROGRAM_PART";
+// A job's words that start one process for each task, one a line; set by its script.
+constexpr char kLauncherVariable[] = "PACELINE_PROGRAM_LAUNCHER";
+constexpr std::size_t kMostLog = std::size_t{64} << 20, kLastOfLog = 8 << 10;
+
+LaunchSpec launch_of(const ProgramRequest& request) {
+  const Settings given(request.parameters);
+  LaunchSpec launch;
+  launch.backend = lone_backend();  // asked for nothing here
+  launch.device = given.text("device");
+  launch.layout = request.layout;
+  launch.oversubscribe = given.flag("oversubscribe");
+  return launch;
+}
+
+bool has_ranks(const UserProgram& program) {
+  return program.processes != "one";
+}
+
+fs::path folder_of_run(const ProgramRequest& request) {
+  const RecordTarget& target = request.target;
+  return fs::absolute(target.store) / "runs" /
+         fmt::format("{}.{}", target.point_folder, target.repeat);
+}
+
+// The process becomes a part of the program.
+class Becoming {
+ public:
+  Becoming(const ProgramRequest& request, std::string part)
+      : request_(request),
+        program_(request.program),
+        part_(std::move(part)),
+        environment_(environment_of_process()),
+        process_(find_process_rank(environment_)) {}
+
+  [[noreturn]] void go() {
+    const bool runs = part_ == "run";
+    if (runs) {
+      bind();
+      show_gpus();
+    }
+    set_variables();
+    const std::vector<std::string>& words = runs ? program_.command : program_.setup;
+    std::vector<std::string> command;
+    for (const std::string& word : words) command.push_back(text_of(word, program_.shell));
+    for (const auto& [name, value] : program_.environment) {
+      setenv(name.c_str(), text_of(value, false).c_str(), 1);
+    }
+    unsetenv(kPartVariable);
+    unsetenv(kLauncherVariable);
+    if (program_.shell) command = {"/bin/sh", "-c", command.front()};
+    if (chdir(program_.directory.c_str()) != 0) fail(program_.directory, "cannot be entered");
+    std::vector<char*> arguments;
+    for (std::string& word : command) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execvp(arguments.front(), arguments.data());
+    fail(command.front(), "cannot be started");
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& what, const char* why) {
+    throw Error(ErrorKind::input, fmt::format("{}: {}", why, std::strerror(errno)), what,
+                "check the program's command and directory");
+  }
+
+  void bind() {
+    const CpuAssignment assignment = assign_cpus(launch_of(request_), process_);
+    std::set<int> cpus;
+    for (const CpuSet& set : assignment.replicas) cpus.insert(set.begin(), set.end());
+    bind_this_thread({cpus.begin(), cpus.end()});
+    // What most libraries ask; a spec's own value replaces it.
+    setenv("OMP_NUM_THREADS", std::to_string(request_.layout.cpus_per_replica).c_str(), 1);
+  }
+
+  // Its GPUs only; of a point on cores none, as frameworks take what they see.
+  void show_gpus() {
+    const ChosenGpus gpus(Settings(request_.parameters).text("device"), lone_backend(), process_,
+                          request_.layout.gpus / request_.layout.ntasks);
+    const std::vector<std::string> listed =
+        split(value_of(environment_, "CUDA_VISIBLE_DEVICES"), ',');
+    std::vector<std::string> devices;
+    for (const Gpu& gpu : gpus.cards()) {
+      const auto index = static_cast<std::size_t>(gpu.index);
+      const bool named = index < listed.size() && !listed[index].empty();
+      devices.push_back(named ? listed[index] : std::to_string(gpu.index));
+    }
+    devices_ = join(devices, ",");
+    setenv("CUDA_VISIBLE_DEVICES", devices_.c_str(), 1);
+  }
+
+  // As torchrun names them, for processes that are ranks.
+  void set_variables() const {
+    if (!has_ranks(program_)) return;
+    for (const auto& [name, value] : {std::pair{"RANK", process_.rank},
+                                      {"WORLD_SIZE", process_.size},
+                                      {"LOCAL_RANK", process_.local_rank},
+                                      {"LOCAL_WORLD_SIZE", process_.local_size},
+                                      {"GROUP_RANK", process_.node}}) {
+      setenv(name, std::to_string(value).c_str(), 1);
+    }
+  }
+
+  std::string text_of(const std::string& text, bool quotes) const {
+    return filled(text, [&](const std::string& name) {
+      const std::string value = value_of_placeholder(name);
+      return quotes ? shell_quote(value) : value;
+    });
+  }
+
+  std::string value_of_placeholder(const std::string& name) const {
+    if (name == "rank") return std::to_string(process_.rank);
+    if (name == "local_rank") return std::to_string(process_.local_rank);
+    if (name == "node_rank") return std::to_string(process_.node);
+    if (name == "world_size") return std::to_string(process_.size);
+    if (name == "address") return value_of(environment_, "MASTER_ADDR");
+    if (name == "port") return value_of(environment_, "MASTER_PORT");
+    if (name == "devices") return devices_;
+    if (name == "repeat") return std::to_string(request_.target.repeat);
+    if (name == "out") return folder_of_run(request_).string();
+    return value_in_point(name, request_.parameters, request_.layout).value();
+  }
+
+  const ProgramRequest& request_;
+  const UserProgram& program_;
+  const std::string part_;
+  const Environment environment_;
+  const ProcessRank process_;
+  std::string devices_;
+};
+
+std::uint16_t free_port() {
+  const int socket_of_port = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  socklen_t size = sizeof address;
+  auto* plain = reinterpret_cast<sockaddr*>(&address);
+  const bool bound = socket_of_port >= 0 && bind(socket_of_port, plain, size) == 0 &&
+                     getsockname(socket_of_port, plain, &size) == 0;
+  if (socket_of_port >= 0) close(socket_of_port);
+  if (!bound) throw Error(ErrorKind::internal, "no port is free", std::strerror(errno));
+  return ntohs(address.sin_port);
+}
+
+// Children of this process, also those that a dead child left to it.
+std::vector<pid_t> own_children() {
+  std::vector<pid_t> children;
+  std::error_code ignored;
+  for (const auto& task : fs::directory_iterator("/proc/self/task", ignored)) {
+    std::ifstream list(task.path() / "children");
+    for (pid_t child = 0; list >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+// Ends what the program left running. Returns how many processes that were.
+int end_leftovers() {
+  int ended = 0;
+  for (auto children = own_children(); !children.empty(); children = own_children()) {
+    for (const pid_t child : children) kill(child, SIGKILL);
+    for (const pid_t child : children) ended += waitpid(child, nullptr, 0) == child ? 1 : 0;
+  }
+  return ended;
+}
+
+// Passes output on, up to a limit, and keeps its end.
+class PassedOutput {
+ public:
+  explicit PassedOutput(ProgramResults& results) : results_(results) {}
+
+  void hear(std::string_view text) {
+    results_.hear(text);
+    const std::size_t passed = std::min(text.size(), kMostLog - std::min(kMostLog, bytes_));
+    std::fwrite(text.data(), 1, passed, stdout);
+    std::fflush(stdout);
+    bytes_ += text.size();
+    last_ += text;
+    if (last_.size() > 2 * kLastOfLog) last_.erase(0, last_.size() - kLastOfLog);
+  }
+
+  void end() const {
+    if (bytes_ <= kMostLog) return;
+    fmt::print("\npaceline: {} of output follow, of which these are the last\n{}\n",
+               format_bytes(static_cast<double>(bytes_ - kMostLog)), last_);
+  }
+
+  // "; its last line: ..."
+  std::string last_line() const {
+    std::string_view text = trim(last_);
+    if (const auto line = text.find_last_of("\r\n"); line != std::string_view::npos) {
+      text.remove_prefix(line + 1);
+    }
+    return text.empty() ? "" : fmt::format("; its last line: {}", text.substr(0, 300));
+  }
+
+ private:
+  ProgramResults& results_;
+  std::size_t bytes_ = 0;
+  std::string last_;
+};
+
+OwnUse use_of_children() {
+  OwnUse use = own_use();
+  rusage children{};
+  getrusage(RUSAGE_CHILDREN, &children);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  use.cpu_seconds += seconds(children.ru_utime) + seconds(children.ru_stime);
+  use.involuntary_switches += children.ru_nivcsw;
+  return use;
+}
+
+// The process that starts the others and writes the record.
+class ProgramRun {
+ public:
+  explicit ProgramRun(const ProgramRequest& request)
+      : request_(request),
+        program_(request.program),
+        environment_(environment_of_process()),
+        results_(program_.results),
+        started_at_(utc_time_stamp()) {}
+
+  int go() {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    assign();
+    prepare();
+    const ChosenGpus gpus(Settings(request_.parameters).text("device"), lone_backend(), {},
+                          request_.layout.gpus / request_.layout.nodes);
+    if (!program_.setup.empty()) run_part("setup");
+    GpuReport gpu_report(gpus);
+    const LoadMeter meter(cpus_, {}, use_of_children);
+    const double start = now_seconds();
+    run_part("run");
+    seconds_ = now_seconds() - start;
+    const MachineLoad load = meter.read();
+    const ProgramNumbers numbers =
+        results_.finish([this](const std::string& file) { return place_of(file); });
+    RunRecord record = record_of(numbers);
+    record.provenance.machine_load = summary_of({load});
+    const GpuUse use = gpu_report.collect_here();
+    record.gpus = use.each;
+    record.utilization = use.utilization;
+    record.flags.throttled = use.throttled;
+    Store(request_.target.store)
+        .write(request_.target.point_folder, request_.target.repeat, to_json(record),
+               compressed_steps(numbers));
+    return 0;
+  }
+
+ private:
+  int tasks_here() const { return request_.layout.ntasks / request_.layout.nodes; }
+
+  // Of the tasks of this node.
+  void assign() {
+    std::set<int> all;
+    for (int i = 0; i < tasks_here(); ++i) {
+      ProcessRank process;
+      process.rank = process.local_rank = i;
+      process.size = request_.layout.ntasks;
+      process.local_size = tasks_here();
+      const CpuAssignment assignment = assign_cpus(launch_of(request_), process);
+      machine_ = {assignment.machine_cpus, assignment.memory_bytes};
+      cpu_model_ = assignment.cpu_model;
+      for (const CpuSet& cpus : assignment.replicas) {
+        affinity_.push_back(format_cpus(cpus));
+        all.insert(cpus.begin(), cpus.end());
+      }
+    }
+    cpus_.assign(all.begin(), all.end());
+    const int wanted = tasks_here() * request_.layout.cpus_per_task;
+    oversubscribed_ = wanted > static_cast<int>(cpus_.size());
+  }
+
+  void prepare() {
+    const fs::path out = folder_of_run(request_);
+    fs::remove_all(out);
+    make_folder(out);
+    const std::string hosts = value_of(environment_, "SLURM_JOB_NODELIST");
+    environment_["MASTER_ADDR"] =
+        hosts.empty() || request_.layout.nodes == 1 ? std::string("127.0.0.1") : first_host(hosts);
+    environment_["MASTER_PORT"] = std::to_string(free_port());
+  }
+
+  fs::path place_of(const std::string& file) const {
+    const std::string name = filled(file, [&](const std::string& placeholder) {
+      if (placeholder == "out") return folder_of_run(request_).string();
+      if (placeholder == "repeat") return std::to_string(request_.target.repeat);
+      return value_in_point(placeholder, request_.parameters, request_.layout).value_or("");
+    });
+    return fs::path(program_.directory) / name;
+  }
+
+  std::vector<ChildSetup> children_of(const std::string& part) const {
+    ChildSetup child;
+    child.command = request_.command;
+    child.command.front() = this_program().string();
+    child.environment = environment_;
+    child.environment[kPartVariable] = part;
+    child.capture_output = true;
+    const std::string launcher = value_of(environment_, kLauncherVariable);
+    const bool is_setup = part == "setup";
+    if (!launcher.empty() && (is_setup ? request_.layout.nodes > 1 : has_ranks(program_))) {
+      std::vector<std::string> words = split(launcher, '\n');
+      if (is_setup) words = words_of_setup();
+      const auto program = find_program(words.front(), environment_);
+      if (!program) throw Error(ErrorKind::usage, "is not on this node", words.front());
+      words.front() = program->string();
+      child.command.insert(child.command.begin(), words.begin(), words.end());
+      return {child};
+    }
+    const int count = is_setup || !has_ranks(program_) ? 1 : tasks_here();
+    std::vector<ChildSetup> children(static_cast<std::size_t>(count), child);
+    if (!has_ranks(program_) || is_setup) return children;
+    for (int i = 0; i < count; ++i) {
+      Environment& environment = children[static_cast<std::size_t>(i)].environment;
+      environment["RANK"] = environment["LOCAL_RANK"] = std::to_string(i);
+      environment["WORLD_SIZE"] = environment["LOCAL_WORLD_SIZE"] = std::to_string(count);
+    }
+    return children;
+  }
+
+  std::vector<std::string> words_of_setup() const {
+    const std::string nodes = std::to_string(request_.layout.nodes);
+    return {"srun", "--nodes=" + nodes, "--ntasks=" + nodes, "--ntasks-per-node=1"};
+  }
+
+  // Returns when all processes have ended, also those that they left behind.
+  void run_part(const std::string& part) {
+    ProgramResults ignored({});
+    PassedOutput output(part == "run" ? results_ : ignored);
+    const std::vector<ChildSetup> children = children_of(part);
+    const WatchOfMany watch =
+        watch_children(children, [&](std::size_t, std::string_view text) { output.hear(text); });
+    output.end();
+    const int left = end_leftovers();
+    if (watch.stopped_by != 0) {
+      throw Error(ErrorKind::preempted, fmt::format("stopped by {}", strsignal(watch.stopped_by)),
+                  name_of(part));
+    }
+    for (std::size_t i = 0; i < watch.ends.size(); ++i) check_end(watch, i, part, output);
+    if (left > 0) {
+      log::warning("{} left {} process{} running, which {} ended", name_of(part), left,
+                   left == 1 ? "" : "es", left == 1 ? "was" : "were");
+    }
+  }
+
+  std::string name_of(const std::string& part) const {
+    return part == "run" ? program_.name : "setup of " + program_.name;
+  }
+
+  // The first that ended badly by itself; the others were told to stop because of it.
+  void check_end(const WatchOfMany& watch, std::size_t i, const std::string& part,
+                 const PassedOutput& output) const {
+    const ChildEnd& end = watch.ends[i];
+    const auto is_cause = [](const ChildEnd& one) {
+      return (one.exit_code != 0 || one.signal != 0) && !one.told_to_stop;
+    };
+    const bool some_cause = std::any_of(watch.ends.begin(), watch.ends.end(), is_cause);
+    if ((end.exit_code == 0 && end.signal == 0) || (some_cause && !is_cause(end))) return;
+    const std::string who =
+        watch.ends.size() > 1 ? fmt::format("rank {} of {}", i, name_of(part)) : name_of(part);
+    const std::string how = end.signal != 0
+                                ? fmt::format("was killed by SIG{}", sigabbrev_np(end.signal))
+                                : fmt::format("ended with exit code {}", end.exit_code);
+    throw Error(ErrorKind::internal, fmt::format("{} {}{}", who, how, output.last_line()));
+  }
+
+  RunRecord record_of(const ProgramNumbers& numbers) const {
+    const RecordTarget& target = request_.target;
+    RunRecord record;
+    record.study = target.study;
+    record.point = target.point;
+    record.repeat = target.repeat;
+    record.session = target.session;
+    record.round = target.round;
+    record.workload = kCommandWorkload;
+    record.parameters = request_.parameters;
+    record.identity = identity_hash(kCommandWorkload, request_.parameters);
+    record.layout = layout_facts(request_.layout);
+    record.provenance = build_facts({});
+    record.provenance.command = command_text();
+    record.provenance.started_at = started_at_;
+    record.provenance.cpu_model = cpu_model_;
+    record.provenance.machine = machine_;
+    if (request_.layout.nodes == 1) {  // others are not asked
+      record.provenance.affinity = affinity_;
+      record.provenance.hosts.assign(affinity_.size(), host_name());
+    }
+    record.flags.oversubscribed = oversubscribed_;
+    record.provenance.program = program_facts(program_, seconds_);
+    set_numbers(record, numbers, seconds_);
+    return record;
+  }
+
+  // As its first process is told.
+  std::string command_text() const {
+    std::vector<std::string> words;
+    for (const std::string& word : program_.command) {
+      const std::string text = filled(word, [&](const std::string& name) {
+        const auto value = value_in_point(name, request_.parameters, request_.layout);
+        return value ? *value : name == "out" ? folder_of_run(request_).string() : "{" + name + "}";
+      });
+      words.push_back(program_.shell ? text : shell_quote(text));
+    }
+    return join(words, " ");
+  }
+
+  const ProgramRequest& request_;
+  const UserProgram& program_;
+  Environment environment_;
+  ProgramResults results_;
+  const std::string started_at_;
+  std::string cpu_model_;
+  NodeFacts machine_;
+  std::vector<std::string> affinity_;
+  std::vector<int> cpus_;
+  bool oversubscribed_ = false;
+  double seconds_ = 0;
+};
+
+}  // namespace
+
+Point resolve_program(const Point& given) {
+  Point p = given;
+  for (const char* name : {"gpus", "nodes", "device"}) {
+    const Parameter& parameter = *find_parameter(name);
+    p.set_default(name, parsed_value(name, parameter.initial, ""));
+  }
+  const Layout layout = layout_of(p);
+  p.erase("cpus_per_replica");
+  p.set("cpus_per_task", std::int64_t{layout.cpus_per_task});
+  return p;
+}
+
+int run_program(const ProgramRequest& request) {
+  const Environment environment = environment_of_process();
+  if (const std::string part = value_of(environment, kPartVariable); !part.empty()) {
+    Becoming(request, part).go();
+  }
+  return ProgramRun(request).go();
+}
+
+}  // namespace paceline

@@ -1,0 +1,404 @@
+#include "sweeps/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/core/error.h"
+#include "engine/core/hash.h"
+#include "engine/core/json_text.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kMaxDefinition = 16 << 10;
+
+// Known when a process starts.
+constexpr const char* kOfTheRun[] = {"address", "port", "devices", "out", "repeat"};
+constexpr const char* kOfAProcess[] = {"rank", "local_rank", "node_rank", "world_size"};
+// Follow from a point.
+constexpr const char* kOfThePoint[] = {"nodes",         "ntasks",           "tasks_per_node",
+                                       "gpus_per_node", "gpus_per_task",    "cpus_per_task",
+                                       "cpus_per_node", "cpus_per_replica", "global_batch"};
+// Places, which a program is given without being told: cores, GPUs, ranks.
+constexpr const char* kPlaces[] = {"gpus",    "nodes",        "cpus_per_task", "cpus_per_replica",
+                                   "device",  "program",      "processes",     "seed",
+                                   "control", "oversubscribe"};
+
+template <std::size_t N>
+bool is_one_of(std::string_view name, const char* const (&names)[N]) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+struct SourceKey {
+  const char* key;
+  ResultFrom from;
+};
+constexpr SourceKey kSources[] = {
+    {"line", ResultFrom::line}, {"json", ResultFrom::json}, {"json_line", ResultFrom::json_line},
+    {"csv", ResultFrom::csv},   {"key", ResultFrom::key},   {"events", ResultFrom::events}};
+
+constexpr std::pair<const char*, Pick> kPicks[] = {
+    {"only", Pick::only},     {"first", Pick::first}, {"last", Pick::last}, {"mean", Pick::mean},
+    {"median", Pick::median}, {"min", Pick::least},   {"max", Pick::most}};
+
+class ProgramReader {
+ public:
+  ProgramReader(const JsonDocument& document, std::string folder)
+      : document_(document), folder_(std::move(folder)) {}
+
+  UserProgram read(const Json& object, const std::string& path, const std::string& name) {
+    program_.name = name;
+    if (!object.is_object()) fail("a program is a JSON object", path);
+    for (const auto& [key, value] : object.items()) {
+      const auto& known = program_keys();
+      if (std::find(known.begin(), known.end(), key) == known.end()) {
+        fail(fmt::format("unknown key \"{}\"", key), path + "/" + key, suggestion(key, known));
+      }
+    }
+    if (!object.contains("command")) {
+      fail(fmt::format("program {} has no \"command\"", name), path, "add one, a list of words");
+    }
+    if (const auto shell = object.find("shell"); shell != object.end()) {
+      if (!shell->is_boolean()) fail("shell must be true or false", path + "/shell");
+      program_.shell = shell->get<bool>();
+    }
+    program_.command = words(object["command"], path + "/command");
+    if (object.contains("setup")) program_.setup = words(object["setup"], path + "/setup");
+    if (object.contains("environment")) read_environment(object, path + "/environment");
+    read_directory(object, path + "/directory");
+    read_processes(object, path + "/processes");
+    if (object.contains("results")) read_results(object["results"], path + "/results");
+    check_names(path);
+    Json definition = object;
+    definition["directory"] = program_.directory;
+    program_.definition = json_text(definition);
+    if (program_.definition.size() > kMaxDefinition) {
+      fail(fmt::format("program {} is longer than {}", name, format_bytes(kMaxDefinition)), path,
+           "put parts of it into a script");
+    }
+    return std::move(program_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what, const std::string& path,
+                         const std::string& fix = "see sweeps/README.md") const {
+    throw Error(ErrorKind::input, what, document_.where(path), fix);
+  }
+
+  static std::string key_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+  std::string text(const Json& value, const std::string& path) const {
+    if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
+      fail(fmt::format("{} must be a text", key_of(path)), path, "write it in quotes");
+    }
+    if (value.get_ref<const std::string&>().find('\0') != std::string::npos) {
+      fail(fmt::format("{} contains a zero byte", key_of(path)), path, "remove it");
+    }
+    return value.get<std::string>();
+  }
+
+  // A list of words, or with "shell" one text.
+  std::vector<std::string> words(const Json& value, const std::string& path) const {
+    if (program_.shell) {
+      if (!value.is_string()) {
+        fail(fmt::format("with \"shell\" {} is one text", key_of(path)), path,
+             "write it in quotes, or leave shell out");
+      }
+      return {text(value, path)};
+    }
+    if (value.is_string()) {
+      fail(fmt::format("{} is a list of words, as no shell reads it", key_of(path)), path,
+           "write [\"python3\", \"train.py\"], or add \"shell\": true");
+    }
+    if (!value.is_array() || value.empty()) {
+      fail(fmt::format("{} must be a list of words", key_of(path)), path);
+    }
+    std::vector<std::string> result;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      const std::string at = fmt::format("{}/{}", path, i);
+      if (value[i].is_number()) {
+        fail("a word must be a text", at, "write it in quotes");
+      }
+      // Later words may be empty, as "".
+      result.push_back(i > 0 && value[i] == "" ? "" : text(value[i], at));
+    }
+    return result;
+  }
+
+  void read_environment(const Json& object, const std::string& path) {
+    const Json& given = object["environment"];
+    if (!given.is_object()) fail("environment must be an object of names and texts", path);
+    for (const auto& [name, value] : given.items()) {
+      const std::string at = path + "/" + name;
+      if (name.empty() || name.find('=') != std::string::npos) {
+        fail(fmt::format("a variable cannot be named \"{}\"", name), at, "rename it");
+      }
+      program_.environment.emplace_back(name, value == "" ? "" : text(value, at));
+    }
+  }
+
+  void read_directory(const Json& object, const std::string& path) {
+    namespace fs = std::filesystem;
+    fs::path folder = folder_;
+    if (object.contains("directory")) folder /= text(object["directory"], path);
+    std::error_code ignored;
+    if (!fs::is_directory(folder, ignored)) {
+      fail(fmt::format("directory {} is not a folder", folder.string()), path,
+           "it is relative to the spec's folder");
+    }
+    program_.directory = fs::absolute(folder).lexically_normal().string();
+  }
+
+  void read_processes(const Json& object, const std::string& path) {
+    if (!object.contains("processes")) return;
+    program_.processes = text(object["processes"], path);
+    const std::vector<std::string> known = {"one", "node", "replica"};
+    if (std::find(known.begin(), known.end(), program_.processes) == known.end()) {
+      fail(fmt::format("processes cannot be \"{}\"", program_.processes), path,
+           suggestion(program_.processes, known));
+    }
+  }
+
+  void read_results(const Json& object, const std::string& path) {
+    if (!object.is_object()) fail("results must be an object of names and sources", path);
+    for (const auto& [name, value] : object.items()) read_result(name, value, path + "/" + name);
+  }
+
+  void read_result(const std::string& name, const Json& value, const std::string& path) {
+    std::vector<std::string> known;
+    for (const ResultName& one : result_names()) known.emplace_back(one.name);
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      fail(fmt::format("unknown result \"{}\"", name), path, suggestion(name, known));
+    }
+    if (!value.is_object()) {
+      fail(fmt::format("result {} must say where it stands", name), path,
+           "write {\"line\": \"throughput: ([0-9.]+)\"}");
+    }
+    ResultSource source;
+    source.name = name;
+    source.where = document_.where(path);
+    bool found = false;
+    for (const auto& [key, member] : value.items()) {
+      const std::string at = path + "/" + key;
+      if (read_option(source, key, member, at)) continue;
+      const auto kind = std::find_if(std::begin(kSources), std::end(kSources),
+                                     [&](const SourceKey& one) { return key == one.key; });
+      if (kind == std::end(kSources)) {
+        fail(fmt::format("unknown key \"{}\"", key), at,
+             suggestion(key, {"line", "json", "json_line", "csv", "key", "events", "file", "pick",
+                              "scale"}));
+      }
+      if (found) fail(fmt::format("result {} has two sources", name), at, "keep one of them");
+      found = true;
+      source.from = kind->from;
+      source.what = text(member, at);
+    }
+    if (!found) {
+      fail(fmt::format("result {} has no source", name), path,
+           "add one of line, json, json_line, csv, key, events");
+    }
+    const bool needs_file = source.from == ResultFrom::csv || source.from == ResultFrom::events;
+    if (needs_file && source.file.empty()) {
+      fail(fmt::format("result {} needs a \"file\"", name), path, "add it");
+    }
+    if (!source.file.empty() &&
+        (source.from == ResultFrom::line || source.from == ResultFrom::json_line)) {
+      fail(fmt::format("result {} is of printed lines, and has a file", name), path,
+           "leave file out, or use json, csv or key");
+    }
+    program_.results.push_back(std::move(source));
+  }
+
+  bool read_option(ResultSource& source, const std::string& key, const Json& value,
+                   const std::string& path) {
+    if (key == "file") {
+      source.file = text(value, path);
+    } else if (key == "pick") {
+      const std::string pick = text(value, path);
+      std::vector<std::string> known;
+      for (const auto& [name, meaning] : kPicks) {
+        if (pick == name) source.pick = meaning;
+        known.emplace_back(name);
+      }
+      if (std::find(known.begin(), known.end(), pick) == known.end()) {
+        fail(fmt::format("pick cannot be \"{}\"", pick), path, suggestion(pick, known));
+      }
+    } else if (key == "scale") {
+      if (!value.is_number() || value.get<double>() <= 0) {
+        fail("scale must be a number above 0", path, "write 0.001 for milliseconds");
+      }
+      source.scale = value.get<double>();
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void check_names(const std::string& path) const {
+    std::vector<std::string> known;
+    for (const Parameter& parameter : parameters()) known.emplace_back(parameter.name);
+    known.insert(known.end(), std::begin(kOfThePoint), std::end(kOfThePoint));
+    known.insert(known.end(), std::begin(kOfTheRun), std::end(kOfTheRun));
+    known.insert(known.end(), std::begin(kOfAProcess), std::end(kOfAProcess));
+    for (const std::string& text : program_.templates()) {
+      for (const std::string& name : placeholders_in(text)) {
+        if (std::find(known.begin(), known.end(), name) == known.end()) {
+          fail(fmt::format("there is no placeholder {{{}}}", name), path,
+               suggestion(name, known) + " (to write braces, double them)");
+        }
+        if (program_.processes == "one" && is_one_of(name, kOfAProcess)) {
+          fail(fmt::format("{{{}}} differs by process, and there is one", name), path,
+               "add \"processes\": \"replica\" or \"node\"");
+        }
+      }
+    }
+  }
+
+  const JsonDocument& document_;
+  const std::string folder_;
+  UserProgram program_;
+};
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// The end of the name of a placeholder that begins at `at`, after its brace; npos: none does.
+std::size_t end_of_name(std::string_view text, std::size_t at) {
+  std::size_t end = at;
+  while (end < text.size() && is_name_char(text[end])) ++end;
+  const bool named = end > at && end < text.size() && text[end] == '}';
+  return named ? end : std::string_view::npos;
+}
+
+}  // namespace
+
+const std::vector<ResultName>& result_names() {
+  static const std::vector<ResultName> names = {
+      {"samples_per_second", "throughput of all replicas together", false},
+      {"fit_seconds", "seconds of training; else those of the program, from start to end", false},
+      {"samples", "samples in fit_seconds", false},
+      {"steps", "steps in fit_seconds", false},
+      {"global_batch", "samples of one step", false},
+      {"parameter_count", "trainable parameters", false},
+      {"test_accuracy", "0 to 1", false},
+      {"train_loss", "of the last epoch", false},
+      {"step_seconds", "of each step after the warm-up", true},
+      {"epoch_seconds", "of each epoch", true},
+  };
+  return names;
+}
+
+const std::vector<std::string>& program_keys() {
+  static const std::vector<std::string> keys = {"command", "shell",     "environment", "directory",
+                                                "setup",   "processes", "results"};
+  return keys;
+}
+
+std::string UserProgram::tag() const {
+  Json recipe = Json::parse(definition);
+  recipe.erase("directory");  // the same program, wherever it lies
+  return name + "@" + hash_hex(json_text(recipe));
+}
+
+std::vector<std::string> UserProgram::templates() const {
+  std::vector<std::string> texts = command;
+  texts.insert(texts.end(), setup.begin(), setup.end());
+  for (const auto& [name, value] : environment) texts.push_back(value);
+  for (const ResultSource& source : results) texts.push_back(source.file);
+  return texts;
+}
+
+UserProgram program_of(const Json& object, const JsonDocument& document, const std::string& path,
+                       const std::string& name, const std::string& folder) {
+  return ProgramReader(document, folder).read(object, path, name);
+}
+
+UserProgram parse_program(const std::string& name, const std::string& definition) {
+  const JsonDocument document("program " + name, definition);
+  return program_of(document.value(), document, "", name, "/");
+}
+
+std::string name_of_program(const std::string& tag) {
+  return tag.substr(0, tag.rfind('@'));
+}
+
+std::vector<std::string> placeholders_in(std::string_view text) {
+  std::vector<std::string> names;
+  filled(text, [&](const std::string& name) {
+    names.push_back(name);
+    return "";
+  });
+  return names;
+}
+
+std::string filled(std::string_view text, const PlaceholderValue& value) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const bool doubled = at + 1 < text.size() && text[at + 1] == c && (c == '{' || c == '}');
+    const std::size_t end = c == '{' && !doubled ? end_of_name(text, at + 1) : std::string::npos;
+    if (end != std::string_view::npos) {
+      result += value(std::string(text.substr(at + 1, end - at - 1)));
+      at = end + 1;
+    } else {
+      result += c;
+      at += doubled ? 2 : 1;
+    }
+  }
+  return result;
+}
+
+std::optional<std::string> value_in_point(const std::string& name, const Point& parameters,
+                                          const Layout& layout) {
+  const auto text = [](int value) { return std::optional(std::to_string(value)); };
+  if (name == "gpus") return text(layout.gpus);
+  if (name == "nodes") return text(layout.nodes);
+  if (name == "ntasks") return text(layout.ntasks);
+  if (name == "tasks_per_node") return text(layout.ntasks / layout.nodes);
+  if (name == "gpus_per_node") return text(layout.gpus / layout.nodes);
+  if (name == "gpus_per_task") return text(layout.gpus / layout.ntasks);
+  if (name == "cpus_per_task") return text(layout.cpus_per_task);
+  if (name == "cpus_per_node") return text(layout.cpus_per_task * (layout.ntasks / layout.nodes));
+  if (name == "cpus_per_replica") return text(layout.cpus_per_replica);
+  if (name == "device") return Settings(parameters).text("device");
+  if (name == "program") return name_of_program(parameters.text("program").value_or(""));
+  if (const auto given = parameters.text(name)) return given;
+  const auto batch = parameters.integer("batch_per_replica");
+  if (name != "global_batch" || !batch) return std::nullopt;
+  const auto parts = parameters.integer("gradient_accumulation_steps").value_or(1);
+  return std::to_string(*batch * parts * layout.gpus);
+}
+
+void check_placeholders(const UserProgram& program, const Point& parameters, const Layout& layout) {
+  for (const std::string& text : program.templates()) {
+    for (const std::string& name : placeholders_in(text)) {
+      if (is_one_of(name, kOfTheRun) || is_one_of(name, kOfAProcess)) continue;
+      if (value_in_point(name, parameters, layout)) continue;
+      throw Error(ErrorKind::usage,
+                  fmt::format("program {} has {{{}}}, which has no value", program.name, name), "",
+                  fmt::format("put {} into fixed or axes", name));
+    }
+  }
+}
+
+bool can_see(const UserProgram& program, std::string_view parameter) {
+  if (is_one_of(parameter, kPlaces)) return true;
+  const bool of_batch = parameter == "batch_per_replica" ||
+                        parameter == "gradient_accumulation_steps" || parameter == "gpus";
+  for (const std::string& text : program.templates()) {
+    for (const std::string& name : placeholders_in(text)) {
+      if (name == parameter || (of_batch && name == "global_batch")) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace paceline

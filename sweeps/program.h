@@ -1,0 +1,92 @@
+// Somebody's own program, which a study of workload "command" starts: how, and where its results
+// stand. README.md shows the keys.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/json.h"
+#include "results/layout.h"
+#include "results/parameters.h"
+
+namespace paceline {
+
+inline constexpr char kCommandWorkload[] = "command";
+
+enum class ResultFrom {
+  line,       // a regular expression with one group, in what the program prints
+  json,       // a path in a JSON file, or in the whole output
+  json_line,  // a path in the last printed line that is a JSON object
+  csv,        // a column of a CSV file
+  key,        // a key of a file of key=value or key: value lines, or of such printed lines
+  events,     // a tag of TensorBoard event files
+};
+
+// What becomes of several numbers.
+enum class Pick { only, first, last, mean, median, least, most };
+
+struct ResultSource {
+  std::string name;  // "samples_per_second"
+  ResultFrom from = ResultFrom::line;
+  std::string what;  // the expression, path, column, key or tag
+  std::string file;  // with placeholders; empty: the output
+  Pick pick = Pick::only;
+  double scale = 1;   // milliseconds: 0.001
+  std::string where;  // "file.json:7", for errors
+};
+
+struct ResultName {
+  const char* name;
+  const char* about;
+  bool is_list;  // of steps or epochs
+};
+const std::vector<ResultName>& result_names();
+
+struct UserProgram {
+  std::string name;
+  std::vector<std::string> command, setup;  // words; of a shell one
+  bool shell = false;
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::string directory;          // absolute
+  std::string processes = "one";  // or "node" or "replica"
+  std::vector<ResultSource> results;
+  std::string definition;  // JSON of all of this but the name
+
+  // "train@3f9a12cd3f9a12cd", the value of parameter "program": another recipe is another value.
+  std::string tag() const;
+  // Every text with placeholders.
+  std::vector<std::string> templates() const;
+};
+
+// The keys of a program, as they stand in a spec.
+const std::vector<std::string>& program_keys();
+
+// `folder` is what a relative directory starts from. Throws input naming file, line and key.
+UserProgram program_of(const Json& object, const JsonDocument& document, const std::string& path,
+                       const std::string& name, const std::string& folder);
+// Of UserProgram::definition.
+UserProgram parse_program(const std::string& name, const std::string& definition);
+
+// "train" of "train@3f9a12cd3f9a12cd".
+std::string name_of_program(const std::string& tag);
+
+// The names between braces: "--batch={batch_per_replica}". Doubled braces are braces.
+std::vector<std::string> placeholders_in(std::string_view text);
+using PlaceholderValue = std::function<std::string(const std::string& name)>;
+std::string filled(std::string_view text, const PlaceholderValue& value);
+
+// What follows from a point, beside its parameters: nodes, ntasks, gpus_per_node, ... Empty: no
+// such name, or no value in this point.
+std::optional<std::string> value_in_point(const std::string& name, const Point& parameters,
+                                          const Layout& layout);
+
+// Throws usage if a placeholder has no value in this point.
+void check_placeholders(const UserProgram& program, const Point& parameters, const Layout& layout);
+
+// Whether the program can see the value of a parameter: by a placeholder, or as its place.
+bool can_see(const UserProgram& program, std::string_view parameter);
+
+}  // namespace paceline
