@@ -267,7 +267,7 @@ void check_collective(const Json& json, const RunRecord& record, const std::stri
   if (provenance == json.end() || provenance->is_null()) fail("is missing", where, "/provenance");
 }
 
-// A published rate will do for a time.
+// A published rate will do for a time, and so will a program's of its own.
 void check_results(const RunRecord& record, const std::string& where) {
   if (!record.completed() || record.kind == "collective") return;
   const Throughput& rate = record.throughput;
@@ -277,7 +277,8 @@ void check_results(const RunRecord& record, const std::string& where) {
                                    {"/throughput/steps", rate.steps}}) {
     if (value && *value < kLeastQuantity) fail(fmt::format("cannot be {}", *value), where, key);
   }
-  const bool rate_will_do = record.kind != "measured" && rate.samples_per_second;
+  const bool may_lack_time = record.kind != "measured" || record.provenance.program;
+  const bool rate_will_do = may_lack_time && rate.samples_per_second;
   if (!record.timing.fit_seconds && !rate_will_do) fail("is missing", where, "/timing/fit_seconds");
 }
 

@@ -1,6 +1,7 @@
 // What needs the engine, in a build without it.
 #include "run/diagnosis.h"
 #include "run/plan_study.h"
+#include "run/program_results.h"
 #include "run/resolve.h"
 #include "run/version.h"
 
@@ -21,6 +22,8 @@ std::string gpus_of_this_machine(const std::string&) {
 std::string hindrance_here(const PlannedPoint&) {
   return "";
 }
+
+void check_results(const UserProgram&) {}
 
 void check_data_root(const std::string&, const std::string&) {}
 

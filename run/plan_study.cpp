@@ -11,6 +11,7 @@
 #include "results/expected_runs.h"
 #include "results/machine.h"
 #include "results/names.h"
+#include "run/program_results.h"
 #include "run/resolve.h"
 
 namespace paceline {
@@ -34,6 +35,7 @@ std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
       print_note("not here: {}\n", error.what());
     }
   };
+  for (const UserProgram& program : plan.spec.programs) check_results(program);
   RunResolver resolver(plan.spec.workload,
                        absent == AbsentData::refused ? std::function<void(const Error&)>() : warn);
   for (const PlannedPoint& planned : plan.expansion.points) {

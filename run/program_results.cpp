@@ -336,6 +336,11 @@ struct ProgramResults::Finder {
                          infinite ? "which is not finite" : "which is not a number"),
              "see the run's log");
       }
+      const bool is_amount = source.name != "test_accuracy" && source.name != "train_loss";
+      if (is_amount && *number <= 0) {
+        fail(fmt::format("is {} ({}), and must be above 0", one.text.substr(0, 60), one.where),
+             "see the run's log");
+      }
       all.push_back(*number * source.scale);
     }
     if (is_list(source.name)) return all;
@@ -356,6 +361,10 @@ ProgramResults::ProgramResults(const std::vector<ResultSource>& sources) {
     finders_.push_back(std::make_unique<Finder>(source));
     keeps_output_ = keeps_output_ || (source.from == ResultFrom::json && source.file.empty());
   }
+}
+
+void check_results(const UserProgram& program) {
+  const ProgramResults checked(program.results);
 }
 
 ProgramResults::~ProgramResults() = default;

@@ -16,6 +16,9 @@ namespace paceline {
 // By name; one number, or those of a list in their order. All are finite.
 using ProgramNumbers = std::map<std::string, std::vector<double>>;
 
+// Throws usage as the constructor below does.
+void check_results(const UserProgram& program);
+
 class ProgramResults {
  public:
   // Throws usage if an expression is none or has not exactly one group.

@@ -226,18 +226,23 @@ class PassedOutput {
   }
 
   void end() const {
-    if (bytes_ <= kMostLog) return;
+    if (bytes_ <= kMostLog) {
+      if (bytes_ > 0 && last_.back() != '\n') std::fputc('\n', stdout);
+      std::fflush(stdout);
+      return;
+    }
     fmt::print("\npaceline: {} of output follow, of which these are the last\n{}\n",
                format_bytes(static_cast<double>(bytes_ - kMostLog)), last_);
+    std::fflush(stdout);
   }
 
-  // "; its last line: ..."
-  std::string last_line() const {
+  std::string_view last_line() const {
+    constexpr std::size_t kMost = 300;
     std::string_view text = trim(last_);
     if (const auto line = text.find_last_of("\r\n"); line != std::string_view::npos) {
       text.remove_prefix(line + 1);
     }
-    return text.empty() ? "" : fmt::format("; its last line: {}", text.substr(0, 300));
+    return text.substr(0, kMost);
   }
 
  private:
@@ -405,12 +410,18 @@ class ProgramRun {
     };
     const bool some_cause = std::any_of(watch.ends.begin(), watch.ends.end(), is_cause);
     if ((end.exit_code == 0 && end.signal == 0) || (some_cause && !is_cause(end))) return;
+    constexpr std::string_view kOurs = "paceline: ";
+    const std::string_view said = output.last_line();
+    if (said.starts_with(kOurs) && end.exit_code >= exit_code(ErrorKind::usage)) {
+      throw Error(kind_of_exit_code(end.exit_code), std::string(said.substr(kOurs.size())));
+    }
     const std::string who =
         watch.ends.size() > 1 ? fmt::format("rank {} of {}", i, name_of(part)) : name_of(part);
     const std::string how = end.signal != 0
                                 ? fmt::format("was killed by SIG{}", sigabbrev_np(end.signal))
                                 : fmt::format("ended with exit code {}", end.exit_code);
-    throw Error(ErrorKind::internal, fmt::format("{} {}{}", who, how, output.last_line()));
+    throw Error(ErrorKind::internal,
+                fmt::format("{} {}{}{}", who, how, said.empty() ? "" : "; its last line: ", said));
   }
 
   RunRecord record_of(const ProgramNumbers& numbers) const {

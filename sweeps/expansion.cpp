@@ -247,7 +247,7 @@ class Expander {
     check_visible();
     for (PlannedPoint& planned : expansion_.points) {
       const UserProgram& program = program_of(spec_, planned.parameters, spec_.where);
-      check_placeholders(program, planned.parameters, planned.layout);
+      check_placeholders(program, planned.parameters, planned.layout, spec_.where);
       planned.parameters.set("program", program.tag());
     }
   }

@@ -247,17 +247,28 @@ class ProgramReader {
     known.insert(known.end(), std::begin(kOfThePoint), std::end(kOfThePoint));
     known.insert(known.end(), std::begin(kOfTheRun), std::end(kOfTheRun));
     known.insert(known.end(), std::begin(kOfAProcess), std::end(kOfAProcess));
-    for (const std::string& text : program_.templates()) {
+    const auto check = [&](const std::string& text, const std::string& at) {
       for (const std::string& name : placeholders_in(text)) {
         if (std::find(known.begin(), known.end(), name) == known.end()) {
-          fail(fmt::format("there is no placeholder {{{}}}", name), path,
+          fail(fmt::format("there is no placeholder {{{}}}", name), at,
                suggestion(name, known) + " (to write braces, double them)");
         }
         if (program_.processes == "one" && is_one_of(name, kOfAProcess)) {
-          fail(fmt::format("{{{}}} differs by process, and there is one", name), path,
+          fail(fmt::format("{{{}}} differs by process, and there is one", name), at,
                "add \"processes\": \"replica\" or \"node\"");
         }
       }
+    };
+    const auto check_words = [&](const std::vector<std::string>& words, const std::string& at) {
+      for (std::size_t i = 0; i < words.size(); ++i) check(words[i], fmt::format("{}/{}", at, i));
+    };
+    check_words(program_.command, path + "/command");
+    check_words(program_.setup, path + "/setup");
+    for (const auto& [name, value] : program_.environment) {
+      check(value, path + "/environment/" + name);
+    }
+    for (const ResultSource& source : program_.results) {
+      check(source.file, path + "/results/" + source.name + "/file");
     }
   }
 
@@ -377,14 +388,15 @@ std::optional<std::string> value_in_point(const std::string& name, const Point& 
   return std::to_string(*batch * parts * layout.gpus);
 }
 
-void check_placeholders(const UserProgram& program, const Point& parameters, const Layout& layout) {
+void check_placeholders(const UserProgram& program, const Point& parameters, const Layout& layout,
+                        const std::string& where) {
   for (const std::string& text : program.templates()) {
     for (const std::string& name : placeholders_in(text)) {
       if (is_one_of(name, kOfTheRun) || is_one_of(name, kOfAProcess)) continue;
       if (value_in_point(name, parameters, layout)) continue;
       throw Error(ErrorKind::usage,
-                  fmt::format("program {} has {{{}}}, which has no value", program.name, name), "",
-                  fmt::format("put {} into fixed or axes", name));
+                  fmt::format("program {} has {{{}}}, which has no value", program.name, name),
+                  where, fmt::format("put {} into fixed or axes", name));
     }
   }
 }

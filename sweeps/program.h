@@ -84,7 +84,8 @@ std::optional<std::string> value_in_point(const std::string& name, const Point& 
                                           const Layout& layout);
 
 // Throws usage if a placeholder has no value in this point.
-void check_placeholders(const UserProgram& program, const Point& parameters, const Layout& layout);
+void check_placeholders(const UserProgram& program, const Point& parameters, const Layout& layout,
+                        const std::string& where);
 
 // Whether the program can see the value of a parameter: by a placeholder, or as its place.
 bool can_see(const UserProgram& program, std::string_view parameter);

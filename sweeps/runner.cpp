@@ -176,9 +176,13 @@ class StudyRunner {
 
   void announce(const ScheduledRun& run, const Record& record) {
     ++result_.completed;
-    setup_.line(fmt::format("{}: {}, {} samples/s{}", place(run),
-                            format_seconds(record->timing.fit_seconds.value_or(0)),
-                            grouped(record->throughput.samples_per_second.value_or(0)), left()));
+    // A program may report one of them.
+    std::vector<std::string> facts;
+    if (const auto fit = record->timing.fit_seconds) facts.push_back(format_seconds(*fit));
+    if (const auto rate = record->throughput.samples_per_second) {
+      facts.push_back(grouped(*rate) + " samples/s");
+    }
+    setup_.line(fmt::format("{}: {}{}", place(run), join(facts, ", "), left()));
   }
 
   void fail(const ScheduledRun& run, const std::string& status, const std::string& reason,

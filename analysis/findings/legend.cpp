@@ -136,13 +136,16 @@ std::string text_of(const std::set<int>& counts) {
 
 std::string warmup_note(const std::vector<RowFacts>& facts) {
   std::set<int> warmups;
+  bool by_program = false;
   for (const RowFacts& row : facts) {
     if (!row.step_seconds) continue;
     for (const Run& run : row.row->runs) {
+      by_program = by_program || run.by_program;
       warmups.insert(static_cast<int>(run.warmup_steps.value_or(0)));
     }
   }
   if (warmups.empty()) return "";
+  if (by_program) return "step ms: median of the steps that the program reports";
   return "step ms: median step of the slowest rank" +
          (*warmups.rbegin() == 0
               ? std::string()
@@ -154,14 +157,23 @@ std::string warmup_note(const std::vector<RowFacts>& facts) {
 void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts) {
   std::set<int> warmups;
   bool measured = false, earlier = false;
+  std::set<std::string> of_programs;
   for (const RowFacts& row : facts) {
     for (const Run& run : row.row->runs) {
       if (run.kind != "measured") continue;
+      if (run.by_program) {
+        if (run.samples_per_second) of_programs.insert("samples/s: as the program reports them");
+        if (!run.fit_seconds) continue;
+        of_programs.insert("fit seconds: " +
+                           (run.time_is.empty() ? "as the program reports them" : run.time_is));
+        continue;
+      }
       measured = true;
       earlier = earlier || !run.rate_warmup_steps;
       if (run.rate_warmup_steps) warmups.insert(static_cast<int>(*run.rate_warmup_steps));
     }
   }
+  notes.insert(notes.end(), of_programs.begin(), of_programs.end());
   if (!measured) return;
   notes.push_back(
       "fit seconds: barrier to barrier, slowest rank, choice of algorithms and first epoch "

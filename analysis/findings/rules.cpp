@@ -226,13 +226,17 @@ class Checker {
 
   void check_setup() {
     std::set<std::string> missing, builds, machines;
-    bool dirty = false;
+    bool dirty = false, no_commit = false, dirty_program = false;
     for (const RowFacts& row : facts_) {
       for (const Run& run : row.row->runs) {
         find_missing(run, missing);
         if (!run.build.empty()) builds.insert(run.build);
         if (run.kind == "measured" && !run.system.empty()) machines.insert(run.system);
         dirty = dirty || run.build.ends_with("(dirty)");
+        if (!run.by_program) continue;
+        const ProgramFacts& program = *run.record->provenance.program;
+        no_commit = no_commit || program.commit.empty();
+        dirty_program = dirty_program || program.dirty.value_or(false);
       }
     }
     if (!missing.empty()) {
@@ -241,6 +245,13 @@ class Checker {
     }
     if (dirty)
       add(9, "some runs are of a build with uncommitted changes", "commit, build and run again");
+    if (no_commit) {
+      add(9, "some runs do not state which version of the program they ran",
+          "keep its folder in git");
+    }
+    if (dirty_program) {
+      add(9, "the program's folder had uncommitted changes in some runs", "commit, and run again");
+    }
     if (builds.size() > 1)
       add(9, "runs of several builds stand together", "run all with one build");
     if (machines.size() > 1) {
@@ -261,6 +272,7 @@ class Checker {
       if (!run.batch_per_replica) missing.insert("batch");
       return;
     }
+    if (run.by_program) return want("machine");
     for (const char* name : {"machine", "build", "compiler", "library", "transport", "data"}) {
       want(name);
     }
@@ -290,8 +302,9 @@ class Checker {
               : "look whether the base is slow");
     }
     const std::size_t unknown = rows_where(facts_, [](const RowFacts& row) {
-      return std::any_of(row.row->runs.begin(), row.row->runs.end(),
-                         [](const Run& run) { return run.kind == "measured" && !run.has_probe; });
+      return std::any_of(row.row->runs.begin(), row.row->runs.end(), [](const Run& run) {
+        return run.kind == "measured" && !run.by_program && !run.has_probe;
+      });
     });
     if (unknown > 0) {
       add(11, "what the machine can do at best is not in " + counted(unknown, "row"),

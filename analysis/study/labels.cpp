@@ -305,8 +305,22 @@ std::string common_label(const Study& study) {
   return all ? label : "";
 }
 
+namespace {
+
+// A lone program's name says more than "command".
+std::string program_of_all(const Study& study) {
+  const auto first = study.rows.front().first().parameters.text("program");
+  const bool all = std::all_of(study.rows.begin(), study.rows.end(), [&](const Row& row) {
+    return row.first().parameters.text("program") == first;
+  });
+  return all ? first.value_or("") : "";
+}
+
+}  // namespace
+
 std::string study_title(const Study& study) {
-  std::string title = study.workload;
+  const std::string program = program_of_all(study);
+  std::string title = program.empty() ? study.workload : program;
   if (!study.precision.empty()) title += ", " + study.precision;
   title += study.scaling == Scaling::unknown ? ", scaling type not known"
            : study.scaling == Scaling::one_size

@@ -16,12 +16,20 @@ std::string pair_of(const std::string& a, const std::string& b) {
   return a + (a.empty() || b.empty() ? "" : ", ") + b;
 }
 
+// "train of 3f9a12cd3f9a (dirty)"
+std::string program_of(const std::optional<ProgramFacts>& program) {
+  if (!program) return "";
+  if (program->commit.empty()) return program->name;
+  return program->name + " of commit " + program->commit.substr(0, 12) +
+         (program->dirty.value_or(false) ? " (dirty)" : "");
+}
+
 }  // namespace
 
 const std::vector<std::string>& origin_names() {
   static const std::vector<std::string> names = {
-      "source", "system",   "machine", "GPU",     "hosts",     "cluster", "modules",
-      "build",  "compiler", "library", "backend", "transport", "data",    "weights"};
+      "source",   "system",  "machine", "GPU",       "hosts", "cluster", "modules", "build",
+      "compiler", "library", "backend", "transport", "data",  "weights", "program", "packages"};
   return names;
 }
 
@@ -42,7 +50,9 @@ std::vector<std::pair<std::string, std::string>> origin_of(const RunRecord& reco
       {"backend", made.backend_asked},
       {"transport", made.backend_used},
       {"data", pair_of(made.data_set, made.data_hash.empty() ? "" : "hash " + made.data_hash)},
-      {"weights", made.weights_hash}};
+      {"weights", made.weights_hash},
+      {"program", program_of(made.program)},
+      {"packages", made.program ? made.program->packages : ""}};
   std::vector<std::pair<std::string, std::string>> found;
   for (const auto& [name, text] : all) {
     if (!text.empty()) found.emplace_back(name, text);

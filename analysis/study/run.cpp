@@ -102,6 +102,7 @@ Run run_of(const Record& record) {
   run.rate_is = made.rate_is;
   run.origin = origin_of(*record);
   run.has_probe = record->probe.flops_per_second.has_value();
+  run.by_program = made.program.has_value();
   run.command = made.command;
   run.started_at = made.started_at;
   run.repeat = record->repeat;

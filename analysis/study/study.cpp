@@ -26,6 +26,10 @@ std::optional<std::string> field(const Run& run, const std::string& key) {
   if (key == "build") return run.build;
   if (key == "system") return run.system;
   if (key == "workload") return run.workload;
+  if (key == "program") {
+    const auto tag = run.parameters.text(key);
+    return tag ? std::optional(tag->substr(0, tag->rfind('@'))) : std::nullopt;
+  }
   if (key == "precision") return run.precision;
   return run.parameters.text(key);
 }
@@ -341,6 +345,33 @@ std::size_t leave_out_superseded(std::vector<Run>& runs, const std::vector<Expec
   });
 }
 
+// "train@3f9a12cd3f9a12cd" is shown as "train" unless there are several of that name.
+class ProgramNames {
+ public:
+  void add(const Point& parameters) {
+    if (const auto tag = parameters.text("program")) tags_[name_of(*tag)].insert(*tag);
+  }
+  void shorten(Point& parameters) const {
+    const auto tag = parameters.text("program");
+    if (!tag) return;
+    const auto found = tags_.find(name_of(*tag));
+    if (found != tags_.end() && found->second.size() == 1) parameters.set("program", found->first);
+  }
+  static std::string name_of(const std::string& tag) { return tag.substr(0, tag.rfind('@')); }
+
+ private:
+  std::map<std::string, std::set<std::string>> tags_;
+};
+
+void shorten_programs(std::vector<Run>& runs, std::vector<ExpectedRuns>& plans) {
+  ProgramNames names;
+  for (const Run& run : runs) names.add(run.parameters);
+  for (Run& run : runs) names.shorten(run.parameters);
+  for (ExpectedRuns& plan : plans) {
+    for (Point& point : plan.points) names.shorten(point);
+  }
+}
+
 // Nothing before numbers, numbers by size and before words.
 auto sort_key(const Study& study, const Run& run) {
   constexpr double kEnd = std::numeric_limits<double>::infinity();
@@ -425,6 +456,8 @@ std::vector<Study> make_studies(const StoreContent& content,
   std::vector<Run> runs = selected_runs(content, selections);
   const std::vector<Run> controls = taken(runs, [](const Run& run) { return run.control; });
   const std::size_t superseded = leave_out_superseded(runs, plans);
+  std::vector<ExpectedRuns> wanted = selected(plans, selections);
+  shorten_programs(runs, wanted);
   const std::vector<Run> unfinished =
       taken(runs, [](const Run& run) { return run.status != "completed"; });
   const std::vector<Run> lost = never_completed(unfinished, runs);
@@ -434,7 +467,6 @@ std::vector<Study> make_studies(const StoreContent& content,
                 why.empty() ? "the folders named" : why.front(),
                 "run the study first, name its folder, or name files of train --record one by one");
   }
-  const std::vector<ExpectedRuns> wanted = selected(plans, selections);
   std::vector<Study> studies;
   for (auto& [key, members] : grouped(std::move(runs))) {
     Study& study = studies.emplace_back();
