@@ -81,16 +81,20 @@ void write_wanted(const fs::path& study_folder, const ExpectedRuns& plan) {
   replace_file(study_folder / kWantedFile, text_of(plan));
 }
 
+ExpectedRuns parse_wanted(const std::string& name, std::string_view text) {
+  try {
+    return wanted_of(JsonDocument(name, text));
+  } catch (const Json::exception&) {
+    throw Error(ErrorKind::input, "not a plan of a study: a value has the wrong type", name,
+                "run the sweep again");
+  }
+}
+
 std::optional<ExpectedRuns> read_wanted(const fs::path& study_folder) {
   std::error_code none;
   const fs::path file = study_folder / kWantedFile;
   if (!fs::is_regular_file(file, none)) return std::nullopt;
-  try {
-    return wanted_of(read_json(file));
-  } catch (const Json::exception&) {
-    throw Error(ErrorKind::input, "not a plan of a study: a value has the wrong type",
-                file.string(), "run the sweep again");
-  }
+  return parse_wanted(file.string(), read_text(file));
 }
 
 std::vector<ExpectedRuns> plans_of(const std::vector<fs::path>& studies, StoreContent& content) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/parameters.h"
@@ -13,6 +14,7 @@
 namespace paceline {
 
 constexpr char kWantedFile[] = "plan.json";
+constexpr char kSpecFile[] = "spec.json";  // beside it: the spec of the last sweep or submit
 
 struct ExpectedRuns {
   std::string study, workload;
@@ -27,6 +29,9 @@ void write_wanted(const std::filesystem::path& study_folder, const ExpectedRuns&
 // are added to `content`'s rejected records.
 std::vector<ExpectedRuns> plans_of(const std::vector<std::filesystem::path>& studies,
                                    StoreContent& content);
+
+// Of the text of a plan. Throws input naming the file and the problem.
+ExpectedRuns parse_wanted(const std::string& name, std::string_view text);
 
 // Empty if the folder has no plan. Throws input naming the file and the problem.
 std::optional<ExpectedRuns> read_wanted(const std::filesystem::path& study_folder);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/output.h"
 #include "engine/launch/topology.h"
 #include "results/expected_runs.h"
@@ -95,6 +96,7 @@ void leave_wanted(const StudyPlan& plan) {
     if (!point.parameters.find(kControl)) wanted.points.push_back(point.parameters);
   }
   write_wanted(plan.study, wanted);
+  replace_file(plan.study / kSpecFile, text_of(plan.spec));
 }
 
 }  // namespace paceline

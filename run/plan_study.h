@@ -43,7 +43,7 @@ StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolve
 // For runs on this machine.
 OtherMachine unlike_this_machine(const StudyPlan& plan);
 
-// Stores the expected points in the study's folder, for its reports.
+// Stores the expected points in the study's folder, for its reports, and the spec.
 void leave_wanted(const StudyPlan& plan);
 
 }  // namespace paceline

@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
+#include "engine/core/json_text.h"
 #include "engine/core/text.h"
 #include "results/names.h"
 #include "results/shipped.h"
@@ -49,6 +50,7 @@ class SpecReader {
     }
     if (!root.contains("seed")) spec_.seed = hash_value(spec_.name) & kMaxSeed;
     read_programs(root);
+    if (root.contains("set")) apply_set(root["set"]);
     return std::move(spec_);
   }
 
@@ -69,7 +71,7 @@ class SpecReader {
         {"where", &SpecReader::read_where},       {"derived", &SpecReader::read_derived},
         {"repeats", &SpecReader::read_repeats},   {"order", &SpecReader::read_order},
         {"seed", &SpecReader::read_seed},         {"timeout_seconds", &SpecReader::read_timeout},
-        {"control", &SpecReader::read_control},
+        {"control", &SpecReader::read_control},   {"set", &SpecReader::read_set},
     };
     const auto reader = kReaders.find(key);
     if (reader == kReaders.end()) {
@@ -239,6 +241,23 @@ class SpecReader {
     spec_.timeout_seconds = value.get<double>();
   }
 
+  // Replaces axes, so it is applied when all of them are known.
+  void read_set(const Json& value, const std::string& path) {
+    if (!value.is_array()) fail("set must be a list of texts", path, "write [\"axis=value\"]");
+  }
+
+  void apply_set(const Json& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::string path = fmt::format("/set/{}", i);
+      try {
+        override_axis(spec_, text(list[i], path));
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::input) throw;
+        fail(error.what(), path);
+      }
+    }
+  }
+
   Value parameter(const std::string& name, const Json& value, const std::string& path) const {
     const std::string where = document_.where(path);
     if (value.is_boolean()) return checked_parameter(name, value.get<bool>(), where);
@@ -406,7 +425,19 @@ Axis parse_override(const std::string& assignment) {
 
 Spec parse_spec(const std::string& name, std::string_view text) {
   const JsonDocument document(name, without_comments(text));
-  return SpecReader(document).read();
+  Spec spec = SpecReader(document).read();
+  spec.text = text;
+  return spec;
+}
+
+std::string text_of(const Spec& spec) {
+  Json json = JsonDocument(spec.where, without_comments(spec.text)).value();
+  json["name"] = spec.name;
+  json["repeats"] = spec.repeats;
+  if (spec.control) json["control"] = true;
+  if (spec.timeout_seconds > 0) json["timeout_seconds"] = spec.timeout_seconds;
+  if (!spec.set.empty()) json["set"] = spec.set;
+  return json_text(json, 2) + "\n";
 }
 
 Spec read_spec(const std::filesystem::path& file) {
@@ -416,6 +447,7 @@ Spec read_spec(const std::filesystem::path& file) {
 
 void override_axis(Spec& spec, const std::string& assignment) {
   Axis axis = parse_override(assignment);
+  spec.set.push_back(assignment);
   const bool varied = forget_axis(spec, axis.name);
   spec.places[axis.name] = axis.where;
   std::erase_if(spec.include, [&](const SpecPoint& included) {

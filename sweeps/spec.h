@@ -55,6 +55,8 @@ struct Spec {
   std::uint64_t seed = 0;             // for the order of runs; default: from the name
   double timeout_seconds = 0;         // per run; 0: none
   std::vector<UserProgram> programs;  // of workload "command", which parameter "program" names
+  std::string text;                   // as it was read
+  std::vector<std::string> set;       // what override_axis() applied, in order
 };
 
 // The program of a point, by its name or tag. Throws usage suggesting the nearest.
@@ -63,6 +65,10 @@ const UserProgram& program_of(const Spec& spec, const Point& parameters, const s
 // Throws input or usage naming key, file and line, and suggesting the nearest known key or name.
 Spec read_spec(const std::filesystem::path& file);
 Spec parse_spec(const std::string& name, std::string_view text);
+
+// The text of a spec that gives the same runs: what was read, without comments, and what the
+// command line changed (set, repeats, control, timeout).
+std::string text_of(const Spec& spec);
 
 // Applies "axis=value" or "axis=v1,v2,..." from --set. It replaces everything that the spec says
 // about that axis: fixed, varied, zipped or derived. Omits included points with another value, and

@@ -39,12 +39,12 @@ std::string this_process() {
     const std::string holder = holder_of(descriptor);
     close(descriptor);
     throw Error(ErrorKind::input,
-                fmt::format("another sweep ({}) is running in this study", holder), study.string(),
-                "wait for it, or use another --results");
+                fmt::format("another command ({}) is writing into this study", holder),
+                study.string(), "wait for it, or use another folder");
   }
   if (descriptor >= 0) close(descriptor);
   throw Error(ErrorKind::input, fmt::format("the study cannot be locked: {}", std::strerror(code)),
-              study.string(), "use another --results");
+              study.string(), "use another folder");
 }
 
 }  // namespace

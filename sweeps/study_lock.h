@@ -1,4 +1,4 @@
-// Lets only one sweep at a time work on a study.
+// Lets only one sweep, submit or merge at a time work on a study.
 #pragma once
 
 #include <filesystem>

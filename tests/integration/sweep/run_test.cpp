@@ -73,6 +73,8 @@ TEST_F(Sweep, ASecondCallMakesExactlyWhatIsMissing) {
   EXPECT_EQ(before.size(), runs);
   EXPECT_TRUE(to_make().empty());
   EXPECT_TRUE(fs::exists(study() / "plan.json"));  // by which reports know what is missing
+  const auto spec = nlohmann::json::parse(testing::text_of(study() / "spec.json"));
+  EXPECT_EQ(spec.at("repeats"), 2) << "by which others can run the same";
 
   const std::string removed = "gpus=2,cpus_per_task=2,backend=mirrored";
   const std::string cut = "gpus=1,cpus_per_task=1,backend=self";

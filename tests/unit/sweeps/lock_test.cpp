@@ -24,8 +24,8 @@ TEST(StudyLock, MakesTheFolderAndRefusesASecondOne) {
     const StudyLock lock(study);
     EXPECT_EQ(lock.study(), study);
     expect_parts(error_of([&] { StudyLock second(study); }),
-                 {"another sweep", "process " + std::to_string(getpid()) + " on ", study.string(),
-                  "--results"});
+                 {"another command", "process " + std::to_string(getpid()) + " on ", study.string(),
+                  "use another folder"});
     EXPECT_EQ(error_of([&] { StudyLock other(folder / "other"); }), "");
   }
   EXPECT_EQ(error_of([&] { StudyLock again(study); }), "");
@@ -58,7 +58,7 @@ TEST(StudyLock, AFileWhereTheFolderShouldBe) {
   expect_parts(error_of([&] { StudyLock lock(folder / "file" / "study"); }), {"file"});
   std::filesystem::create_directories(folder / "study" / ".lock");
   expect_parts(error_of([&] { StudyLock lock(folder / "study"); }),
-               {"cannot be locked", (folder / "study").string(), "--results"});
+               {"cannot be locked", (folder / "study").string(), "another folder"});
 }
 
 TEST(HeldSignals, WaitUntilTheyAreTaken) {

@@ -50,6 +50,35 @@ TEST(Override, IncludedPointsOfOtherValuesAreLeftOut) {
   EXPECT_EQ(points_with(keys, {"gpus=2,8"}), (Texts{"gpus=2", "gpus=8"})) << "8 is there once";
 }
 
+// What a study keeps of its spec, so that another site makes the same runs.
+TEST(Override, TheTextOfASpecGivesTheSameRuns) {
+  Spec spec = spec_with(
+      "\"fixed\": {\"backend\": \"null\", \"steps\": 3}, // one line\n"
+      "\"axes\": {\"gpus\": [1]}, \"include\": [{\"gpus\": 2}, {\"gpus\": 8}],"
+      "\"set\": [\"steps=5\"]");
+  for (const char* assignment : {"gpus=2,8", "epochs=2"}) override_axis(spec, assignment);
+  spec.repeats = 7;
+  spec.control = true;
+  spec.timeout_seconds = 2.5;
+  const Spec again = parse_spec("again.json", text_of(spec));
+  const auto points = [](const Spec& each) { return points_of(expand(each, 8, Unbuilt::keep)); };
+  EXPECT_EQ(points(again), (Texts{"gpus=2", "gpus=8", "gpus=2,control=true"}));
+  EXPECT_EQ(points(again), points(spec));
+  EXPECT_EQ(again.fixed.text(), spec.fixed.text());
+  EXPECT_EQ(again.fixed.integer("steps"), 5);
+  EXPECT_EQ(again.set, (Texts{"steps=5", "gpus=2,8", "epochs=2"}));
+  EXPECT_EQ(again.repeats, 7);
+  EXPECT_EQ(again.seed, spec.seed);
+  EXPECT_EQ(again.timeout_seconds, 2.5);
+  EXPECT_EQ(text_of(again), text_of(spec));
+}
+
+TEST(Override, ABadSetOfASpecNamesItsLine) {
+  expect_parts(error_of([] { spec_with("\n\"set\": [\"gpus=1\",\n\"gpu=1\"]"); }),
+               {"s.json:3: ", "gpu", "did you mean \"gpus\""});
+  expect_parts(error_of([] { spec_with("\"set\": \"gpus=1\""); }), {"s.json:1", "must be a list"});
+}
+
 TEST(ChangeValues, OfAxesZipsFixedAndIncludedPoints) {
   const auto changed = [](const std::string& keys) {
     Spec spec = spec_with(keys);
