@@ -101,7 +101,7 @@ void check_text(const std::vector<std::string>& command) {
 
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
-      {"Study", {"sweep", "report", "explain", "best", "gate", "export"}},
+      {"Study", {"sweep", "report", "explain", "best", "gate", "export", "archive", "merge"}},
       {"Train", {"train", "describe", "bench", "checkpoint", "data"}},
       {"Slurm", {"submit", "status", "cancel", "collect"}},
       {"Look up", {"list", "doctor", "completion"}},
@@ -127,6 +127,8 @@ int run(int argc, char** argv) {
   paceline::add_best(app, action);
   paceline::add_gate(app, action);
   paceline::add_export(app, action);
+  paceline::add_archive(app, action);
+  paceline::add_merge(app, action);
   paceline::add_train(app, action, command);
   paceline::add_describe(app, action);
   paceline::add_bench(app, action, command);

@@ -33,6 +33,8 @@ void add_data(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
+void add_archive(CLI::App& app, Action& action);
+void add_merge(CLI::App& app, Action& action);
 void add_gate(CLI::App& app, Action& action);
 void add_best(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);

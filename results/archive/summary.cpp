@@ -1,0 +1,196 @@
+#include "results/archive/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <unordered_map>
+
+#include "engine/core/error.h"
+#include "engine/core/list_text.h"
+#include "engine/core/text.h"
+#include "results/machine.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kShownLines = 20;
+
+using Names = std::vector<std::string>;
+
+// The values of these parameters as a key.
+std::string key_of(const Point& point, const Names& names) {
+  std::string key;
+  for (const std::string& name : names) add_to_key(key, point.text(name).value_or(""));
+  return key;
+}
+
+// What a run is recognised by.
+Names names_of(const Point& planned) {
+  Names names;
+  for (const auto& [name, value] : planned.values()) {
+    if (find_parameter(name)->identity()) names.push_back(name);
+  }
+  return names;
+}
+
+Names varying_names(const std::vector<Point>& points) {
+  Names names;
+  for (const Parameter& parameter : parameters()) {
+    const std::string name(parameter.name);
+    const auto first = points.front().text(name);
+    if (std::any_of(points.begin(), points.end(),
+                    [&](const Point& point) { return point.text(name) != first; })) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+std::string label_of(const Point& point, const Names& varying) {
+  Point label;
+  for (const std::string& name : varying) {
+    if (const Value* value = point.find(name)) label.set(name, *value);
+  }
+  return label.empty() ? point.text() : label.text();
+}
+
+bool is_result(const Record& record) {
+  return record->completed() && !record->control;
+}
+
+std::vector<MissingRuns> missing_runs(const ExpectedRuns& plan,
+                                      const std::vector<Record>& records) {
+  if (plan.points.empty()) return {};
+  std::map<Names, std::unordered_map<std::string, std::set<int>>> done;
+  for (const Point& point : plan.points) done[names_of(point)];
+  for (auto& [names, repeats] : done) {
+    for (const Record& record : records) {
+      if (!is_result(record) || record->workload != plan.workload) continue;
+      repeats[key_of(record->parameters, names)].insert(record->repeat);
+    }
+  }
+  const Names varying = varying_names(plan.points);
+  std::vector<MissingRuns> missing;
+  for (const Point& point : plan.points) {
+    const Names names = names_of(point);
+    const std::set<int>& there = done[names][key_of(point, names)];
+    MissingRuns lacks{label_of(point, varying), {}};
+    for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+      if (!there.contains(repeat)) lacks.repeats.push_back(repeat);
+    }
+    if (!lacks.repeats.empty()) missing.push_back(std::move(lacks));
+  }
+  return missing;
+}
+
+std::vector<std::pair<std::string, std::size_t>> machines_of(const std::vector<Record>& records) {
+  std::vector<Machine> all;
+  for (const Record& record : records) {
+    if (is_result(record)) all.push_back(machine_of(record));
+  }
+  const std::vector<Machine> kinds = kinds_of_machines(all);
+  std::map<std::string, std::size_t> runs;
+  for (const Machine& machine : all) {
+    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Machine& each) {
+      return machine.is_known() && alike(each, machine);
+    });
+    ++runs[kind == kinds.end() ? Machine().text() : kind->text()];
+  }
+  return {runs.begin(), runs.end()};
+}
+
+std::size_t count_of(const std::vector<MissingRuns>& missing) {
+  std::size_t count = 0;
+  for (const MissingRuns& point : missing) count += point.repeats.size();
+  return count;
+}
+
+std::string missing_text(const StudySummary& summary) {
+  if (!summary.planned) return "the study has no plan, so nobody knows what is missing\n";
+  const std::size_t count = count_of(summary.missing);
+  std::string text = fmt::format("{} runs planned, {}\n", *summary.planned,
+                                 count == 0 ? "none missing" : fmt::format("{} missing:", count));
+  for (std::size_t i = 0; i < std::min(kShownLines, summary.missing.size()); ++i) {
+    const MissingRuns& lacks = summary.missing[i];
+    text += fmt::format("  {} repeat {}\n", lacks.point, numbers_text(lacks.repeats));
+  }
+  if (summary.missing.size() > kShownLines) {
+    text += fmt::format("  ... and {} more points\n", summary.missing.size() - kShownLines);
+  }
+  return text;
+}
+
+}  // namespace
+
+fs::path study_path(const fs::path& folder) {
+  return (folder / "").lexically_normal().parent_path();
+}
+
+StoreContent load_study(const fs::path& study) {
+  StoreContent store = load_store(study);
+  for (const Record& record : store.records) {
+    if (fs::path(record.where()).parent_path().parent_path() == study) continue;
+    throw Error(ErrorKind::input, "the folder is not that of one study: it has " + record.where(),
+                study.string(), "name the folder of one study");
+  }
+  return store;
+}
+
+StudySummary summary_of(const std::optional<ExpectedRuns>& plan, const std::vector<Record>& records,
+                        const std::string& where) {
+  std::set<std::string> names;
+  if (plan) names.insert(plan->study);
+  for (const Record& record : records) names.insert(record->study);
+  names.erase("");
+  if (names.size() != 1) {
+    throw Error(ErrorKind::input,
+                names.empty() ? "the folder holds no study"
+                              : "the folder holds several studies: " +
+                                    names_text({names.begin(), names.end()}),
+                where, "name the folder of one study");
+  }
+  StudySummary summary;
+  summary.study = *names.begin();
+  summary.records = records.size();
+  summary.completed = static_cast<std::size_t>(
+      std::count_if(records.begin(), records.end(), [](const Record& r) { return is_result(r); }));
+  if (plan) {
+    summary.planned = plan->points.size() * static_cast<std::size_t>(plan->repeats);
+    summary.missing = missing_runs(*plan, records);
+  }
+  summary.machines = machines_of(records);
+  return summary;
+}
+
+Json to_json(const StudySummary& summary) {
+  Json json = {
+      {"study", summary.study}, {"records", summary.records}, {"completed", summary.completed},
+      {"planned", nullptr},     {"missing", nullptr},         {"machines", Json::array()}};
+  if (summary.planned) {
+    json["planned"] = *summary.planned;
+    json["missing"] = Json::array();
+    for (const MissingRuns& lacks : summary.missing) {
+      json["missing"].push_back({{"point", lacks.point}, {"repeats", lacks.repeats}});
+    }
+  }
+  for (const auto& [machine, runs] : summary.machines) {
+    json["machines"].push_back({{"machine", machine}, {"runs", runs}});
+  }
+  return json;
+}
+
+std::string to_text(const StudySummary& summary) {
+  std::string text = missing_text(summary);
+  for (const auto& [machine, runs] : summary.machines) {
+    text += fmt::format("{} completed run{} of {}\n", runs, runs == 1 ? "" : "s", machine);
+  }
+  return text;
+}
+
+}  // namespace paceline
