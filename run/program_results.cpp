@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "engine/core/error.h"
+#include "engine/core/json_text.h"
 #include "engine/core/text.h"
 #include "engine/input/formats/tfrecord.h"
 #include "engine/train/events/event.pb.h"
@@ -116,7 +117,7 @@ nlohmann::json_pointer<std::string> pointer_of(const ResultSource& source) {
 }
 
 std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 // An array's elements, or the value itself. Nothing: there is no such value.
@@ -330,8 +331,8 @@ struct ProgramResults::Finder {
       const auto number = to_real(trim(one.text));
       if (!number) {
         const std::string text = to_lower(trim(one.text));
-        const bool infinite = text.find("nan") != std::string::npos ||
-                              text.find("inf") != std::string::npos || text == "null";
+        const bool infinite =
+            text.find("nan") != std::string::npos || text.find("inf") != std::string::npos;
         fail(fmt::format("is \"{}\" ({}), {}", one.text.substr(0, 60), one.where,
                          infinite ? "which is not finite" : "which is not a number"),
              "see the run's log");

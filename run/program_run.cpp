@@ -25,6 +25,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/log.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
 #include "engine/launch/program.h"
@@ -218,8 +219,8 @@ class PassedOutput {
   void hear(std::string_view text) {
     results_.hear(text);
     const std::size_t passed = std::min(text.size(), kMostLog - std::min(kMostLog, bytes_));
-    std::fwrite(text.data(), 1, passed, stdout);
-    std::fflush(stdout);
+    print_text(text.substr(0, passed));
+    flush_output();
     bytes_ += text.size();
     last_ += text;
     if (last_.size() > 2 * kLastOfLog) last_.erase(0, last_.size() - kLastOfLog);
@@ -227,13 +228,13 @@ class PassedOutput {
 
   void end() const {
     if (bytes_ <= kMostLog) {
-      if (bytes_ > 0 && last_.back() != '\n') std::fputc('\n', stdout);
-      std::fflush(stdout);
+      if (bytes_ > 0 && last_.back() != '\n') print("\n");
+      flush_output();
       return;
     }
-    fmt::print("\npaceline: {} of output follow, of which these are the last\n{}\n",
-               format_bytes(static_cast<double>(bytes_ - kMostLog)), last_);
-    std::fflush(stdout);
+    print("\npaceline: {} of output follow, of which these are the last\n{}\n",
+          format_bytes(static_cast<double>(bytes_ - kMostLog)), last_);
+    flush_output();
   }
 
   std::string_view last_line() const {
@@ -356,7 +357,10 @@ class ProgramRun {
       std::vector<std::string> words = split(launcher, '\n');
       if (is_setup) words = words_of_setup();
       const auto program = find_program(words.front(), environment_);
-      if (!program) throw Error(ErrorKind::usage, "is not on this node", words.front());
+      if (!program) {
+        throw Error(ErrorKind::usage, fmt::format("launcher {} is not on this node", words.front()),
+                    "", "check the PATH of the job");
+      }
       words.front() = program->string();
       child.command.insert(child.command.begin(), words.begin(), words.end());
       return {child};
@@ -478,18 +482,6 @@ class ProgramRun {
 };
 
 }  // namespace
-
-Point resolve_program(const Point& given) {
-  Point p = given;
-  for (const char* name : {"gpus", "nodes", "device"}) {
-    const Parameter& parameter = *find_parameter(name);
-    p.set_default(name, parsed_value(name, parameter.initial, ""));
-  }
-  const Layout layout = layout_of(p);
-  p.erase("cpus_per_replica");
-  p.set("cpus_per_task", std::int64_t{layout.cpus_per_task});
-  return p;
-}
 
 int run_program(const ProgramRequest& request) {
   const Environment environment = environment_of_process();

@@ -368,6 +368,17 @@ Point resolve_place(const Point& given) {
   return p;
 }
 
+Point resolve_program(const Point& given) {
+  Point p = given;
+  set_initial(p, "gpus");
+  set_initial(p, "nodes");
+  set_initial(p, "device");
+  const Layout layout = layout_of(p);
+  p.erase("cpus_per_replica");
+  p.set("cpus_per_task", std::int64_t{layout.cpus_per_task});
+  return p;
+}
+
 RunResolver::RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent)
     : workload_(std::move(workload)), data_is_absent_(std::move(data_is_absent)) {}
 

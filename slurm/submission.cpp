@@ -129,6 +129,15 @@ void send_collector(const Submission& submission, const Site& site,
   }
 }
 
+// The launcher of a job starts our own ranks only.
+void check_program_starts(const Spec& spec, const PlannedPoint& planned) {
+  if (spec.programs.empty() || planned.layout.ntasks == 1) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("point {} of workload command needs {} tasks, and a job starts one",
+                          planned.point.text(), planned.layout.ntasks),
+              spec.where, "use \"processes\": \"one\" on one node");
+}
+
 }  // namespace
 
 std::size_t Submission::left() const {
@@ -182,6 +191,9 @@ Submission prepare_submission(const SubmissionInput& input) {
     for (const ScheduledRun& run : some) each.push_back(needs.of(run.point));
     return group_runs(plan.expansion.points, some, each, input.max_array_size);
   };
+  for (const ScheduledRun& run : runs) {
+    check_program_starts(plan.spec, plan.expansion.points[run.point]);
+  }
   submission.arrays = arrays_of(runs);
   for (const ScheduledRun& run : runs) {
     add(submission.expected, needs.of(run.point),

@@ -67,7 +67,8 @@ std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points) 
   for (const PlannedPoint& planned : points) {
     if (!counts(planned) || planned.layout.gpus == 1) continue;
     bool has_single = false, has_base = false;
-    for (const std::string& backend : {*planned.parameters.text("backend"), lone_backend()}) {
+    for (const std::string& backend :
+         {planned.parameters.text("backend").value_or(lone_backend()), lone_backend()}) {
       const std::string kin = with_backend(planned, backend);
       has_single = has_single || singles.contains(kin);
       has_base = has_base || on.contains(on_cpus(kin, cpus_of(planned.layout)));

@@ -12,6 +12,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/json_text.h"
 #include "engine/core/text.h"
+#include "sweeps/spec.h"
 
 namespace paceline {
 
@@ -22,14 +23,9 @@ constexpr std::size_t kMaxDefinition = 16 << 10;
 // Known when a process starts.
 constexpr const char* kOfTheRun[] = {"address", "port", "devices", "out", "repeat"};
 constexpr const char* kOfAProcess[] = {"rank", "local_rank", "node_rank", "world_size"};
-// Follow from a point.
-constexpr const char* kOfThePoint[] = {"nodes",         "ntasks",           "tasks_per_node",
-                                       "gpus_per_node", "gpus_per_task",    "cpus_per_task",
-                                       "cpus_per_node", "cpus_per_replica", "global_batch"};
-// Places, which a program is given without being told: cores, GPUs, ranks.
-constexpr const char* kPlaces[] = {"gpus",    "nodes",        "cpus_per_task", "cpus_per_replica",
-                                   "device",  "program",      "processes",     "seed",
-                                   "control", "oversubscribe"};
+// Follow from a point's parameters.
+constexpr const char* kOfThePoint[] = {"ntasks", "tasks_per_node", "gpus_per_node", "gpus_per_task",
+                                       "cpus_per_node"};
 
 template <std::size_t N>
 bool is_one_of(std::string_view name, const char* const (&names)[N]) {
@@ -251,7 +247,7 @@ class ProgramReader {
       for (const std::string& name : placeholders_in(text)) {
         if (std::find(known.begin(), known.end(), name) == known.end()) {
           fail(fmt::format("there is no placeholder {{{}}}", name), at,
-               suggestion(name, known) + " (to write braces, double them)");
+               suggestion(name, known) + " (to write braces, write {{name}})");
         }
         if (program_.processes == "one" && is_one_of(name, kOfAProcess)) {
           fail(fmt::format("{{{}}} differs by process, and there is one", name), at,
@@ -353,15 +349,19 @@ std::vector<std::string> placeholders_in(std::string_view text) {
 std::string filled(std::string_view text, const PlaceholderValue& value) {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
-    const char c = text[at];
-    const bool doubled = at + 1 < text.size() && text[at + 1] == c && (c == '{' || c == '}');
-    const std::size_t end = c == '{' && !doubled ? end_of_name(text, at + 1) : std::string::npos;
-    if (end != std::string_view::npos) {
-      result += value(std::string(text.substr(at + 1, end - at - 1)));
-      at = end + 1;
+    const bool doubled = text.substr(at).starts_with("{{");
+    const std::size_t name = at + (doubled ? 2 : 1);
+    const std::size_t end = text[at] == '{' ? end_of_name(text, name) : std::string::npos;
+    const bool closed =
+        end != std::string::npos && (!doubled || text.substr(end).starts_with("}}"));
+    if (!closed) {
+      result += text[at++];
+    } else if (doubled) {
+      result += text.substr(at + 1, end - at);
+      at = end + 2;
     } else {
-      result += c;
-      at += doubled ? 2 : 1;
+      result += value(std::string(text.substr(name, end - name)));
+      at = end + 1;
     }
   }
   return result;
@@ -402,7 +402,13 @@ void check_placeholders(const UserProgram& program, const Point& parameters, con
 }
 
 bool can_see(const UserProgram& program, std::string_view parameter) {
-  if (is_one_of(parameter, kPlaces)) return true;
+  // Its place, of which it need not be told: cores, GPUs, ranks.
+  const Parameter& known = *find_parameter(parameter);
+  const bool is_place = known.role == Role::layout && parameter != "backend";
+  if (is_place || known.need == Requirement::own_program || known.role == Role::replication ||
+      known.role == Role::none || parameter == "device" || parameter == "oversubscribe") {
+    return true;
+  }
   const bool of_batch = parameter == "batch_per_replica" ||
                         parameter == "gradient_accumulation_steps" || parameter == "gpus";
   for (const std::string& text : program.templates()) {
@@ -411,6 +417,18 @@ bool can_see(const UserProgram& program, std::string_view parameter) {
     }
   }
   return false;
+}
+
+const UserProgram& program_of(const Spec& spec, const Point& parameters, const std::string& where) {
+  const auto asked = parameters.text("program");
+  if (!asked && spec.programs.size() == 1) return spec.programs.front();
+  std::vector<std::string> known;
+  for (const UserProgram& program : spec.programs) {
+    if (asked && name_of_program(*asked) == program.name) return program;
+    known.push_back(program.name);
+  }
+  throw Error(ErrorKind::usage, fmt::format("unknown program \"{}\"", asked.value_or("")), where,
+              suggestion(asked.value_or(""), known));
 }
 
 }  // namespace paceline

@@ -73,7 +73,8 @@ UserProgram parse_program(const std::string& name, const std::string& definition
 // "train" of "train@3f9a12cd3f9a12cd".
 std::string name_of_program(const std::string& tag);
 
-// The names between braces: "--batch={batch_per_replica}". Doubled braces are braces.
+// The names between braces: "--batch={batch_per_replica}". "{{gpus}}" is
+// the text "{gpus}", and other braces are themselves.
 std::vector<std::string> placeholders_in(std::string_view text);
 using PlaceholderValue = std::function<std::string(const std::string& name)>;
 std::string filled(std::string_view text, const PlaceholderValue& value);

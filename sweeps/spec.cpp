@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -136,13 +135,12 @@ class SpecReader {
 
   // Several programs that no axis names are all run.
   void check_program_values() {
-    const auto place = spec_.places.find("program");
     const auto processes = spec_.places.find("processes");
     if (processes != spec_.places.end()) {
       throw Error(ErrorKind::input, "processes is a key of a program, not an axis",
                   processes->second, "put it beside command");
     }
-    if (place != spec_.places.end() || spec_.programs.size() == 1) return;
+    if (spec_.places.contains("program") || spec_.programs.size() == 1) return;
     Axis axis{"program", {}, document_.where("/programs")};
     for (const UserProgram& program : spec_.programs) axis.values.emplace_back(program.name);
     spec_.places.emplace("program", axis.where);
@@ -437,6 +435,11 @@ std::string text_of(const Spec& spec) {
   if (spec.control) json["control"] = true;
   if (spec.timeout_seconds > 0) json["timeout_seconds"] = spec.timeout_seconds;
   if (!spec.set.empty()) json["set"] = spec.set;
+  // It is read from another folder, then.
+  for (const UserProgram& program : spec.programs) {
+    Json& own = json.contains("programs") ? json["programs"][program.name] : json;
+    own["directory"] = program.directory;
+  }
   return json_text(json, 2) + "\n";
 }
 
@@ -492,18 +495,6 @@ void change_values(Spec& spec, const std::string& name,
     point.may_repeat = true;
   }
   for (SpecPoint& point : spec.exclude) change_in(point.point);
-}
-
-const UserProgram& program_of(const Spec& spec, const Point& parameters, const std::string& where) {
-  const auto asked = parameters.text("program");
-  if (!asked && spec.programs.size() == 1) return spec.programs.front();
-  std::vector<std::string> known;
-  for (const UserProgram& program : spec.programs) {
-    if (asked && name_of_program(*asked) == program.name) return program;
-    known.push_back(program.name);
-  }
-  throw Error(ErrorKind::usage, fmt::format("unknown program \"{}\"", asked.value_or("")), where,
-              suggestion(asked.value_or(""), known));
 }
 
 }  // namespace paceline

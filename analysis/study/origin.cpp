@@ -28,8 +28,8 @@ std::string program_of(const std::optional<ProgramFacts>& program) {
 
 const std::vector<std::string>& origin_names() {
   static const std::vector<std::string> names = {
-      "source",   "system",  "machine", "GPU",       "hosts", "cluster", "modules", "build",
-      "compiler", "library", "backend", "transport", "data",  "weights", "program", "packages"};
+      "source",   "system",  "machine", "GPU",       "hosts", "cluster", "modules",     "build",
+      "compiler", "library", "backend", "transport", "data",  "weights", "own program", "packages"};
   return names;
 }
 
@@ -51,7 +51,7 @@ std::vector<std::pair<std::string, std::string>> origin_of(const RunRecord& reco
       {"transport", made.backend_used},
       {"data", pair_of(made.data_set, made.data_hash.empty() ? "" : "hash " + made.data_hash)},
       {"weights", made.weights_hash},
-      {"program", program_of(made.program)},
+      {"own program", program_of(made.program)},
       {"packages", made.program ? made.program->packages : ""}};
   std::vector<std::pair<std::string, std::string>> found;
   for (const auto& [name, text] : all) {

@@ -45,8 +45,8 @@ struct HostGpu {
   std::atomic<std::size_t> device_bytes{0};
   std::atomic<std::thread::id> captures{};  // the thread that does
   Capture capture;
-  HostStreams streams;
   const std::shared_ptr<KernelPlayer> kernels = make_kernel_player();
+  HostStreams streams;
 };
 
 void count_call(HostGpu& gpu, const char* call, ErrorKind kind = ErrorKind::internal) {
@@ -220,9 +220,8 @@ class HostRuntime final : public Runtime {
     std::memcpy(kept.data(), data, bytes);
     queue(
         stream,
-        [kernels = gpu_->kernels, kernel, bytes, kept = std::move(kept), grid](HostBlock& block) {
-          kernels->run(kernel, kept.data(), bytes, grid, block);
-        },
+        [player = gpu_->kernels.get(), kernel, bytes, kept = std::move(kept),
+         grid](HostBlock& block) { player->run(kernel, kept.data(), bytes, grid, block); },
         true);
   }
 

@@ -1,0 +1,205 @@
+// Workload command as a user has it: somebody's own program in a study.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/text.h"
+#include "results/store.h"
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+namespace fs = std::filesystem;
+
+constexpr char kRate[] = R"j({"samples_per_second": {"line": "rate ([^ ]+)"}})j";
+
+class CliCommand : public testing::Cli {
+ protected:
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder() / name) << text;
+  }
+  // A study "s" of this program; `more` are further keys.
+  Ran sweep(const std::string& command, const std::string& results,
+            const std::string& more = "") const {
+    fs::remove_all(folder() / "r");
+    write("s.json", R"j({"name": "s", "workload": "command", "command": )j" + command +
+                        (results.empty() ? "" : ", \"results\": " + results) +
+                        (more.empty() ? "" : ", " + more) + "}");
+    return paceline("sweep s.json --results r --no-report");
+  }
+  Json record(const std::string& name) const {
+    return Json::parse(read_text(folder() / "r/s" / name));
+  }
+  // The run failed, in one line that says all of this.
+  void expect_failed(const Ran& ran, const std::vector<std::string>& parts) const {
+    EXPECT_EQ(ran.code, 1) << ran.err;
+    for (const std::string& part : parts) {
+      EXPECT_TRUE(contains(ran.err, part)) << "no " << part << " in " << ran.err;
+    }
+    const StoreContent content = load_store(folder() / "r/s");
+    ASSERT_EQ(content.records.size(), 1U);
+    EXPECT_TRUE(content.rejected.empty());
+    EXPECT_FALSE(content.records.front()->completed());
+  }
+};
+
+TEST_F(CliCommand, HasPointsRepeatsRecordsAndATable) {
+  const std::string program =
+      R"j(["sh", "-c", "echo rate $(({batch_per_replica} * {gpus})) > {out}/log; )j"
+      R"j(cat {out}/log; for t in 0.5 0.25 0.75; do echo step $t s; done; )j"
+      R"j(echo '{\"train\": {\"seconds\": [2, 3]}}' > {out}/r.json"])j";
+  const Ran ran = sweep(program, R"j({"samples_per_second": {"line": "rate ([0-9]+)"},
+      "step_seconds": {"line": "step ([0-9.]+) s"},
+      "fit_seconds": {"json": "$.train.seconds", "file": "{out}/r.json", "pick": "max"}})j",
+                        R"j("fixed": {"batch_per_replica": 64}, "repeats": 2,
+      "axes": {"gpus": [1, 2]})j");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Json made = record("gpus=2/2.1.json");
+  EXPECT_EQ(made["throughput"]["samples_per_second"], 128);
+  EXPECT_EQ(made["timing"]["fit_seconds"], 3);
+  EXPECT_EQ(made["timing"]["step_seconds"][0]["p50"], 0.5);
+  EXPECT_EQ(made["layout"]["replicas_are"], "cores");
+  EXPECT_FALSE(made.contains("phases")) << "what only the engine knows";
+  EXPECT_TRUE(fs::exists(folder() / "r/s/gpus=2/2.1.steps.gz"));
+  const Ran again = paceline("sweep s.json --results r --no-report");
+  EXPECT_TRUE(contains(again.err + again.out, "4 done already")) << again.err << again.out;
+  // A changed recipe is another measurement.
+  const Ran changed = paceline("sweep s.json --results r --dry-run --set batch_per_replica=32");
+  EXPECT_TRUE(contains(changed.out, "4 of 4 runs to do")) << changed.out;
+  const Ran report = paceline("report r/s --format md");
+  EXPECT_TRUE(contains(report.out, "fit seconds: as the program reports them")) << report.out;
+  EXPECT_FALSE(contains(report.out, "barrier to barrier")) << report.out;
+  EXPECT_EQ(paceline("sweep r/s/spec.json --results other --dry-run").code, 0)
+      << "the kept spec finds the program's folder";
+}
+
+TEST_F(CliCommand, SeveralProgramsAreRowsOfOneTable) {
+  write("two.json", R"j({"name": "two", "workload": "command", "axes": {"gpus": [1, 2]},
+    "programs": {
+      "slow": {"command": ["echo", "rate {gpus}0"], "results": )j" +
+                        std::string(kRate) + R"j(},
+      "fast": {"command": ["echo", "rate {gpus}5"], "results": )j" +
+                        kRate + R"j(}}})j");
+  ASSERT_EQ(paceline("sweep two.json --results r --no-report").code, 0);
+  const Ran report = paceline("report r/two --format json");
+  const Json tables = Json::parse(report.out).at("tables");
+  ASSERT_EQ(tables.size(), 1U);
+  EXPECT_EQ(tables[0]["rows"].size(), 4U);
+  EXPECT_TRUE(contains(report.out, "fast")) << report.out;
+  EXPECT_FALSE(contains(paceline("report r/two --format csv").out, "fast@")) << "the hash is ours";
+}
+
+TEST_F(CliCommand, WordsReachTheProgramAsTheyAre) {
+  const Ran ran = sweep(R"j(["printf", "[%s]\\n", "a b", "it's", "{{gpus}}", "", "${HOME}",
+                            "rate 3"])j",
+                        R"j({"samples_per_second": {"line": "rate ([0-9]+)"}})j");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(read_text(folder() / "r/s/logs/gpus=1.1.1.log"),
+            "[a b]\n[it's]\n[{gpus}]\n[]\n[${HOME}]\n[rate 3]\n");
+}
+
+TEST_F(CliCommand, EachReplicaIsARankWithItsOwnCpus) {
+  const Ran ran =
+      sweep(R"j(["sh", "-c", "echo rank $RANK of $WORLD_SIZE; test {rank} = 1 || echo rate 5"])j",
+            kRate, R"j("processes": "replica", "fixed": {"gpus": 2, "oversubscribe": true})j");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string log = read_text(folder() / "r/s/logs/gpus=2.1.1.log");
+  EXPECT_TRUE(contains(log, "rank 0 of 2") && contains(log, "rank 1 of 2")) << log;
+  EXPECT_EQ(record("gpus=2/1.1.json")["layout"]["ntasks"], 2);
+  expect_failed(sweep(R"j(["sh", "-c", "test {rank} = 0 && sleep 100; exit 4"])j", kRate,
+                      R"j("processes": "replica", "fixed": {"gpus": 2, "oversubscribe": true})j"),
+                {"rank 1 of s ended with exit code 4"});
+}
+
+TEST_F(CliCommand, WithoutResultsItsWholeTimeCounts) {
+  ASSERT_EQ(sweep(R"j(["sleep", "0.3"])j", "").code, 0);
+  const Json made = record("gpus=1/1.1.json");
+  EXPECT_GE(made["timing"]["fit_seconds"], 0.3);
+  EXPECT_TRUE(contains(made["provenance"]["time_is"].get<std::string>(), "whole program"));
+}
+
+TEST_F(CliCommand, ANumberIsFoundOnceAndFinite) {
+  expect_failed(sweep(R"j(["true"])j", kRate), {"samples_per_second was not printed"});
+  expect_failed(sweep(R"j(["printf", "rate 3\\nrate 4\\n"])j", kRate),
+                {"found 2 times (line 1, line 2)", "\"pick\""});
+  expect_failed(sweep(R"j(["echo", "rate nan"])j", kRate), {"\"nan\" (line 1)", "not finite"});
+  expect_failed(sweep(R"j(["echo", "rate 0"])j", kRate), {"must be above 0"});
+  expect_failed(sweep(R"j(["echo", "rate fast"])j", kRate), {"\"fast\"", "not a number"});
+  expect_failed(sweep(R"j(["true"])j", R"j({"fit_seconds": {"csv": "t", "file": "{out}/a.csv"}})j"),
+                {"a.csv", "is not there"});
+  expect_failed(sweep(R"j(["sh", "-c", "echo a,time > {out}/a.csv; echo 1,2 >> {out}/a.csv"])j",
+                      R"j({"fit_seconds": {"csv": "tme", "file": "{out}/a.csv"}})j"),
+                {"no column \"tme\"", "did you mean \"time\""});
+}
+
+TEST_F(CliCommand, SourcesOfResults) {
+  const auto expect_rate = [&](const std::string& command, const std::string& source) {
+    const Ran ran = sweep(command, "{\"samples_per_second\": " + source + "}");
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(record("gpus=1/1.1.json")["throughput"]["samples_per_second"], 7) << source;
+  };
+  expect_rate(R"j(["echo", "{\"a\": {\"b\": [1, 7]}}"])j", R"j({"json": "$.a.b[1]"})j");
+  expect_rate(R"j(["printf", "x\\n{\"a\": 1}\\n{\"a\": 7}\\nend"])j", R"j({"json_line": "$.a"})j");
+  expect_rate(R"j(["echo", "speed: 7"])j", R"j({"key": "speed"})j");
+  expect_rate(R"j(["printf", "10%%\\rrate 7000\\r"])j",
+              R"j({"line": "rate (.+)", "scale": 0.001})j");
+  expect_rate(R"j(["sh", "-c", "echo e,s > {out}/a; echo 1,6 >> {out}/a; echo 2,8 >> {out}/a"])j",
+              R"j({"csv": "s", "file": "{out}/a", "pick": "mean"})j");
+}
+
+TEST_F(CliCommand, HowItEndsIsSaid) {
+  expect_failed(sweep(R"j(["sh", "-c", "echo no memory; exit 3"])j", kRate),
+                {"s ended with exit code 3; its last line: no memory"});
+  expect_failed(sweep(R"j(["sh", "-c", "kill -SEGV $$"])j", kRate), {"s was killed by SIGSEGV"});
+  expect_failed(sweep(R"j(["no-such-program"])j", kRate), {"no-such-program: cannot be started"});
+  expect_failed(sweep(R"j(["sleep", "100"])j", kRate, R"j("timeout_seconds": 1)j"),
+                {"took longer"});
+  expect_failed(
+      sweep(R"j(["true"])j", kRate, R"j("setup": ["sh", "-c", "echo no module; exit 9"])j"),
+      {"setup of s ended with exit code 9", "no module"});
+}
+
+// It left the group and the session of its starter.
+TEST_F(CliCommand, LeavesNoProcessBehind) {
+  const Ran ran = sweep(
+      R"j(["sh", "-c", "setsid sh -c 'echo $$ > pid; sleep 100; :' & sleep 1; echo rate 5"])j",
+      kRate);
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(read_text(folder() / "r/s/logs/gpus=1.1.1.log"), "running, which"));
+  const std::string pid(trim(read_text(folder() / "pid")));
+  EXPECT_FALSE(fs::exists("/proc/" + pid));
+}
+
+TEST_F(CliCommand, BadSpecsAreRefusedBeforeTheFirstRun) {
+  const auto refused = [&](const std::string& keys, int code,
+                           const std::vector<std::string>& parts) {
+    write("s.json", "{\"name\": \"s\", \"workload\": \"command\",\n" + keys + "}");
+    expect_refused("sweep s.json --results r --dry-run", code, parts);
+  };
+  refused(R"j("command": ["x", "{gpu}"])j", 65, {"s.json:2", "{gpu}", "did you mean \"gpus\""});
+  refused(R"j("command": ["x", "{steps}"])j", 64, {"{steps}, which has no value", "fixed or axes"});
+  refused(R"j("command": ["x", "{rank}"])j", 65, {"{rank}", "\"processes\""});
+  refused(R"j("command": "x y")j", 65, {"s.json:2", "list of words", "\"shell\": true"});
+  refused(R"j("command": ["x"], "directory": "nowhere")j", 65, {"nowhere", "is not a folder"});
+  refused(R"j("command": ["x"], "results": {"rate": {"line": "a"}})j", 65, {"unknown result"});
+  refused(R"j("command": ["x"], "results": {"samples_per_second": {"line": "a"}})j", 64,
+          {"has 0 groups"});
+  refused(R"j("command": ["x"], "results": {"samples_per_second": {"line": "([0-9"}})j", 64,
+          {"not a regular expression"});
+  refused(R"j("command": ["x"], "axes": {"batch_per_replica": [1, 2]})j", 65,
+          {"batch_per_replica varies, and the command has no {batch_per_replica}"});
+  refused(std::string("\"results\": ") + kRate, 65, {"has no \"command\""});
+  write("t.json", R"j({"name": "t", "workload": "command", "command": ["x"],
+    "processes": "replica", "fixed": {"gpus": 2}})j");
+  expect_refused("submit t.json --site generic --dry-run", 64,
+                 {"needs 2 tasks, and a job starts one"});
+  write("t.json", R"j({"name": "t", "workload": "mnist-mlp", "command": ["x"]})j");
+  expect_refused("sweep t.json --dry-run", 65, {"is for workload command"});
+  expect_refused("train command", 64, {"only a study runs"});
+  expect_refused("train mnist-mlp --program=x", 64, {"program is for workload command"});
+}
+
+}  // namespace
+}  // namespace paceline
