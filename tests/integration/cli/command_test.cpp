@@ -149,6 +149,28 @@ TEST_F(CliCommand, SourcesOfResults) {
               R"j({"csv": "s", "file": "{out}/a", "pick": "mean"})j");
 }
 
+// Our own training, as anybody's program: the event files and the record say the same.
+TEST_F(CliCommand, ReadsTensorBoardEventsAndRecords) {
+  const Ran ran =
+      sweep(std::string("[\"") + PACELINE_BINARY +
+                R"j(", "train", "mnist-mlp", "--input=synthetic", "--epochs=2", "--train-limit=640",
+           "--evaluate=none", "--cpus-per-task={cpus_per_task}", "--tensorboard={out}/tb",
+           "--record={out}/r.json", "--quiet"])j",
+            R"j({"epoch_seconds": {"events": "epoch_seconds", "file": "{out}/tb"},
+           "train_loss": {"events": "epoch_loss", "file": "{out}/tb", "pick": "last"},
+           "parameter_count": {"json": "$.plan.parameter_count", "file": "{out}/r.json"},
+           "fit_seconds": {"json": "$.timing.fit_seconds", "file": "{out}/r.json"}})j",
+            R"j("fixed": {"cpus_per_task": 1})j");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Json of_study = record("gpus=1/1.1.json");
+  const Json own = record("runs/gpus=1.1/r.json");
+  EXPECT_EQ(of_study["timing"]["fit_seconds"], own["timing"]["fit_seconds"]);
+  EXPECT_EQ(of_study["plan"]["parameter_count"], own["plan"]["parameter_count"]);
+  EXPECT_EQ(of_study["timing"]["epoch_seconds"].size(), 2U);
+  EXPECT_NEAR(of_study["quality"]["epochs"][0]["train_loss"].get<double>(),
+              own["quality"]["epochs"][1]["train_loss"].get<double>(), 1e-5);
+}
+
 TEST_F(CliCommand, HowItEndsIsSaid) {
   expect_failed(sweep(R"j(["sh", "-c", "echo no memory; exit 3"])j", kRate),
                 {"s ended with exit code 3; its last line: no memory"});
