@@ -12,6 +12,7 @@
 #include "engine/core/json_text.h"
 #include "engine/core/output.h"
 #include "run/diagnosis.h"
+#include "run/frameworks.h"
 #include "run/post_mortem.h"
 #include "run/support_bundle.h"
 #include "slurm/site_check.h"
@@ -68,9 +69,10 @@ void add_site(Diagnosis& diagnosis, const std::string& file) {
   }
 }
 
-int doctor(bool json, const std::string& site, const SupportBundle& bundle) {
+int doctor(bool json, bool frameworks, const std::string& site, const SupportBundle& bundle) {
   Diagnosis diagnosis = diagnose(environment_of_process());
   if (!site.empty()) add_site(diagnosis, site);
+  if (frameworks) diagnosis.sections.push_back(frameworks_here(environment_of_process()));
   if (!bundle.file.empty()) {
     write_support_bundle(bundle, text_of(diagnosis), json_of(diagnosis));
     return 0;
@@ -87,12 +89,14 @@ void add_doctor(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand(
       "doctor", "Check this machine: what works, what is missing, how to get it");
   struct Options {
-    bool json = false;
+    bool json = false, frameworks = false;
     std::string folder, site;
     SupportBundle bundle;
   };
   auto options = std::make_shared<Options>();
   verb->add_flag("--json", options->json, "print JSON");
+  verb->add_flag("--frameworks", options->frameworks,
+                 "also import PyTorch, TensorFlow, Horovod and JAX in the python3 of the PATH");
   verb->add_option("--post-mortem", options->folder,
                    "say why a run ended, from its status folder (RUN/status)")
       ->type_name("FOLDER");
@@ -112,11 +116,13 @@ void add_doctor(CLI::App& app, Action& action) {
       "Examples:\n  paceline doctor\n  srun --mpi=pmix -n 2 paceline doctor\n"
       "  paceline doctor --post-mortem 4711/status\n"
       "  paceline doctor --site slurm/sites/generic.json\n"
+      "  paceline doctor --frameworks\n"
       "  paceline doctor --bundle support.tar.gz --about results/local/quick");
   verb->callback([options, &action] {
     action = [options] {
-      return options->folder.empty() ? doctor(options->json, options->site, options->bundle)
-                                     : print_post_mortem(options->folder, options->json);
+      return options->folder.empty()
+                 ? doctor(options->json, options->frameworks, options->site, options->bundle)
+                 : print_post_mortem(options->folder, options->json);
     };
   });
 }

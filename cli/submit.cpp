@@ -183,6 +183,7 @@ class Submitter {
     setup_.folder = plan.study;
     setup_.session = options.dry_run ? "DRY-RUN" : new_session_id();
     setup_.program = this_program();
+    setup_.own_program = !plan.spec.programs.empty();
     setup_.fallback = options.fallback;
     setup_.services = std::move(services);
     setup_.device = Settings(plan.expansion.points.front().parameters).text("device");

@@ -80,7 +80,7 @@ function(paceline_install_bundle)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/sweeps/ DESTINATION ${share}/sweeps ${here}
     FILES_MATCHING PATTERN "*.json")
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/reference DESTINATION ${share}/results ${here})
-  install(PROGRAMS ${PROJECT_SOURCE_DIR}/tests/peers/torch_train.py ${PROJECT_SOURCE_DIR}/tests/peers/tuned
+  install(PROGRAMS ${PROJECT_SOURCE_DIR}/sweeps/frameworks/torch_train.py ${PROJECT_SOURCE_DIR}/sweeps/frameworks/tuned
     DESTINATION ${share}/peers ${here})
   install(FILES ${PROJECT_SOURCE_DIR}/tests/gpu/sections.sh DESTINATION ${share} RENAME gpu-sections.sh ${here})
   install(FILES ${PROJECT_SOURCE_DIR}/tests/gpu/several.sh DESTINATION ${share} RENAME gpu-several.sh ${here})

@@ -71,6 +71,7 @@ const std::vector<Parameter>& parameters() {
        .values = "one|node|replica",
        .otherwise = "the program's",
        .group = G::place,
+       .role = R::layout,
        .need = N::own_program,
        .help = "how often the program is started: once, on each node, or for each replica"},
       {.name = "precision",

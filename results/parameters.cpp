@@ -287,6 +287,10 @@ std::string Point::folder() const {
   return encoded.empty() ? "point" : encoded;
 }
 
+std::string name_of_program(const std::string& tag) {
+  return tag.substr(0, tag.rfind('@'));
+}
+
 bool is_with(const Point& point, const Parameter& parameter) {
   if (parameter.with.parameter.empty()) return true;
   const Parameter& other = *find_parameter(parameter.with.parameter);

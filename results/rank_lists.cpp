@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/core/json_text.h"
+#include "results/quantiles.h"
 
 namespace paceline {
 
@@ -35,24 +36,6 @@ const Json* list_at(const Json& record, const RankList& list) {
   return found.is_array() && found.size() > kFewestRanks ? &found : nullptr;
 }
 
-// A number of each rank.
-struct RankColumn {
-  std::vector<double> sorted;
-  double mean = 0;
-
-  explicit RankColumn(std::vector<double> values) : sorted(std::move(values)) {
-    std::sort(sorted.begin(), sorted.end());
-    for (const double value : sorted) mean += value / static_cast<double>(sorted.size());
-  }
-  // Linear interpolation between order statistics.
-  double quantile(double share) const {
-    const double at = share * static_cast<double>(sorted.size() - 1);
-    const auto low = static_cast<std::size_t>(at);
-    const double rest = at - static_cast<double>(low);
-    return sorted[low] * (1 - rest) + sorted[std::min(low + 1, sorted.size() - 1)] * rest;
-  }
-};
-
 // Seven digits, as elsewhere in a record.
 Json rounded(double value) {
   return std::stod(fmt::format("{:.7g}", value));
@@ -61,16 +44,18 @@ Json rounded(double value) {
 // Adds the spread of `values` below `path`, "" or "/p50", of each statistic.
 void add_spread(Json& spread, std::vector<double> values, const std::string& path) {
   if (values.empty()) return;
-  const RankColumn column(std::move(values));
+  std::sort(values.begin(), values.end());
+  double mean = 0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
   const auto put = [&](const char* name, double value) {
     spread[Json::json_pointer(std::string("/") + name + path)] = rounded(value);
   };
-  put("mean", column.mean);
-  put("min", column.quantile(0));
-  put("p05", column.quantile(0.05));
-  put("p50", column.quantile(0.5));
-  put("p95", column.quantile(0.95));
-  put("max", column.quantile(1));
+  put("mean", mean);
+  put("min", quantile(values, 0));
+  put("p05", quantile(values, 0.05));
+  put("p50", quantile(values, 0.5));
+  put("p95", quantile(values, 0.95));
+  put("max", quantile(values, 1));
 }
 
 Json spread_of(const Json& list) {

@@ -7,7 +7,6 @@
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "results/store.h"
-#include "run/outcome_record.h"
 #include "run/record_parts.h"
 
 namespace paceline {
@@ -15,7 +14,9 @@ namespace paceline {
 namespace {
 
 RunRecord record_of_failure(const RunRequest& request, const std::string& line) {
-  RunRecord record = record_beginning(request, "failed", line);
+  RunRecord record = record_beginning(request.target, request.workload, request.parameters);
+  record.status = "failed";
+  record.reason = line;
   record.layout = layout_facts(request.config.place.layout, request.config.threads);
   record.provenance = build_facts(request.command);
   return record;

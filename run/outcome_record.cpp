@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/train/goal.h"
 #include "engine/train/throughput.h"
+#include "results/quantiles.h"
 #include "results/step_samples.h"
 #include "run/input_record.h"
 #include "run/record_parts.h"
@@ -50,21 +52,12 @@ Provenance provenance_of(const RunRequest& request, const RunFacts& facts,
   return made;
 }
 
-// Linear interpolation between order statistics.
-double quantile(const std::vector<float>& sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, sorted.size() - 1);
-  const double rest = at - static_cast<double>(low);
-  return static_cast<double>(sorted[low]) * (1 - rest) + static_cast<double>(sorted[high]) * rest;
-}
-
-StepQuantiles step_quantiles(const RankTimes& rank, std::size_t warmup) {
-  std::vector<float> totals;
-  for (std::size_t i = warmup; i < rank.steps.size(); ++i) totals.push_back(rank.steps[i].total);
-  std::sort(totals.begin(), totals.end());
-  return {quantile(totals, 0.05), quantile(totals, 0.5), quantile(totals, 0.95),
-          quantile(totals, 0.99), quantile(totals, 1)};
+StepQuantiles quantiles_after(const RankTimes& rank, std::size_t warmup) {
+  std::vector<double> totals;
+  for (std::size_t i = warmup; i < rank.steps.size(); ++i) {
+    totals.push_back(static_cast<double>(rank.steps[i].total));
+  }
+  return step_quantiles(std::move(totals));
 }
 
 PhaseSeconds phases_of(const RankTimes& rank) {
@@ -99,7 +92,7 @@ Timing timing_of(const TrainingOutcome& outcome) {
   timing.compile_seconds = outcome.compile_seconds;
   timing.warmup_steps_excluded = warmup;
   for (const RankTimes& rank : outcome.ranks) {
-    timing.step_seconds.push_back(step_quantiles(rank, warmup));
+    timing.step_seconds.push_back(quantiles_after(rank, warmup));
   }
   return timing;
 }
@@ -204,26 +197,9 @@ PlanFacts plan_of(const TrainingOutcome& outcome) {
 
 }  // namespace
 
-RunRecord record_beginning(const RunRequest& request, const std::string& status,
-                           const std::string& reason) {
-  const RecordTarget& target = request.target;
-  RunRecord record;
-  record.study = target.study;
-  record.point = target.point;
-  record.repeat = target.repeat;
-  record.session = target.session;
-  record.round = target.round;
-  record.status = status;
-  record.reason = reason;
-  record.workload = request.workload;
-  record.parameters = request.parameters;
-  record.identity = identity_hash(request.workload, request.parameters);
-  return record;
-}
-
 RunRecord record_of(const RunRequest& request, const RunFacts& facts,
                     const TrainingOutcome& outcome) {
-  RunRecord record = record_beginning(request, "completed", "");
+  RunRecord record = record_beginning(request.target, request.workload, request.parameters);
   record.layout = layout_facts(facts.layout, facts.threads);
   record.provenance = provenance_of(request, facts, outcome);
   record.timing = timing_of(outcome);

@@ -38,10 +38,6 @@ struct RunFacts {
   bool staged_before = false;  // by another job
 };
 
-// The first part of every record of a run: schema to identity.
-RunRecord record_beginning(const RunRequest& request, const std::string& status,
-                           const std::string& reason);
-
 RunRecord record_of(const RunRequest& request, const RunFacts& facts,
                     const TrainingOutcome& outcome);
 

@@ -9,6 +9,7 @@
 #include "engine/core/environment.h"
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
+#include "results/quantiles.h"
 #include "results/step_samples.h"
 
 namespace paceline {
@@ -65,20 +66,9 @@ fs::path python_environment(const UserProgram& program) {
   return stands_in_bin && fs::exists(folder / "pyvenv.cfg", ignored) ? folder : fs::path();
 }
 
-std::optional<double> one(const ProgramNumbers& numbers, const char* name) {
-  const auto found = numbers.find(name);
-  return found == numbers.end() ? std::nullopt : std::optional(found->second.front());
-}
-
-StepQuantiles quantiles_of(std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  const auto at = [&](double share) {
-    const double place = share * static_cast<double>(seconds.size() - 1);
-    const auto low = static_cast<std::size_t>(place);
-    const std::size_t high = std::min(low + 1, seconds.size() - 1);
-    return seconds[low] + (place - static_cast<double>(low)) * (seconds[high] - seconds[low]);
-  };
-  return {at(0.05), at(0.5), at(0.95), at(0.99), at(1)};
+std::optional<double> one(const ProgramReport& report, const char* name) {
+  const auto found = report.numbers.find(name);
+  return found == report.numbers.end() ? std::nullopt : std::optional(found->second.front());
 }
 
 }  // namespace
@@ -111,26 +101,29 @@ ProgramFacts program_facts(const UserProgram& program, double seconds) {
   return facts;
 }
 
-void set_numbers(RunRecord& record, const ProgramNumbers& numbers, double seconds) {
+void set_results(RunRecord& record, const ProgramReport& report, double seconds) {
   Timing& timing = record.timing;
-  timing.fit_seconds = one(numbers, "fit_seconds");
+  timing.fit_seconds = one(report, "fit_seconds");
   Throughput& rate = record.throughput;
-  rate.samples_per_second = one(numbers, "samples_per_second");
-  rate.samples = one(numbers, "samples");
-  rate.steps = one(numbers, "steps");
-  if (const auto epochs = numbers.find("epoch_seconds"); epochs != numbers.end()) {
+  rate.samples_per_second = one(report, "samples_per_second");
+  rate.samples = one(report, "samples");
+  rate.steps = one(report, "steps");
+  if (const auto epochs = report.numbers.find("epoch_seconds"); epochs != report.numbers.end()) {
     timing.epoch_seconds = epochs->second;
     timing.first_epoch_seconds = epochs->second.front();
   }
-  if (const auto steps = numbers.find("step_seconds"); steps != numbers.end()) {
-    timing.step_seconds = {quantiles_of(steps->second)};
+  if (const auto steps = report.numbers.find("step_seconds"); steps != report.numbers.end()) {
+    timing.step_seconds = {step_quantiles(steps->second)};
   }
-  record.plan.global_batch = one(numbers, "global_batch");
-  if (const auto count = one(numbers, "parameter_count")) {
+  record.plan.global_batch = one(report, "global_batch");
+  if (const auto count = one(report, "parameter_count")) {
     record.plan.parameter_count = static_cast<std::int64_t>(*count);
   }
-  record.quality.test_accuracy = one(numbers, "test_accuracy");
-  if (const auto loss = one(numbers, "train_loss")) {
+  if (const auto word = report.words.find("precision"); word != report.words.end()) {
+    record.provenance.program->precision = word->second;
+  }
+  record.quality.test_accuracy = one(report, "test_accuracy");
+  if (const auto loss = one(report, "train_loss")) {
     record.quality.epochs.emplace_back().train_loss = loss;
   }
   if (timing.fit_seconds) {
@@ -142,9 +135,9 @@ void set_numbers(RunRecord& record, const ProgramNumbers& numbers, double second
   record.provenance.time_is = "the whole program, from its start to its end";
 }
 
-std::string compressed_steps(const ProgramNumbers& numbers) {
-  const auto steps = numbers.find("step_seconds");
-  if (steps == numbers.end()) return "";
+std::string compressed_steps(const ProgramReport& report) {
+  const auto steps = report.numbers.find("step_seconds");
+  if (steps == report.numbers.end()) return "";
   fmt::memory_buffer lines;
   for (std::size_t s = 0; s < steps->second.size(); ++s) {
     fmt::format_to(std::back_inserter(lines), "{{\"rank\":0,\"step\":{},\"total\":{:.4g}}}\n", s,

@@ -13,10 +13,11 @@ namespace paceline {
 // are those from its start to its end.
 ProgramFacts program_facts(const UserProgram& program, double seconds);
 
-// Without a result of its own, fit_seconds is the program's whole time, and the record says so.
-void set_numbers(RunRecord& record, const ProgramNumbers& numbers, double seconds);
+// Sets the program's precision, too, so after its facts. Without a result of its own, fit_seconds
+// is the program's whole time, and the record says so.
+void set_results(RunRecord& record, const ProgramReport& report, double seconds);
 
 // Gzipped JSON lines {"rank":0,"step":0,"total":..}; empty: no times of steps.
-std::string compressed_steps(const ProgramNumbers& numbers);
+std::string compressed_steps(const ProgramReport& report);
 
 }  // namespace paceline

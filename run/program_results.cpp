@@ -264,10 +264,10 @@ double picked(std::vector<double> numbers, Pick pick) {
   return NAN;
 }
 
-bool is_list(const std::string& result) {
+const ResultName& name_of(const ResultSource& source) {
   const auto& names = result_names();
-  return std::any_of(names.begin(), names.end(),
-                     [&](const ResultName& one) { return one.name == result && one.is_list; });
+  return *std::find_if(names.begin(), names.end(),
+                       [&](const ResultName& one) { return one.name == source.name; });
 }
 
 std::string first_places(const std::vector<Found>& found) {
@@ -321,11 +321,30 @@ struct ProgramResults::Finder {
                 fix);
   }
 
-  std::vector<double> numbers() const {
-    if (found.empty()) {
-      fail(source.file.empty() ? "was not printed" : "is not in " + source.file,
+  void check_found() const {
+    if (!found.empty()) return;
+    fail(source.file.empty() ? "was not printed" : "is not in " + source.file, "see the run's log");
+  }
+
+  // Printed by each rank, perhaps, but the same.
+  std::string word() const {
+    check_found();
+    const std::vector<std::string> known = split(name_of(source).words, '|');
+    const std::string text = to_lower(trim(found.front().text));
+    if (std::find(known.begin(), known.end(), text) == known.end()) {
+      fail(fmt::format("is \"{}\" ({})", text.substr(0, 60), found.front().where),
+           "known: " + join(known, ", "));
+    }
+    for (const Found& one : found) {
+      if (to_lower(trim(one.text)) == text) continue;
+      fail(fmt::format("was found with different values ({})", first_places(found)),
            "see the run's log");
     }
+    return text;
+  }
+
+  std::vector<double> numbers() const {
+    check_found();
     std::vector<double> all;
     for (const Found& one : found) {
       const auto number = to_real(trim(one.text));
@@ -344,7 +363,7 @@ struct ProgramResults::Finder {
       }
       all.push_back(*number * source.scale);
     }
-    if (is_list(source.name)) return all;
+    if (name_of(source).is_list) return all;
     if (all.size() > 1 && source.pick == Pick::only) {
       fail(fmt::format("was found {} times ({})", all.size(), first_places(found)),
            "add \"pick\": \"last\", or first, mean, median, min, max");
@@ -391,9 +410,9 @@ void ProgramResults::hear(std::string_view text) {
   }
 }
 
-ProgramNumbers ProgramResults::finish(const std::function<fs::path(const std::string&)>& file_of) {
+ProgramReport ProgramResults::finish(const std::function<fs::path(const std::string&)>& file_of) {
   if (!line_.empty()) take_line();
-  ProgramNumbers numbers;
+  ProgramReport report;
   for (const auto& finder : finders_) {
     const ResultSource& source = finder->source;
     if (source.from == ResultFrom::json && source.file.empty()) {
@@ -424,9 +443,13 @@ ProgramNumbers ProgramResults::finish(const std::function<fs::path(const std::st
         finder->found = found_in_events(file, source);
       }
     }
-    numbers[source.name] = finder->numbers();
+    if (name_of(source).words.empty()) {
+      report.numbers[source.name] = finder->numbers();
+    } else {
+      report.words[source.name] = finder->word();
+    }
   }
-  return numbers;
+  return report;
 }
 
 }  // namespace paceline

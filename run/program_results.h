@@ -13,8 +13,11 @@
 
 namespace paceline {
 
-// By name; one number, or those of a list in their order. All are finite.
-using ProgramNumbers = std::map<std::string, std::vector<double>>;
+// What a program reports, by the name of the result.
+struct ProgramReport {
+  std::map<std::string, std::vector<double>> numbers;  // one, or a list in its order; all finite
+  std::map<std::string, std::string> words;
+};
 
 // Throws usage as the constructor below does.
 void check_results(const UserProgram& program);
@@ -31,7 +34,7 @@ class ProgramResults {
   void hear(std::string_view text);
   // After its end. `file_of` turns a source's file into a path. Throws input naming the result:
   // it is not there, more than once, not a number, not finite.
-  ProgramNumbers finish(const std::function<std::filesystem::path(const std::string&)>& file_of);
+  ProgramReport finish(const std::function<std::filesystem::path(const std::string&)>& file_of);
 
  private:
   struct Finder;

@@ -47,8 +47,6 @@ namespace fs = std::filesystem;
 
 // Which part of a program the process becomes: "setup" or "run". Set by the process that starts it.
 constexpr char kPartVariable[] = "PACELINE_PROGRAM_PART";
-// A job's words that start one process for each task, one a line; set by its script.
-constexpr char kLauncherVariable[] = "PACELINE_PROGRAM_LAUNCHER";
 constexpr std::size_t kMostLog = std::size_t{64} << 20, kLastOfLog = 8 << 10;
 
 LaunchSpec launch_of(const ProgramRequest& request) {
@@ -69,6 +67,15 @@ fs::path folder_of_run(const ProgramRequest& request) {
   const RecordTarget& target = request.target;
   return fs::absolute(target.store) / "runs" /
          fmt::format("{}.{}", target.point_folder, target.repeat);
+}
+
+// What a run's placeholders stand for, but those that differ by process or are told to it. Empty:
+// no value.
+std::optional<std::string> value_in_run(const std::string& name, const ProgramRequest& request) {
+  if (name == "repeat") return std::to_string(request.target.repeat);
+  if (name == "out") return folder_of_run(request).string();
+  if (name == "paceline") return this_program().string();
+  return value_in_point(name, request.parameters, request.layout);
 }
 
 // The process becomes a part of the program.
@@ -163,9 +170,7 @@ class Becoming {
     if (name == "address") return value_of(environment_, "MASTER_ADDR");
     if (name == "port") return value_of(environment_, "MASTER_PORT");
     if (name == "devices") return devices_;
-    if (name == "repeat") return std::to_string(request_.target.repeat);
-    if (name == "out") return folder_of_run(request_).string();
-    return value_in_point(name, request_.parameters, request_.layout).value();
+    return value_in_run(name, request_).value();
   }
 
   const ProgramRequest& request_;
@@ -286,10 +291,12 @@ class ProgramRun {
     const double start = now_seconds();
     run_part("run");
     seconds_ = now_seconds() - start;
-    const MachineLoad load = meter.read();
-    const ProgramNumbers numbers =
+    MachineLoad load = meter.read();
+    if (may_run_elsewhere()) load.other_share.reset();
+    const ProgramReport report =
         results_.finish([this](const std::string& file) { return place_of(file); });
-    RunRecord record = record_of(numbers);
+    check_precision(report);
+    RunRecord record = record_of(report);
     record.provenance.machine_load = summary_of({load});
     const GpuUse use = gpu_report.collect_here();
     record.gpus = use.each;
@@ -297,11 +304,17 @@ class ProgramRun {
     record.flags.throttled = use.throttled;
     Store(request_.target.store)
         .write(request_.target.point_folder, request_.target.repeat, to_json(record),
-               compressed_steps(numbers));
+               compressed_steps(report));
     return 0;
   }
 
  private:
+  // Slurm's daemon starts the processes of srun, which so look like somebody else's.
+  bool may_run_elsewhere() const {
+    const bool in_job = !value_of(environment_, "SLURM_JOB_ID").empty();
+    return in_job && (request_.layout.nodes > 1 || !has_ranks(program_));
+  }
+
   int tasks_here() const { return request_.layout.ntasks / request_.layout.nodes; }
 
   // Of the tasks of this node.
@@ -337,9 +350,7 @@ class ProgramRun {
 
   fs::path place_of(const std::string& file) const {
     const std::string name = filled(file, [&](const std::string& placeholder) {
-      if (placeholder == "out") return folder_of_run(request_).string();
-      if (placeholder == "repeat") return std::to_string(request_.target.repeat);
-      return value_in_point(placeholder, request_.parameters, request_.layout).value_or("");
+      return value_in_run(placeholder, request_).value_or("");
     });
     return fs::path(program_.directory) / name;
   }
@@ -351,11 +362,11 @@ class ProgramRun {
     child.environment = environment_;
     child.environment[kPartVariable] = part;
     child.capture_output = true;
-    const std::string launcher = value_of(environment_, kLauncherVariable);
     const bool is_setup = part == "setup";
-    if (!launcher.empty() && (is_setup ? request_.layout.nodes > 1 : has_ranks(program_))) {
-      std::vector<std::string> words = split(launcher, '\n');
-      if (is_setup) words = words_of_setup();
+    if (request_.layout.nodes > 1 && (is_setup || has_ranks(program_))) {
+      const std::vector<std::string> words_of_job =
+          split(value_of(environment_, kLauncherVariable), '\n');
+      std::vector<std::string> words = is_setup ? words_of_setup() : words_of_job;
       const auto program = find_program(words.front(), environment_);
       if (!program) {
         throw Error(ErrorKind::usage, fmt::format("launcher {} is not on this node", words.front()),
@@ -428,17 +439,18 @@ class ProgramRun {
                 fmt::format("{} {}{}{}", who, how, said.empty() ? "" : "; its last line: ", said));
   }
 
-  RunRecord record_of(const ProgramNumbers& numbers) const {
-    const RecordTarget& target = request_.target;
-    RunRecord record;
-    record.study = target.study;
-    record.point = target.point;
-    record.repeat = target.repeat;
-    record.session = target.session;
-    record.round = target.round;
-    record.workload = kCommandWorkload;
-    record.parameters = request_.parameters;
-    record.identity = identity_hash(kCommandWorkload, request_.parameters);
+  void check_precision(const ProgramReport& report) const {
+    const auto asked = request_.parameters.text("precision");
+    const auto word = report.words.find("precision");
+    if (!asked || word == report.words.end() || *asked == word->second) return;
+    throw Error(ErrorKind::input,
+                fmt::format("the program trained in {}, and the point has precision {}",
+                            word->second, *asked),
+                program_.name, "give it {precision}");
+  }
+
+  RunRecord record_of(const ProgramReport& report) const {
+    RunRecord record = record_beginning(request_.target, kCommandWorkload, request_.parameters);
     record.layout = layout_facts(request_.layout);
     record.provenance = build_facts({});
     record.provenance.command = command_text();
@@ -451,7 +463,7 @@ class ProgramRun {
     }
     record.flags.oversubscribed = oversubscribed_;
     record.provenance.program = program_facts(program_, seconds_);
-    set_numbers(record, numbers, seconds_);
+    set_results(record, report, seconds_);
     return record;
   }
 
@@ -460,8 +472,7 @@ class ProgramRun {
     std::vector<std::string> words;
     for (const std::string& word : program_.command) {
       const std::string text = filled(word, [&](const std::string& name) {
-        const auto value = value_in_point(name, request_.parameters, request_.layout);
-        return value ? *value : name == "out" ? folder_of_run(request_).string() : "{" + name + "}";
+        return value_in_run(name, request_).value_or("{" + name + "}");
       });
       words.push_back(program_.shell ? text : shell_quote(text));
     }

@@ -19,9 +19,6 @@ struct ProgramRequest {
   std::vector<std::string> command;  // ours, as typed, which each of its processes is started by
 };
 
-// Defaults of gpus, nodes, device and CPUs; a program's other parameters are its own. Throws usage.
-Point resolve_program(const Point& given);
-
 // Starts the program's processes, bound to the CPUs and GPUs of the point, waits for all that they
 // start, and writes the record. A process that it started becomes the program here. Returns 0 or
 // throws: the program cannot be started, ended with an error, left no results.

@@ -36,6 +36,20 @@ std::optional<Allocation> allocation_of(const Environment& environment) {
 
 }  // namespace
 
+RunRecord record_beginning(const RecordTarget& target, const std::string& workload,
+                           const Point& parameters) {
+  RunRecord record;
+  record.study = target.study;
+  record.point = target.point;
+  record.repeat = target.repeat;
+  record.session = target.session;
+  record.round = target.round;
+  record.workload = workload;
+  record.parameters = parameters;
+  record.identity = identity_hash(workload, parameters);
+  return record;
+}
+
 LayoutFacts layout_facts(const Layout& layout, const ThreadPlan& threads) {
   LayoutFacts facts = layout_facts(layout);
   facts.compute_threads = threads.compute;

@@ -6,8 +6,13 @@
 
 #include "engine/launch/threads.h"
 #include "results/run_record.h"
+#include "run/training_run.h"
 
 namespace paceline {
+
+// The first part of every record of a run, schema to identity. Status is "completed".
+RunRecord record_beginning(const RecordTarget& target, const std::string& workload,
+                           const Point& parameters);
 
 LayoutFacts layout_facts(const Layout& layout, const ThreadPlan& threads);
 

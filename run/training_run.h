@@ -25,6 +25,9 @@ Point resolve_parameters(const Workload& workload, const Point& given);
 // gpus, nodes, backend, device, precision and cpus_per_task, with their defaults.
 Point resolve_place(const Point& given);
 
+// gpus, nodes, device and cpus_per_task of a program of the user's own. Throws usage.
+Point resolve_program(const Point& given);
+
 // Throws input if the file exists or cannot be written.
 void check_new_record(const std::filesystem::path& file);
 

@@ -10,6 +10,7 @@
 #include "engine/core/text.h"
 #include "engine/core/utf8.h"
 #include "slurm/directives.h"
+#include "sweeps/program.h"
 #include "sweeps/run_context.h"
 
 namespace paceline {
@@ -158,6 +159,14 @@ std::string reference_of(const Site& site, const ScriptSetup& setup) {
          " ||\n  echo \"paceline: note: the reference run failed\" >&2\nrm -rf \"$status\"\n";
 }
 
+// A program of the user's own is started once, on the first node, and starts what else it needs:
+// its record and what it prints are of one place.
+std::string start_of(const JobArray& array, const ScriptSetup& setup) {
+  if (!setup.own_program) return "\"${launch[@]}\" ";
+  if (array.shape.nodes == 1) return "";
+  return fmt::format("{}=$(printf '%s\\n' \"${{launch[@]}}\") ", kLauncherVariable);
+}
+
 std::string requeue_of(const Site& site) {
   if (!site.requeue) return "";
   return "# 75: saved before its end. It goes on there in this job's next turn.\n"
@@ -243,6 +252,7 @@ std::string script_text(const Site& site, const JobArray& array, const ScriptSet
                  {"store", array.shape.nodes > 1 ? "$SLURMD_NODENAME" : "127.0.0.1"},
                  {"program", program_of(site, setup, array.shape.gpus > 0)},
                  {"launch", launch_of(site, array.shape)},
+                 {"start", start_of(array, setup)},
                  {"services", services_of(setup)},
                  {"reference", reference_of(site, setup)},
                  {"fallback", fallback_of(setup)},

@@ -18,6 +18,7 @@ struct ScriptSetup {
   std::string session;            // of this submission
   std::filesystem::path program;  // this program, unless the profile names another
   std::string device = "cpu";     // for the reference point
+  bool own_program = false;       // the runs are of workload command, which starts its ranks itself
   std::string fallback = {};      // the backend to use if the run's backend cannot sum; empty: none
   std::set<std::string> reads = {};     // absolute folders of files named in points
   std::set<std::string> services = {};  // required parts of the program, e.g. "device=cuda"

@@ -129,13 +129,17 @@ void send_collector(const Submission& submission, const Site& site,
   }
 }
 
-// The launcher of a job starts our own ranks only.
-void check_program_starts(const Spec& spec, const PlannedPoint& planned) {
-  if (spec.programs.empty() || planned.layout.ntasks == 1) return;
+// The first process of a program starts the others, on other nodes by srun, which a container
+// lacks.
+void check_program_starts(const Spec& spec, const Site& site, const PlannedPoint& planned) {
+  if (spec.programs.empty() || planned.layout.nodes == 1 || !site.container.on) return;
   throw Error(ErrorKind::usage,
-              fmt::format("point {} of workload command needs {} tasks, and a job starts one",
-                          planned.point.text(), planned.layout.ntasks),
-              spec.where, "use \"processes\": \"one\" on one node");
+              fmt::format("point {} needs {} nodes, and a program in the container of the site "
+                          "profile can start nothing on the others",
+                          planned.point.text(), planned.layout.nodes),
+              spec.where,
+              "use points of one node, or a profile without a container and name the container in "
+              "the program's command");
 }
 
 }  // namespace
@@ -192,7 +196,7 @@ Submission prepare_submission(const SubmissionInput& input) {
     return group_runs(plan.expansion.points, some, each, input.max_array_size);
   };
   for (const ScheduledRun& run : runs) {
-    check_program_starts(plan.spec, plan.expansion.points[run.point]);
+    check_program_starts(plan.spec, site, plan.expansion.points[run.point]);
   }
   submission.arrays = arrays_of(runs);
   for (const ScheduledRun& run : runs) {

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMaxDefinition = 16 << 10;
 
 // Known when a process starts.
-constexpr const char* kOfTheRun[] = {"address", "port", "devices", "out", "repeat"};
+constexpr const char* kOfTheRun[] = {"address", "port", "devices", "out", "repeat", "paceline"};
 constexpr const char* kOfAProcess[] = {"rank", "local_rank", "node_rank", "world_size"};
 // Follow from a point's parameters.
 constexpr const char* kOfThePoint[] = {"ntasks", "tasks_per_node", "gpus_per_node", "gpus_per_task",
@@ -295,6 +295,7 @@ const std::vector<ResultName>& result_names() {
       {"steps", "steps in fit_seconds", false},
       {"global_batch", "samples of one step", false},
       {"parameter_count", "trainable parameters", false},
+      {"precision", "of its products, as fp32", false, "fp32|tf32|bf16|fp16|fp64"},
       {"test_accuracy", "0 to 1", false},
       {"train_loss", "of the last epoch", false},
       {"step_seconds", "of each step after the warm-up", true},
@@ -331,10 +332,6 @@ UserProgram program_of(const Json& object, const JsonDocument& document, const s
 UserProgram parse_program(const std::string& name, const std::string& definition) {
   const JsonDocument document("program " + name, definition);
   return program_of(document.value(), document, "", name, "/");
-}
-
-std::string name_of_program(const std::string& tag) {
-  return tag.substr(0, tag.rfind('@'));
 }
 
 std::vector<std::string> placeholders_in(std::string_view text) {

@@ -15,6 +15,8 @@
 namespace paceline {
 
 inline constexpr char kCommandWorkload[] = "command";
+// Of a job's environment: the words that start one process for each of its tasks, one a line.
+inline constexpr char kLauncherVariable[] = "PACELINE_PROGRAM_LAUNCHER";
 
 enum class ResultFrom {
   line,       // a regular expression with one group, in what the program prints
@@ -41,7 +43,8 @@ struct ResultSource {
 struct ResultName {
   const char* name;
   const char* about;
-  bool is_list;  // of steps or epochs
+  bool is_list;                 // of steps or epochs
+  std::string_view words = {};  // "fp32|bf16": one of these instead of a number
 };
 const std::vector<ResultName>& result_names();
 
@@ -69,9 +72,6 @@ UserProgram program_of(const Json& object, const JsonDocument& document, const s
                        const std::string& name, const std::string& folder);
 // Of UserProgram::definition.
 UserProgram parse_program(const std::string& name, const std::string& definition);
-
-// "train" of "train@3f9a12cd3f9a12cd".
-std::string name_of_program(const std::string& tag);
 
 // The names between braces: "--batch={batch_per_replica}". "{{gpus}}" is
 // the text "{gpus}", and other braces are themselves.

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/study/program_work.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -250,6 +251,7 @@ std::vector<std::string> row_notes(const Study& study) {
     for (char& c : loud) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     notes.push_back(loud + ": " + listed(values));
   }
+  for (const std::string& note : work_notes(study.rows)) notes.push_back(note);
   const auto studies =
       counted(study, [](const Run& run) { return run.kind == "measured" ? run.study : ""; });
   if (studies.size() > 1) notes.push_back("records of several studies: " + listed(studies));
@@ -295,6 +297,7 @@ std::string row_label(const Row& row) {
                       ? "busy machine"
                       : fmt::format("busy machine in {} of {} runs", busy, row.runs.size()));
   }
+  if (!row.work.empty()) labels.insert(row.work);
   return join({labels.begin(), labels.end()}, ", ");
 }
 

@@ -12,6 +12,7 @@
 
 #include "analysis/study/gaps.h"
 #include "analysis/study/labels.h"
+#include "analysis/study/program_work.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -28,7 +29,7 @@ std::optional<std::string> field(const Run& run, const std::string& key) {
   if (key == "workload") return run.workload;
   if (key == "program") {
     const auto tag = run.parameters.text(key);
-    return tag ? std::optional(tag->substr(0, tag->rfind('@'))) : std::nullopt;
+    return tag ? std::optional(name_of_program(*tag)) : std::nullopt;
   }
   if (key == "precision") return run.precision;
   return run.parameters.text(key);
@@ -349,15 +350,14 @@ std::size_t leave_out_superseded(std::vector<Run>& runs, const std::vector<Expec
 class ProgramNames {
  public:
   void add(const Point& parameters) {
-    if (const auto tag = parameters.text("program")) tags_[name_of(*tag)].insert(*tag);
+    if (const auto tag = parameters.text("program")) tags_[name_of_program(*tag)].insert(*tag);
   }
   void shorten(Point& parameters) const {
     const auto tag = parameters.text("program");
     if (!tag) return;
-    const auto found = tags_.find(name_of(*tag));
+    const auto found = tags_.find(name_of_program(*tag));
     if (found != tags_.end() && found->second.size() == 1) parameters.set("program", found->first);
   }
-  static std::string name_of(const std::string& tag) { return tag.substr(0, tag.rfind('@')); }
 
  private:
   std::map<std::string, std::set<std::string>> tags_;
@@ -485,6 +485,7 @@ std::vector<Study> make_studies(const StoreContent& content,
     const std::vector<ExpectedRuns> own = own_plans(study, wanted);
     study.axes = axes_of(study.rows, like);
     sort_rows(study, study.rows);
+    compare_work(study.rows);
     study.gaps = find_gaps(study, like, own);
     sort_rows(study, study.gaps);
   }

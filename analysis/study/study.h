@@ -18,6 +18,7 @@ struct Row {
   bool pooled = false;    // its intervals are over sessions, not runs
   std::size_t left_out = 0;   // such runs that were excluded because clean ones exist
   std::vector<Run> controls;  // A/A controls of the point
+  std::string work;           // "unequal work: 101770 parameters", beside other programs' rows
   std::string gap;  // why there are no results: "failed", "not run"; empty: there are results
 
   const Run& first() const { return runs.front(); }

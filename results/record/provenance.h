@@ -86,6 +86,7 @@ struct ProgramFacts {
   std::string name, directory, commit;  // of the directory
   std::optional<bool> dirty;
   std::string python_environment, packages;  // "torch 2.9.0, numpy 2.3.4"
+  std::string precision;                     // "fp32", as it reports it; may be empty
   std::optional<double> seconds;             // from its start to its end
 
   template <typename Each>
@@ -96,6 +97,7 @@ struct ProgramFacts {
     each("dirty", dirty);
     each("python_environment", python_environment);
     each("packages", packages);
+    each("precision", precision);
     each("seconds", seconds);
   }
 };

@@ -14,7 +14,7 @@ Writes OUT.json (every step time) and OUT.md (the table). Needs torch and numpy.
 """
 import argparse, json, os, platform, statistics, subprocess, sys, tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+FRAMEWORKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../sweeps/frameworks")
 
 
 def run(command, env=None):
@@ -38,7 +38,7 @@ def ours(a, workload, precision, batch, threads):
 
 def theirs(a, workload, precision, batch, threads, compiled):
     network = ["resnet50", "--v1", "--size=300"] if workload == "resnet50-cassava" else [workload]
-    command = [os.path.join(HERE, "tuned"), sys.executable, os.path.join(HERE, "torch_train.py"), *network,
+    command = [os.path.join(FRAMEWORKS, "tuned"), sys.executable, os.path.join(FRAMEWORKS, "torch_train.py"), *network,
                f"--precision={precision}", f"--batch={batch}", f"--threads={threads}", f"--steps={a.steps}",
                f"--warmup={a.warmup}"]
     out = run(command + (["--compile"] if compiled else []), dict(os.environ, OMP_NUM_THREADS=str(threads)))

@@ -144,6 +144,45 @@ TEST_F(SlurmStudy, SeveralNodesBySrunAndByMpirun) {
   }
 }
 
+// The first process starts the ranks: itself on its node, by the job's launcher on several.
+TEST_F(SlurmStudy, AProgramOfTheUsersOwnHasItsRanks) {
+  const std::string nodes = cluster_->has_several_hosts() ? "[1, 2]" : "[1]";
+  write_site("own.site", R"("reference": false, "launcher_options": ["--mpi=none", "--wait=5"])");
+  write("own.json", R"j({"name": "own", "workload": "command", "processes": "replica",
+    "setup": ["sh", "-c", "echo setup on $(hostname)"],
+    "command": ["sh", "-c",
+      "echo rank $RANK/{world_size} node {node_rank} store {address}:{port}; test {rank} = 1 || echo rate 7"],
+    "results": {"samples_per_second": {"line": "rate ([0-9]+)"}},
+    "fixed": {"gpus": 2, "cpus_per_task": 1}, "axes": {"nodes": )j" +
+                        nodes + "}}");
+  const Ran sent =
+      shell("paceline submit own.json --site own.site --results results --yes --no-collect");
+  ASSERT_EQ(sent.code, 0) << sent.out;
+  wait_for_the_queue();
+  expect_all_once(study("own"), cluster_->has_several_hosts() ? 2 : 1);
+  const std::string one = shell("cat results/own/slurm/*/1n2t1c.*.log").out;
+  EXPECT_TRUE(contains(one, "rank 0/2 node 0 store 127.0.0.1:")) << one;
+  EXPECT_TRUE(contains(one, "rank 1/2 node 0")) << one;
+  if (!cluster_->has_several_hosts()) return;
+  const std::string two = shell("cat results/own/slurm/*/2n2t1c.*.log").out;
+  for (const char* part :
+       {"setup on n1", "setup on n2", "rank 0/2 node 0 store n1:", "rank 1/2 node 1 store n1:"}) {
+    EXPECT_TRUE(contains(two, part)) << two;
+  }
+
+  write("bad.json", R"j({"name": "bad", "workload": "command", "processes": "node",
+    "command": ["sh", "-c", "echo rate 7; echo node {node_rank}; exit {node_rank}"],
+    "results": {"samples_per_second": {"line": "rate ([0-9]+)", "pick": "first"}},
+    "fixed": {"gpus": 2, "nodes": 2, "cpus_per_task": 1}})j");
+  ASSERT_EQ(
+      shell("paceline submit bad.json --site own.site --results results --yes --no-collect").code,
+      0);
+  wait_for_the_queue();
+  const std::string status = shell("paceline status results/bad").out;
+  EXPECT_TRUE(contains(status, "0 of 1 runs done, 1 failed")) << status;
+  EXPECT_TRUE(contains(status, "bad ended with exit code 1")) << status;
+}
+
 // What runs read and write is bound by itself; nothing else of the node is seen.
 TEST_F(SlurmStudy, RunsInAContainerFindWhatTheyNeed) {
   const Ran plays = shell("mkdir image && cp '" PACELINE_BINARY "' image/ && '" PACELINE_SOURCE_DIR

@@ -91,6 +91,53 @@ TEST_F(CliCommand, SeveralProgramsAreRowsOfOneTable) {
   EXPECT_FALSE(contains(paceline("report r/two --format csv").out, "fast@")) << "the hash is ours";
 }
 
+TEST_F(CliCommand, UnequalWorkIsSaid) {
+  const auto study = [&](const std::string& parameters, const std::string& precision) {
+    fs::remove_all(folder() / "r");
+    const std::string results = R"j({"samples_per_second": {"line": "rate (.+)"},
+      "parameter_count": {"key": "parameters"}, "precision": {"key": "precision"}})j";
+    write("two.json", R"j({"name": "two", "workload": "command", "programs": {
+      "a": {"command": ["printf", "rate 5\\nparameters=100\\nprecision=fp32\\n"],
+            "results": )j" +
+                          results + R"j(}, "b": {"command": ["printf", "rate 7\\nparameters=)j" +
+                          parameters + "\\nprecision=" + precision +
+                          "\\n\"], \"results\": " + results + "}}}");
+    EXPECT_EQ(paceline("sweep two.json --results r --no-report").code, 0);
+    return paceline("report r/two --format md").out;
+  };
+  const std::string equal = study("100", "FP32");
+  EXPECT_TRUE(contains(equal, "all programs report the same parameters, precision")) << equal;
+  EXPECT_TRUE(contains(equal, "where a program does not report it: global batch (a, b)")) << equal;
+  EXPECT_FALSE(contains(equal, "processes")) << equal;
+  const std::string other = study("200", "bf16");
+  EXPECT_TRUE(contains(other, "unequal work: 100 parameters, fp32")) << other;
+  EXPECT_TRUE(contains(other, "unequal work: 200 parameters, bf16")) << other;
+  EXPECT_TRUE(contains(other, "UNEQUAL WORK")) << other;
+}
+
+TEST_F(CliCommand, ItsPrecisionIsThatOfThePoint) {
+  const std::string source = R"j({"samples_per_second": {"line": "rate (.+)"},
+    "precision": {"line": "in ([a-z0-9]+)"}})j";
+  const std::string fixed = R"j("fixed": {"precision": "fp32"})j";
+  ASSERT_EQ(sweep(R"j(["printf", "rate 5\nin {precision}\nin fp32\n"])j", source, fixed).code, 0);
+  EXPECT_EQ(record("gpus=1/1.1.json")["provenance"]["program"]["precision"], "fp32");
+  expect_failed(sweep(R"j(["printf", "rate 5\nin bf16\n"])j", source, fixed),
+                {"trained in bf16", "the point has precision fp32"});
+  expect_failed(sweep(R"j(["printf", "rate 5\nin half\n"])j", source), {"\"half\"", "known: fp32"});
+  expect_failed(sweep(R"j(["printf", "rate 5\nin fp32\nin bf16\n"])j", source),
+                {"different values (line 2, line 3)"});
+}
+
+TEST_F(CliCommand, DoctorNamesTheFrameworksOfPython) {
+  fs::create_directory(folder() / "bin");
+  write("bin/python3",
+        "#!/bin/sh\ncase \"$3\" in *horovod*) echo not installed;; *) echo 9.8.7;; esac\n");
+  fs::permissions(folder() / "bin/python3", fs::perms::owner_all);
+  const Ran ran = shell("PATH=\"$PWD/bin:$PATH\" '" PACELINE_BINARY "' doctor --frameworks");
+  EXPECT_TRUE(contains(ran.out, "PyTorch            9.8.7")) << ran.out;
+  EXPECT_TRUE(contains(ran.out, "Horovod            not installed")) << ran.out;
+}
+
 TEST_F(CliCommand, WordsReachTheProgramAsTheyAre) {
   const Ran ran = sweep(R"j(["printf", "[%s]\\n", "a b", "it's", "{{gpus}}", "", "${HOME}",
                             "rate 3"])j",
@@ -214,9 +261,9 @@ TEST_F(CliCommand, BadSpecsAreRefusedBeforeTheFirstRun) {
           {"batch_per_replica varies, and the command has no {batch_per_replica}"});
   refused(std::string("\"results\": ") + kRate, 65, {"has no \"command\""});
   write("t.json", R"j({"name": "t", "workload": "command", "command": ["x"],
-    "processes": "replica", "fixed": {"gpus": 2}})j");
-  expect_refused("submit t.json --site generic --dry-run", 64,
-                 {"needs 2 tasks, and a job starts one"});
+    "processes": "replica", "fixed": {"gpus": 2, "nodes": 2}})j");
+  expect_refused("submit t.json --site nyu --dry-run", 64,
+                 {"needs 2 nodes", "container of the site profile"});
   write("t.json", R"j({"name": "t", "workload": "mnist-mlp", "command": ["x"]})j");
   expect_refused("sweep t.json --dry-run", 65, {"is for workload command"});
   expect_refused("train command", 64, {"only a study runs"});
