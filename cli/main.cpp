@@ -101,7 +101,7 @@ void check_text(const std::vector<std::string>& command) {
 
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
-      {"Study", {"sweep", "report", "explain", "best", "gate", "export", "archive", "merge"}},
+      {"Study", {"new", "sweep", "report", "explain", "best", "gate", "export", "archive", "merge"}},
       {"Train", {"train", "describe", "bench", "checkpoint", "data"}},
       {"Slurm", {"submit", "status", "cancel", "collect"}},
       {"Look up", {"list", "doctor", "completion"}},
@@ -121,6 +121,7 @@ int run(int argc, char** argv) {
   const std::vector<std::string> command =
       with_options_for_verbs(with_units_joined({argv, argv + argc}));
   paceline::Action action;
+  paceline::add_new(app, action);
   paceline::add_sweep(app, action);
   paceline::add_report(app, action);
   paceline::add_explain(app, action);

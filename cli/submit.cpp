@@ -183,7 +183,6 @@ class Submitter {
     setup_.folder = plan.study;
     setup_.session = options.dry_run ? "DRY-RUN" : new_session_id();
     setup_.program = this_program();
-    setup_.own_program = !plan.spec.programs.empty();
     setup_.fallback = options.fallback;
     setup_.services = std::move(services);
     setup_.device = Settings(plan.expansion.points.front().parameters).text("device");
@@ -351,7 +350,7 @@ class Submitter {
   std::string write_scripts() const {
     std::vector<std::string> scripts;
     for (const JobArray& array : submission_.arrays) {
-      scripts.push_back(script_text(site_, array, setup_));
+      scripts.push_back(script_text(site_, array, submission_.setup));
     }
     const fs::path folder = options_.scripts.empty() ? new_folder() : fs::path(options_.scripts);
     make_folder(folder);

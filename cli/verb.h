@@ -22,6 +22,7 @@ void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& co
 // `bench` is the parent verb.
 void add_bench_input(CLI::App& bench, Action& action);
 void add_checkpoint(CLI::App& app, Action& action);
+void add_new(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
 void add_submit(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);

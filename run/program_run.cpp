@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "engine/comm/rendezvous/address.h"
 #include "engine/core/child.h"
@@ -35,6 +37,7 @@
 #include "run/gpu_record.h"
 #include "run/load_record.h"
 #include "run/program_facts.h"
+#include "run/program_process.h"
 #include "run/program_results.h"
 #include "run/record_parts.h"
 #include "run/world.h"
@@ -45,141 +48,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Which part of a program the process becomes: "setup" or "run". Set by the process that starts it.
-constexpr char kPartVariable[] = "PACELINE_PROGRAM_PART";
 constexpr std::size_t kMostLog = std::size_t{64} << 20, kLastOfLog = 8 << 10;
-
-LaunchSpec launch_of(const ProgramRequest& request) {
-  const Settings given(request.parameters);
-  LaunchSpec launch;
-  launch.backend = lone_backend();  // asked for nothing here
-  launch.device = given.text("device");
-  launch.layout = request.layout;
-  launch.oversubscribe = given.flag("oversubscribe");
-  return launch;
-}
-
-bool has_ranks(const UserProgram& program) {
-  return program.processes != "one";
-}
-
-fs::path folder_of_run(const ProgramRequest& request) {
-  const RecordTarget& target = request.target;
-  return fs::absolute(target.store) / "runs" /
-         fmt::format("{}.{}", target.point_folder, target.repeat);
-}
-
-// What a run's placeholders stand for, but those that differ by process or are told to it. Empty:
-// no value.
-std::optional<std::string> value_in_run(const std::string& name, const ProgramRequest& request) {
-  if (name == "repeat") return std::to_string(request.target.repeat);
-  if (name == "out") return folder_of_run(request).string();
-  if (name == "paceline") return this_program().string();
-  return value_in_point(name, request.parameters, request.layout);
-}
-
-// The process becomes a part of the program.
-class Becoming {
- public:
-  Becoming(const ProgramRequest& request, std::string part)
-      : request_(request),
-        program_(request.program),
-        part_(std::move(part)),
-        environment_(environment_of_process()),
-        process_(find_process_rank(environment_)) {}
-
-  [[noreturn]] void go() {
-    const bool runs = part_ == "run";
-    if (runs) {
-      bind();
-      show_gpus();
-    }
-    set_variables();
-    const std::vector<std::string>& words = runs ? program_.command : program_.setup;
-    std::vector<std::string> command;
-    for (const std::string& word : words) command.push_back(text_of(word, program_.shell));
-    for (const auto& [name, value] : program_.environment) {
-      setenv(name.c_str(), text_of(value, false).c_str(), 1);
-    }
-    unsetenv(kPartVariable);
-    unsetenv(kLauncherVariable);
-    if (program_.shell) command = {"/bin/sh", "-c", command.front()};
-    if (chdir(program_.directory.c_str()) != 0) fail(program_.directory, "cannot be entered");
-    std::vector<char*> arguments;
-    for (std::string& word : command) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    execvp(arguments.front(), arguments.data());
-    fail(command.front(), "cannot be started");
-  }
-
- private:
-  [[noreturn]] static void fail(const std::string& what, const char* why) {
-    throw Error(ErrorKind::input, fmt::format("{}: {}", why, std::strerror(errno)), what,
-                "check the program's command and directory");
-  }
-
-  void bind() {
-    const CpuAssignment assignment = assign_cpus(launch_of(request_), process_);
-    std::set<int> cpus;
-    for (const CpuSet& set : assignment.replicas) cpus.insert(set.begin(), set.end());
-    bind_this_thread({cpus.begin(), cpus.end()});
-    // What most libraries ask; a spec's own value replaces it.
-    setenv("OMP_NUM_THREADS", std::to_string(request_.layout.cpus_per_replica).c_str(), 1);
-  }
-
-  // Its GPUs only; of a point on cores none, as frameworks take what they see.
-  void show_gpus() {
-    const ChosenGpus gpus(Settings(request_.parameters).text("device"), lone_backend(), process_,
-                          request_.layout.gpus / request_.layout.ntasks);
-    const std::vector<std::string> listed =
-        split(value_of(environment_, "CUDA_VISIBLE_DEVICES"), ',');
-    std::vector<std::string> devices;
-    for (const Gpu& gpu : gpus.cards()) {
-      const auto index = static_cast<std::size_t>(gpu.index);
-      const bool named = index < listed.size() && !listed[index].empty();
-      devices.push_back(named ? listed[index] : std::to_string(gpu.index));
-    }
-    devices_ = join(devices, ",");
-    setenv("CUDA_VISIBLE_DEVICES", devices_.c_str(), 1);
-  }
-
-  // As torchrun names them, for processes that are ranks.
-  void set_variables() const {
-    if (!has_ranks(program_)) return;
-    for (const auto& [name, value] : {std::pair{"RANK", process_.rank},
-                                      {"WORLD_SIZE", process_.size},
-                                      {"LOCAL_RANK", process_.local_rank},
-                                      {"LOCAL_WORLD_SIZE", process_.local_size},
-                                      {"GROUP_RANK", process_.node}}) {
-      setenv(name, std::to_string(value).c_str(), 1);
-    }
-  }
-
-  std::string text_of(const std::string& text, bool quotes) const {
-    return filled(text, [&](const std::string& name) {
-      const std::string value = value_of_placeholder(name);
-      return quotes ? shell_quote(value) : value;
-    });
-  }
-
-  std::string value_of_placeholder(const std::string& name) const {
-    if (name == "rank") return std::to_string(process_.rank);
-    if (name == "local_rank") return std::to_string(process_.local_rank);
-    if (name == "node_rank") return std::to_string(process_.node);
-    if (name == "world_size") return std::to_string(process_.size);
-    if (name == "address") return value_of(environment_, "MASTER_ADDR");
-    if (name == "port") return value_of(environment_, "MASTER_PORT");
-    if (name == "devices") return devices_;
-    return value_in_run(name, request_).value();
-  }
-
-  const ProgramRequest& request_;
-  const UserProgram& program_;
-  const std::string part_;
-  const Environment environment_;
-  const ProcessRank process_;
-  std::string devices_;
-};
 
 std::uint16_t free_port() {
   const int socket_of_port = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -206,9 +75,17 @@ std::vector<pid_t> own_children() {
   return children;
 }
 
-// Ends what the program left running. Returns how many processes that were.
+// Ends what the program left running. Returns how many processes that were. Some launchers have
+// helpers that end by themselves a moment later.
 int end_leftovers() {
+  constexpr double kGraceSeconds = 1;
   int ended = 0;
+  const double start = now_seconds();
+  while (!own_children().empty() && now_seconds() - start < kGraceSeconds) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
   for (auto children = own_children(); !children.empty(); children = own_children()) {
     for (const pid_t child : children) kill(child, SIGKILL);
     for (const pid_t child : children) ended += waitpid(child, nullptr, 0) == child ? 1 : 0;
@@ -497,7 +374,7 @@ class ProgramRun {
 int run_program(const ProgramRequest& request) {
   const Environment environment = environment_of_process();
   if (const std::string part = value_of(environment, kPartVariable); !part.empty()) {
-    Becoming(request, part).go();
+    become_program(request, part);
   }
   return ProgramRun(request).go();
 }

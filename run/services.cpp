@@ -72,6 +72,15 @@ std::string cards_of(const std::string& device) {
   return texts.empty() ? "none here: " + why : join(texts, "; ");
 }
 
+int count_gpus(const std::string& device) {
+  const auto driver = driver_of(device);
+  if (!driver) return 0;
+  std::string why;
+  int count = 0;
+  for (const VisibleGpu& gpu : driver->visible(why)) count += driver->runs_on(gpu) ? 1 : 0;
+  return count;
+}
+
 std::vector<Service> services(const ProcessRank& process, const std::string& device) {
   const std::string gpu_device =
       !device.empty() && is_gpu_device(device) ? device : first_gpu_device();

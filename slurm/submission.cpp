@@ -161,6 +161,7 @@ Submission prepare_submission(const SubmissionInput& input) {
   const Site& site = *input.site;
   Submission submission;
   submission.setup = input.setup;
+  submission.setup.own_program = !plan.spec.programs.empty();
   Needs needs(site, plan.expansion.points, *input.store, input.planned_bytes);
   if (input.published) {
     needs.expect_published(input.published->records, plan.spec.workload, input.epochs);

@@ -1,5 +1,6 @@
 // Studies of mnist-mlp on a real Slurm cluster: to a table, interrupted, over several nodes.
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "tests/slurm/cluster.h"
@@ -165,10 +166,13 @@ TEST_F(SlurmStudy, AProgramOfTheUsersOwnHasItsRanks) {
   EXPECT_TRUE(contains(one, "rank 1/2 node 0")) << one;
   if (!cluster_->has_several_hosts()) return;
   const std::string two = shell("cat results/own/slurm/*/2n2t1c.*.log").out;
-  for (const char* part :
-       {"setup on n1", "setup on n2", "rank 0/2 node 0 store n1:", "rank 1/2 node 1 store n1:"}) {
-    EXPECT_TRUE(contains(two, part)) << two;
-  }
+  std::smatch nodes_of_job;
+  const std::regex expected(R"(setup on (n\d)\nsetup on (n\d)\n)");
+  ASSERT_TRUE(std::regex_search(two, nodes_of_job, expected)) << two;
+  EXPECT_NE(nodes_of_job[1], nodes_of_job[2]);
+  EXPECT_TRUE(std::regex_search(two, std::regex("rank 0/2 node 0 store n\\d:"))) << two;
+  EXPECT_TRUE(std::regex_search(two, std::regex("rank 1/2 node 1 store n\\d:"))) << two;
+  EXPECT_FALSE(contains(one + two, "left ")) << two;
 
   write("bad.json", R"j({"name": "bad", "workload": "command", "processes": "node",
     "command": ["sh", "-c", "echo rate 7; echo node {node_rank}; exit {node_rank}"],

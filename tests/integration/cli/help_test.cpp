@@ -10,6 +10,7 @@ using testing::contains;
 using testing::Ran;
 
 const std::vector<std::string> kCommands = {"",
+                                            "new",
                                             "sweep",
                                             "report",
                                             "explain",

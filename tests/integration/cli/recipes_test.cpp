@@ -1,7 +1,10 @@
-// The recipes for CI systems: well-formed, and with options that there are.
+// The recipes for CI systems and harnesses: well-formed, with options that exist, and run where the
+// tool is here.
+#include <map>
 #include <regex>
 #include <set>
 
+#include "engine/core/text.h"
 #include "tests/integration/cli/paceline.h"
 
 namespace paceline {
@@ -9,56 +12,127 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::contains;
+using testing::Ran;
+
+const fs::path kRecipes = PACELINE_SOURCE_DIR "/docs/recipes";
 
 class Recipes : public testing::Cli {
  protected:
-  static std::vector<fs::path> files() {
+  static std::vector<fs::path> files(const std::string& ending = "") {
     std::vector<fs::path> found;
-    for (const auto& entry : fs::directory_iterator(PACELINE_SOURCE_DIR "/docs/recipes")) {
-      found.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(kRecipes)) {
+      if (entry.path().string().ends_with(ending)) found.push_back(entry.path());
     }
     return found;
+  }
+  bool is_here(const std::string& command) const { return shell(command).code == 0; }
+  // With the program under test as `paceline`.
+  Ran with_program(const std::string& line) const {
+    return shell("mkdir -p bin && ln -sf '" PACELINE_BINARY
+                 "' bin/paceline && PATH=\"$PWD/bin:$PATH\" " +
+                 line);
   }
 };
 
 TEST_F(Recipes, AreThoseThatTheDocsName) {
-  const std::string docs = text_of(PACELINE_SOURCE_DIR "/docs/gate.md");
-  EXPECT_EQ(files().size(), 2U);
+  const std::string docs = text_of(PACELINE_SOURCE_DIR "/docs/gate.md") +
+                           text_of(PACELINE_SOURCE_DIR "/docs/harnesses.md");
+  EXPECT_EQ(files().size(), 6U);
   for (const fs::path& file : files()) {
     EXPECT_TRUE(contains(docs, "recipes/" + file.filename().string())) << file;
   }
 }
 
+// "paceline VERB ... --option" and strings of options, which Python and YAML spread over lines.
 TEST_F(Recipes, NameOptionsThatThereAre) {
-  const std::string help = paceline("gate --help").out;
-  const std::regex option("--[a-z-]+");
+  const std::map<std::string, std::set<std::string>> verbs = {
+      {"github-actions.yml", {"gate"}},
+      {"gitlab-ci.yml", {"gate"}},
+      {"gitlab-component.yml", {"gate", "sweep"}},
+      {"jube_paceline.yml", {"train"}},
+      {"reframe_paceline.py", {"train"}},
+      {"ramble_application.py", {"train"}}};
+  const std::set<std::string> of_others = {"--global", "--add", "--mpi", "--tag", "--fetch"};
+  const std::regex option("--[a-z][a-z-]+");
   for (const fs::path& file : files()) {
+    std::string help;
+    for (const std::string& verb : verbs.at(file.filename().string())) {
+      help += paceline(verb + (verb == "train" ? " --help-all" : " --help")).out;
+    }
     const std::string text = text_of(file);
-    const auto gate = text.find("bin/paceline gate ");
-    ASSERT_NE(gate, std::string::npos) << file;
-    const std::string command = text.substr(gate, text.find("gate.md", gate) - gate);
-    std::set<std::string> options;
-    for (std::sregex_iterator it(command.begin(), command.end(), option), end; it != end; ++it) {
-      options.insert(it->str());
+    int found = 0;
+    for (std::sregex_iterator it(text.begin(), text.end(), option), end; it != end; ++it) {
+      const std::string name = it->str();
+      if (of_others.contains(name)) continue;
+      ++found;
+      EXPECT_TRUE(contains(help, name + " ") || contains(help, name + "\n"))
+          << name << " in " << file;
     }
-    EXPECT_TRUE(options.contains("--ab") && options.contains("--junit")) << command;
-    for (const std::string& each : options) {
-      EXPECT_TRUE(contains(help, each + " ") || contains(help, each + "\n"))
-          << each << " in " << file;
-    }
+    EXPECT_GE(found, 4) << file;
     EXPECT_EQ(text.find('\t'), std::string::npos) << "YAML knows no tabs: " << file;
   }
 }
 
 TEST_F(Recipes, AreYaml) {
-  if (shell("python3 -c 'import yaml'").code != 0) GTEST_SKIP() << "there is no python3-yaml";
-  for (const fs::path& file : files()) {
-    const auto ran = shell(
-        "python3 -c 'import sys, yaml; d = yaml.safe_load(open(sys.argv[1])); "
-        "assert d.get(\"jobs\") or d[\"performance\"][\"script\"]' '" +
+  if (!is_here("python3 -c 'import yaml'")) GTEST_SKIP() << "there is no python3-yaml";
+  for (const fs::path& file : files(".yml")) {
+    const Ran ran = shell(
+        "python3 -c 'import sys, yaml; d = list(yaml.safe_load_all(open(sys.argv[1])))[-1]; "
+        "assert d.get(\"jobs\") or d.get(\"step\") or "
+        "list(d.values())[0][\"script\"]' '" +
         file.string() + "'");
     EXPECT_EQ(ran.code, 0) << file << ran.err;
   }
+}
+
+TEST_F(Recipes, ReFrameRunsItsCheck) {
+  if (!is_here("command -v reframe")) GTEST_SKIP() << "no reframe on the PATH";
+  const Ran ran = with_program("reframe -c '" + (kRecipes / "reframe_paceline.py").string() +
+                               "' -r --performance-report --prefix=rfm");
+  ASSERT_EQ(ran.code, 0) << ran.out << ran.err;
+  for (const char* part : {"Ran 2/2", "throughput", "exposed_communication"}) {
+    EXPECT_TRUE(contains(ran.out, part)) << ran.out;
+  }
+}
+
+TEST_F(Recipes, JubeMakesItsTable) {
+  if (!is_here("command -v jube")) GTEST_SKIP() << "no jube on the PATH";
+  fs::copy(kRecipes / "jube_paceline.yml", folder());  // its runs stand beside it
+  const Ran ran = with_program(
+      "sh -c 'jube run jube_paceline.yml > log 2>&1 && jube result jube_paceline_runs'");
+  ASSERT_EQ(ran.code, 0) << ran.out << ran.err;
+  EXPECT_TRUE(
+      std::regex_search(ran.out, std::regex(R"(mnist-mlp \| +mpi \| +2 \| +[0-9.]+ \| +[0-9.]+)")))
+      << ran.out;
+}
+
+// What Ramble would do: fill in the template, run it, and search the log for the figures of merit.
+TEST_F(Recipes, RamblesApplicationFindsItsFigures) {
+  if (!is_here("command -v python3")) GTEST_SKIP() << "no python3 on the PATH";
+  std::ofstream(folder() / "play.py") << R"(
+import os, re, subprocess, sys, types
+kit, made = types.ModuleType("ramble.appkit"), {"variables": {}, "foms": []}
+kit.ExecutableApplication = object
+kit.tags = kit.workload = lambda *a, **k: None
+kit.executable = lambda name, command, use_mpi: made.update(command=command)
+kit.workload_variable = lambda name, default, **k: made["variables"].update({name: default})
+kit.figure_of_merit = lambda name, **k: made["foms"].append(k)
+kit.success_criteria = lambda name, mode, match, file: made.update(success=match)
+sys.modules["ramble"], sys.modules["ramble.appkit"] = types.ModuleType("ramble"), kit
+exec(open(sys.argv[1]).read())
+values = dict(made["variables"], n_ranks="2", experiment_run_dir=os.getcwd())
+subprocess.run(made["command"].format(**values).split(), check=True)
+lines = open("record.json").read().splitlines()
+assert any(re.match(made["success"], line) for line in lines)
+for fom in made["foms"]:
+    found = [m.group(fom["group_name"]) for m in (re.match(fom["fom_regex"], line) for line in lines) if m]
+    assert len(found) == 1 and float(found[0]) > 0, (fom, found)
+print("figures:", len(made["foms"]))
+)";
+  const Ran ran =
+      with_program("python3 play.py '" + (kRecipes / "ramble_application.py").string() + "'");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "figures: 2")) << ran.out;
 }
 
 }  // namespace

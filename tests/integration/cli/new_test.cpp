@@ -1,0 +1,94 @@
+// paceline new: a first spec, which passes a dry run.
+#include "engine/core/text.h"
+#include "sweeps/new_spec.h"
+#include "sweeps/spec.h"
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+namespace fs = std::filesystem;
+
+class CliNew : public testing::Cli {
+ protected:
+  Spec spec(const std::string& name) const { return read_spec(folder() / name); }
+  void expect_plans(const std::string& file) const {
+    const Ran dry = paceline("sweep " + file + " --dry-run --results r");
+    EXPECT_EQ(dry.code, 0) << dry.err;
+    EXPECT_TRUE(contains(dry.out, " runs to do")) << dry.out;
+  }
+  // Types the lines on a terminal.
+  Ran typed(const std::string& lines, const std::string& arguments) const {
+    return shell("printf '" + lines + "' | script -qec \"'" PACELINE_BINARY "' " + arguments +
+                 "\" /dev/null");
+  }
+};
+
+TEST_F(CliNew, TakesWhatItOffers) {
+  const Ran made = paceline("new first --yes");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_TRUE(contains(made.out, "paceline sweep first.json --dry-run")) << made.out;
+  EXPECT_EQ(spec("first.json").workload, "mnist-cnn");
+  EXPECT_EQ(spec("first.json").repeats, 5);
+  expect_plans("first.json");
+}
+
+TEST_F(CliNew, AProgramOfTheUsersOwn) {
+  ASSERT_EQ(paceline("new mine --yes --program 'torchrun --nproc-per-node {gpus} train.py' "
+                     "--throughput 'rate: ([0-9.]+)' --gpus 1,2 --repeats 3")
+                .code,
+            0);
+  const Spec words = spec("mine.json");
+  EXPECT_EQ(words.programs.front().command.size(), 4U);
+  EXPECT_EQ(words.programs.front().results.front().what, "rate: ([0-9.]+)");
+  EXPECT_EQ(words.repeats, 3);
+  expect_plans("mine.json");
+  ASSERT_EQ(paceline("new piped --yes --program \"cat 'a b' | wc -l\"").code, 0);
+  EXPECT_TRUE(spec("piped.json").programs.front().shell);
+  EXPECT_TRUE(spec("piped.json").programs.front().results.empty());
+  expect_plans("piped.json");
+}
+
+TEST_F(CliNew, AsksFiveQuestions) {
+  if (shell("command -v script").code != 0) GTEST_SKIP() << "no program script (util-linux)";
+  const Ran ran = typed("mnist-mlp\\n\\nmpi, gloo\\n1,2\\n4\\n", "new asked");
+  ASSERT_EQ(ran.code, 0) << ran.out;
+  const Spec asked = spec("asked.json");
+  EXPECT_EQ(asked.workload, "mnist-mlp");
+  EXPECT_EQ(asked.axes.size(), 2U);
+  EXPECT_EQ(asked.axes.back().values.size(), 2U);
+  EXPECT_EQ(asked.repeats, 4);
+  expect_plans("asked.json");
+  EXPECT_TRUE(contains(typed("./train\\n\\nrate (.+\\n1\\n3\\n", "new bad").out,
+                       "not a regular expression"));
+  EXPECT_FALSE(fs::exists(folder() / "bad.json"));
+}
+
+TEST_F(CliNew, RefusesInOneLine) {
+  expect_refused("new a", 64, {"no terminal to ask on", "--yes"});
+  ASSERT_EQ(paceline("new a --yes").code, 0);
+  const std::string before = read_text(folder() / "a.json");
+  expect_refused("new a --yes", 64, {"a.json: the file exists already"});
+  EXPECT_EQ(read_text(folder() / "a.json"), before);
+  expect_refused("new b --yes --program mnist-cnn --backend nope", 64, {"nope"});
+  expect_refused("new b --yes --program mnist-cnn --device gpus", 64, {"gpus"});
+  expect_refused("new b --yes --program x --throughput 'rate'", 64, {"has 0 groups"});
+  expect_refused("new b --yes --program 'x {gpu}'", 65, {"{gpu}", "did you mean"});
+  expect_refused("new '' --yes", 64, {"name"});
+  EXPECT_FALSE(fs::exists(folder() / "b.json"));
+}
+
+TEST(NewSpec, WordsNeedAShellOnlyWhereItWouldChangeThem) {
+  EXPECT_EQ(plain_words("python3  train.py --gpus={gpus}"),
+            (std::vector<std::string>{"python3", "train.py", "--gpus={gpus}"}));
+  for (const char* line : {"a 'b c'", "a $X", "X=1 a", "a | b", "a > b", "a *"}) {
+    EXPECT_TRUE(plain_words(line).empty()) << line;
+  }
+  EXPECT_EQ(doubling(6), (std::vector<int>{1, 2, 4, 6}));
+  EXPECT_EQ(doubling(1), std::vector<int>{1});
+}
+
+}  // namespace
+}  // namespace paceline
