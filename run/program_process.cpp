@@ -6,8 +6,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <set>
 
+#include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
@@ -38,6 +40,10 @@ fs::path folder_of_run(const ProgramRequest& request) {
   const RecordTarget& target = request.target;
   return fs::absolute(target.store) / "runs" /
          fmt::format("{}.{}", target.point_folder, target.repeat);
+}
+
+fs::path start_file(const ProgramRequest& request) {
+  return folder_of_run(request) += ".start";
 }
 
 std::optional<std::string> value_in_run(const std::string& name, const ProgramRequest& request) {
@@ -74,6 +80,9 @@ class Becoming {
     unsetenv(kPartVariable);
     unsetenv(kLauncherVariable);
     if (program_.shell) command = {"/bin/sh", "-c", command.front()};
+    if (runs && process_.rank == 0) {
+      std::ofstream(start_file(request_)) << fmt::format("{:.9f}", now_seconds());
+    }
     if (chdir(program_.directory.c_str()) != 0) fail(program_.directory, "cannot be entered");
     std::vector<char*> arguments;
     for (std::string& word : command) arguments.push_back(word.data());

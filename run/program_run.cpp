@@ -167,7 +167,7 @@ class ProgramRun {
     const LoadMeter meter(cpus_, {}, use_of_children);
     const double start = now_seconds();
     run_part("run");
-    seconds_ = now_seconds() - start;
+    seconds_ = ended_ - start_of_program(start);
     MachineLoad load = meter.read();
     if (may_run_elsewhere()) load.other_share.reset();
     const ProgramReport report =
@@ -193,6 +193,15 @@ class ProgramRun {
   }
 
   int tasks_here() const { return request_.layout.ntasks / request_.layout.nodes; }
+
+  // Without the start of our own process, which became it.
+  double start_of_program(double otherwise) const {
+    double seconds = 0;
+    const bool is_known = static_cast<bool>(std::ifstream(start_file(request_)) >> seconds);
+    std::error_code ignored;
+    fs::remove(start_file(request_), ignored);
+    return is_known && seconds > otherwise ? seconds : otherwise;
+  }
 
   // Of the tasks of this node.
   void assign() {
@@ -276,6 +285,7 @@ class ProgramRun {
     const std::vector<ChildSetup> children = children_of(part);
     const WatchOfMany watch =
         watch_children(children, [&](std::size_t, std::string_view text) { output.hear(text); });
+    ended_ = now_seconds();
     output.end();
     const int left = end_leftovers();
     if (watch.stopped_by != 0) {
@@ -366,7 +376,7 @@ class ProgramRun {
   std::vector<std::string> affinity_;
   std::vector<int> cpus_;
   bool oversubscribed_ = false;
-  double seconds_ = 0;
+  double ended_ = 0, seconds_ = 0;
 };
 
 }  // namespace
