@@ -86,10 +86,11 @@ bool is_workload(const std::string& program) {
 }
 
 std::string first_backend(const std::string& device) {
-  for (const std::string& name : find_name("device", device).backends) {
+  const std::vector<std::string> names = find_name("device", device).backends;
+  for (const std::string& name : names) {
     if (find_name("backend", name).built) return name;
   }
-  return lone_backend();
+  return names.empty() ? lone_backend() : names.front();  // of the program that will run it
 }
 
 // GPUs if there are any.

@@ -61,6 +61,12 @@ class Candidates {
     const std::vector<bool> spared = spared_work(study);
     keep_if_any("that are spared work (backend null, synthetic input, no update)",
                 [&](std::size_t i) { return !spared[i]; });
+    const Comparison comparison = compare(study, Base::matched);
+    keep_if_any("that trained worse than their base (lower accuracy or higher loss)",
+                [&](std::size_t i) {
+                  const auto& speed_up = comparison.speed_ups[i];
+                  return !speed_up || !speed_up->lost;
+                });
     keep_if_any("of only disturbed runs", [&](std::size_t i) { return !study.rows[i].tainted; });
     check_system();
   }

@@ -45,9 +45,10 @@ struct Best {
 };
 
 // Fewer replicas count as smaller, then fewer CPUs, then less time. Compares rows of measured,
-// undisturbed runs that do all the work; excludes the others if such rows exist. Tests at 95 %, for
-// all points together (Holm), which points are slower than the best. The best was selected by its
-// time, so the tests are corrected as if all pairs had been compared.
+// undisturbed runs that do all the work and train as well as their base; excludes the others if
+// such rows exist. Tests at 95 %, for all points together (Holm), which points are slower than the
+// best. The best was selected by its time, so the tests are corrected as if all pairs had been
+// compared.
 Best find_best(const Study& study, double within);
 
 // "fastest: bucket_mb 4: 2.2 s", or which points cannot be told from it.

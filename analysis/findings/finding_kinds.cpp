@@ -36,6 +36,8 @@ std::string_view name_of(FindingKind kind) {
       return "peak";
     case FindingKind::settings:
       return "settings";
+    case FindingKind::lower_quality:
+      return "lower_quality";
     case FindingKind::left_out:
       return "left_out";
     case FindingKind::control:

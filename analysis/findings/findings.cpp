@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "analysis/findings/best.h"
 #include "analysis/study/control.h"
@@ -464,10 +465,35 @@ std::vector<Finding> causes_finding(const Study& study, const Comparison& compar
                                           (advice.empty() ? "" : "; " + join(advice, ", "))}};
 }
 
+// "2 rows have lower accuracy than their base: 32 GPUs (70.10 % beside 75.40 %), ..."
+std::string lower_quality_line(const Study& study, const std::vector<RowFacts>& facts) {
+  constexpr std::size_t kMostNamed = 3;
+  std::vector<const Row*> rows;
+  for (const Row& row : study.rows) rows.push_back(&row);
+  const std::vector<std::string> names = point_names(study, rows);
+  std::vector<std::string> named;
+  std::set<std::string> labels;
+  std::size_t count = 0;
+  for (const RowFacts& row : facts) {
+    if (!row.speed_up || !row.speed_up->lost) continue;
+    const QualityLoss& lost = *row.speed_up->lost;
+    labels.insert(lost.label());
+    if (++count > kMostNamed) continue;
+    named.push_back(fmt::format(
+        "{} ({})", names[static_cast<std::size_t>(row.row - study.rows.data())], lost.text()));
+  }
+  if (count == 0) return "";
+  return fmt::format("{} {} {} than {} base: {}{}; speed-ups in brackets are of worse networks",
+                     counted(count, "row"), count == 1 ? "has" : "have",
+                     join({labels.begin(), labels.end()}, " or "), count == 1 ? "its" : "their",
+                     join(named, ", "), count > kMostNamed ? ", ..." : "");
+}
+
 std::vector<Finding> findings(const Study& study, const Comparison& comparison,
                               const std::vector<RowFacts>& facts) {
   std::vector<Finding> found = unlike_runs(study, comparison, facts);
-  for (const ScalingSeries& series : make_scaling_series(study, comparison, facts, false)) {
+  for (const ScalingSeries& series :
+       make_scaling_series(study, comparison, facts, false, Quality::held)) {
     found.push_back(series_finding(series, comparison));
     for (Finding& each : trend_findings(study, series, trends_of(study, comparison, series))) {
       found.push_back(std::move(each));
@@ -475,6 +501,9 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
   }
   for (Finding& each : causes_finding(study, comparison, found)) found.push_back(std::move(each));
   for (Finding& each : settings_finding(study)) found.push_back(std::move(each));
+  if (const std::string line = lower_quality_line(study, facts); !line.empty()) {
+    found.push_back({FindingKind::lower_quality, line});
+  }
   if (const std::string line = left_out_line(facts); !line.empty()) {
     found.push_back({FindingKind::left_out, line});
   }

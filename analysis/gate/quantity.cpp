@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/study/quality.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -15,8 +16,8 @@ const std::vector<QuantityInfo>& quantities() {
       {Quantity::serial_fraction, "serial_fraction", "Karp-Flatt fraction", false, true, true,
        0.05},
       {Quantity::communication, "communication", "exposed communication", false, true, true, 0.05},
-      {Quantity::loss, "loss", "training loss", true, true, false, 0.05},
-      {Quantity::accuracy, "accuracy", "test accuracy", false, false, false, 0.005},
+      {Quantity::loss, "loss", "training loss", true, true, false, kLossTolerance},
+      {Quantity::accuracy, "accuracy", "test accuracy", false, false, false, kAccuracyTolerance},
   };
   return table;
 }

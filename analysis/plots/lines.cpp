@@ -99,6 +99,20 @@ std::string dots_block(const Lines& lines, const Span& range, std::size_t index)
   return block + "END\n";
 }
 
+bool has_rings(const PlotSeries& series) {
+  return std::any_of(series.points.begin(), series.points.end(),
+                     [](const PlotPoint& point) { return point.ringed; });
+}
+
+std::string rings_block(const Lines& lines, const Span& range, std::size_t index) {
+  std::string block = fmt::format("$rings{} << END\n", index);
+  for (const PlotPoint& point : lines.series[index].points) {
+    if (!point.ringed || !point.y) continue;
+    block += fmt::format("{} {}\n", shifted(lines, range, index, point), *point.y);
+  }
+  return block + "END\n";
+}
+
 std::string gap_block(const Lines& lines, double floor) {
   std::string block = "$gaps << END\n";
   for (const PlotSeries& series : lines.series) {
@@ -151,6 +165,14 @@ std::string curves(const Lines& lines) {
     }
     parts.push_back(fmt::format("$series{} using 1:2 with linespoints {} title {}", i,
                                 line_style(i), quoted(clipped(series.name, kMostLineName))));
+    if (has_rings(series)) {
+      const bool first = std::none_of(
+          lines.series.begin(), lines.series.begin() + static_cast<std::ptrdiff_t>(i), has_rings);
+      parts.push_back(
+          fmt::format("$rings{} using 1:2 with points pointtype 6 pointsize 2.2 linewidth 1.5 "
+                      "linecolor rgb '{}' {}",
+                      i, kFaint, first ? "title 'lower accuracy or higher loss'" : "notitle"));
+    }
     if (has_bars(series)) {
       parts.push_back(
           fmt::format("$series{} using 1:2:3:4 with yerrorbars {} notitle", i, line_style(i)));
@@ -177,6 +199,7 @@ std::string lines_script(const Lines& lines) {
   for (std::size_t i = 0; i < lines.series.size(); ++i) {
     script += data_block(lines, x, i);
     if (has_dots(lines.series[i])) script += dots_block(lines, x, i);
+    if (has_rings(lines.series[i])) script += rings_block(lines, x, i);
   }
   if (has_gaps(lines)) script += gap_block(lines, floor);
   return script + curves(lines);

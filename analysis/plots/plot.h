@@ -17,6 +17,7 @@ struct PlotPoint {
   std::optional<double> y;
   std::optional<Interval> interval;
   std::vector<double> runs = {};  // the y of each run that the mean y covers, shown as small dots
+  bool ringed = false;            // its network is worse than the base's
 };
 
 struct PlotSeries {

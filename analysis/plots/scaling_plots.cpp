@@ -44,6 +44,7 @@ PlotSeries series_of(const ScalingSeries& series, const std::string& otherwise, 
     if (const auto& interval = speed_up_of(*best).interval) {
       point.interval = Interval{interval->low * scale, interval->high * scale};
     }
+    point.ringed = best->speed_up->lost.has_value();
     point.runs = runs_of(*best, rates, *point.y);
     line.points.push_back(point);
   }

@@ -311,6 +311,7 @@ class Comparer {
       result.ratio.estimate = {1, std::nullopt, study_.rows[i].runs.size()};
     } else {
       result.ratio = ratio_of(study_.rows[base], study_.rows[i], result_.rates);
+      if (!spared_[i]) result.lost = quality_lost(study_.rows[base], study_.rows[i]);
     }
     const int base_replicas = run_of_row(base).gpus;
     const bool is_setting = result_.base.kind == Base::setting;

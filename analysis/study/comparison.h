@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/statistics/statistics.h"
+#include "analysis/study/quality.h"
 #include "analysis/study/study.h"
 
 namespace paceline {
@@ -42,6 +43,7 @@ struct SpeedUp {
   // Karp and Flatt, CACM 33(5), 1990: (1/S - 1/p) / (1 - 1/p), the serial fraction that would
   // explain the speed-up S of p replicas. Empty for p = 1, weak scaling and times to a goal.
   std::optional<double> karp_flatt;
+  std::optional<QualityLoss> lost;  // the row trained worse than its base
 };
 
 struct Comparison {

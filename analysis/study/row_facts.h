@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "analysis/study/comparison.h"
 
@@ -18,6 +19,10 @@ struct RowFacts {
   // Shares of the step, over ranks and runs: waiting for input, waiting for communication.
   std::optional<double> input_stall, exposed_communication;
 
+  // "lower accuracy"; empty: as good as its base, as far as is known.
+  std::string lower_quality() const {
+    return speed_up && speed_up->lost ? speed_up->lost->label() : "";
+  }
   const Run& run() const { return row->first(); }
 };
 

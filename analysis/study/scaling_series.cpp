@@ -68,11 +68,13 @@ double SizeGroup::mean_speed_up() const {
 }
 
 std::vector<ScalingSeries> make_scaling_series(const Study& study, const Comparison& comparison,
-                                               const std::vector<RowFacts>& facts, bool by_cpus) {
+                                               const std::vector<RowFacts>& facts, bool by_cpus,
+                                               Quality quality) {
   if (comparison.base.kind == Base::setting) return {};
   std::map<Parts, std::map<int, SizeGroup>> found;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (!facts[i].speed_up) continue;
+    if (quality == Quality::held && facts[i].speed_up->lost) continue;
     if (comparison.base == Base::best && !comparison.best_of_size[i]) continue;
     const Run& run = facts[i].run();
     SizeGroup& group = found[parts_of(study, comparison, run, by_cpus)][run.gpus];

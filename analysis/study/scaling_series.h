@@ -21,10 +21,14 @@ struct ScalingSeries {
   std::vector<int> gaps;          // sizes of the study's gaps that belong to this series
 };
 
+// Whether rows that trained worse than their base belong to a series.
+enum class Quality { any, held };
+
 // Base best: one series per system, made of its fastest rows. Base matched: one per system, backend
 // and set of axes, and with `by_cpus` also per number of CPUs. Omits series of a single group,
 // which show no scaling. Empty if the base is a setting.
 std::vector<ScalingSeries> make_scaling_series(const Study& study, const Comparison& comparison,
-                                               const std::vector<RowFacts>& facts, bool by_cpus);
+                                               const std::vector<RowFacts>& facts, bool by_cpus,
+                                               Quality quality = Quality::any);
 
 }  // namespace paceline

@@ -69,6 +69,12 @@ Cell speed_up_cell(const RowFacts& facts) {
   return facts.speed_up ? estimate_cell(facts.speed_up->ratio.estimate, 2) : Cell{};
 }
 
+// In brackets, where the network is worse than the base's.
+Cell bracketed(Cell cell, const RowFacts& facts) {
+  if (!cell.text.empty() && !facts.lower_quality().empty()) cell.text = "(" + cell.text + ")";
+  return cell;
+}
+
 // Shown where the rows of one table have unlike intervals.
 Cell interval_kind_cell(const RowFacts& facts) {
   if (!facts.speed_up || !facts.speed_up->ratio.estimate.interval) return {};
@@ -191,12 +197,13 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
                      study.replicas_are_cores ? "samples/s\nper replica" : "samples/s\nper GPU")))),
        [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); }});
   const bool compares = has_comparisons(comparison);
-  all.push_back({interval_column("speed_up", "speed-up"),
-                 [compares](const RowFacts& f) { return compares ? speed_up_cell(f) : Cell{}; },
-                 compares});
+  all.push_back(
+      {interval_column("speed_up", "speed-up"),
+       [compares](const RowFacts& f) { return compares ? bracketed(speed_up_cell(f), f) : Cell{}; },
+       compares});
   all.push_back({narrow(late_interval("efficiency", "efficiency")),
                  [compares](const RowFacts& f) {
-                   return compares ? percent_estimate(f.efficiency, 1) : Cell{};
+                   return compares ? bracketed(percent_estimate(f.efficiency, 1), f) : Cell{};
                  },
                  compares && comparison.base.kind != Base::setting});
   all.push_back({detail(4, real_column("karp_flatt", "Karp-\nFlatt")), karp_flatt_cell});
@@ -222,6 +229,9 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
                  }});
   all.push_back({text_column("label", "label"), [](const RowFacts& f) {
                    return Cell{row_label(*f.row), {}, {}};
+                 }});
+  all.push_back({late(text_column("quality", "quality")), [](const RowFacts& f) {
+                   return Cell{f.lower_quality(), {}, {}};
                  }});
 }
 
@@ -310,8 +320,8 @@ std::string headline_of(const Study& study, const Comparison& comparison,
   const RowFacts* largest = nullptr;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const RowFacts& row = facts[i];
-    if (!row.speed_up || row.run().gpus < 2 || spared[i] || row.row->tainted ||
-        !reached_goal(*row.row)) {
+    if (!row.speed_up || row.run().gpus < 2 || spared[i] || row.speed_up->lost ||
+        row.row->tainted || !reached_goal(*row.row)) {
       continue;
     }
     if (!largest || row.speed_up->ratio.estimate.value > largest->speed_up->ratio.estimate.value) {

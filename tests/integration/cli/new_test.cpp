@@ -19,6 +19,8 @@ class CliNew : public testing::Cli {
     EXPECT_EQ(dry.code, 0) << dry.err;
     EXPECT_TRUE(contains(dry.out, " runs to do")) << dry.out;
   }
+  // Without it, expressions are checked when the study runs.
+  bool has_engine() const { return paceline("describe mnist-mlp").code == 0; }
   // Types the lines on a terminal.
   Ran typed(const std::string& lines, const std::string& arguments) const {
     return shell("printf '" + lines + "' | script -qec \"'" PACELINE_BINARY "' " + arguments +
@@ -61,6 +63,7 @@ TEST_F(CliNew, AsksFiveQuestions) {
   EXPECT_EQ(asked.axes.back().values.size(), 2U);
   EXPECT_EQ(asked.repeats, 4);
   expect_plans("asked.json");
+  if (!has_engine()) return;
   EXPECT_TRUE(contains(typed("./train\\n\\nrate (.+\\n1\\n3\\n", "new bad").out,
                        "not a regular expression"));
   EXPECT_FALSE(fs::exists(folder() / "bad.json"));
@@ -74,7 +77,9 @@ TEST_F(CliNew, RefusesInOneLine) {
   EXPECT_EQ(read_text(folder() / "a.json"), before);
   expect_refused("new b --yes --program mnist-cnn --backend nope", 64, {"nope"});
   expect_refused("new b --yes --program mnist-cnn --device gpus", 64, {"gpus"});
-  expect_refused("new b --yes --program x --throughput 'rate'", 64, {"has 0 groups"});
+  if (has_engine()) {
+    expect_refused("new b --yes --program x --throughput 'rate'", 64, {"has 0 groups"});
+  }
   expect_refused("new b --yes --program 'x {gpu}'", 65, {"{gpu}", "did you mean"});
   expect_refused("new '' --yes", 64, {"name"});
   EXPECT_FALSE(fs::exists(folder() / "b.json"));

@@ -1,0 +1,93 @@
+// A speed-up counts where the network is as good as the base's.
+#include "analysis/study/quality.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "analysis/findings/best.h"
+#include "analysis/report.h"
+#include "tests/unit/analysis/samples.h"
+
+namespace paceline {
+namespace {
+
+using testing::content_of;
+using testing::sample_record;
+
+Row row_with(const std::vector<double>& accuracies, const std::vector<double>& losses = {}) {
+  Row row;
+  for (std::size_t i = 0; i < std::max(accuracies.size(), losses.size()); ++i) {
+    paceline::Run& run = row.runs.emplace_back();
+    if (i < accuracies.size()) run.test_accuracy = accuracies[i];
+    if (i >= losses.size()) continue;
+    auto record = std::make_shared<RunRecord>();
+    record->quality.epochs.emplace_back().train_loss = losses[i];
+    run.record = record;
+  }
+  return row;
+}
+
+TEST(QualityHeld, BeyondTheToleranceAndTheNoise) {
+  EXPECT_FALSE(quality_lost(row_with({0.754}), row_with({0.750})));
+  EXPECT_EQ(quality_lost(row_with({0.754}), row_with({0.642}))->text(), "64.20 % beside 75.40 %");
+  EXPECT_FALSE(quality_lost(row_with({0.642}), row_with({0.754}))) << "better";
+  EXPECT_TRUE(quality_lost(row_with({0.90, 0.91, 0.90}), row_with({0.88, 0.87, 0.88})));
+  EXPECT_FALSE(quality_lost(row_with({0.95, 0.91, 0.80}), row_with({0.94, 0.88, 0.75})))
+      << "the runs of each differ by more";
+  EXPECT_FALSE(quality_lost(row_with({}), row_with({0.1}))) << "not known";
+}
+
+TEST(QualityHeld, WithoutAccuraciesLossesOfSeveralRunsAreCompared) {
+  const Row base = row_with({}, {0.100, 0.101, 0.099});
+  EXPECT_EQ(quality_lost(base, row_with({}, {0.2, 0.21, 0.2}))->label(), "higher loss");
+  EXPECT_FALSE(quality_lost(base, row_with({}, {0.103, 0.104, 0.103})));
+  EXPECT_FALSE(quality_lost(base, row_with({}, {0.2}))) << "one run";
+  Row synthetic = row_with({}, {0.2, 0.21, 0.2});
+  for (auto& run : synthetic.runs) run.synthetic = true;
+  EXPECT_FALSE(quality_lost(base, synthetic));
+}
+
+TEST(QualityHeld, ATimeToAGoalNeedsNoOther) {
+  Row base = row_with({0.9}), row = row_with({0.8});
+  for (Row* each : {&base, &row}) each->runs.front().goal = "test_accuracy>=0.8";
+  EXPECT_FALSE(quality_lost(base, row));
+}
+
+std::string report_of(const std::string& table, Format format = Format::markdown) {
+  ReportOptions options;
+  options.format = format;
+  std::ostringstream out;
+  write_report({std::filesystem::path(PACELINE_SOURCE_DIR) / "results/reference" / table}, options,
+               out);
+  return out.str();
+}
+
+// Kempner's page calls 64 GPUs 76.8 % efficient, where top-1 fell from 75.4 to 64.2 %.
+TEST(QualityHeld, APublishedTableSaysWhatItsSpeedUpsAreOf) {
+  const std::string report = report_of("kempner-resnet50");
+  EXPECT_NE(report.find("| (49.12) | (76.8 %) |"), std::string::npos) << report;
+  EXPECT_NE(report.find("| 1.97 | 98.6 % |"), std::string::npos) << report;
+  EXPECT_NE(report.find("5 rows have lower accuracy than their base"), std::string::npos);
+  EXPECT_EQ(report.find("Largest mean speed-up: 49"), std::string::npos) << report;
+  EXPECT_EQ(report.find("for 2, 4, 8"), std::string::npos) << "findings leave them out" << report;
+  EXPECT_EQ(report_of("cassava-resnet50").find("lower accuracy"), std::string::npos);
+}
+
+TEST(QualityHeld, BestLeavesWorseNetworksAside) {
+  std::vector<Json> records;
+  for (int repeat = 1; repeat <= 3; ++repeat) {
+    for (const int gpus : {1, 2, 4}) {
+      Json record = sample_record(
+          {.gpus = gpus, .repeat = repeat, .round = repeat, .fit_seconds = 20.0 / gpus});
+      record["quality"]["test_accuracy"] = gpus == 4 ? 0.7 : 0.9;
+      records.push_back(record);
+    }
+  }
+  const Study study = make_studies(content_of(records)).at(0);
+  const Best best = find_best(study, 0.05);
+  EXPECT_EQ(study.rows[best.best.row].first().gpus, 2);
+}
+
+}  // namespace
+}  // namespace paceline
