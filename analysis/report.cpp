@@ -18,6 +18,7 @@
 #include "analysis/render/report_files.h"
 #include "analysis/study/anonymous.h"
 #include "analysis/study/row_facts.h"
+#include "analysis/table/columns.h"
 #include "analysis/table/table.h"
 #include "engine/core/aligned.h"
 #include "engine/core/error.h"
@@ -45,13 +46,14 @@ Base base_of(const Study& study, const Base& asked) {
   return asked == Base::matched ? default_base(study) : asked;
 }
 
-Result result_of(const Study& study, const Base& asked) {
-  const Comparison comparison = compare(study, base_of(study, asked));
+Result result_of(const Study& study, const ReportOptions& options) {
+  const Comparison comparison = compare(study, base_of(study, options.base));
   std::vector<RowFacts> facts;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     facts.push_back(row_facts(study, comparison, i));
   }
   Result result{make_table(study, comparison, facts), {}};
+  choose_columns(result.table, options.columns);
   result.plots = study_plots({study, comparison, facts, result.table.title});
   return result;
 }
@@ -116,7 +118,7 @@ class Report {
     const std::vector<Study> made = make_studies(content, options.only, wanted, options.pool);
     check_base(made, options.base);
     for (const Study& study : made) {
-      results_.push_back(result_of(study, options.base));
+      results_.push_back(result_of(study, options));
       tables_.push_back(results_.back().table);
     }
     if (options.format == Format::html || !options.out.empty()) add_answers(content, made);
@@ -200,7 +202,7 @@ class Report {
     check_base(made, options_.base);
     for (const ReportSide& side : found.sides) {
       for (const Study& study : side.studies) {
-        results_.push_back(result_of(study, options_.base));
+        results_.push_back(result_of(study, options_));
         results_.back().table.title = side.name + ": " + results_.back().table.title;
       }
     }

@@ -23,6 +23,7 @@ struct ReportOptions {
   bool anonymous = false;  // removes hosts, users, accounts and paths (anonymous.h)
   std::vector<std::string> plots = {"svg", "png"};
   std::vector<Selection> only;
+  std::vector<std::string> columns;  // see choose_columns(); empty: the usual ones
 };
 
 struct ReportFiles {

@@ -21,6 +21,7 @@ constexpr char kReportFooter[] = R"(Examples:
   paceline report monday/quick tuesday/quick --format json     # compared, point by point
   paceline report monday/quick tuesday/quick --pool            # one table, sessions nested
   paceline report results/local/quick --base backend=gloo       # how much faster than gloo
+  paceline report results/local/quick --columns +cost           # GPU-hours, memory, share of peak
   paceline report results/local/quick --format html --anonymous > quick.html
 
 --base matched compares with one replica, the same backend and the same CPUs; --base best
@@ -31,7 +32,7 @@ in common stand side by side, with the ratio of their times.)";
 struct ReportArguments {
   std::vector<std::string> studies;
   std::string base = "matched", format = "text", out;
-  std::vector<std::string> plots = {"svg", "png"}, only;
+  std::vector<std::string> plots = {"svg", "png"}, only, columns;
   bool no_plots = false, anonymous = false, pool = false;
 };
 
@@ -46,6 +47,7 @@ int report(const ReportArguments& arguments, bool plots_asked) {
   options.out = arguments.out;
   options.anonymous = arguments.anonymous;
   options.pool = arguments.pool;
+  options.columns = arguments.columns;
   options.plots = arguments.no_plots ? std::vector<std::string>{} : arguments.plots;
   for (const std::string& text : arguments.only) options.only.push_back(parsed_selection(text));
   OutputStream output;
@@ -77,6 +79,12 @@ void add_report(CLI::App& app, Action& action) {
                  "put all sessions into one table, with intervals over session means");
   verb->add_option("--only", arguments->only, "use only these records (repeatable)")
       ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  verb->add_option("--columns", arguments->columns,
+                   "columns or groups (time, rate, scaling, phases, quality, cost), separated by "
+                   "commas; +NAME adds one, -NAME leaves one out")
+      ->type_name("NAMES")
+      ->delimiter(',')
       ->allow_extra_args(false);
   CLI::Option* plots = verb->add_option("--plots", arguments->plots,
                                         "formats of the plots: svg, png, pdf, separated by commas")

@@ -53,7 +53,9 @@ GpuFacts brief(const GpuFacts& gpu) {
   facts.utilization = gpu.utilization;
   facts.sm_mhz = gpu.sm_mhz;
   facts.watts = gpu.watts;
+  facts.joules = gpu.joules;
   facts.celsius = gpu.celsius;
+  facts.memory_bytes = gpu.memory_bytes;
   facts.throttled = gpu.throttled;
   return facts;
 }

@@ -185,7 +185,7 @@ class ProgramReader {
       const std::string at = path + "/" + key;
       if (read_option(source, key, member, at)) continue;
       const auto kind = std::find_if(std::begin(kSources), std::end(kSources),
-                                     [&](const SourceKey& one) { return key == one.key; });
+                                     [&key = key](const SourceKey& one) { return key == one.key; });
       if (kind == std::end(kSources)) {
         fail(fmt::format("unknown key \"{}\"", key), at,
              suggestion(key, {"line", "json", "json_line", "csv", "key", "events", "file", "pick",

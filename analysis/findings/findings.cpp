@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "analysis/findings/best.h"
+#include "analysis/findings/lower_quality.h"
 #include "analysis/study/control.h"
 #include "analysis/study/point_names.h"
 #include "analysis/study/switches.h"
@@ -463,30 +463,6 @@ std::vector<Finding> causes_finding(const Study& study, const Comparison& compar
   }
   return {{FindingKind::causes_alike, causes + ", and these numbers cannot tell them apart" +
                                           (advice.empty() ? "" : "; " + join(advice, ", "))}};
-}
-
-// "2 rows have lower accuracy than their base: 32 GPUs (70.10 % beside 75.40 %), ..."
-std::string lower_quality_line(const Study& study, const std::vector<RowFacts>& facts) {
-  constexpr std::size_t kMostNamed = 3;
-  std::vector<const Row*> rows;
-  for (const Row& row : study.rows) rows.push_back(&row);
-  const std::vector<std::string> names = point_names(study, rows);
-  std::vector<std::string> named;
-  std::set<std::string> labels;
-  std::size_t count = 0;
-  for (const RowFacts& row : facts) {
-    if (!row.speed_up || !row.speed_up->lost) continue;
-    const QualityLoss& lost = *row.speed_up->lost;
-    labels.insert(lost.label());
-    if (++count > kMostNamed) continue;
-    named.push_back(fmt::format(
-        "{} ({})", names[static_cast<std::size_t>(row.row - study.rows.data())], lost.text()));
-  }
-  if (count == 0) return "";
-  return fmt::format("{} {} {} than {} base: {}{}; speed-ups in brackets are of worse networks",
-                     counted(count, "row"), count == 1 ? "has" : "have",
-                     join({labels.begin(), labels.end()}, " or "), count == 1 ? "its" : "their",
-                     join(named, ", "), count > kMostNamed ? ", ..." : "");
 }
 
 std::vector<Finding> findings(const Study& study, const Comparison& comparison,

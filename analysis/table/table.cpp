@@ -9,6 +9,7 @@
 
 #include "analysis/findings/findings.h"
 #include "analysis/findings/legend.h"
+#include "analysis/study/cost.h"
 #include "analysis/study/labels.h"
 #include "analysis/study/point_names.h"
 #include "analysis/study/switches.h"
@@ -141,6 +142,17 @@ Column narrow(Column column) {
   return column;
 }
 
+Column in(const char* group, Column column) {
+  column.group = group;
+  return column;
+}
+
+Column extra(const char* group, Column column, const char* note) {
+  column.is_extra = column.is_late = column.interval_is_late = true;
+  column.note = note;
+  return in(group, std::move(column));
+}
+
 Column late(Column column) {
   column.is_late = true;
   return column;
@@ -176,51 +188,54 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
                    return whole(f.row->gap.empty() ? static_cast<int>(f.row->runs.size()) : 0);
                  },
                  true});
-  all.push_back({interval_column("fit_seconds", "fit\nseconds"),
+  all.push_back({in("time", interval_column("fit_seconds", "fit\nseconds")),
                  [](const RowFacts& f) { return measured_cell(f.fit_seconds); }});
-  all.push_back({detail(8, narrow(late_interval("first_epoch_seconds", "first\nepoch s"))),
-                 [](const RowFacts& f) {
-                   return measured_cell(estimate(*f.row, [](const Run& run) {
-                     return run.record->timing.first_epoch_seconds;
-                   }));
-                 }});
-  all.push_back({detail(6, real_column("step_seconds", "step\nms")), [](const RowFacts& f) {
-                   if (!f.step_seconds) return Cell{};
-                   const double ms = *f.step_seconds * 1e3;
-                   return Cell{decimal(ms, digits_of(ms, false)), f.step_seconds, {}};
-                 }});
-  all.push_back({detail(1, narrow(interval_column("samples_per_second", "samples/s"))),
-                 [](const RowFacts& f) { return rate_cell(f.samples_per_second); }});
   all.push_back(
-      {detail(9, narrow(late(interval_column(
-                     "samples_per_second_per_replica",
-                     study.replicas_are_cores ? "samples/s\nper replica" : "samples/s\nper GPU")))),
-       [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); }});
+      {in("time", detail(8, narrow(late_interval("first_epoch_seconds", "first\nepoch s")))),
+       [](const RowFacts& f) {
+         return measured_cell(estimate(
+             *f.row, [](const Run& run) { return run.record->timing.first_epoch_seconds; }));
+       }});
+  all.push_back(
+      {in("time", detail(6, real_column("step_seconds", "step\nms"))), [](const RowFacts& f) {
+         if (!f.step_seconds) return Cell{};
+         const double ms = *f.step_seconds * 1e3;
+         return Cell{decimal(ms, digits_of(ms, false)), f.step_seconds, {}};
+       }});
+  all.push_back({in("rate", detail(1, narrow(interval_column("samples_per_second", "samples/s")))),
+                 [](const RowFacts& f) { return rate_cell(f.samples_per_second); }});
+  all.push_back({in("rate", detail(9, narrow(late(interval_column("samples_per_second_per_replica",
+                                                                  study.replicas_are_cores
+                                                                      ? "samples/s\nper replica"
+                                                                      : "samples/s\nper GPU"))))),
+                 [](const RowFacts& f) { return rate_cell(f.samples_per_second_per_replica); }});
   const bool compares = has_comparisons(comparison);
   all.push_back(
-      {interval_column("speed_up", "speed-up"),
+      {in("scaling", interval_column("speed_up", "speed-up")),
        [compares](const RowFacts& f) { return compares ? bracketed(speed_up_cell(f), f) : Cell{}; },
        compares});
-  all.push_back({narrow(late_interval("efficiency", "efficiency")),
+  all.push_back({in("scaling", narrow(late_interval("efficiency", "efficiency"))),
                  [compares](const RowFacts& f) {
                    return compares ? bracketed(percent_estimate(f.efficiency, 1), f) : Cell{};
                  },
                  compares && comparison.base.kind != Base::setting});
-  all.push_back({detail(4, real_column("karp_flatt", "Karp-\nFlatt")), karp_flatt_cell});
-  all.push_back({detail(4, real_column("input_stall", "input\nstall")),
+  all.push_back(
+      {in("scaling", detail(4, real_column("karp_flatt", "Karp-\nFlatt"))), karp_flatt_cell});
+  all.push_back({in("phases", detail(4, real_column("input_stall", "input\nstall"))),
                  [](const RowFacts& f) { return percent(f.input_stall); }});
-  all.push_back({detail(3, real_column("exposed_communication", "exposed\ncomm.")),
+  all.push_back({in("phases", detail(3, real_column("exposed_communication", "exposed\ncomm."))),
                  [](const RowFacts& f) { return percent(f.exposed_communication); }});
-  all.push_back({detail(5, late_interval("gpu_utilization", "GPU\nutil.")),
+  all.push_back({in("cost", detail(5, late_interval("gpu_utilization", "GPU\nutil."))),
                  [](const RowFacts& f) { return percent_estimate(f.utilization, 0); }});
-  all.push_back({detail(2, real_column("test_accuracy", "test\naccuracy")),
+  all.push_back({in("quality", detail(2, real_column("test_accuracy", "test\naccuracy"))),
                  [](const RowFacts& f) { return percent(mean(*f.row, &Run::test_accuracy), 2); }});
-  all.push_back({detail(7, late(real_column("test_top5", "test\ntop-5"))), [](const RowFacts& f) {
+  all.push_back({in("quality", detail(7, late(real_column("test_top5", "test\ntop-5")))),
+                 [](const RowFacts& f) {
                    return percent(
                        mean(*f.row, [](const Run& run) { return run.record->quality.test_top5; }),
                        2);
                  }});
-  all.push_back({detail(2, late(real_column("epochs_to_goal", "epochs\nto goal"))),
+  all.push_back({in("quality", detail(2, late(real_column("epochs_to_goal", "epochs\nto goal")))),
                  [](const RowFacts& f) { return number(mean(*f.row, &Run::epochs_to_goal), 1); }});
   all.push_back({late(whole_column("busy_runs", "busy\nruns")), [](const RowFacts& f) {
                    if (!f.row->gap.empty() || !f.run().busy) return Cell{};
@@ -230,9 +245,36 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
   all.push_back({text_column("label", "label"), [](const RowFacts& f) {
                    return Cell{row_label(*f.row), {}, {}};
                  }});
-  all.push_back({late(text_column("quality", "quality")), [](const RowFacts& f) {
+  all.push_back({in("quality", late(text_column("quality", "quality"))), [](const RowFacts& f) {
                    return Cell{f.lower_quality(), {}, {}};
                  }});
+}
+
+Cell hours_cell(const RowFacts& facts, std::optional<double> (*hours)(const Run&)) {
+  return measured_cell(estimate(*facts.row, hours));
+}
+
+void add_cost(std::vector<Definition>& all) {
+  constexpr char kHours[] =
+      "GPU-hours, core-hours: what the job held, or else what the replicas had, times setup, "
+      "training, evaluation and checkpoints";
+  all.push_back({extra("cost", interval_column("gpu_hours", "GPU-\nhours"), kHours),
+                 [](const RowFacts& f) { return hours_cell(f, gpu_hours); }});
+  all.push_back({extra("cost", interval_column("core_hours", "core-\nhours"), kHours),
+                 [](const RowFacts& f) { return hours_cell(f, core_hours); }});
+  all.push_back({extra("cost", real_column("gpu_memory_bytes", "GPU\nmemory"),
+                       "GPU memory: the largest use of a GPU, by all processes"),
+                 [](const RowFacts& f) {
+                   const auto bytes = mean(*f.row, gpu_memory);
+                   return bytes ? Cell{format_bytes(*bytes), bytes, {}} : Cell{};
+                 }});
+  all.push_back({extra("cost", real_column("share_of_probe", "of probe's\nFLOP/s"),
+                       "of probe's FLOP/s: the model's operations a second over those that matrix "
+                       "products reached beside the run"),
+                 [](const RowFacts& f) { return percent(mean(*f.row, share_of_probe)); }});
+  all.push_back({extra("cost", real_column("share_of_data_sheet", "of data\nsheet"),
+                       "of data sheet: the same over the GPU's dense peak at this precision"),
+                 [](const RowFacts& f) { return percent(mean(*f.row, share_of_data_sheet)); }});
 }
 
 void fill(Table& table, const std::vector<Definition>& definitions,
@@ -243,9 +285,10 @@ void fill(Table& table, const std::vector<Definition>& definitions,
     column.shown = definition.essential;
     for (std::size_t i = 0; i < facts.size(); ++i) {
       Cell cell = definition.cell(facts[i]);
-      column.shown = column.shown || !cell.text.empty();
+      column.has_data = column.has_data || !cell.text.empty();
       table.rows[i].push_back(std::move(cell));
     }
+    column.shown = (column.shown || column.has_data) && !column.is_extra;
     table.columns.push_back(std::move(column));
   }
 }
@@ -355,6 +398,7 @@ Table make_table(const Study& study, const Comparison& comparison,
   std::vector<Definition> definitions;
   add_layout(definitions, study);
   add_results(definitions, study, comparison);
+  add_cost(definitions);
   if (table.interval == "mixed") {
     definitions.push_back({text_column("interval", "interval"), interval_kind_cell});
   }

@@ -24,13 +24,17 @@ struct Column {
   bool is_text = false;
   bool is_whole = false;
   bool has_interval = false;  // CSV and JSON have KEY_low and KEY_high too
-  bool shown = true;          // false: text and Markdown omit it, because it has no data
-  bool is_layout = false;     // describes where a row ran; may be equal in all rows
+  bool shown = true;          // false: text and Markdown omit it
+  bool has_data = false;
+  bool is_layout = false;  // describes where a row ran; may be equal in all rows
   int detail = 0;  // narrow terminals omit columns with the largest value first; 0: never omitted
   bool margin_is_long = false;  // the text format omits its margin
   // In CSV, this column or its interval comes after those of older versions, whose positions stay
   // the same.
   bool is_late = false, interval_is_late = false;
+  std::string group = "layout";  // by which --columns names several
+  bool is_extra = false;         // only shown if it is chosen; programs get it
+  std::string note = {};         // of an extra column, for the legend
 };
 
 struct Table {

@@ -352,7 +352,8 @@ TEST(Render, CsvKeepsThePlacesOfOldColumns) {
             "first_epoch_seconds_low,first_epoch_seconds_high,samples_per_second_per_replica,"
             "samples_per_second_per_replica_low,samples_per_second_per_replica_high,"
             "efficiency_low,efficiency_high,gpu_utilization_low,gpu_utilization_high,test_top5,"
-            "epochs_to_goal,busy_runs");
+            "epochs_to_goal,busy_runs,quality,gpu_hours,gpu_hours_low,gpu_hours_high,core_hours,"
+            "core_hours_low,core_hours_high,gpu_memory_bytes,share_of_probe,share_of_data_sheet");
 }
 
 TEST(Table, EveryMeanOfSeveralRunsHasItsInterval) {

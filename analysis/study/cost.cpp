@@ -1,0 +1,126 @@
+#include "analysis/study/cost.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+
+// TFLOP/s without sparsity: matrix products of tensor cores, but fp32 of the other cores.
+struct GpuPeak {
+  std::string_view gpu;  // in its name; the first that is counts
+  double fp32, tf32, bf16, fp16;
+};
+
+// NVIDIA's data sheets: H200 (2024), H100 SXM (2023), GH200 (2023), A100 (2021), L40S (2023), V100
+// SXM2 (2020), T4 (2019). Those of H100, H200, GH200 and L40S print tf32, bf16 and fp16 with
+// sparsity, which is twice as much.
+constexpr std::array kPeaks = {GpuPeak{"GH200", 67, 494.5, 989.5, 989.5},
+                               GpuPeak{"H200", 67, 494.5, 989.5, 989.5},
+                               GpuPeak{"H100 80GB HBM3", 67, 494.5, 989.5, 989.5},
+                               GpuPeak{"A100", 19.5, 156, 312, 312},
+                               GpuPeak{"L40S", 91.6, 183, 362.05, 362.05},
+                               GpuPeak{"V100-SXM2", 15.7, 0, 0, 125},
+                               GpuPeak{"T4", 8.1, 0, 0, 65}};
+
+// Without those that are not known; at least the training.
+std::optional<double> seconds_held(const Run& run) {
+  const Timing& timing = run.record->timing;
+  const auto& program = run.record->provenance.program;
+  if (program && program->seconds) return program->seconds;
+  if (!run.fit_seconds) return std::nullopt;
+  return *run.fit_seconds + timing.setup_seconds.value_or(0) +
+         timing.evaluation_seconds.value_or(0) + timing.checkpoint_seconds.value_or(0) +
+         timing.events_seconds.value_or(0) + timing.consistency_seconds.value_or(0);
+}
+
+std::optional<double> hours_of(const Run& run, std::optional<double> units) {
+  const auto seconds = seconds_held(run);
+  if (!seconds || !units) return std::nullopt;
+  return *seconds * *units / kSecondsPerHour;
+}
+
+std::optional<double> model_flops_per_replica(const Run& run) {
+  const auto& flops = run.record->plan.flops_per_sample;
+  if (!flops || !run.samples_per_second) return std::nullopt;
+  return *flops * *run.samples_per_second / run.gpus;
+}
+
+}  // namespace
+
+std::optional<double> sum_over_nodes(std::string_view folded) {
+  double sum = 0;
+  for (const std::string& part : split(folded, ',')) {
+    const std::size_t open = part.find("(x");
+    const auto count = to_integer(part.substr(0, open));
+    const auto times = open == std::string::npos
+                           ? std::optional<std::int64_t>(1)
+                           : to_integer(part.substr(open + 2, part.size() - open - 3));
+    if (!count || !times || *count < 0 || *times < 1) return std::nullopt;
+    sum += static_cast<double>(*count) * static_cast<double>(*times);
+  }
+  return sum;
+}
+
+std::optional<double> gpu_hours(const Run& run) {
+  if (run.replicas_are_cores) return std::nullopt;
+  double gpus = run.gpus;
+  const auto& job = run.record->provenance.allocation;
+  if (job && !job->gpus.empty()) {  // of this node: "0,1"
+    const auto here = static_cast<double>(split(job->gpus, ',').size());
+    gpus = std::max(gpus, here * run.nodes.value_or(1));
+  }
+  return hours_of(run, gpus);
+}
+
+std::optional<double> core_hours(const Run& run) {
+  const auto& job = run.record->provenance.allocation;
+  if (job && !job->cpus_per_node.empty()) {
+    if (const auto cores = sum_over_nodes(job->cpus_per_node)) return hours_of(run, cores);
+  }
+  if (!run.cpus_per_task) return std::nullopt;
+  return hours_of(run, static_cast<double>(*run.cpus_per_task) * run.ntasks.value_or(1));
+}
+
+std::optional<double> gpu_memory(const Run& run) {
+  std::optional<double> most;
+  for (const GpuFacts& gpu : run.record->gpus) {
+    if (!gpu.memory_bytes) continue;
+    most = std::max(most.value_or(0), static_cast<double>(*gpu.memory_bytes));
+  }
+  return most;
+}
+
+std::optional<double> share_of_probe(const Run& run) {
+  const auto flops = model_flops_per_replica(run);
+  const auto& probe = run.record->probe.flops_per_second;
+  if (!flops || !probe || *probe <= 0) return std::nullopt;
+  return *flops / *probe;
+}
+
+std::optional<double> data_sheet_peak(std::string_view gpu, std::string_view precision) {
+  const auto found = std::find_if(kPeaks.begin(), kPeaks.end(), [&](const GpuPeak& peak) {
+    return gpu.find(peak.gpu) != std::string_view::npos;
+  });
+  if (found == kPeaks.end()) return std::nullopt;
+  const double tera = precision == "tf32"   ? found->tf32
+                      : precision == "bf16" ? found->bf16
+                      : precision == "fp16" ? found->fp16
+                      : precision == "fp32" ? found->fp32
+                                            : 0;
+  return tera > 0 ? std::optional(tera * 1e12) : std::nullopt;
+}
+
+std::optional<double> share_of_data_sheet(const Run& run) {
+  const auto flops = model_flops_per_replica(run);
+  if (!flops || run.record->gpus.empty()) return std::nullopt;
+  const auto peak = data_sheet_peak(run.record->gpus.front().name, run.precision);
+  return peak ? std::optional(*flops / *peak) : std::nullopt;
+}
+
+}  // namespace paceline

@@ -1,0 +1,32 @@
+// What a run took, beside its time: GPU-hours, core-hours, memory, and its share of the hardware's
+// peak.
+#pragma once
+
+#include <optional>
+
+#include "analysis/study/run.h"
+
+namespace paceline {
+
+// Allocated GPUs or cores times the run's seconds: setup, training, evaluation, checkpoints. Those
+// of the job where the record names one, as a job pays for what it holds; else the layout's.
+// GPU-hours are empty for replicas on cores.
+std::optional<double> gpu_hours(const Run& run);
+std::optional<double> core_hours(const Run& run);
+
+// Largest use of a GPU's memory by all processes, in bytes.
+std::optional<double> gpu_memory(const Run& run);
+
+// Floating-point operations of the model a second and replica, over what a probe of matrix products
+// reached beside the run.
+std::optional<double> share_of_probe(const Run& run);
+// The same over the data sheet's dense peak of the GPU at the run's precision.
+std::optional<double> share_of_data_sheet(const Run& run);
+
+// "GPU", FLOP/s without sparsity. Empty: not in the table.
+std::optional<double> data_sheet_peak(std::string_view gpu, std::string_view precision);
+
+// 6 of "4(x1),2": Slurm's numbers by node. Empty: no such list.
+std::optional<double> sum_over_nodes(std::string_view folded);
+
+}  // namespace paceline
