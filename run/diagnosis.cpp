@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <thread>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -12,6 +14,7 @@
 #include "engine/launch/program.h"
 #include "engine/launch/shared_memory.h"
 #include "engine/launch/topology.h"
+#include "engine/meter/energy.h"
 #include "engine/start/launcher.h"
 #include "results/names.h"
 #include "run/version.h"
@@ -161,6 +164,32 @@ Section about_tools(const Environment& environment, Diagnosis& diagnosis) {
   return {"tools", {{"gnuplot", text}, {"Slurm", sbatch ? sbatch->string() : "not found"}}};
 }
 
+// A look at each counter, of a fifth of a second.
+Section about_energy(Diagnosis& diagnosis) {
+  constexpr auto kLook = std::chrono::milliseconds(200);
+  EnergySources sources = energy_sources();
+  for (const MeterTrouble& trouble : sources.troubles) {
+    diagnosis.problems.push_back({trouble.what, trouble.cure, false});
+  }
+  Section section{"energy", {}};
+  if (sources.counters.empty()) {
+    section.facts.push_back(
+        {"CPUs and node", sources.troubles.empty()
+                              ? "no counter: no RAPL, no Cray pm_counters, no hwmon power"
+                              : "no counter that this user may read"});
+    return section;
+  }
+  EnergyMeter meter(std::move(sources.counters));
+  std::this_thread::sleep_for(kLook);
+  meter.update();
+  for (const EnergyReading& reading : meter.readings()) {
+    const std::string now =
+        reading.trouble.empty() ? fmt::format(", {:.3g} W now", reading.watts()) : "";
+    section.facts.push_back({reading.counter.covers, reading.counter.meter + now});
+  }
+  return section;
+}
+
 void note_missing_mpi(const std::vector<Name>& backends, Diagnosis& diagnosis) {
   for (const Name& name : backends) {
     if (!name.mpirun || name.built) continue;
@@ -194,7 +223,8 @@ Diagnosis diagnose(const Environment& environment) {
                         about_names("backends", "backend", names.backends, asked, diagnosis),
                         about_names("devices", "device", names.devices, asked, diagnosis),
                         about_names("workloads", "workload", names.workloads, asked, diagnosis),
-                        about_tools(environment, diagnosis)};
+                        about_tools(environment, diagnosis),
+                        about_energy(diagnosis)};
   note_missing_mpi(names.backends, diagnosis);
   for (Problem& problem : surroundings_of(environment)) {
     diagnosis.problems.push_back(std::move(problem));
