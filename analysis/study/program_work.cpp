@@ -47,16 +47,17 @@ std::string program_of(const Row& row) {
   return row.first().by_program ? row.first().parameters.text("program").value_or("") : "";
 }
 
-// All of a point but the program.
+// All of a point but the program, and the tasks that it divides its replicas into.
 std::string place_of(const Row& row) {
-  Point point = row.first().parameters;
+  const Run& run = row.first();
+  Point point = run.parameters;
   for (const Parameter& parameter : parameters()) {
     const bool is_of_program = parameter.need == Requirement::own_program;
-    if (is_of_program || parameter.role == Role::replication || parameter.role == Role::none) {
-      point.erase(parameter.name);
-    }
+    const bool is_of_work = parameter.role != Role::layout && parameter.role != Role::replication &&
+                            parameter.role != Role::none;
+    if (is_of_program || !is_of_work) point.erase(parameter.name);
   }
-  return fmt::format("{};{};{}", row.first().system, row.first().gpus, point.text());
+  return fmt::format("{};{};{};{}", run.system, run.gpus, run.nodes.value_or(1), point.text());
 }
 
 // Rows of several programs at one point.

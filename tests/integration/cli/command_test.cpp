@@ -94,10 +94,11 @@ TEST_F(CliCommand, SeveralProgramsAreRowsOfOneTable) {
 TEST_F(CliCommand, UnequalWorkIsSaid) {
   const auto study = [&](const std::string& parameters, const std::string& precision) {
     fs::remove_all(folder() / "r");
-    const std::string results = R"j({"samples_per_second": {"line": "rate (.+)"},
-      "parameter_count": {"key": "parameters"}, "precision": {"key": "precision"}})j";
-    write("two.json", R"j({"name": "two", "workload": "command", "programs": {
-      "a": {"command": ["printf", "rate 5\\nparameters=100\\nprecision=fp32\\n"],
+    const std::string results = R"j({"samples_per_second": {"line": "rate (.+)", "pick": "first"},
+      "parameter_count": {"key": "parameters", "pick": "first"}, "precision": {"key": "precision"}})j";
+    write("two.json", R"j({"name": "two", "workload": "command",
+      "fixed": {"gpus": 2, "cpus_per_replica": 1, "oversubscribe": true}, "programs": {
+      "a": {"processes": "replica", "command": ["printf", "rate 5\\nparameters=100\\nprecision=fp32\\n"],
             "results": )j" +
                           results + R"j(}, "b": {"command": ["printf", "rate 7\\nparameters=)j" +
                           parameters + "\\nprecision=" + precision +
