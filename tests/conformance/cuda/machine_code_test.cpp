@@ -3,7 +3,6 @@
 // limit makes a kernel slower, or needs a reason to raise it.
 #include "tests/support/ptx/machine_code.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>

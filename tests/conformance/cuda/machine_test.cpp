@@ -1,9 +1,9 @@
 // What runs PTX: results of instructions, and a planted fault of each kind that it reports.
 #include "tests/support/ptx/machine.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <set>
 
@@ -11,8 +11,6 @@
 
 namespace paceline::ptx {
 namespace {
-
-using testing::HasSubstr;
 
 struct Parameters {
   std::uint64_t data;
@@ -56,8 +54,13 @@ class Machine : public testing::Test {
   void finds(const std::string& body, const std::string& what) {
     const PtxOutcome outcome = run(body);
     ASSERT_FALSE(outcome.faults.empty()) << what;
-    EXPECT_THAT(outcome.faults, testing::Contains(HasSubstr(what)));
-    EXPECT_THAT(outcome.faults, testing::Each(HasSubstr("planted, line ")));
+    const auto say = [&](const std::string& part) {
+      return std::count_if(
+          outcome.faults.begin(), outcome.faults.end(),
+          [&](const std::string& fault) { return fault.find(part) != std::string::npos; });
+    };
+    EXPECT_GE(say(what), 1) << what << " in " << outcome.faults.front();
+    EXPECT_EQ(say("planted, line "), static_cast<std::ptrdiff_t>(outcome.faults.size()));
   }
   // The bits of d where a and b are these.
   std::uint32_t result(const std::string& instruction, std::uint32_t of_a, std::uint32_t of_b = 0) {
