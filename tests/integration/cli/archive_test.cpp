@@ -63,26 +63,29 @@ TEST_F(CliArchive, TwoSitesMakeOneStudy) {
       << wrote.out;
   expect_refused("archive a --out a.tar.zst", 65, {"a.tar.zst", "exists already"});
 
-  const Ran manifest = paceline("archive b --out b.tar.xz --json");
+  const Ran manifest = paceline("archive b --out b.tar.gz --json");
   EXPECT_EQ(nlohmann::json::parse(manifest.out).at("missing").at(0).at("point"),
             "gpus=1,backend=self");
-  EXPECT_EQ(shell("tar -tf b.tar.xz").out.substr(0, 21), "quick/manifest.json\nq");
+  EXPECT_EQ(shell("tar -tf b.tar.gz").out.substr(0, 21), "quick/manifest.json\nq");
 
-  const Ran listed = shell("TZ=UTC tar --numeric-owner -tvf b.tar.xz");
+  const Ran listed = shell("TZ=UTC tar --numeric-owner -tvf b.tar.gz");
   std::size_t dated = 0;
   for (const std::string& line : split(listed.out, '\n')) {
     dated += line.starts_with("-rw-r--r-- 0/0 ") && contains(line, " 1970-01-01 00:00 ") ? 1 : 0;
   }
   EXPECT_EQ(dated, 14U) << "of nobody and of no time: " << listed.out;
 
-  const Ran dry = paceline("merge a.tar.zst b.tar.xz both --dry-run");
+  ASSERT_EQ(paceline("archive b --out b.tar.xz").code, 0);
+  EXPECT_TRUE(contains(paceline("merge b.tar.xz other --dry-run").out, "6 would be added"));
+
+  const Ran dry = paceline("merge a.tar.zst b.tar.gz both --dry-run");
   EXPECT_EQ(dry.code, 0) << dry.err;
   EXPECT_TRUE(contains(dry.out,
-                       "b.tar.xz: 6 runs, 6 would be added, 0 there already\n"
+                       "b.tar.gz: 6 runs, 6 would be added, 0 there already\n"
                        "  3 of them as another attempt"))
       << dry.out;
   EXPECT_FALSE(fs::exists(folder() / "both"));
-  const Ran merged = paceline("merge a.tar.zst b.tar.xz both");
+  const Ran merged = paceline("merge a.tar.zst b.tar.gz both");
   EXPECT_EQ(merged.code, 0) << merged.err;
   EXPECT_TRUE(contains(merged.out,
                        "both: study quick, 12 records (12 completed)\n"
