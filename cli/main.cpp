@@ -101,7 +101,8 @@ void check_text(const std::vector<std::string>& command) {
 
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
-      {"Study", {"new", "sweep", "report", "explain", "best", "gate", "export", "archive", "merge"}},
+      {"Study",
+       {"new", "sweep", "report", "explain", "best", "gate", "export", "archive", "merge"}},
       {"Train", {"train", "describe", "bench", "checkpoint", "data"}},
       {"Slurm", {"submit", "status", "cancel", "collect"}},
       {"Look up", {"list", "doctor", "completion"}},

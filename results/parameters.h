@@ -136,7 +136,8 @@ class Point {
   std::vector<std::pair<std::string, Value>> values_;
 };
 
-// "train" of "train@3f9a12cd3f9a12cd", a value of parameter program: its name and its recipe's hash.
+// "train" of "train@3f9a12cd3f9a12cd", a value of parameter program: its name and its recipe's
+// hash.
 std::string name_of_program(const std::string& tag);
 
 // Whether the point has the value that `parameter` requires of another one (Parameter::with).
