@@ -37,7 +37,7 @@ Examples:
 constexpr int kMostCores = 8;  // replicas on cores that are offered
 
 struct NewArguments {
-  std::string name, program, throughput, processes = "one", device;
+  std::string name, program, throughput, processes, device;
   std::vector<std::string> backends;
   std::vector<int> gpus;
   int repeats = 0;
@@ -107,6 +107,13 @@ int replicas_here(const std::string& device) {
   return std::clamp(static_cast<int>(usable_cpus().size()), 1, kMostCores);
 }
 
+// An option that says nothing about such a program.
+void refuse_other(bool given, const char* option, const char* of) {
+  if (!given) return;
+  throw Error(ErrorKind::usage, fmt::format("{} is for {}", option, of), "paceline new",
+              "leave it out");
+}
+
 NewSpec answers(const NewArguments& given, Questions& questions) {
   NewSpec spec;
   spec.name = given.name;
@@ -114,7 +121,10 @@ NewSpec answers(const NewArguments& given, Questions& questions) {
   if (program.empty()) program = questions.ask("A workload, or your command line", "mnist-cnn");
   const bool ours = is_workload(program) && program != kCommandWorkload;
   (ours ? spec.workload : spec.command) = program;
-  spec.processes = given.processes;
+  refuse_other(ours && !given.throughput.empty(), "--throughput", "a program of your own");
+  refuse_other(ours && !given.processes.empty(), "--processes", "a program of your own");
+  refuse_other(!ours && !given.backends.empty(), "--backend", "our workloads");
+  if (!given.processes.empty()) spec.processes = given.processes;
   spec.device = given.device;
   if (spec.device.empty()) spec.device = questions.ask("Device (cpu, cuda)", device_here());
   find_name("device", spec.device, "--device");
@@ -138,7 +148,7 @@ NewSpec answers(const NewArguments& given, Questions& questions) {
     spec.gpus = counts_of(questions.ask("Numbers of replicas (GPUs, or groups of cores)", offer));
   }
   spec.repeats = given.repeats;
-  if (spec.repeats == 0) spec.repeats = counts_of(questions.ask("Repeats", "5")).front();
+  if (spec.repeats == 0) spec.repeats = counts_of(questions.ask("Repeats", "5")).at(0);
   return spec;
 }
 
@@ -182,9 +192,9 @@ void add_new(CLI::App& app, Action& action) {
   verb->add_option("--throughput", given->throughput,
                    "of your own program: a regular expression, its group the samples per second")
       ->type_name("REGEX");
-  verb->add_option("--processes", given->processes, "of your own program: how often it is started")
-      ->check(CLI::IsMember({"one", "node", "replica"}))
-      ->capture_default_str();
+  verb->add_option("--processes", given->processes,
+                   "of your own program: how often it is started [default: one]")
+      ->check(CLI::IsMember({"one", "node", "replica"}));
   verb->add_option("--device", given->device, "cpu, cuda")->type_name("NAME");
   verb->add_option("--backend", given->backends, "of a workload: one or more")
       ->delimiter(',')

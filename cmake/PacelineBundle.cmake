@@ -78,10 +78,8 @@ function(paceline_install_bundle)
     DESTINATION ${share} ${here})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/data/mnist DESTINATION ${share}/data ${here})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/sweeps/ DESTINATION ${share}/sweeps ${here}
-    FILES_MATCHING PATTERN "*.json")
+    USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.json" PATTERN "*_train.py" PATTERN tuned)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/reference DESTINATION ${share}/results ${here})
-  install(PROGRAMS ${PROJECT_SOURCE_DIR}/sweeps/frameworks/torch_train.py ${PROJECT_SOURCE_DIR}/sweeps/frameworks/tuned
-    DESTINATION ${share}/peers ${here})
   install(FILES ${PROJECT_SOURCE_DIR}/tests/gpu/sections.sh DESTINATION ${share} RENAME gpu-sections.sh ${here})
   install(FILES ${PROJECT_SOURCE_DIR}/tests/gpu/several.sh DESTINATION ${share} RENAME gpu-several.sh ${here})
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/gpu-libraries.tsv CONTENT

@@ -362,6 +362,10 @@ struct ProgramResults::Finder {
              "see the run's log");
       }
       all.push_back(*number * source.scale);
+      if (source.name == "test_accuracy" && (all.back() < 0 || all.back() > 1)) {
+        fail(fmt::format("is {} ({}), and must be from 0 to 1", one.text.substr(0, 60), one.where),
+             "of percent, add \"scale\": 0.01");
+      }
     }
     if (name_of(source).is_list) return all;
     if (all.size() > 1 && source.pick == Pick::only) {

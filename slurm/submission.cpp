@@ -190,6 +190,10 @@ Submission prepare_submission(const SubmissionInput& input) {
     later.assign(runs.begin() + static_cast<std::ptrdiff_t>(room), runs.end());
     runs.resize(room);
   }
+  if (!plan.spec.programs.empty() && !input.setup.fallback.empty()) {
+    throw Error(ErrorKind::usage, "a program of your own has no backend to fall back to",
+                "--fallback", "leave it out");
+  }
   const auto arrays_of = [&](const std::vector<ScheduledRun>& some) {
     std::vector<Need> each;
     each.reserve(some.size());

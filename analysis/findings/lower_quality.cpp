@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "analysis/study/point_names.h"
@@ -11,6 +12,10 @@ namespace paceline {
 
 std::string lower_quality_line(const Study& study, const std::vector<RowFacts>& facts) {
   constexpr std::size_t kMostNamed = 3;
+  const bool any = std::any_of(facts.begin(), facts.end(), [](const RowFacts& row) {
+    return row.speed_up && row.speed_up->lost;
+  });
+  if (!any) return "";
   std::vector<const Row*> rows;
   for (const Row& row : study.rows) rows.push_back(&row);
   const std::vector<std::string> names = point_names(study, rows);
@@ -25,7 +30,6 @@ std::string lower_quality_line(const Study& study, const std::vector<RowFacts>& 
     named.push_back(fmt::format(
         "{} ({})", names[static_cast<std::size_t>(row.row - study.rows.data())], lost.text()));
   }
-  if (count == 0) return "";
   return fmt::format("{} {} {} than {} base: {}{}; speed-ups in brackets are of worse networks",
                      counted(count, "row"), count == 1 ? "has" : "have",
                      join({labels.begin(), labels.end()}, " or "), count == 1 ? "its" : "their",

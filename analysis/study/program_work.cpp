@@ -50,26 +50,28 @@ std::string program_of(const Row& row) {
 // All of a point but the program, and the tasks that it divides its replicas into.
 std::string place_of(const Row& row) {
   const Run& run = row.first();
-  Point point = run.parameters;
-  for (const Parameter& parameter : parameters()) {
-    const bool is_of_program = parameter.need == Requirement::own_program;
-    const bool is_of_work = parameter.role != Role::layout && parameter.role != Role::replication &&
-                            parameter.role != Role::none;
-    if (is_of_program || !is_of_work) point.erase(parameter.name);
+  Point point;
+  for (const auto& [name, value] : run.parameters.values()) {
+    const Parameter& parameter = *find_parameter(name);
+    if (parameter.need == Requirement::own_program || parameter.role == Role::layout ||
+        parameter.role == Role::replication || parameter.role == Role::none) {
+      continue;
+    }
+    point.set(name, value);
   }
   return fmt::format("{};{};{};{}", run.system, run.gpus, run.nodes.value_or(1), point.text());
 }
 
-// Rows of several programs at one point.
-std::vector<std::vector<Row*>> contests(std::vector<Row>& rows) {
-  std::map<std::string, std::vector<Row*>> by_place;
-  for (Row& row : rows) {
-    if (!program_of(row).empty()) by_place[place_of(row)].push_back(&row);
+// Indices of rows of several programs at one point.
+std::vector<std::vector<std::size_t>> contests(const std::vector<Row>& rows) {
+  std::map<std::string, std::vector<std::size_t>> by_place;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!program_of(rows[i]).empty()) by_place[place_of(rows[i])].push_back(i);
   }
-  std::vector<std::vector<Row*>> result;
+  std::vector<std::vector<std::size_t>> result;
   for (auto& [place, members] : by_place) {
     std::set<std::string> programs;
-    for (const Row* row : members) programs.insert(program_of(*row));
+    for (const std::size_t i : members) programs.insert(program_of(rows[i]));
     if (programs.size() > 1) result.push_back(std::move(members));
   }
   return result;
@@ -78,36 +80,36 @@ std::vector<std::vector<Row*>> contests(std::vector<Row>& rows) {
 }  // namespace
 
 void compare_work(std::vector<Row>& rows) {
-  for (const std::vector<Row*>& contest : contests(rows)) {
+  for (const std::vector<std::size_t>& contest : contests(rows)) {
     for (const WorkFact& fact : kFacts) {
-      std::set<std::string> values;
-      for (const Row* row : contest) {
-        if (matters(fact, *row)) values.insert(fact.text(row->first()));
+      std::map<std::size_t, std::string> texts;
+      for (const std::size_t i : contest) {
+        const std::string text = matters(fact, rows[i]) ? fact.text(rows[i].first()) : "";
+        if (!text.empty()) texts[i] = text;
       }
-      values.erase("");
+      std::set<std::string> values;
+      for (const auto& [i, text] : texts) values.insert(text);
       if (values.size() < 2) continue;
-      for (Row* row : contest) {
-        const std::string value = fact.text(row->first());
-        if (value.empty() || !matters(fact, *row)) continue;
-        row->work += (row->work.empty() ? "unequal work: " : ", ") + value;
+      for (const auto& [i, text] : texts) {
+        std::string& work = rows[i].work;
+        work += (work.empty() ? "unequal work: " : ", ") + text;
       }
     }
   }
 }
 
 std::vector<std::string> work_notes(const std::vector<Row>& rows) {
-  std::vector<Row> copy = rows;
   std::map<std::string, std::set<std::string>> silent;  // fact, programs
   std::set<std::string> told;
   bool several = false, unequal = false;
-  for (const std::vector<Row*>& contest : contests(copy)) {
+  for (const std::vector<std::size_t>& contest : contests(rows)) {
     several = true;
-    for (const Row* row : contest) {
-      unequal = unequal || !row->work.empty();
+    for (const std::size_t i : contest) {
+      unequal = unequal || !rows[i].work.empty();
       for (const WorkFact& fact : kFacts) {
-        if (!matters(fact, *row)) continue;
+        if (!matters(fact, rows[i])) continue;
         told.insert(fact.name);
-        if (fact.text(row->first()).empty()) silent[fact.name].insert(program_of(*row));
+        if (fact.text(rows[i].first()).empty()) silent[fact.name].insert(program_of(rows[i]));
       }
     }
   }

@@ -59,7 +59,7 @@ void choose_columns(Table& table, const std::vector<std::string>& choice) {
     for (std::size_t k = 0; k < kept.size(); ++k) {
       Column& column = table.columns[k];
       if (!is_named(column, name)) continue;
-      kept[k] = !word.starts_with('-');
+      kept[k] = !word.starts_with('-') || column.group == "layout";
       column.detail = 0;  // a terminal that is too narrow leaves out others first
       column.shown = column.shown || column.has_data;
     }

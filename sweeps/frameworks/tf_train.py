@@ -30,7 +30,7 @@ def cluster(rank, world):
 
 def bottleneck(layers, x, width, stride, late):
     first, middle = (1, stride) if late else (stride, 1)
-    skip, x_in = x, x
+    start = skip = x
 
     def norm(x, filters, kernel, stride, relu=True):
         x = layers.Conv2D(filters, kernel, stride, "same", use_bias=False)(x)
@@ -40,8 +40,8 @@ def bottleneck(layers, x, width, stride, late):
     x = norm(x, width, 1, first)
     x = norm(x, width, 3, middle)
     x = norm(x, 4 * width, 1, 1, relu=False)
-    if stride != 1 or x_in.shape[-1] != 4 * width:
-        skip = norm(x_in, 4 * width, 1, stride, relu=False)
+    if stride != 1 or start.shape[-1] != 4 * width:
+        skip = norm(start, 4 * width, 1, stride, relu=False)
     return layers.ReLU()(layers.Add()([x, skip]))
 
 
@@ -100,7 +100,6 @@ def main():
     tf.random.set_seed(0)
     if a.precision == "bf16":
         keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    kind = {"auto": "AUTO", "ring": "RING", "nccl": "NCCL"}[a.communication]
     if a.strategy == "mirrored":
         if a.device == "cpu":
             one = tf.config.LogicalDeviceConfiguration()
@@ -110,7 +109,7 @@ def main():
         strategy = tf.distribute.MirroredStrategy(places, cross_device_ops=how)
     elif a.strategy == "multiworker":
         options = tf.distribute.experimental.CommunicationOptions(
-            implementation=tf.distribute.experimental.CommunicationImplementation[kind])
+            implementation=tf.distribute.experimental.CommunicationImplementation[a.communication.upper()])
         strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     else:
         strategy = tf.distribute.get_strategy()
@@ -120,7 +119,7 @@ def main():
         optimizer = keras.optimizers.Adam(1e-3)
         optimizer.build(model.trainable_variables)
         variables = model.trainable_variables
-        parameters = int(sum(v.shape.num_elements() if hasattr(v.shape, "num_elements") else tf.size(v).numpy() for v in variables))
+        parameters = int(sum(tf.size(v).numpy() for v in variables))
 
     shape = (a.batch, *model.input_shape[1:])
     x, y = tf.random.uniform(shape), tf.random.uniform((a.batch,), maxval=classes, dtype=tf.int64)

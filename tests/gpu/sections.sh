@@ -279,7 +279,7 @@ peer() {
   if ((rehearse)); then arguments=(--device cpu --size 32 --batch 2 --steps 1 --warmup 1); fi
   read -r -a network <<< "$network"
   TORCHINDUCTOR_COMPILE_THREADS=$(nproc) TORCHINDUCTOR_CACHE_DIR=$work/inductor TRITON_CACHE_DIR=$work/triton \
-    limited "$limit" "$name" "$python" "$share/peers/torch_train.py" resnet50 "${network[@]}" "${arguments[@]}"
+    limited "$limit" "$name" "$python" "$share/sweeps/frameworks/torch_train.py" resnet50 "${network[@]}" "${arguments[@]}"
 }
 
 # against WHAT NAME OURS STATUS: the row of a peer's run, beside ours that ran last before it.

@@ -173,6 +173,11 @@ TEST_F(SlurmStudy, AProgramOfTheUsersOwnHasItsRanks) {
   EXPECT_TRUE(std::regex_search(two, std::regex("rank 0/2 node 0 store n\\d:"))) << two;
   EXPECT_TRUE(std::regex_search(two, std::regex("rank 1/2 node 1 store n\\d:"))) << two;
   EXPECT_FALSE(contains(one + two, "left ")) << two;
+  // Ranks that Slurm's daemon started look like others' processes.
+  for (const Record& record : load_store(study("own")).records) {
+    const Json& load = record.json().at("provenance").at("machine_load");
+    EXPECT_TRUE(record->layout.nodes == 1 || !load.contains("other_cpu_share")) << load.dump();
+  }
 
   write("bad.json", R"j({"name": "bad", "workload": "command", "processes": "node",
     "command": ["sh", "-c", "echo rate 7; echo node {node_rank}; exit {node_rank}"],

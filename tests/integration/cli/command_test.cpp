@@ -129,6 +129,17 @@ TEST_F(CliCommand, ItsPrecisionIsThatOfThePoint) {
                 {"different values (line 2, line 3)"});
 }
 
+TEST_F(CliCommand, FrameworksDoEqualWork) {
+  if (shell("python3 -c 'import torch, tensorflow'").code != 0) {
+    GTEST_SKIP() << "python3 has no torch and tensorflow";
+  }
+  const Ran ran = paceline("sweep frameworks --repeats 1 --results r --no-report");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string report = paceline("report r/frameworks --format md").out;
+  EXPECT_TRUE(contains(report, "all programs report the same parameters, precision, global batch"))
+      << report;
+}
+
 TEST_F(CliCommand, DoctorNamesTheFrameworksOfPython) {
   fs::create_directory(folder() / "bin");
   write("bin/python3",
@@ -174,6 +185,12 @@ TEST_F(CliCommand, ANumberIsFoundOnceAndFinite) {
                 {"found 2 times (line 1, line 2)", "\"pick\""});
   expect_failed(sweep(R"j(["echo", "rate nan"])j", kRate), {"\"nan\" (line 1)", "not finite"});
   expect_failed(sweep(R"j(["echo", "rate 0"])j", kRate), {"must be above 0"});
+  expect_failed(sweep(R"j(["echo", "97.4 %"])j", R"j({"test_accuracy": {"line": "([0-9.]+) %"}})j"),
+                {"from 0 to 1", "\"scale\": 0.01"});
+  ASSERT_EQ(sweep(R"j(["echo", "97.4 %"])j",
+                  R"j({"test_accuracy": {"line": "([0-9.]+) %", "scale": 0.01}})j")
+                .code,
+            0);
   expect_failed(sweep(R"j(["echo", "rate fast"])j", kRate), {"\"fast\"", "not a number"});
   expect_failed(sweep(R"j(["true"])j", R"j({"fit_seconds": {"csv": "t", "file": "{out}/a.csv"}})j"),
                 {"a.csv", "is not there"});
@@ -265,6 +282,8 @@ TEST_F(CliCommand, BadSpecsAreRefusedBeforeTheFirstRun) {
     "processes": "replica", "fixed": {"gpus": 2, "nodes": 2}})j");
   expect_refused("submit t.json --site nyu --dry-run", 64,
                  {"needs 2 nodes", "container of the site profile"});
+  expect_refused("submit t.json --site generic --fallback gloo --dry-run", 64,
+                 {"--fallback", "no backend to fall back to"});
   write("t.json", R"j({"name": "t", "workload": "mnist-mlp", "command": ["x"]})j");
   expect_refused("sweep t.json --dry-run", 65, {"is for workload command"});
   expect_refused("train command", 64, {"only a study runs"});

@@ -81,6 +81,10 @@ TEST_F(CliNew, RefusesInOneLine) {
     expect_refused("new b --yes --program x --throughput 'rate'", 64, {"has 0 groups"});
   }
   expect_refused("new b --yes --program 'x {gpu}'", 65, {"{gpu}", "did you mean"});
+  expect_refused("new b --yes --program mnist-cnn --throughput 'r (.)'", 64,
+                 {"--throughput is for"});
+  expect_refused("new b --yes --program mnist-cnn --processes node", 64, {"--processes is for"});
+  expect_refused("new b --yes --program x --backend mpi", 64, {"--backend is for our workloads"});
   expect_refused("new '' --yes", 64, {"name"});
   EXPECT_FALSE(fs::exists(folder() / "b.json"));
 }

@@ -86,6 +86,20 @@ TEST(Script, TheRequestOfAnArray) {
   EXPECT_FALSE(contains(text, "{{"));
 }
 
+// It starts its ranks itself, on several nodes by the job's launcher.
+TEST(Script, AProgramOfTheUsersOwnIsStartedOnce) {
+  ScriptSetup own = setup();
+  const Site site = site_with("");
+  EXPECT_TRUE(contains(script_text(site, array_of(shape(2, 4, 8, 0)), own),
+                       "  \"${launch[@]}\" \"${paceline[@]}\" element run"));
+  own.own_program = true;
+  EXPECT_TRUE(contains(script_text(site, array_of(shape(1, 4, 8, 0)), own),
+                       "  \"${paceline[@]}\" element run"));
+  EXPECT_TRUE(contains(script_text(site, array_of(shape(2, 4, 8, 0)), own),
+                       "  PACELINE_PROGRAM_LAUNCHER=$(printf '%s\\n' \"${launch[@]}\") "
+                       "\"${paceline[@]}\" element run"));
+}
+
 TEST(Script, WhatAJobLoadsAndSets) {
   const Site site = site_with(R"x("modules": {"purge": true, "load": ["gcc/12", "my module"]},
     "environment": {"A": "$SCRATCH/a b", "B": "x$(id)"}, "unset": ["http_proxy"],
