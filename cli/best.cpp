@@ -23,6 +23,7 @@ namespace {
 constexpr char kBestFooter[] = R"(Examples:
   paceline best results/local/quick
   paceline best results/local/quick --within 10% --only backend=mpi
+  paceline best results/local/quick --least core-hours
   paceline best results/local/quick --json
 
 A point is within the limit if the 95 % interval of its time over the best's is. Smaller points
@@ -33,8 +34,21 @@ constexpr double kMostPercent = 1000;
 struct BestArguments {
   std::vector<std::string> studies, only;
   std::string within = "5%";
+  std::string least;
   bool json = false, pool = false;
 };
+
+// Null: fewest replicas and CPUs.
+const Expense* expense_of(const std::string& name) {
+  if (name.empty()) return nullptr;
+  std::vector<std::string> known;
+  for (const Expense& amount : expenses()) {
+    if (amount.name == name) return &amount;
+    known.push_back(amount.name);
+  }
+  throw Error(ErrorKind::usage, "\"" + name + "\" is nothing that --least knows", "--least",
+              "give " + join(known, ", "));
+}
 
 // "5%", "5 %" or "5".
 double share_of(const std::string& text) {
@@ -71,6 +85,7 @@ std::string one_of(const Study& first, const Study& second) {
 
 int best(const BestArguments& arguments) {
   const double within = share_of(arguments.within);
+  const Expense* least = expense_of(arguments.least);
   std::vector<Selection> only;
   for (const std::string& text : arguments.only) only.push_back(parsed_selection(text));
   const std::vector<std::filesystem::path> places(arguments.studies.begin(),
@@ -92,7 +107,7 @@ int best(const BestArguments& arguments) {
                 studies[0].rows[0].first().where + " and " + studies[1].rows[0].first().where,
                 one_of(studies[0], studies[1]));
   }
-  const Best found = find_best(studies[0], within);
+  const Best found = find_best(studies[0], within, least);
   if (arguments.json) {
     print("{}\n", json_text(best_json(studies[0], found), 2));
     return EXIT_SUCCESS;
@@ -117,6 +132,10 @@ void add_best(CLI::App& app, Action& action) {
   verb->add_option("--within", arguments->within, "how much slower than the fastest is near enough")
       ->type_name("PERCENT")
       ->capture_default_str();
+  verb->add_option("--least", arguments->least,
+                   "of the points near enough, the one that takes least: energy, edp, gpu-hours, "
+                   "core-hours")
+      ->type_name("NAME");
   verb->add_option("--only", arguments->only, "use only these records (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

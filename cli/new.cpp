@@ -159,7 +159,7 @@ int write_new(NewArguments given) {
   if (std::filesystem::exists(file)) {
     throw Error(ErrorKind::usage, "the file exists already", file.string(), "choose another name");
   }
-  const bool asks = !given.yes && is_terminal(STDIN_FILENO);
+  const bool asks = !given.yes && can_ask();
   if (!asks && !given.yes) {
     throw Error(ErrorKind::usage, "there is no terminal to ask on", "paceline new",
                 "add --yes, which takes what is offered for all that no option gives");

@@ -81,7 +81,7 @@ void add_report(CLI::App& app, Action& action) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb->add_option("--columns", arguments->columns,
-                   "columns or groups (time, rate, scaling, phases, quality, cost), separated by "
+                   "columns or groups (time, rate, scaling, phases, quality, cost, energy), separated by "
                    "commas; +NAME adds one, -NAME leaves one out")
       ->type_name("NAMES")
       ->delimiter(',')

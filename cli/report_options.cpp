@@ -30,7 +30,8 @@ Base base_or_setting_of(const std::string& text) {
 }
 
 std::string name_and_text(std::string_view name, std::size_t column, const std::string& text) {
-  return wrapped(text, style_of_output().terminal_width, fmt::format("{:<{}}", name, column),
+  const std::string_view gap = name.size() < column ? "" : " ";  // a name may be longer
+  return wrapped(text, style_of_output().terminal_width, fmt::format("{:<{}}{}", name, column, gap),
                  column);
 }
 

@@ -407,7 +407,7 @@ class Submitter {
                   "", "raise it, choose fewer points by --set, or lower the profile's times");
     }
     if (options_.yes) return true;
-    if (!is_terminal(STDIN_FILENO)) {
+    if (!can_ask()) {
       throw Error(ErrorKind::usage, "there is no terminal to confirm the cost on", "", "add --yes");
     }
     print("submit? [y/N] ");

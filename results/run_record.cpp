@@ -282,6 +282,21 @@ void check_results(const RunRecord& record, const std::string& where) {
   if (!record.timing.fit_seconds && !rate_will_do) fail("is missing", where, "/timing/fit_seconds");
 }
 
+template <typename Facts>
+Json json_of_section(Facts facts) {
+  Writer writer;
+  facts.fields(writer);
+  return std::move(writer.json);
+}
+
+template <typename Facts>
+Facts section_of(const Json& json, const std::string& where) {
+  Facts facts;
+  Reader reader(json, "", where);
+  facts.fields(reader);
+  return facts;
+}
+
 }  // namespace
 
 double Timing::whole_seconds() const {
@@ -331,10 +346,11 @@ Json to_json(const RunRecord& record) {
 }
 
 Json to_json(const GpuFacts& gpu) {
-  GpuFacts copy = gpu;
-  Writer writer;
-  copy.fields(writer);
-  return std::move(writer.json);
+  return json_of_section(gpu);
+}
+
+Json to_json(const EnergyFacts& energy) {
+  return json_of_section(energy);
 }
 
 RunRecord run_record_of(const Json& json, const std::string& where) {
@@ -356,10 +372,11 @@ RunRecord run_record_of(const Json& json, const std::string& where) {
 }
 
 GpuFacts gpu_facts_of(const Json& json, const std::string& where) {
-  GpuFacts facts;
-  Reader reader(json, "", where);
-  facts.fields(reader);
-  return facts;
+  return section_of<GpuFacts>(json, where);
+}
+
+EnergyFacts energy_facts_of(const Json& json, const std::string& where) {
+  return section_of<EnergyFacts>(json, where);
 }
 
 }  // namespace paceline

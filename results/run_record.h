@@ -13,6 +13,7 @@
 #include "results/layout.h"
 #include "results/parameters.h"
 #include "results/record/collective.h"
+#include "results/record/energy.h"
 #include "results/record/input.h"
 #include "results/record/plan.h"
 #include "results/record/provenance.h"
@@ -99,6 +100,7 @@ struct RunRecord {
   PlanFacts plan;
   std::optional<double> utilization;  // GPU utilization: mean over time and GPUs, 0 to 1
   std::vector<GpuFacts> gpus;
+  EnergyFacts energy;
   ProbeFacts probe;  // the machine's speed, measured beside the run
   QualityFacts quality;
   std::optional<CollectiveFacts> collective;
@@ -139,6 +141,7 @@ struct RunRecord {
     each("plan", plan);
     each("utilization", utilization, kShare);
     each("gpus", gpus);
+    each("energy", energy);
     each("probe", probe);
     each("quality", quality);
     each("collective", collective);
@@ -152,10 +155,12 @@ LayoutFacts layout_facts(const Layout& layout);
 // Non-integer numbers have seven significant digits; more would be noise.
 Json to_json(const RunRecord& record);
 Json to_json(const GpuFacts& gpu);
+Json to_json(const EnergyFacts& energy);
 
 // Throws input with `where` and the key: a newer schema, a missing member, a wrong type, a value
 // out of range. Ignores unknown keys.
 RunRecord run_record_of(const Json& json, const std::string& where);
 GpuFacts gpu_facts_of(const Json& json, const std::string& where);
+EnergyFacts energy_facts_of(const Json& json, const std::string& where);
 
 }  // namespace paceline

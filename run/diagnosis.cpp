@@ -14,7 +14,7 @@
 #include "engine/launch/program.h"
 #include "engine/launch/shared_memory.h"
 #include "engine/launch/topology.h"
-#include "engine/meter/energy.h"
+#include "engine/meter/energy_meter.h"
 #include "engine/start/launcher.h"
 #include "results/names.h"
 #include "run/version.h"
@@ -179,13 +179,15 @@ Section about_energy(Diagnosis& diagnosis) {
                               : "no counter that this user may read"});
     return section;
   }
-  EnergyMeter meter(std::move(sources.counters));
+  EnergyMeter meter(std::move(sources.counters), 1);
   std::this_thread::sleep_for(kLook);
   meter.update();
-  for (const EnergyReading& reading : meter.readings()) {
+  for (std::size_t i = 0; i < meter.counters().size(); ++i) {
+    const EnergyCounter& counter = meter.counters()[i];
+    const EnergyReading reading = meter.reading(i, 0);
     const std::string now =
-        reading.trouble.empty() ? fmt::format(", {:.3g} W now", reading.watts()) : "";
-    section.facts.push_back({reading.counter.covers, reading.counter.meter + now});
+        reading.joules > 0 ? fmt::format(", {:.3g} W now", reading.watts()) : "";
+    section.facts.push_back({counter.place, counter.meter + now});
   }
   return section;
 }

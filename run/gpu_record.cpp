@@ -7,6 +7,7 @@
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"
 #include "engine/core/log.h"
+#include "run/gather_text.h"
 
 namespace paceline {
 
@@ -108,18 +109,10 @@ GpuUse GpuReport::collect_here() {
 GpuUse GpuReport::collect(World& world) {
   GpuUse use;
   if (replicas_ == 0) return use;
-  const std::vector<GpuUtilization> mine = stop();
-  std::string all;
-  on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
-    std::string text = json_text(to_json(facts_of(mine[i])));
-    if (text.size() > kTextBytes) text = "{}";
-    text.resize(kTextBytes, ' ');
-    std::string gathered(kTextBytes * static_cast<std::size_t>(communicator.size()), ' ');
-    communicator.all_gather(text.data(), kTextBytes, gathered.data());
-    if (i == 0) all = std::move(gathered);
-  });
-  for (std::size_t at = 0; at < all.size(); at += kTextBytes) {
-    use.each.push_back(gpu_facts_of(Json::parse(all.substr(at, kTextBytes)), "another rank"));
+  std::vector<std::string> mine;
+  for (const GpuUtilization& gpu : stop()) mine.push_back(json_text(to_json(facts_of(gpu))));
+  for (const std::string& text : gather_texts(world, mine, kTextBytes)) {
+    use.each.push_back(gpu_facts_of(Json::parse(text), "another rank"));
   }
   summarize(use);
   return use;

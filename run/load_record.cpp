@@ -126,6 +126,7 @@ LoadFacts summary_of(std::vector<MachineLoad> processes) {
   facts.involuntary_switches = total(processes, &MachineLoad::involuntary_switches);
   facts.heat_slowdowns = total(processes, &MachineLoad::heat_slowdowns);
   facts.least_mhz = least_mhz(processes);
+  facts.peak_memory_bytes = total(processes, &MachineLoad::peak_memory);
   return facts;
 }
 

@@ -212,6 +212,7 @@ RunRecord record_of(const RunRequest& request, const RunFacts& facts,
   record.plan = plan_of(outcome);
   record.utilization = facts.gpus.utilization;
   record.gpus = facts.gpus.each;
+  record.energy = facts.energy;
   if (outcome.probe_flops_per_second > 0) {  // else the device had no room to measure it
     record.probe = {outcome.probe_flops_per_second, outcome.probe_bytes_per_second};
   }

@@ -27,6 +27,7 @@ struct RunFacts {
   int other_jobs = -1;  // maximum per node at the start, or here at the end; -1: unknown
   LoadFacts machine_load;
   GpuUse gpus;
+  EnergyFacts energy;
   InputOptions input;
   CacheSharing cache;
   std::vector<LostRecords> lost;  // of both splits

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/list_text.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
 #include "engine/launch/environment_check.h"
@@ -35,15 +36,7 @@ RankCard card_in(const std::string& text) {
 }  // namespace
 
 CpuSet cpus_of(const RankCard& card) {
-  CpuSet cpus;
-  for (const std::string& range : split(card.cpus, ',')) {
-    const auto ends = split(range, '-');
-    const auto low = to_integer(ends.front()), high = to_integer(ends.back());
-    for (auto cpu = low.value_or(0); low && high && cpu <= *high; ++cpu) {
-      cpus.push_back(static_cast<int>(cpu));
-    }
-  }
-  return cpus;
+  return numbers_of(card.cpus);
 }
 
 std::vector<ConfigRow> rows_of_build() {

@@ -34,6 +34,7 @@
 #include "engine/launch/topology.h"
 #include "results/names.h"
 #include "results/store.h"
+#include "run/energy_record.h"
 #include "run/gpu_record.h"
 #include "run/load_record.h"
 #include "run/program_facts.h"
@@ -143,6 +144,7 @@ OwnUse use_of_children() {
   };
   use.cpu_seconds += seconds(children.ru_utime) + seconds(children.ru_stime);
   use.involuntary_switches += children.ru_nivcsw;
+  use.peak_memory = 0;  // of several processes the kernel tells the largest only
   return use;
 }
 
@@ -164,9 +166,13 @@ class ProgramRun {
                           request_.layout.gpus / request_.layout.nodes);
     if (!program_.setup.empty()) run_part("setup");
     GpuReport gpu_report(gpus);
+    EnergyReport energy(gpus, true);
+    energy.measure_idle_here();
     const LoadMeter meter(cpus_, {}, use_of_children);
     const double start = now_seconds();
+    energy.enter(RunPart::training);
     run_part("run");
+    energy.enter(RunPart::other);
     seconds_ = ended_ - start_of_program(start);
     MachineLoad load = meter.read();
     if (may_run_elsewhere()) load.other_share.reset();
@@ -177,6 +183,7 @@ class ProgramRun {
     record.provenance.machine_load = summary_of({load});
     const GpuUse use = gpu_report.collect_here();
     record.gpus = use.each;
+    record.energy = energy.collect_here(request_.layout.nodes);
     record.utilization = use.utilization;
     record.flags.throttled = use.throttled;
     Store(request_.target.store)

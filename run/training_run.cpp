@@ -26,6 +26,7 @@
 #include "engine/train/weights_file.h"
 #include "results/store.h"
 #include "run/data.h"
+#include "run/energy_record.h"
 #include "run/failed_record.h"
 #include "run/gpu_record.h"
 #include "run/load_record.h"
@@ -113,11 +114,14 @@ class ThisRun {
     share_caches(world);
     GpuReport report(world.gpus());
     if (process_.local_rank == 0) warn_of_busy_cpus(cards_, process_.local_size);
+    EnergyReport energy(world.gpus(), process_.local_rank == 0);
+    energy.measure_idle(world);
     const LoadReport load(cpus_);
-    TrainingOutcome outcome = train(world);
+    TrainingOutcome outcome = train(world, energy);
     if (process_.rank == 0 && outcome.trace) tell_trace(*outcome.trace);
     facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
     note_gpus(report.collect(world));
+    facts_.energy = energy.collect(world, layout_.nodes);
     note_load(load.collect(world, facts_.oversubscribed));
     if (outcome.stopped) return outcome.resumed_after + outcome.steps;
     if (process_.rank == 0) finish(outcome);
@@ -254,7 +258,7 @@ class ThisRun {
     }
   }
 
-  TrainingOutcome train(World& world) {
+  TrainingOutcome train(World& world, EnergyReport& energy) {
     SessionSetup session;
     session.config = config_;
     session.network = &network_;
@@ -272,6 +276,7 @@ class ThisRun {
     session.make_device = [this, &world](int index) {
       return make_device(index, world.gpus().index_of(index));
     };
+    session.entered = [&energy](RunPart part) { energy.enter(part); };
     session.note = [](const std::string& line) { log::debug("{}", line); };
     session.tell = [](const std::string& line) { log::info("{}", line); };
     if (!events_.folder.empty()) session.events = &events_;
@@ -323,6 +328,7 @@ class ThisRun {
     facts_.layout = layout_;
     facts_.threads = threads_;
     facts_.other_jobs = std::max(facts_.other_jobs, count_other_jobs());
+    if (!facts_.energy.meters.empty()) facts_.energy.shared = facts_.other_jobs > 0;
     const Json record = to_json(record_of(request_, facts_, outcome));
     const RecordTarget& target = request_.target;
     std::string written;

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "analysis/study/cost.h"
+#include "analysis/study/energy.h"
 #include "analysis/study/labels.h"
 #include "analysis/study/point_names.h"
 #include "analysis/study/row_facts.h"
@@ -51,7 +53,7 @@ double cpus_of(const Run& run) {
 // The rows that can be compared, and why the others cannot.
 class Candidates {
  public:
-  explicit Candidates(const Study& study) : study_(study) {
+  Candidates(const Study& study, const Expense* least) : study_(study) {
     for (std::size_t i = 0; i < study.rows.size(); ++i) rows.push_back(i);
     keep("whose runs did not all reach their goal",
          [&](std::size_t i) { return reached_goal(study.rows[i]); });
@@ -69,6 +71,7 @@ class Candidates {
                 });
     keep_if_any("of only disturbed runs", [&](std::size_t i) { return !study.rows[i].tainted; });
     check_system();
+    if (least) keep_with(*least);
   }
 
   std::vector<std::size_t> rows;
@@ -76,7 +79,7 @@ class Candidates {
 
  private:
   template <typename Which>
-  void keep(const char* why, Which which) {
+  void keep(const std::string& why, Which which) {
     for (const std::size_t i : rows) {
       if (!which(i)) left_aside.emplace_back(i, why);
     }
@@ -86,6 +89,24 @@ class Candidates {
   template <typename Which>
   void keep_if_any(const char* why, Which which) {
     if (std::any_of(rows.begin(), rows.end(), which)) keep(why, which);
+  }
+
+  void keep_with(const Expense& least) {
+    const auto has_it = [&](std::size_t i) {
+      return std::ranges::all_of(study_.rows[i].runs,
+                                 [&](const Run& run) { return least.of(run).value_or(0) > 0; });
+    };
+    if (std::none_of(rows.begin(), rows.end(), has_it)) {
+      throw Error(
+          ErrorKind::input, "no point has a figure of " + least.name,
+          study_.rows.front().first().where,
+          least.is_metered ? missing_energy(study_) : "--least core-hours ranks replicas on cores");
+    }
+    keep(("without a figure of " + least.name + " for each run").c_str(), has_it);
+    if (!least.is_metered) return;
+    const std::string covers = energy_covers(study_.rows[rows.front()]);
+    keep("whose energy other meters measured, or other jobs shared",
+         [&](std::size_t i) { return energy_covers(study_.rows[i]) == covers; });
   }
 
   void check_goal() const {
@@ -115,32 +136,44 @@ class Candidates {
   const Study& study_;
 };
 
-std::string percent_over(const NearPoint& point) {
-  const auto over = [](double ratio) { return 100 * (ratio - 1); };
-  const Estimate& estimate = point.over_best.estimate;
-  std::string text = fmt::format("{:+.1f} %", over(estimate.value));
-  if (estimate.interval) {
-    text += fmt::format(" [{:+.1f}, {:+.1f}]", over(estimate.interval->low),
-                        over(estimate.interval->high));
-  }
-  return text;
-}
-
 std::string cost_text(const Study& study, const Best& best, const NearPoint& point) {
   const Estimate cost = mean_cost(study.rows[point.row], best.rates);
   return best.rates ? fmt::format("{:.4g} samples/s", 1 / cost.value)
                     : fmt::format("{:.4g} s", cost.value);
 }
 
+std::string percent_text(const Estimate& ratio) {
+  const auto over = [](double value) { return 100 * (value - 1); };
+  std::string text = fmt::format("{:+.1f} %", over(ratio.value));
+  if (ratio.interval) {
+    text +=
+        fmt::format(" [{:+.1f}, {:+.1f}]", over(ratio.interval->low), over(ratio.interval->high));
+  }
+  return text;
+}
+
+// "12.3 Wh, -31.2 % [-33.0, -29.1] of the best's"; says so where the runs cannot tell.
+std::string amount_text(const Best& best, const NearPoint& point) {
+  if (!best.least || !point.amount) return "";
+  std::string text =
+      fmt::format("{:.4g} {}, ", point.amount->value / best.least->scale, best.least->unit);
+  if (point.row == best.best.row) return text;
+  const Estimate& ratio = point.amount_over_best.estimate;
+  text += percent_text(ratio) + " against the best's";
+  const bool is_told = ratio.interval && ratio.count >= kFewestRuns &&
+                       (ratio.interval->high < 1 || ratio.interval->low > 1);
+  return text + (is_told ? ", " : " (the runs cannot tell them apart), ");
+}
+
 std::string line_of(const Study& study, const Best& best, const NearPoint& point) {
   const Row& row = study.rows[point.row];
-  return fmt::format("  {}: {}, {} over the best, {}, {}\n", point.name,
-                     cost_text(study, best, point), percent_over(point),
+  return fmt::format("  {}: {}{}, {} over the best, {}, {}\n", point.name, amount_text(best, point),
+                     cost_text(study, best, point), percent_text(point.over_best.estimate),
                      counted(units_in(row), row.pooled ? "session" : "run"),
                      name_of(point.nearness));
 }
 
-Json json_of(const Study& study, const NearPoint& point) {
+Json json_of(const Study& study, const Best& best, const NearPoint& point) {
   const Row& row = study.rows[point.row];
   const Run& run = row.first();
   const auto whole = [](const std::optional<int>& value) {
@@ -154,23 +187,30 @@ Json json_of(const Study& study, const NearPoint& point) {
     return values.empty() ? Json(nullptr) : Json(geometric_mean(values).value);
   };
   const auto& interval = point.over_best.estimate.interval;
-  return {{"name", point.name},
-          {"nodes", whole(run.nodes)},
-          {"ntasks", whole(run.ntasks)},
-          {"cpus_per_task", whole(run.cpus_per_task)},
-          {"gpus", run.gpus},
-          {"cpus", point.cpus > 0 ? Json(point.cpus) : Json(nullptr)},
-          {"backend", run.backend},
-          {"runs", row.runs.size()},
-          {"fit_seconds", mean(&Run::fit_seconds)},
-          {"samples_per_second", mean(&Run::samples_per_second)},
-          {"over_best", point.over_best.estimate.value},
-          {"over_best_low", interval ? Json(interval->low) : Json(nullptr)},
-          {"over_best_high", interval ? Json(interval->high) : Json(nullptr)},
-          {"interval", !interval                                   ? "none"
-                       : point.over_best.kind == RatioKind::paired ? "paired"
-                                                                   : "welch"},
-          {"verdict", name_of(point.nearness)}};
+  Json json = {{"name", point.name},
+               {"nodes", whole(run.nodes)},
+               {"ntasks", whole(run.ntasks)},
+               {"cpus_per_task", whole(run.cpus_per_task)},
+               {"gpus", run.gpus},
+               {"cpus", point.cpus > 0 ? Json(point.cpus) : Json(nullptr)},
+               {"backend", run.backend},
+               {"runs", row.runs.size()},
+               {"fit_seconds", mean(&Run::fit_seconds)},
+               {"samples_per_second", mean(&Run::samples_per_second)},
+               {"over_best", point.over_best.estimate.value},
+               {"over_best_low", interval ? Json(interval->low) : Json(nullptr)},
+               {"over_best_high", interval ? Json(interval->high) : Json(nullptr)},
+               {"interval", !interval                                   ? "none"
+                            : point.over_best.kind == RatioKind::paired ? "paired"
+                                                                        : "welch"},
+               {"verdict", name_of(point.nearness)}};
+  if (!best.least || !point.amount) return json;
+  const Estimate& ratio = point.amount_over_best.estimate;
+  json["amount"] = point.amount->value / best.least->scale;
+  json["amount_over_best"] = point.row == best.best.row ? 1 : ratio.value;
+  json["amount_over_best_low"] = ratio.interval ? Json(ratio.interval->low) : Json(nullptr);
+  json["amount_over_best_high"] = ratio.interval ? Json(ratio.interval->high) : Json(nullptr);
+  return json;
 }
 
 // Which points cannot be told from the fastest.
@@ -269,11 +309,21 @@ std::string fastest_sentence(const Study& study, const Best& best) {
   return (unjudged.empty() ? "fastest: " : "fastest by its mean: ") + fastest + unjudged + aside;
 }
 
-Best find_best(const Study& study, double within) {
+const std::vector<Expense>& expenses() {
+  constexpr double kWattHour = 3600, kKilo = 1000;
+  static const std::vector<Expense> all = {{"energy", "Wh", kWattHour, energy_joules, true},
+                                          {"edp", "kJ s", kKilo, energy_delay, true},
+                                          {"gpu-hours", "GPU-hours", 1, gpu_hours},
+                                          {"core-hours", "core-hours", 1, core_hours}};
+  return all;
+}
+
+Best find_best(const Study& study, double within, const Expense* least) {
   Best best;
   best.within = within;
+  best.least = least;
   best.rates = compare(study, Base::best).rates;
-  const Candidates candidates(study);
+  const Candidates candidates(study, least);
   const std::vector<std::size_t>& rows = candidates.rows;
   const auto cost = [&](std::size_t i) { return mean_cost(study.rows[i], best.rates).value; };
   const std::size_t fastest = *std::min_element(
@@ -298,12 +348,19 @@ Best find_best(const Study& study, double within) {
       point.over_best = ratio_of(study.rows[rows[k]], study.rows[fastest], best.rates);
       point.nearness = nearness_of(point.over_best, within);
     }
+    if (least) {
+      const Row& row = study.rows[rows[k]];
+      point.amount = estimate(row, least->of);
+      point.amount_over_best = ratio_of_costs(row, study.rows[fastest], least->of);
+      if (rows[k] == fastest) best.best.amount = point.amount;
+    }
     best.points.push_back(point);
   }
   std::stable_sort(best.points.begin(), best.points.end(),
                    [&](const NearPoint& a, const NearPoint& b) {
                      const Run& left = study.rows[a.row].first();
                      const Run& right = study.rows[b.row].first();
+                     if (least) return a.amount->value < b.amount->value;
                      return std::tuple(left.gpus, a.cpus, a.over_best.estimate.value) <
                             std::tuple(right.gpus, b.cpus, b.over_best.estimate.value);
                    });
@@ -340,7 +397,8 @@ std::vector<std::string> fastest_sentences(const Study& study) {
 
 std::string best_text(const Study& study, const Best& best, std::size_t width) {
   std::string text =
-      wrapped(fmt::format("{}: the smallest point within {:g} % of the best {}", study_title(study),
+      wrapped(fmt::format("{}: the {} within {:g} % of the best {}", study_title(study),
+                          best.least ? "point of least " + best.least->name : "smallest point",
                           100 * best.within, best.rates ? "rate" : "time"),
               width);
   for (const std::string& warning : study.warnings) text += wrapped("Warning: " + warning, width);
@@ -354,19 +412,23 @@ std::string best_text(const Study& study, const Best& best, std::size_t width) {
 }
 
 std::string best_answer(const Study& study, const Best& best) {
+  const std::string of_less = best.least ? " of less " + best.least->name : "";
+  const char* noun = best.least ? "point" : "smaller point";
   std::string text = fastest_sentence(study, best) + '\n';
+  if (best.least) text += "the fastest:\n" + line_of(study, best, best.best);
   if (!has_smaller(best)) {
-    text += "no point is smaller\n";
+    text += best.least ? "no point takes less " + best.least->name + '\n' : "no point is smaller\n";
   } else if (best.smallest.row == best.best.row) {
-    text += fmt::format("no smaller point is certainly within {:g} %: use the fastest\n",
+    text += fmt::format("no {}{} is certainly within {:g} %: use the fastest\n", noun, of_less,
                         100 * best.within);
   } else {
-    text += "smallest:\n" + line_of(study, best, best.smallest);
+    text += (best.least ? "least " + best.least->name + ", by the means:\n" : "smallest:\n") +
+            line_of(study, best, best.smallest);
   }
   if (best.undecided.empty()) return text;
   if (best.by_mean.row != best.smallest.row) {
-    text += "smallest by the means alone, which decides nothing:\n" +
-            line_of(study, best, best.by_mean);
+    text += (best.least ? "least " + best.least->name : "smallest") +
+            " by the means alone, which decides nothing:\n" + line_of(study, best, best.by_mean);
   }
   std::size_t far = 0;
   std::string near;
@@ -377,9 +439,9 @@ std::string best_answer(const Study& study, const Best& best) {
       near += line_of(study, best, point);
     }
   }
-  if (!near.empty()) text += "smaller points that may be within:\n" + near;
+  if (!near.empty()) text += noun + ("s" + of_less) + " that may be within:\n" + near;
   if (far > 0) {
-    text += fmt::format("{} of {}, by their means beyond\n", counted(far, "smaller point"),
+    text += fmt::format("{}{}, of {}, by their means beyond\n", counted(far, noun), of_less,
                         best.doubt.text());
   }
   return text + "run more repeats of these and of the best to decide\n";
@@ -393,7 +455,7 @@ Json best_json(const Study& study, const Best& best) {
   };
   const auto list = [&](const std::vector<NearPoint>& points) {
     Json json = Json::array();
-    for (const NearPoint& point : points) json.push_back(json_of(study, point));
+    for (const NearPoint& point : points) json.push_back(json_of(study, best, point));
     return json;
   };
   Json left_aside = Json::array();
@@ -402,12 +464,13 @@ Json best_json(const Study& study, const Best& best) {
   }
   return {{"schema", 1},
           {"within", best.within},
+          {"least", best.least ? Json(best.least->name) : Json(nullptr)},
           {"compared", best.rates ? "samples_per_second" : "fit_seconds"},
           {"decided", best.undecided.empty() && best.unjudged.empty()},
-          {"best", json_of(study, best.best)},
+          {"best", json_of(study, best, best.best)},
           {"alike", names_of(best.alike)},
-          {"smallest", json_of(study, best.smallest)},
-          {"smallest_by_mean", json_of(study, best.by_mean)},
+          {"smallest", json_of(study, best, best.smallest)},
+          {"smallest_by_mean", json_of(study, best, best.by_mean)},
           {"undecided", list(best.undecided)},
           {"unjudged", best.unjudged},
           {"warnings", study.warnings},

@@ -17,11 +17,23 @@ enum class Nearness {
   undecided,  // the interval contains the limit, or there are fewer than three runs
 };
 
+// What `smallest` is least in, if not in replicas and CPUs.
+struct Expense {
+  std::string name;  // "energy", as --least takes it
+  std::string unit;  // "Wh"
+  double scale = 1;  // of the fact's unit
+  RunFact of;
+  bool is_metered = false;  // rows are only comparable where the same meters cover them
+};
+const std::vector<Expense>& expenses();
+
 struct NearPoint {
   std::size_t row = 0;  // index into the study's rows
   std::string name;
-  double cpus = 0;  // of all tasks; 0: not known
-  Ratio over_best;  // its time over the best's; per sample where rates are compared
+  double cpus = 0;                 // of all tasks; 0: not known
+  Ratio over_best;                 // its time over the best's; per sample where rates are compared
+  std::optional<Estimate> amount;  // of Best::least
+  Ratio amount_over_best;
   Nearness nearness = Nearness::undecided;
 };
 
@@ -32,9 +44,10 @@ struct LeftAside {
 };
 
 struct Best {
-  double within = 0;         // 0.05
-  bool rates = false;        // compares times per sample
-  NearPoint by_mean;         // the smallest whose mean is within the limit, decided or not
+  double within = 0;              // 0.05
+  const Expense* least = nullptr;  // null: replicas, then CPUs
+  bool rates = false;             // compares times per sample
+  NearPoint by_mean;              // the smallest whose mean is within the limit, decided or not
   NearPoint best, smallest;  // smallest: among those within; the best itself if there is no other
   std::vector<NearPoint> points;     // all, by replicas, CPUs and time
   std::vector<NearPoint> undecided;  // smaller than the smallest, and possibly within the limit
@@ -44,12 +57,12 @@ struct Best {
   std::vector<LeftAside> left_aside;
 };
 
-// Fewer replicas count as smaller, then fewer CPUs, then less time. Compares rows of measured,
-// undisturbed runs that do all the work and train as well as their base; excludes the others if
-// such rows exist. Tests at 95 %, for all points together (Holm), which points are slower than the
-// best. The best was selected by its time, so the tests are corrected as if all pairs had been
-// compared.
-Best find_best(const Study& study, double within);
+// Fewer replicas count as smaller, then fewer CPUs, then less time; with `least`, less of it.
+// Compares rows of measured, undisturbed runs that do all the work and train as well as their base;
+// excludes the others if such rows exist. Tests at 95 %, for all points together (Holm), which
+// points are slower than the best. The best was selected by its time, so the tests are corrected as
+// if all pairs had been compared. Throws input if no row has that amount.
+Best find_best(const Study& study, double within, const Expense* least = nullptr);
 
 // "fastest: bucket_mb 4: 2.2 s", or which points cannot be told from it.
 std::string fastest_sentence(const Study& study, const Best& best);
@@ -61,11 +74,12 @@ std::vector<std::string> fastest_sentences(const Study& study);
 std::string best_answer(const Study& study, const Best& best);
 // The same with a title and warnings about the runs, in lines of at most `width` columns.
 std::string best_text(const Study& study, const Best& best, std::size_t width = 300);
-// {"schema": 1, "within", "compared", "decided", "best", "alike": [names], "smallest",
+// {"schema": 1, "within", "least", "compared", "decided", "best", "alike": [names], "smallest",
 // "smallest_by_mean", "undecided": [..], "warnings": [..],
 // "unjudged": [names], "left_aside": [{"name", "why"}], "points": [{"name", "nodes", "ntasks",
 // "cpus_per_task", "gpus", "cpus", "backend", "runs", "fit_seconds", "samples_per_second",
-// "over_best", "over_best_low", "over_best_high", "interval", "verdict"}]}
+// "over_best", "over_best_low", "over_best_high", "interval", "verdict", and with "least" "amount",
+// "amount_over_best", "amount_over_best_low", "amount_over_best_high"}]}
 Json best_json(const Study& study, const Best& best);
 
 }  // namespace paceline

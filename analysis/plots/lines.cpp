@@ -113,6 +113,20 @@ std::string rings_block(const Lines& lines, const Span& range, std::size_t index
   return block + "END\n";
 }
 
+bool has_labels(const PlotSeries& series) {
+  return std::any_of(series.points.begin(), series.points.end(),
+                     [](const PlotPoint& point) { return !point.label.empty(); });
+}
+
+std::string labels_block(const Lines& lines, const Span& range, std::size_t index) {
+  std::string block = fmt::format("$labels{} << END\n", index);
+  for (const PlotPoint& point : lines.series[index].points) {
+    if (point.label.empty() || !point.y) continue;
+    block += fmt::format("{} {} {}\n", shifted(lines, range, index, point), *point.y, point.label);
+  }
+  return block + "END\n";
+}
+
 std::string gap_block(const Lines& lines, double floor) {
   std::string block = "$gaps << END\n";
   for (const PlotSeries& series : lines.series) {
@@ -171,7 +185,12 @@ std::string curves(const Lines& lines) {
       parts.push_back(
           fmt::format("$rings{} using 1:2 with points pointtype 6 pointsize 2.2 linewidth 1.5 "
                       "linecolor rgb '{}' {}",
-                      i, kFaint, first ? "title 'lower accuracy or higher loss'" : "notitle"));
+                      i, kFaint, first ? "title " + quoted(lines.ring_title) : "notitle"));
+    }
+    if (has_labels(series)) {
+      parts.push_back(
+          fmt::format("$labels{} using 1:2:3 with labels offset 1.5,0.8 textcolor rgb '{}' notitle",
+                      i, colour(i)));
     }
     if (has_bars(series)) {
       parts.push_back(
@@ -200,6 +219,7 @@ std::string lines_script(const Lines& lines) {
     script += data_block(lines, x, i);
     if (has_dots(lines.series[i])) script += dots_block(lines, x, i);
     if (has_rings(lines.series[i])) script += rings_block(lines, x, i);
+    if (has_labels(lines.series[i])) script += labels_block(lines, x, i);
   }
   if (has_gaps(lines)) script += gap_block(lines, floor);
   return script + curves(lines);

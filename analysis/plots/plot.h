@@ -17,7 +17,8 @@ struct PlotPoint {
   std::optional<double> y;
   std::optional<Interval> interval;
   std::vector<double> runs = {};  // the y of each run that the mean y covers, shown as small dots
-  bool ringed = false;            // its network is worse than the base's
+  bool ringed = false;            // see Lines::ring_title
+  std::string label = {};         // written beside it; one word
 };
 
 struct PlotSeries {
@@ -37,7 +38,8 @@ struct Lines {
   bool log_x = false;
   int log_y = 0;                    // base of a logarithmic axis; 0: linear, from 0
   std::optional<double> highest_y;  // higher values are cut off; empty: everything is visible
-  bool aside = false;               // shifts series slightly, so that error bars do not overlap
+  std::string ring_title = "lower accuracy or higher loss";  // meaning of ringed points
+  bool aside = false;  // shifts series slightly, so that error bars do not overlap
 };
 
 struct Bar {

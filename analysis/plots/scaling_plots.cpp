@@ -56,26 +56,6 @@ PlotSeries series_of(const ScalingSeries& series, const std::string& otherwise, 
   return line;
 }
 
-// Every size that was run where they are few or far apart; gnuplot's own choice is not whole.
-std::vector<Tic> tics(const std::vector<PlotSeries>& series, int most, bool logarithmic) {
-  std::set<int> sizes = {1};
-  for (const PlotSeries& each : series) {
-    for (const PlotPoint& point : each.points) sizes.insert(static_cast<int>(point.x));
-  }
-  if (most <= 16) {
-    for (int gpus = 1; gpus <= most; ++gpus) sizes.insert(gpus);
-  }
-  std::vector<Tic> result;
-  int last = 0;
-  for (const int gpus : sizes) {
-    const bool crowded = logarithmic ? gpus < 1.3 * last : gpus - last < most / 20;
-    if (last > 0 && gpus < most && crowded) continue;
-    result.push_back({static_cast<double>(gpus), std::to_string(gpus)});
-    last = gpus;
-  }
-  return result;
-}
-
 bool has_dots(const std::vector<PlotSeries>& all) {
   return std::ranges::any_of(all, [](const PlotSeries& series) {
     return std::ranges::any_of(series.points, [](const auto& it) { return !it.runs.empty(); });
@@ -99,7 +79,7 @@ std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
   }
   lines.log_x = most > kMostOnALinearAxis;
   if (lines.log_x && !per_replica) lines.log_y = 2;
-  lines.x_tics = tics(lines.series, most, lines.log_x);
+  lines.x_tics = size_tics(lines.series, lines.log_x);
   lines.aside = has_bars(lines.series) && lines.series.size() > 1;
   const auto end = static_cast<double>(most);
   const double at_one = per_replica ? 100 : 1, at_end = per_replica ? 100 : end;
@@ -120,6 +100,27 @@ std::vector<Plot> plots(const PlotSource& source, bool per_replica) {
 }
 
 }  // namespace
+
+// Every size that was run where they are few or far apart; gnuplot's own choice is not whole.
+std::vector<Tic> size_tics(const std::vector<PlotSeries>& series, bool logarithmic) {
+  std::set<int> sizes = {1};
+  for (const PlotSeries& each : series) {
+    for (const PlotPoint& point : each.points) sizes.insert(static_cast<int>(point.x));
+  }
+  const int most = *sizes.rbegin();
+  if (most <= 16) {
+    for (int gpus = 1; gpus <= most; ++gpus) sizes.insert(gpus);
+  }
+  std::vector<Tic> result;
+  int last = 0;
+  for (const int gpus : sizes) {
+    const bool crowded = logarithmic ? gpus < 1.3 * last : gpus - last < most / 20;
+    if (last > 0 && gpus < most && crowded) continue;
+    result.push_back({static_cast<double>(gpus), std::to_string(gpus)});
+    last = gpus;
+  }
+  return result;
+}
 
 std::vector<Plot> speed_up_plots(const PlotSource& source) {
   return plots(source, false);

@@ -14,8 +14,8 @@ bool has_bars(const std::vector<PlotSeries>& all) {
 
 std::vector<Plot> study_plots(const PlotSource& source) {
   std::vector<Plot> all;
-  for (const auto maker : {speed_up_plots, efficiency_plots, breakdown_plots, cpus_plots,
-                           settings_plots, backend_plots, epoch_plots}) {
+  for (const auto maker : {speed_up_plots, efficiency_plots, breakdown_plots, energy_plots,
+                           cpus_plots, settings_plots, backend_plots, epoch_plots}) {
     std::vector<Plot> plots = maker(source);
     std::move(plots.begin(), plots.end(), std::back_inserter(all));
   }

@@ -18,6 +18,8 @@ struct PlotSource {
 };
 
 bool has_bars(const std::vector<PlotSeries>& all);  // some point has an interval
+// A tic for each size that was run, except crowded ones.
+std::vector<Tic> size_tics(const std::vector<PlotSeries>& series, bool logarithmic = false);
 
 // All plots for which the study has data, in report order.
 std::vector<Plot> study_plots(const PlotSource& source);
@@ -29,6 +31,9 @@ std::vector<Plot> speed_up_plots(const PlotSource& source);
 std::vector<Plot> efficiency_plots(const PlotSource& source);
 // The mean step of each point, stacked by phase: seconds summed over ranks and runs / their steps.
 std::vector<Plot> breakdown_plots(const PlotSource& source);
+// Samples per joule over replicas against the base's; and, for equal work, energy over time. Needs
+// two rows whose energies can be compared.
+std::vector<Plot> energy_plots(const PlotSource& source);
 // Points that differ in CPUs: seconds, coloured by how much slower they are than the best of their
 // size. One plot per backend and system. Needs two different numbers of CPUs at one size.
 std::vector<Plot> cpus_plots(const PlotSource& source);

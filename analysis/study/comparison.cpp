@@ -371,11 +371,15 @@ Estimate mean_cost(const Row& row, bool rates) {
 }
 
 Ratio ratio_of(const Row& base, const Row& row, bool rates) {
+  return ratio_of_costs(base, row, [rates](const Run& run) { return std::optional(cost(run, rates)); });
+}
+
+Ratio ratio_of_costs(const Row& base, const Row& row, const RunFact& cost) {
   std::vector<double> log_ratios;
-  for (const RowMeans& means : paired_means({log_costs(base, rates), log_costs(row, rates)})) {
+  for (const RowMeans& means : paired_means({log_values(base, cost), log_values(row, cost)})) {
     log_ratios.push_back(means[0][0] - means[1][0]);
   }
-  Ratio ratio = log_ratios.empty() ? independent_ratio(costs(base, rates), costs(row, rates))
+  Ratio ratio = log_ratios.empty() ? independent_ratio(units_of(base, cost), units_of(row, cost))
                                    : paired_ratio(log_ratios);
   if (base.tainted || row.tainted) {
     ratio.estimate.interval.reset();

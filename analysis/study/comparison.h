@@ -68,6 +68,8 @@ std::vector<double> units_of(const Row& row,
 // The mean cost of `base` over that of `row`. Paired if both have the same rounds (pooled: the same
 // sessions; see paired_means() in contrast.h), else Welch's. No interval if either row is tainted.
 Ratio ratio_of(const Row& base, const Row& row, bool rates);
+// The same of another cost, which every run has.
+Ratio ratio_of_costs(const Row& base, const Row& row, const RunFact& cost);
 
 double karp_flatt(double speed_up, double replicas);
 

@@ -96,6 +96,10 @@ RowValues log_costs(const Row& row, bool rates) {
   });
 }
 
+RowValues log_values(const Row& row, const RunFact& fact) {
+  return values_of(row, [&](const Run& run) { return Values{std::log(*fact(run))}; });
+}
+
 std::vector<RowMeans> paired_means(const std::vector<RowValues>& rows) {
   std::vector<std::map<Round, std::vector<Values>>> all;
   for (const RowValues& row : rows) all.push_back(by_round(row));

@@ -24,6 +24,8 @@ RowValues values_of(const Row& row,
 // Log seconds, or log seconds per sample if rates are compared. Means and ratios are computed on
 // these.
 RowValues log_costs(const Row& row, bool rates);
+// Logarithms of what every run of the row has.
+RowValues log_values(const Row& row, const RunFact& fact);
 
 using RowMeans = std::vector<std::vector<double>>;  // one per row
 using OfMeans = std::function<double(const RowMeans&)>;

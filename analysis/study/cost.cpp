@@ -96,6 +96,11 @@ std::optional<double> gpu_memory(const Run& run) {
   return most;
 }
 
+std::optional<double> node_memory(const Run& run) {
+  const auto& bytes = run.record->provenance.machine_load.peak_memory_bytes;
+  return bytes ? std::optional(static_cast<double>(*bytes) / run.nodes.value_or(1)) : std::nullopt;
+}
+
 std::optional<double> share_of_probe(const Run& run) {
   const auto flops = model_flops_per_replica(run);
   const auto& probe = run.record->probe.flops_per_second;

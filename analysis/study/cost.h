@@ -17,6 +17,10 @@ std::optional<double> core_hours(const Run& run);
 // Largest use of a GPU's memory by all processes, in bytes.
 std::optional<double> gpu_memory(const Run& run);
 
+// Largest resident memory of the processes of a node, in bytes: their sum over all nodes, divided
+// by the nodes. Memory that processes share counts in each.
+std::optional<double> node_memory(const Run& run);
+
 // Floating-point operations of the model a second and replica, over what a probe of matrix products
 // reached beside the run.
 std::optional<double> share_of_probe(const Run& run);

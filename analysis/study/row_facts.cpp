@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "analysis/study/energy.h"
+
 namespace paceline {
 
 namespace {
@@ -70,6 +72,11 @@ RowFacts row_facts(const Study& study, const Comparison& comparison, std::size_t
   if (speed_up && speed_up->efficiency) {
     facts.efficiency =
         divided(speed_up->ratio.estimate, speed_up->ratio.estimate.value / *speed_up->efficiency);
+  }
+  if (speed_up) {
+    const auto ratio = energy_efficiency(study.rows[speed_up->base], row);
+    if (ratio) facts.energy_efficiency = ratio->estimate;
+    if (ratio && speed_up->base == index) facts.energy_efficiency->interval.reset();
   }
   facts.step_seconds = mean(row, &Run::step_seconds);
   facts.utilization = share(row, &Run::utilization);

@@ -13,8 +13,9 @@ struct RowFacts {
   const SpeedUp* speed_up = nullptr;  // null without a base
   std::optional<Estimate> fit_seconds, samples_per_second;
   std::optional<Estimate> samples_per_second_per_replica;
-  std::optional<Estimate> efficiency;   // see SpeedUp::efficiency
-  std::optional<Estimate> utilization;  // of GPUs, 0 to 1
+  std::optional<Estimate> efficiency;         // see SpeedUp::efficiency
+  std::optional<Estimate> utilization;        // of GPUs, 0 to 1
+  std::optional<Estimate> energy_efficiency;  // samples per joule over the base's
   std::optional<double> step_seconds;
   // Shares of the step, over ranks and runs: waiting for input, waiting for communication.
   std::optional<double> input_stall, exposed_communication;

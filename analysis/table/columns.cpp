@@ -66,9 +66,10 @@ void choose_columns(Table& table, const std::vector<std::string>& choice) {
   }
   keep(table, kept);
   for (const Column& column : table.columns) {
+    const std::string& note = column.has_data ? column.note : column.absence;
     const bool is_known =
-        std::find(table.notes.begin(), table.notes.end(), column.note) != table.notes.end();
-    if (column.has_data && !column.note.empty() && !is_known) table.notes.push_back(column.note);
+        std::find(table.notes.begin(), table.notes.end(), note) != table.notes.end();
+    if (!note.empty() && !is_known) table.notes.push_back(note);
   }
 }
 

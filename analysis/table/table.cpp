@@ -9,58 +9,15 @@
 
 #include "analysis/findings/findings.h"
 #include "analysis/findings/legend.h"
-#include "analysis/study/cost.h"
 #include "analysis/study/labels.h"
 #include "analysis/study/point_names.h"
 #include "analysis/study/switches.h"
+#include "analysis/table/definition.h"
 #include "engine/core/text.h"
 
 namespace paceline {
 
 namespace {
-
-// Four significant digits, but no decimals that were never measured.
-int digits_of(double value, bool exact) {
-  if (exact && value == std::floor(value)) return 0;
-  const double magnitude = std::abs(value);
-  return magnitude >= 1000 ? 0 : magnitude >= 100 ? 1 : magnitude >= 10 ? 2 : 3;
-}
-
-Cell number(std::optional<double> value, int digits) {
-  if (!value) return {};
-  return {decimal(*value, digits), value, std::nullopt};
-}
-
-Cell whole(std::optional<int> value) {
-  if (!value) return {};
-  return {std::to_string(*value), *value, std::nullopt};
-}
-
-Cell percent(std::optional<double> share, int digits = 1) {
-  if (!share) return {};
-  return {decimal(*share * 100, digits) + " %", share, std::nullopt};
-}
-
-// A margin that is not zero never reads as zero.
-std::string margin(double half_width, int digits) {
-  while (half_width > 0 && digits < 9 && half_width < 0.5 * std::pow(10.0, -digits)) ++digits;
-  return decimal(half_width, digits);
-}
-
-// In percent for people, as a share for programs.
-Cell percent_estimate(const std::optional<Estimate>& share, int digits) {
-  if (!share) return {};
-  Estimate in_percent = *share;
-  in_percent.value *= 100;
-  if (share->interval) {
-    in_percent.interval = Interval{share->interval->low * 100, share->interval->high * 100};
-  }
-  Cell cell = estimate_cell(in_percent, digits);
-  cell.text += " %";
-  cell.value = share->value;
-  cell.interval = share->interval;
-  return cell;
-}
 
 Cell rate_cell(const std::optional<Estimate>& rate) {
   return rate ? estimate_cell(*rate, rate->value < 1000 ? 1 : 0) : Cell{};
@@ -99,63 +56,6 @@ Cell karp_flatt_cell(const RowFacts& facts) {
 Cell cpus_per_replica_cell(const RowFacts& facts) {
   const auto cpus = facts.run().cpus_per_replica();
   return cpus ? number(cpus, *cpus == std::floor(*cpus) ? 0 : 1) : Cell{};
-}
-
-struct Definition {
-  Column column;
-  std::function<Cell(const RowFacts&)> cell;
-  bool essential = false;
-};
-
-Column text_column(const char* key, const char* heading) {
-  return {key, heading, true};
-}
-Column whole_column(const char* key, const char* heading) {
-  return {key, heading, false, true};
-}
-Column real_column(const char* key, const char* heading) {
-  return {key, heading};
-}
-
-Column interval_column(const char* key, const char* heading) {
-  return {key, heading, false, false, true};
-}
-
-Column late_interval(const char* key, const char* heading) {
-  Column column = interval_column(key, heading);
-  column.interval_is_late = true;
-  return column;
-}
-
-Column of_layout(Column column) {
-  column.is_layout = true;
-  return column;
-}
-
-Column detail(int rank, Column column) {
-  column.detail = rank;
-  return column;
-}
-
-Column narrow(Column column) {
-  column.margin_is_long = true;
-  return column;
-}
-
-Column in(const char* group, Column column) {
-  column.group = group;
-  return column;
-}
-
-Column extra(const char* group, Column column, const char* note) {
-  column.is_extra = column.is_late = column.interval_is_late = true;
-  column.note = note;
-  return in(group, std::move(column));
-}
-
-Column late(Column column) {
-  column.is_late = true;
-  return column;
 }
 
 void add_layout(std::vector<Definition>& all, const Study& study) {
@@ -250,33 +150,6 @@ void add_results(std::vector<Definition>& all, const Study& study, const Compari
                  }});
 }
 
-Cell hours_cell(const RowFacts& facts, std::optional<double> (*hours)(const Run&)) {
-  return measured_cell(estimate(*facts.row, hours));
-}
-
-void add_cost(std::vector<Definition>& all) {
-  constexpr char kHours[] =
-      "GPU-hours, core-hours: what the job held, or else what the replicas had, times setup, "
-      "training, evaluation and checkpoints";
-  all.push_back({extra("cost", interval_column("gpu_hours", "GPU-\nhours"), kHours),
-                 [](const RowFacts& f) { return hours_cell(f, gpu_hours); }});
-  all.push_back({extra("cost", interval_column("core_hours", "core-\nhours"), kHours),
-                 [](const RowFacts& f) { return hours_cell(f, core_hours); }});
-  all.push_back({extra("cost", real_column("gpu_memory_bytes", "GPU\nmemory"),
-                       "GPU memory: the largest use of a GPU, by all processes"),
-                 [](const RowFacts& f) {
-                   const auto bytes = mean(*f.row, gpu_memory);
-                   return bytes ? Cell{format_bytes(*bytes), bytes, {}} : Cell{};
-                 }});
-  all.push_back({extra("cost", real_column("share_of_probe", "of probe's\nFLOP/s"),
-                       "of probe's FLOP/s: the model's operations a second over those that matrix "
-                       "products reached beside the run"),
-                 [](const RowFacts& f) { return percent(mean(*f.row, share_of_probe)); }});
-  all.push_back({extra("cost", real_column("share_of_data_sheet", "of data\nsheet"),
-                       "of data sheet: the same over the GPU's dense peak at this precision"),
-                 [](const RowFacts& f) { return percent(mean(*f.row, share_of_data_sheet)); }});
-}
-
 void fill(Table& table, const std::vector<Definition>& definitions,
           const std::vector<RowFacts>& facts) {
   table.rows.resize(facts.size());
@@ -332,27 +205,6 @@ std::string interval_kinds(const Comparison& comparison) {
   return *kinds.begin() == RatioKind::paired ? "paired" : "welch";
 }
 
-}  // namespace
-
-Cell estimate_cell(const Estimate& estimate, int digits) {
-  Cell cell = number(estimate.value, digits);
-  if (!estimate.interval) return cell;
-  const auto [low, high] = *estimate.interval;
-  const double half_width = std::max(high - estimate.value, estimate.value - low);
-  cell.interval = estimate.interval;
-  cell.text += half_width > 0.25 * estimate.value
-                   ? fmt::format(" [{}, {}]", decimal(low, digits), decimal(high, digits))
-                   : " ±" + margin(half_width, digits);
-  return cell;
-}
-
-Cell measured_cell(const std::optional<Estimate>& value) {
-  if (!value) return {};
-  return estimate_cell(*value, digits_of(value->value, value->count == 1));
-}
-
-namespace {
-
 // "Largest mean speed-up: 1.84 ±0.33 (mirrored, 2 replicas, 1 CPU each), efficiency 92.0 ±16.7 %".
 // Of rows of several replicas against one; of none that is spared work, disturbed or missed its
 // goal.
@@ -399,6 +251,7 @@ Table make_table(const Study& study, const Comparison& comparison,
   add_layout(definitions, study);
   add_results(definitions, study, comparison);
   add_cost(definitions);
+  add_energy(definitions, study);
   if (table.interval == "mixed") {
     definitions.push_back({text_column("interval", "interval"), interval_kind_cell});
   }

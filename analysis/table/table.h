@@ -35,6 +35,7 @@ struct Column {
   std::string group = "layout";  // by which --columns names several
   bool is_extra = false;         // only shown if it is chosen; programs get it
   std::string note = {};         // of an extra column, for the legend
+  std::string absence = {};      // the same if it has no data: why not
 };
 
 struct Table {

@@ -31,4 +31,16 @@ std::string numbers_text(const std::vector<int>& numbers) {
   return names_text(runs);
 }
 
+std::vector<int> numbers_of(const std::string& ranges) {
+  std::vector<int> numbers;
+  for (const std::string& range : split(ranges, ',')) {
+    const auto ends = split(range, '-');
+    const auto low = to_integer(ends.front()), high = to_integer(ends.back());
+    for (auto number = low.value_or(0); low && high && number <= *high; ++number) {
+      numbers.push_back(static_cast<int>(number));
+    }
+  }
+  return numbers;
+}
+
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Short text for long lists, for messages.
+// Short text for long lists, for messages, and back.
 #pragma once
 
 #include <string>
@@ -11,5 +11,8 @@ std::string names_text(const std::vector<std::string>& names);
 
 // "2, 3, 5" from sorted numbers; if there are more than eight, their ranges: "0-97, 99".
 std::string numbers_text(const std::vector<int>& numbers);
+
+// The numbers of such ranges, as the kernel writes lists of CPUs. Skips what is no number.
+std::vector<int> numbers_of(const std::string& ranges);
 
 }  // namespace paceline

@@ -11,6 +11,10 @@
 
 namespace paceline {
 
+bool can_ask() {
+  return isatty(STDIN_FILENO) == 1;
+}
+
 bool is_terminal(int file_descriptor) {
   const char* term = std::getenv("TERM");
   return isatty(file_descriptor) && term && std::string_view(term) != "dumb";

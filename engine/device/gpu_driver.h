@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,12 @@ class GpuWatch {
   virtual std::vector<GpuUtilization> stop() = 0;
 };
 
+// Empty: the driver or the card does not tell.
+struct GpuPower {
+  std::optional<double> joules;  // counted from an arbitrary start
+  std::optional<double> watts;
+};
+
 class GpuDriver {
  public:
   virtual ~GpuDriver() = default;
@@ -37,6 +45,9 @@ class GpuDriver {
   virtual void select(int index) const = 0;
   // Throws usage if the driver's library is unavailable.
   virtual std::unique_ptr<GpuWatch> watch(const std::vector<std::string>& pcis) const = 0;
+  // Reads the power of one GPU; an empty function if the driver cannot. Both change about ten times
+  // a second.
+  virtual std::function<GpuPower()> power_reader(const std::string&) const { return {}; }
   // Zeroes memory on the current device. Blocks.
   virtual void clear(void* data, std::size_t bytes) const = 0;
 };

@@ -130,7 +130,8 @@ OwnUse own_use() {
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   };
-  return {seconds(use.ru_utime) + seconds(use.ru_stime), use.ru_nivcsw};
+  constexpr std::int64_t kKilobyte = 1024;  // getrusage(2)
+  return {seconds(use.ru_utime) + seconds(use.ru_stime), use.ru_nivcsw, use.ru_maxrss * kKilobyte};
 }
 
 LoadMeter::LoadMeter(std::vector<int> cpus, MeterRoots roots, std::function<OwnUse()> own)
@@ -149,6 +150,7 @@ MachineLoad LoadMeter::read() const {
   const Reading now = take();
   MachineLoad load;
   load.involuntary_switches = now.own.involuntary_switches - first_.own.involuntary_switches;
+  if (now.own.peak_memory > 0) load.peak_memory = now.own.peak_memory;
   load.heat_slowdowns = increase(first_.heat_slowdowns, now.heat_slowdowns);
   load.runnable_before = without_this(first_.load);
   load.runnable_after = without_this(now.load);

@@ -27,6 +27,7 @@ struct MachineLoad {
   std::optional<std::int64_t> involuntary_switches;  // of all threads of this process
   std::optional<std::int64_t> heat_slowdowns;        // of these CPUs
   std::optional<double> mhz;                         // of these CPUs at the second reading, mean
+  std::optional<std::int64_t> peak_memory;           // resident bytes of this process so far, most
 };
 
 constexpr double kBusyOtherShare = 0.05, kBusyStealShare = 0.02, kBusyLimitedShare = 0.02;
@@ -44,6 +45,7 @@ inline bool tells_busy(const MachineLoad& load) {
 struct OwnUse {
   double cpu_seconds = 0;
   std::int64_t involuntary_switches = 0;
+  std::int64_t peak_memory = 0;  // bytes; 0: unknown
 };
 OwnUse own_use();
 

@@ -48,6 +48,7 @@ std::unique_ptr<Trainer> make_trainer(const SessionSetup& setup, Communicator& c
   trainer.checkpoints = setup.checkpoints;
   if (!setup.cpus.empty()) trainer.checkpoint_cpus = setup.cpus[static_cast<std::size_t>(index)];
   trainer.trace = setup.trace;
+  if (index == 0) trainer.entered = setup.entered;
   if (communicator.rank() == 0) {
     trainer.events = setup.events;
     trainer.report = setup.report;

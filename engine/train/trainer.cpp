@@ -184,9 +184,20 @@ void Trainer::make_observers() {
 }
 
 TrainingState Trainer::state() {
-  return {config_,      communicator_, *program_,          plan_,         *clock_,
-          *reducer_,    progress_,     outcome_,           epoch_totals_, rate_,
-          total_steps_, not_training_, [this] { drain(); }};
+  return {config_,
+          communicator_,
+          *program_,
+          plan_,
+          *clock_,
+          *reducer_,
+          progress_,
+          outcome_,
+          epoch_totals_,
+          rate_,
+          total_steps_,
+          not_training_,
+          [this] { drain(); },
+          [this](RunPart part) { return enter(part); }};
 }
 
 void Trainer::start_weights() {
@@ -342,6 +353,11 @@ void Trainer::drain() {
   communicator_.supervision().throw_if_ended();
 }
 
+RunPart Trainer::enter(RunPart part) {
+  if (setup_.entered) setup_.entered(part);
+  return std::exchange(part_, part);
+}
+
 void Trainer::report_progress(TrainingState& run) {
   const bool wanted = std::any_of(observers_.begin(), observers_.end(),
                                   [](const auto& each) { return each->wants_progress(); });
@@ -399,6 +415,7 @@ void Trainer::check_parameters() {
 
 void Trainer::evaluate_now() {
   const double start = now_seconds();
+  const RunPart before = enter(RunPart::evaluation);
   Evaluation result;
   const auto measure = [&] {
     result = evaluate(*program_, setup_.data->test, communicator_, feeding_);
@@ -412,6 +429,7 @@ void Trainer::evaluate_now() {
   outcome_.epochs.back().test_loss = result.loss;
   outcome_.epochs.back().test_accuracy = result.accuracy;
   if (counts_top5()) outcome_.epochs.back().test_top5 = result.top5;
+  enter(before);
   outcome_.evaluation_seconds += now_seconds() - start;
 }
 
@@ -430,7 +448,10 @@ TrainingOutcome Trainer::run() {
   outcome_.probe_flops_per_second = probe.flops_per_second;
   outcome_.probe_bytes_per_second = probe.bytes_per_second;
   for (const auto& observer : observers_) observer->before_run(run);
+  drain();
+  enter(RunPart::training);
   train_epochs(run, feeder);
+  enter(RunPart::other);
   std::for_each(observers_.rbegin(), observers_.rend(),
                 [&run](const auto& observer) { observer->after_run(run); });
   outcome_.ranks.resize(1);

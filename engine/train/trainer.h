@@ -18,6 +18,7 @@
 #include "engine/train/observers/observers.h"
 #include "engine/train/outcome.h"
 #include "engine/train/reducer.h"
+#include "engine/train/run_part.h"
 #include "engine/train/schedule.h"
 
 namespace paceline {
@@ -40,6 +41,7 @@ class Trainer {
     std::function<void(const Progress&)> report;   // rank 0; may be empty
     std::function<void(const std::string&)> note;  // details for the log; may be empty
     std::function<void(const std::string&)> tell;  // information for users; may be empty
+    RunPartListener entered;                       // may be empty
   };
 
   // Plans, allocates, compiles and initialises. Collective. Steps allocate nothing afterwards.
@@ -85,6 +87,7 @@ class Trainer {
   void measure_gradients(const UpdateRule& rule);
   int last_operation() const { return static_cast<int>(plan_.operations.size()) - 1; }
   void drain();
+  RunPart enter(RunPart part);  // returns the part before
   void report_progress(TrainingState& run);
   void gather(TrainingOutcome& outcome);
   Batch batch_of(const StagedBatch& staged, int part) const;
@@ -109,7 +112,8 @@ class Trainer {
   InputCounts first_epoch_, evaluation_;  // of this rank
   bool overlap_ = false;
   std::optional<Schedule> schedule_;
-  double rate_ = 0;           // of the current step
+  double rate_ = 0;  // of the current step
+  RunPart part_ = RunPart::other;
   double summed_before_ = 0;  // seconds, by sum_once()
   double compile_seconds_ = 0;
   LossSums epoch_totals_;

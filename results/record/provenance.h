@@ -60,6 +60,7 @@ struct LoadFacts {
   std::optional<std::int64_t> runnable_tasks_before, runnable_tasks_after, involuntary_switches;
   std::optional<std::int64_t> heat_slowdowns;
   std::optional<double> least_mhz, involuntary_switches_per_step;
+  std::optional<std::int64_t> peak_memory_bytes;  // resident, summed over processes
 
   template <typename Each>
   void fields(Each& each) {
@@ -78,6 +79,7 @@ struct LoadFacts {
     each("heat_slowdowns", heat_slowdowns);
     each("least_mhz", least_mhz);
     each("involuntary_switches_per_step", involuntary_switches_per_step);
+    each("peak_memory_bytes", peak_memory_bytes);
   }
 };
 

@@ -275,6 +275,11 @@ class CudaDriver final : public GpuDriver {
   std::unique_ptr<GpuWatch> watch(const std::vector<std::string>& pcis) const override {
     return std::make_unique<NvmlWatch>(pcis);
   }
+  std::function<GpuPower()> power_reader(const std::string& pci) const override {
+    return [gpu = cuda::NvmlGpu(cuda::Nvml::open(), pci)] {
+      return GpuPower{gpu.joules(), gpu.watts()};
+    };
+  }
   void select(int index) const override { check(cudaSetDevice(index), "cudaSetDevice"); }
   void clear(void* data, std::size_t bytes) const override { zero(data, bytes); }
 

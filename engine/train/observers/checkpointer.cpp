@@ -68,12 +68,14 @@ class Checkpointer : public TrainingObserver {
 
   void save(TrainingState& run) {
     run.drain();
+    const RunPart before = run.enter(RunPart::checkpoint);
     const double start = now_seconds();
     run.epoch_totals += run.program.take_sums();
     run.progress.sums = run.epoch_totals.values();
     run.progress.epochs = run.outcome.epochs;
     manager_.save(run.progress);
     run.not_training += now_seconds() - start;
+    run.enter(before);
     last_step_end_ = 0;
   }
 

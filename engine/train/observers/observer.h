@@ -14,6 +14,7 @@
 #include "engine/train/outcome.h"
 #include "engine/train/phase_clock.h"
 #include "engine/train/reducer.h"
+#include "engine/train/run_part.h"
 
 namespace paceline {
 
@@ -34,11 +35,12 @@ struct TrainingState {
   Reducer& reducer;
   TrainingProgress& progress;
   TrainingOutcome& outcome;
-  LossSums& epoch_totals;          // of this rank
-  const double& rate;              // of the last step
-  const std::size_t& total_steps;  // including steps before a resume
-  double& not_training;            // seconds of this epoch that are not training
-  std::function<void()> drain;     // waits for queued work
+  LossSums& epoch_totals;                 // of this rank
+  const double& rate;                     // of the last step
+  const std::size_t& total_steps;         // including steps before a resume
+  double& not_training;                   // seconds of this epoch that are not training
+  std::function<void()> drain;            // waits for queued work
+  std::function<RunPart(RunPart)> enter;  // returns the part before
 };
 
 class TrainingObserver {

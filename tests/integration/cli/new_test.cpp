@@ -23,7 +23,7 @@ class CliNew : public testing::Cli {
   bool has_engine() const { return paceline("describe mnist-mlp").code == 0; }
   // Types the lines on a terminal.
   Ran typed(const std::string& lines, const std::string& arguments) const {
-    return shell("printf '" + lines + "' | script -qec \"'" PACELINE_BINARY "' " + arguments +
+    return shell("printf '" + lines + "' | TERM=dumb script -qec \"'" PACELINE_BINARY "' " + arguments +
                  "\" /dev/null");
   }
 };

@@ -166,7 +166,7 @@ TEST(Best, ASingleRunFarFromTheBestIsNotListed) {
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("  1 replica:"), std::string::npos) << text;
-  EXPECT_NE(text.find("1 smaller point of fewer than 3 runs"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 smaller point, of fewer than 3 runs"), std::string::npos) << text;
 }
 
 TEST(Best, RatesAreComparedWhereTheWorkGrows) {

@@ -92,6 +92,16 @@ TEST(Cost, IsWhatTheRunOrItsJobHeld) {
   EXPECT_EQ(sum_over_nodes("4"), 4.0);
 }
 
+TEST(Cost, MemoryOfANode) {
+  paceline::Run run = costly();
+  EXPECT_FALSE(node_memory(run)) << "a record of an earlier version";
+  auto record = std::make_shared<RunRecord>(*run.record);
+  record->provenance.machine_load.peak_memory_bytes = 6'000'000'000;
+  run.record = record;
+  run.nodes = 3;
+  EXPECT_DOUBLE_EQ(*node_memory(run), 2e9);
+}
+
 TEST(Cost, ShareOfThePeak) {
   paceline::Run run = costly();
   auto record = std::make_shared<RunRecord>(*run.record);

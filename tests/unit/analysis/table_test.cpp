@@ -353,7 +353,13 @@ TEST(Render, CsvKeepsThePlacesOfOldColumns) {
             "samples_per_second_per_replica_low,samples_per_second_per_replica_high,"
             "efficiency_low,efficiency_high,gpu_utilization_low,gpu_utilization_high,test_top5,"
             "epochs_to_goal,busy_runs,quality,gpu_hours,gpu_hours_low,gpu_hours_high,core_hours,"
-            "core_hours_low,core_hours_high,gpu_memory_bytes,share_of_probe,share_of_data_sheet");
+            "core_hours_low,core_hours_high,gpu_memory_bytes,share_of_probe,share_of_data_sheet,"
+            "node_memory_bytes,energy_joules,energy_joules_low,energy_joules_high,"
+            "joules_per_sample,joules_per_sample_low,joules_per_sample_high,mean_watts,"
+            "mean_watts_low,mean_watts_high,idle_watts,energy_efficiency,"
+            "energy_efficiency_low,energy_efficiency_high,energy_delay_joule_seconds,"
+            "energy_delay_joule_seconds_low,energy_delay_joule_seconds_high,"
+            "joules_beside_training,energy_covers");
 }
 
 TEST(Table, EveryMeanOfSeveralRunsHasItsInterval) {

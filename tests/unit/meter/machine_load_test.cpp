@@ -123,5 +123,13 @@ TEST(MachineLoadHere, IsToldOfThisMachine) {
   EXPECT_GT(load.cpu_seconds, 0.15);
 }
 
+TEST(OwnUse, KnowsTheLargestMemoryOfThisProcess) {
+  const std::int64_t before = own_use().peak_memory;
+  EXPECT_GT(before, 0);
+  constexpr std::size_t kBytes = std::size_t{256} << 20;
+  const std::vector<char> touched(kBytes, 1);
+  EXPECT_GE(own_use().peak_memory, static_cast<std::int64_t>(kBytes)) << touched.back();
+}
+
 }  // namespace
 }  // namespace paceline

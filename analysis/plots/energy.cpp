@@ -1,0 +1,131 @@
+// Energy efficiency over replicas, and energy over time.
+#include "analysis/study/energy.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "analysis/plots/study_plots.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double kWattHour = 3600;
+
+std::string name_of(const ScalingSeries& series, const PlotSource& source) {
+  return series.name.empty() ? source.facts.front().run().kind : series.name;
+}
+
+// The row of a size with the most samples per joule.
+const RowFacts* most_efficient(const SizeGroup& group) {
+  const RowFacts* best = nullptr;
+  for (const RowFacts* row : group.rows) {
+    if (!row->energy_efficiency) continue;
+    if (!best || row->energy_efficiency->value > best->energy_efficiency->value) best = row;
+  }
+  return best;
+}
+
+PlotSeries efficiency_series(const ScalingSeries& series, const std::string& name) {
+  PlotSeries line{name, {}};
+  for (const SizeGroup& group : series.groups) {
+    const RowFacts* row = most_efficient(group);
+    if (!row) continue;
+    PlotPoint point{static_cast<double>(group.gpus), 100 * row->energy_efficiency->value, {}};
+    if (const auto& interval = row->energy_efficiency->interval) {
+      point.interval = Interval{100 * interval->low, 100 * interval->high};
+    }
+    line.points.push_back(point);
+  }
+  return line;
+}
+
+// Every row of a series that has an energy; comparable ones only, as those of the efficiency are.
+PlotSeries time_series(const ScalingSeries& series, const std::string& name) {
+  PlotSeries line{name, {}};
+  for (const SizeGroup& group : series.groups) {
+    for (const RowFacts* row : group.rows) {
+      const auto joules = estimate(*row->row, energy_joules);
+      if (!row->energy_efficiency || !row->fit_seconds || !joules) continue;
+      PlotPoint point{row->fit_seconds->value, joules->value / kWattHour, {}};
+      if (joules->interval) {
+        point.interval =
+            Interval{joules->interval->low / kWattHour, joules->interval->high / kWattHour};
+      }
+      point.label = std::to_string(group.gpus);
+      line.points.push_back(point);
+    }
+  }
+  std::stable_sort(line.points.begin(), line.points.end(),
+                   [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
+  return line;
+}
+
+// Rings the Pareto front: no other point takes less time and less energy.
+void ring_front(std::vector<PlotSeries>& all) {
+  std::vector<PlotPoint*> points;
+  for (PlotSeries& series : all) {
+    for (PlotPoint& point : series.points) points.push_back(&point);
+  }
+  std::stable_sort(points.begin(), points.end(),
+                   [](const PlotPoint* a, const PlotPoint* b) { return a->x < b->x; });
+  double least = std::numeric_limits<double>::infinity();
+  for (PlotPoint* point : points) {
+    point->ringed = *point->y < least;
+    least = std::min(least, *point->y);
+  }
+}
+
+std::size_t count_points(const std::vector<PlotSeries>& all) {
+  std::size_t points = 0;
+  for (const PlotSeries& series : all) points += series.points.size();
+  return points;
+}
+
+}  // namespace
+
+std::vector<Plot> energy_plots(const PlotSource& source) {
+  constexpr std::size_t kFewest = 2;
+  Lines efficiency, times;
+  double most = 1;
+  for (const ScalingSeries& series :
+       make_scaling_series(source.study, source.comparison, source.facts, true)) {
+    const std::string name = name_of(series, source);
+    PlotSeries by_size = efficiency_series(series, name), by_time = time_series(series, name);
+    if (by_size.points.size() < kFewest) continue;
+    most = std::max(most, by_size.points.back().x);
+    efficiency.series.push_back(std::move(by_size));
+    times.series.push_back(std::move(by_time));
+  }
+  if (count_points(efficiency.series) < kFewest) return {};
+  const std::string what = source.study.replicas_are_cores ? "replicas" : "GPUs";
+  efficiency.ideal = PlotSeries{"as the base", {{1, 100, {}}, {most, 100, {}}}};
+  efficiency.x_tics = size_tics(efficiency.series);
+  efficiency.aside = efficiency.series.size() > 1;
+  Plot over_replicas;
+  over_replicas.name = "energy_efficiency";
+  over_replicas.title = "Energy efficiency: " + source.title;
+  over_replicas.subtitle =
+      "samples per joule over the base's, base " + source.comparison.base.text();
+  if (has_bars(efficiency.series)) over_replicas.subtitle += "; bars: 95 % intervals";
+  over_replicas.x_label =
+      source.study.replicas_are_cores ? "replicas (groups of CPU cores)" : "GPUs";
+  over_replicas.y_label = "energy efficiency (%)";
+  over_replicas.body = std::move(efficiency);
+  std::vector<Plot> plots = {over_replicas};
+  if (source.comparison.rates) return plots;  // unlike work has no common energy
+  ring_front(times.series);
+  times.ring_title = "Pareto front, by the means";
+  Plot over_time;
+  over_time.name = "energy_time";
+  over_time.title = "Energy and time: " + source.title;
+  over_time.subtitle = "numbers: " + what;
+  if (has_bars(times.series)) over_time.subtitle += "; bars: 95 % intervals";
+  over_time.x_label = "fit seconds";
+  over_time.y_label = "energy (Wh)";
+  over_time.body = std::move(times);
+  plots.push_back(over_time);
+  return plots;
+}
+
+}  // namespace paceline

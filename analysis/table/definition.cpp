@@ -1,0 +1,125 @@
+#include "analysis/table/definition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// A margin that is not zero never reads as zero.
+std::string margin(double half_width, int digits) {
+  while (half_width > 0 && digits < 9 && half_width < 0.5 * std::pow(10.0, -digits)) ++digits;
+  return decimal(half_width, digits);
+}
+
+}  // namespace
+
+int digits_of(double value, bool exact) {
+  if (exact && value == std::floor(value)) return 0;
+  const double magnitude = std::abs(value);
+  return magnitude >= 1000 ? 0 : magnitude >= 100 ? 1 : magnitude >= 10 ? 2 : 3;
+}
+
+Cell number(std::optional<double> value, int digits) {
+  if (!value) return {};
+  return {decimal(*value, digits), value, std::nullopt};
+}
+
+Cell whole(std::optional<int> value) {
+  if (!value) return {};
+  return {std::to_string(*value), *value, std::nullopt};
+}
+
+Cell percent(std::optional<double> share, int digits) {
+  if (!share) return {};
+  return {decimal(*share * 100, digits) + " %", share, std::nullopt};
+}
+
+Cell percent_estimate(const std::optional<Estimate>& share, int digits) {
+  if (!share) return {};
+  Estimate in_percent = *share;
+  in_percent.value *= 100;
+  if (share->interval) {
+    in_percent.interval = Interval{share->interval->low * 100, share->interval->high * 100};
+  }
+  Cell cell = estimate_cell(in_percent, digits);
+  cell.text += " %";
+  cell.value = share->value;
+  cell.interval = share->interval;
+  return cell;
+}
+
+Cell estimate_cell(const Estimate& estimate, int digits) {
+  Cell cell = number(estimate.value, digits);
+  if (!estimate.interval) return cell;
+  const auto [low, high] = *estimate.interval;
+  const double half_width = std::max(high - estimate.value, estimate.value - low);
+  cell.interval = estimate.interval;
+  cell.text += half_width > 0.25 * estimate.value
+                   ? fmt::format(" [{}, {}]", decimal(low, digits), decimal(high, digits))
+                   : " ±" + margin(half_width, digits);
+  return cell;
+}
+
+Cell measured_cell(const std::optional<Estimate>& value) {
+  if (!value) return {};
+  return estimate_cell(*value, digits_of(value->value, value->count == 1));
+}
+
+Column text_column(const char* key, const char* heading) {
+  return {key, heading, true};
+}
+Column whole_column(const char* key, const char* heading) {
+  return {key, heading, false, true};
+}
+Column real_column(const char* key, const char* heading) {
+  return {key, heading};
+}
+
+Column interval_column(const char* key, const char* heading) {
+  return {key, heading, false, false, true};
+}
+
+Column late_interval(const char* key, const char* heading) {
+  Column column = interval_column(key, heading);
+  column.interval_is_late = true;
+  return column;
+}
+
+Column of_layout(Column column) {
+  column.is_layout = true;
+  return column;
+}
+
+Column detail(int rank, Column column) {
+  column.detail = rank;
+  return column;
+}
+
+Column narrow(Column column) {
+  column.margin_is_long = true;
+  return column;
+}
+
+Column in(const char* group, Column column) {
+  column.group = group;
+  return column;
+}
+
+Column extra(const char* group, Column column, std::string note) {
+  column.is_extra = column.is_late = column.interval_is_late = true;
+  column.note = std::move(note);
+  return in(group, std::move(column));
+}
+
+Column late(Column column) {
+  column.is_late = true;
+  return column;
+}
+
+}  // namespace paceline

@@ -1,0 +1,44 @@
+// How a table's columns and cells are made.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/table/table.h"
+
+namespace paceline {
+
+struct Definition {
+  Column column;
+  std::function<Cell(const RowFacts&)> cell;
+  bool essential = false;
+};
+
+Column text_column(const char* key, const char* heading);
+Column whole_column(const char* key, const char* heading);
+Column real_column(const char* key, const char* heading);
+Column interval_column(const char* key, const char* heading);
+Column late_interval(const char* key, const char* heading);
+Column of_layout(Column column);
+Column detail(int rank, Column column);
+Column narrow(Column column);
+Column late(Column column);
+Column in(const char* group, Column column);
+Column extra(const char* group, Column column, std::string note);
+
+// Four significant digits, but no decimals that were never measured.
+int digits_of(double value, bool exact);
+Cell number(std::optional<double> value, int digits);
+Cell whole(std::optional<int> value);
+Cell percent(std::optional<double> share, int digits = 1);
+// In percent for people, as a share for programs.
+Cell percent_estimate(const std::optional<Estimate>& share, int digits);
+
+// The groups that --columns adds.
+void add_cost(std::vector<Definition>& all);
+void add_energy(std::vector<Definition>& all, const Study& study);
+
+}  // namespace paceline

@@ -1,0 +1,233 @@
+#include "run/energy_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "engine/core/error.h"
+#include "engine/core/json_text.h"
+#include "engine/core/log.h"
+#include "engine/core/text.h"
+#include "run/gather_text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kIdle = 4, kParts = 5;                   // after those of RunPart
+constexpr std::size_t kTextBytes = 4096;                       // of one process, gathered
+constexpr double kGpuUpdate = 0.1;                             // seconds
+constexpr double kShortestGlance = 0.2, kFewestOfAGlance = 9;  // seconds, updates
+
+// A counter and, beside it, the integrated power, which tell on each other.
+void add_gpu(const ChosenGpus& gpus, const Gpu& gpu, std::vector<EnergyCounter>& counters) {
+  const auto read = gpus.driver().power_reader(gpu.pci);
+  if (!read) return;
+  const GpuPower now = read();
+  if (now.joules) {
+    counters.push_back({"GPU counter", gpu.pci, Covered::gpus, false, 0, kGpuUpdate,
+                        [read] { return read().joules; }});
+  }
+  if (now.watts) {
+    counters.push_back({"GPU power", gpu.pci, Covered::gpus, true, 0, kGpuUpdate,
+                        [read] { return read().watts; }});
+  }
+}
+
+std::vector<EnergyCounter> counters_of(const ChosenGpus& gpus, bool is_first_of_node) {
+  std::vector<EnergyCounter> counters;
+  std::set<std::string> seen;  // replicas may share one
+  for (const Gpu& gpu : gpus.cards()) {
+    try {
+      if (seen.insert(gpu.pci).second) add_gpu(gpus, gpu, counters);
+    } catch (const Error& error) {
+      log::debug("energy of GPU {} is unknown: {}", gpu.pci, error.what());
+    }
+  }
+  if (!is_first_of_node) return counters;
+  EnergySources of_node = energy_sources();
+  std::move(of_node.counters.begin(), of_node.counters.end(), std::back_inserter(counters));
+  return counters;
+}
+
+template <typename T>
+void add_to(std::optional<T>& sum, const std::optional<T>& more) {
+  sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
+}
+
+void add(MeterFacts& sum, const MeterFacts& more) {
+  add_to(sum.counters, more.counters);
+  add_to(sum.joules, more.joules);
+  add_to(sum.evaluation_joules, more.evaluation_joules);
+  add_to(sum.checkpoint_joules, more.checkpoint_joules);
+  add_to(sum.idle_watts, more.idle_watts);
+  sum.seconds = std::max(sum.seconds.value_or(0), more.seconds.value_or(0));
+  if (sum.trouble.empty()) sum.trouble = more.trouble;
+}
+
+// The first element says how many of them were added.
+std::vector<std::pair<int, MeterFacts>> added_up(const std::vector<MeterFacts>& meters) {
+  std::vector<std::pair<int, MeterFacts>> sums;
+  for (const MeterFacts& meter : meters) {
+    const auto same = std::find_if(sums.begin(), sums.end(), [&](const auto& sum) {
+      return sum.second.meter == meter.meter && sum.second.covers == meter.covers;
+    });
+    if (same == sums.end()) {
+      sums.emplace_back(1, meter);
+    } else {
+      ++same->first;
+      add(same->second, meter);
+    }
+  }
+  return sums;
+}
+
+void give_up(MeterFacts& meter, const std::string& why) {
+  meter.joules = meter.evaluation_joules = meter.checkpoint_joules = meter.idle_watts = {};
+  meter.trouble = why;
+}
+
+MeterFacts facts_of(const EnergyMeter& meter, std::size_t i) {
+  const EnergyCounter& counter = meter.counters()[i];
+  MeterFacts facts;
+  facts.meter = counter.meter;
+  facts.covers = name_of(counter.covered);
+  facts.sampled = counter.is_power;
+  facts.counters = 1;
+  const auto joules = [&](RunPart part) -> std::optional<double> {
+    const EnergyReading reading = meter.reading(i, static_cast<std::size_t>(part));
+    if (reading.seconds == 0) return 0;
+    return reading.trouble.empty() ? std::optional(reading.joules) : std::nullopt;
+  };
+  const EnergyReading training = meter.reading(i, static_cast<std::size_t>(RunPart::training));
+  facts.seconds = training.seconds;
+  facts.trouble = training.trouble;
+  if (training.trouble.empty()) facts.joules = training.joules;
+  facts.evaluation_joules = joules(RunPart::evaluation);
+  facts.checkpoint_joules = joules(RunPart::checkpoint);
+  const EnergyReading idle = meter.reading(i, kIdle);
+  const bool is_told = counter.is_power || idle.seconds > kFewestOfAGlance * counter.update_seconds;
+  if (is_told && idle.joules > 0) facts.idle_watts = idle.watts();
+  return facts;
+}
+
+void sleep_seconds(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+EnergyReport::EnergyReport(const ChosenGpus& gpus, bool is_first_of_node)
+    : gpus_(gpus.cards().size()),
+      watch_(std::make_unique<EnergyWatch>(counters_of(gpus, is_first_of_node), kParts)) {}
+
+void EnergyReport::measure_idle(World& world) {
+  double wanted = watch_->glance_seconds();
+  on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
+    std::vector<double> all(static_cast<std::size_t>(communicator.size()));
+    const double mine = i == 0 ? watch_->glance_seconds() : 0;
+    communicator.all_gather(&mine, sizeof mine, all.data());
+    if (i == 0) wanted = *std::max_element(all.begin(), all.end());
+  });
+  if (wanted == 0) return;
+  watch_->enter(kIdle);
+  sleep_seconds(std::max(wanted, kShortestGlance));
+  watch_->enter(static_cast<std::size_t>(RunPart::other));
+}
+
+void EnergyReport::measure_idle_here() {
+  const double wanted = watch_->glance_seconds();
+  if (wanted == 0) return;
+  watch_->enter(kIdle);
+  sleep_seconds(std::max(wanted, kShortestGlance));
+  watch_->enter(static_cast<std::size_t>(RunPart::other));
+}
+
+void EnergyReport::enter(RunPart part) {
+  watch_->enter(static_cast<std::size_t>(part));
+}
+
+std::vector<MeterFacts> EnergyReport::meters() {
+  const EnergyMeter& meter = watch_->stop();
+  std::vector<MeterFacts> all;
+  for (std::size_t i = 0; i < meter.counters().size(); ++i) all.push_back(facts_of(meter, i));
+  std::vector<MeterFacts> sums;
+  for (auto& [count, sum] : added_up(all)) sums.push_back(std::move(sum));
+  return sums;
+}
+
+EnergyFacts EnergyReport::collect_here(int nodes) {
+  return energy_of(meters(), nodes, static_cast<int>(gpus_) * nodes);
+}
+
+EnergyFacts EnergyReport::collect(World& world, int nodes) {
+  EnergyFacts here;
+  here.meters = meters();
+  std::vector<std::string> mine(world.communicators().size(), "{}");
+  mine.front() = json_text(to_json(here));
+  std::vector<MeterFacts> all;
+  for (const std::string& text : gather_texts(world, mine, kTextBytes)) {
+    const EnergyFacts facts = energy_facts_of(Json::parse(text), "another rank");
+    all.insert(all.end(), facts.meters.begin(), facts.meters.end());
+  }
+  const auto size = world.communicators().front()->size();
+  return energy_of(all, nodes, gpus_ == 0 ? 0 : size);
+}
+
+EnergyFacts energy_of(const std::vector<MeterFacts>& of_processes, int nodes, int gpus) {
+  EnergyFacts energy;
+  for (auto& [processes, meter] : added_up(of_processes)) {
+    const bool of_gpus = meter.covers == name_of(Covered::gpus) && meter.meter.starts_with("GPU");
+    if (of_gpus && gpus > 0 && meter.counters != gpus) {
+      give_up(meter,
+              fmt::format("it tells of {} GPUs for {} replicas", meter.counters.value_or(0), gpus));
+    } else if (!of_gpus && processes != nodes) {
+      give_up(meter, fmt::format("only {} of {} nodes have it", processes, nodes));
+    }
+    energy.meters.push_back(std::move(meter));
+  }
+  const auto find = [&](Covered covered) -> const MeterFacts* {
+    const MeterFacts* found = nullptr;
+    for (const MeterFacts& meter : energy.meters) {
+      if (meter.covers != name_of(covered)) continue;
+      const bool is_better = !found || (!found->trouble.empty() && meter.trouble.empty()) ||
+                             (found->sampled.value_or(false) && !meter.sampled.value_or(false) &&
+                              meter.trouble.empty());
+      if (is_better) found = &meter;
+    }
+    return found;
+  };
+  std::vector<const MeterFacts*> chosen;
+  for (const Covered whole : {Covered::node, Covered::modules}) {
+    if (const MeterFacts* meter = find(whole); meter && chosen.empty()) chosen = {meter};
+  }
+  if (chosen.empty()) {
+    for (const Covered part : {Covered::gpus, Covered::cpus, Covered::memory}) {
+      if (const MeterFacts* meter = find(part)) chosen.push_back(meter);
+    }
+  }
+  if (chosen.empty()) return energy;
+  MeterFacts sum = *chosen.front();
+  std::vector<std::string> parts;
+  for (const MeterFacts* meter : chosen) {
+    parts.push_back(meter->covers);
+    if (meter != chosen.front()) add(sum, *meter);
+    if (energy.trouble.empty() && !meter->trouble.empty()) {
+      energy.trouble = meter->meter + ": " + meter->trouble;
+    }
+  }
+  energy.covers = join(parts, " + ");
+  energy.seconds = sum.seconds;
+  energy.joules = sum.joules;
+  energy.evaluation_joules = sum.evaluation_joules;
+  energy.checkpoint_joules = sum.checkpoint_joules;
+  energy.idle_watts = sum.idle_watts;
+  return energy;
+}
+
+}  // namespace paceline

@@ -1,0 +1,94 @@
+// Energy by a meter that the test makes: a power of 100 W, as hwmon has it.
+#include <nlohmann/json.hpp>
+
+#include "engine/core/json_text.h"
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+class CliEnergy : public testing::Cli {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(shell("mkdir -p root/sys/class/hwmon/hwmon1/device && "
+                    "cd root/sys/class/hwmon/hwmon1/device && "
+                    "echo 'Grace Power Socket 0' > power1_oem_info && "
+                    "echo 1 > power1_average_interval && echo 100000000 > power1_average")
+                  .code,
+              0);
+  }
+  testing::Ran metered(const std::string& line) const {
+    return shell("export PACELINE_METER_ROOT=$PWD/root; paceline " + line);
+  }
+  Json energy_of(const std::string& arguments) const {
+    const testing::Ran ran = metered("train mnist-mlp --cpus-per-task 1 --json " + arguments);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const Json record = Json::parse(ran.out);
+    return record.contains("energy") ? record["energy"] : Json::object();
+  }
+};
+
+TEST_F(CliEnergy, OfTrainingEvaluationAndIdle) {
+  const Json energy = energy_of("--epochs 2 --train-limit 19200");
+  EXPECT_EQ(energy["covers"], "CPUs");
+  const double seconds = energy["seconds"];
+  EXPECT_NEAR(energy["joules"], 100 * seconds, 0.001 * 100 * seconds);
+  EXPECT_EQ(energy["idle_watts"], 100);
+  EXPECT_EQ(energy["checkpoint_joules"], 0);
+  EXPECT_EQ(energy["meters"].size(), 1U);
+  EXPECT_EQ(energy["meters"][0]["sampled"], true);
+}
+
+// A node is counted once, by its first process.
+TEST_F(CliEnergy, OfANodeOnce) {
+  const Json energy =
+      energy_of("--gpus 2 --backend gloo --oversubscribe --epochs 2 --train-limit 19200");
+  EXPECT_NEAR(energy["joules"], 100 * energy["seconds"].get<double>(), 1);
+  EXPECT_EQ(energy["meters"][0]["counters"], 1);
+}
+
+TEST_F(CliEnergy, AShortRunHasNoFigureButAReason) {
+  ASSERT_EQ(shell("echo 1000 > root/sys/class/hwmon/hwmon1/device/power1_average_interval").code,
+            0);
+  const Json energy = energy_of("--steps 20 --evaluate none");
+  EXPECT_FALSE(energy.contains("joules"));
+  EXPECT_TRUE(testing::contains(energy["trouble"], "too short: it takes 100 s")) << energy;
+}
+
+TEST_F(CliEnergy, AStudyHasColumnsAndALeast) {
+  ASSERT_EQ(shell("echo '{\"name\": \"s\", \"workload\": \"mnist-mlp\", \"repeats\": 2, "
+                  "\"axes\": {\"batch_per_replica\": [64, 256]}, "
+                  "\"fixed\": {\"epochs\": 2, \"train_limit\": 19200, \"cpus_per_task\": 1, "
+                  "\"evaluate\": \"none\"}}' > s.json")
+                .code,
+            0);
+  const testing::Ran swept = metered("sweep s.json");
+  ASSERT_EQ(swept.code, 0) << swept.err;
+  const testing::Ran report = shell("paceline report results/local/s --columns energy");
+  EXPECT_TRUE(testing::contains(report.out, "energy")) << report.out;
+  EXPECT_TRUE(testing::contains(report.out, "100 ±0")) << report.out;
+  const testing::Ran best = shell("paceline best results/local/s --least energy --within 900%");
+  EXPECT_TRUE(testing::contains(best.out, "the point of least energy")) << best.out << best.err;
+  expect_refused("best results/local/s --least gpu-hours", 65, {"core-hours"});
+  expect_refused("best results/local/s --least watts", 64, {"--least", "energy, edp"});
+}
+
+TEST_F(CliEnergy, OfAUsersOwnProgram) {
+  ASSERT_EQ(shell("echo '{\"name\": \"own\", \"workload\": \"command\", \"repeats\": 1, "
+                  "\"axes\": {\"gpus\": [1]}, \"command\": [\"sleep\", \"1.5\"]}' > own.json")
+                .code,
+            0);
+  const testing::Ran swept = metered("sweep own.json");
+  ASSERT_EQ(swept.code, 0) << swept.err;
+  const testing::Ran report = shell("paceline report results/local/own --columns energy");
+  EXPECT_TRUE(testing::contains(report.out, "0.04")) << report.out;  // 150 J are 0.042 Wh
+}
+
+TEST_F(CliEnergy, TheDoctorNamesTheMeters) {
+  EXPECT_TRUE(testing::contains(metered("doctor").out, "hwmon, 100 W now"));
+  ASSERT_EQ(shell("rm -r root; mkdir root").code, 0);
+  EXPECT_TRUE(testing::contains(metered("doctor").out, "no counter: no RAPL, no Cray pm_counters"));
+}
+
+}  // namespace
+}  // namespace paceline

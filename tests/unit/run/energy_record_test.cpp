@@ -1,0 +1,81 @@
+#include "run/energy_record.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline {
+namespace {
+
+MeterFacts meter(const std::string& name, const std::string& covers, double joules,
+                 int counters = 1) {
+  MeterFacts facts;
+  facts.meter = name;
+  facts.covers = covers;
+  facts.sampled = name == "GPU power";
+  facts.counters = counters;
+  facts.seconds = 10;
+  facts.joules = joules;
+  facts.evaluation_joules = joules / 10;
+  facts.checkpoint_joules = 0;
+  facts.idle_watts = 50;
+  return facts;
+}
+
+TEST(EnergyRecord, GpusCpusAndMemoryAreAddedOverProcesses) {
+  const EnergyFacts energy =
+      energy_of({meter("GPU counter", "GPUs", 4000), meter("GPU power", "GPUs", 4100),
+                 meter("RAPL", "CPUs", 1000, 2), meter("RAPL", "memory", 100),
+                 meter("RAPL", "platform", 9000), meter("GPU counter", "GPUs", 4000),
+                 meter("GPU power", "GPUs", 4100)},
+                1, 2);
+  EXPECT_EQ(energy.covers, "GPUs + CPUs + memory");
+  EXPECT_EQ(energy.joules, 9100);
+  EXPECT_EQ(energy.evaluation_joules, 910);
+  EXPECT_EQ(energy.checkpoint_joules, 0);
+  EXPECT_EQ(energy.idle_watts, 200);
+  EXPECT_EQ(energy.seconds, 10);
+  EXPECT_EQ(energy.trouble, "");
+  ASSERT_EQ(energy.meters.size(), 5U);
+  EXPECT_EQ(energy.meters[1].joules, 8200);
+}
+
+TEST(EnergyRecord, TheNodesOwnMeterCoversAll) {
+  const EnergyFacts energy =
+      energy_of({meter("GPU counter", "GPUs", 4000), meter("Cray pm_counters", "node", 9000),
+                 meter("Cray pm_counters", "CPUs", 900), meter("GPU counter", "GPUs", 4000),
+                 meter("Cray pm_counters", "node", 8000), meter("Cray pm_counters", "CPUs", 900)},
+                2, 2);
+  EXPECT_EQ(energy.covers, "node");
+  EXPECT_EQ(energy.joules, 17000);
+}
+
+TEST(EnergyRecord, ASampledPowerServesWithoutACounter) {
+  const EnergyFacts energy = energy_of({meter("GPU power", "GPUs", 4100)}, 1, 1);
+  EXPECT_EQ(energy.covers, "GPUs");
+  EXPECT_EQ(energy.joules, 4100);
+  EXPECT_EQ(energy.meters[0].sampled, true);
+}
+
+TEST(EnergyRecord, WhatIsNotMeasuredEverywhereIsNoFigure) {
+  EnergyFacts energy = energy_of({meter("RAPL", "CPUs", 1000)}, 2, 0);
+  EXPECT_FALSE(energy.joules);
+  EXPECT_EQ(energy.trouble, "RAPL: only 1 of 2 nodes have it");
+  energy = energy_of({meter("GPU counter", "GPUs", 4000)}, 1, 2);
+  EXPECT_FALSE(energy.joules);
+  EXPECT_EQ(energy.trouble, "GPU counter: it tells of 1 GPUs for 2 replicas");
+}
+
+TEST(EnergyRecord, APartThatTellsNothingLeavesNoSum) {
+  MeterFacts gpu = meter("GPU counter", "GPUs", 0);
+  gpu.joules.reset();
+  gpu.trouble = "2 s are too short: it takes 10 s";
+  EnergyFacts energy = energy_of({gpu, meter("RAPL", "CPUs", 1000)}, 1, 1);
+  EXPECT_EQ(energy.covers, "GPUs + CPUs");
+  EXPECT_FALSE(energy.joules);
+  EXPECT_EQ(energy.trouble, "GPU counter: 2 s are too short: it takes 10 s");
+  energy = energy_of({gpu, meter("GPU power", "GPUs", 4100), meter("RAPL", "CPUs", 1000)}, 1, 1);
+  EXPECT_EQ(energy.joules, 5100);
+  EXPECT_EQ(energy_of({}, 1, 0).covers, "");
+}
+
+}  // namespace
+}  // namespace paceline
