@@ -2,6 +2,7 @@
 #include "analysis/gate/export.h"
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdlib>
 #include <memory>
 
@@ -18,9 +19,29 @@ namespace {
 constexpr char kExportFooter[] = R"(Examples:
   paceline export results/local/quick --format gbench --out quick.json
   paceline export results/local/quick --format github-action > output.json
+  paceline export results/local/quick --format openmetrics --out metrics.txt
 
 gbench is Google Benchmark's JSON (compare.py and dashboards read it); github-action is what
-github-action-benchmark calls customSmallerIsBetter.)";
+github-action-benchmark calls customSmallerIsBetter; openmetrics is read by GitLab's metrics
+reports and by Prometheus.)";
+
+struct ExportFormat {
+  const char* name;
+  std::string (*text)(const Side&);
+};
+constexpr std::array kFormats = {ExportFormat{"gbench", google_benchmark_json},
+                                 ExportFormat{"github-action", github_action_json},
+                                 ExportFormat{"openmetrics", open_metrics}};
+
+const ExportFormat& format_of(const std::string& name) {
+  std::vector<std::string> known;
+  for (const ExportFormat& format : kFormats) {
+    if (format.name == name) return format;
+    known.emplace_back(format.name);
+  }
+  throw Error(ErrorKind::usage, "unknown format \"" + name + "\"", "--format",
+              suggestion(name, known));
+}
 
 struct ExportArguments {
   std::vector<std::string> studies;
@@ -28,17 +49,12 @@ struct ExportArguments {
 };
 
 int run_export(const ExportArguments& arguments) {
-  const std::vector<std::string> formats = {"gbench", "github-action"};
-  if (arguments.format != formats[0] && arguments.format != formats[1]) {
-    throw Error(ErrorKind::usage, "unknown format \"" + arguments.format + "\"", "--format",
-                suggestion(arguments.format, formats));
-  }
+  const ExportFormat& format = format_of(arguments.format);
   const OutputFile output(arguments.out, "--out", "export", is_export);
   if (!arguments.out.empty()) output.check();
   const Side side = read_side("study", {arguments.studies.begin(), arguments.studies.end()});
   for (const std::string& note : side.notes) print_note("paceline: {}\n", note);
-  const std::string text =
-      arguments.format == formats[0] ? google_benchmark_json(side) : github_action_json(side);
+  const std::string text = format.text(side);
   if (arguments.out.empty()) {
     print_text(text);
   } else {
@@ -55,7 +71,7 @@ void add_export(CLI::App& app, Action& action) {
   verb->footer(kExportFooter);
   verb->add_option("STUDY", arguments->studies, "folders of run records, or records")->required();
   verb->add_option("--format", arguments->format, "format of the output")
-      ->type_name("TEXT:{gbench,github-action}")
+      ->type_name("TEXT:{gbench,github-action,openmetrics}")
       ->required();
   verb->add_option("--out", arguments->out, "write to this file instead of standard output")
       ->type_name("FILE");

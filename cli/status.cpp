@@ -11,6 +11,7 @@
 #include "engine/core/clock.h"
 #include "engine/core/json_text.h"
 #include "engine/core/output.h"
+#include "slurm/job_energy.h"
 #include "slurm/study_status.h"
 
 namespace paceline {
@@ -27,12 +28,19 @@ struct StatusOptions {
   int every = 60;
 };
 
-void print_status(const StatusOptions& options, const std::vector<RunView>& runs) {
+void print_status(const StatusOptions& options, const std::vector<RunView>& runs,
+                  const std::optional<JobEnergy>& energy) {
   if (options.json) {
-    print("{}\n", json_text(status_json(runs), 2));
+    Json json = status_json(runs);
+    if (energy) {
+      json["slurm_energy"] = {
+          {"plugin", energy->plugin}, {"joules", energy->joules}, {"jobs", energy->elements}};
+    }
+    print("{}\n", json_text(json, 2));
   } else {
     print("{}: {} at {}\n{}", options.study, phases_text(runs), utc_time_stamp(),
           status_text(runs, options.all ? kAllPoints : kShownPoints));
+    if (energy) print_text(energy->text() + '\n');
   }
   flush_output();
 }
@@ -48,7 +56,7 @@ int status(const StatusOptions& options) {
     const Journal journal(study);
     need_submissions(journal, study);
     const std::vector<RunView> runs = look_at_study(study, journal, slurm).runs;
-    print_status(options, runs);
+    print_status(options, runs, ask_energy(slurm, journal.jobs()));
     const bool done = runs_in_phase(runs, RunPhase::done) == runs.size();
     if (!options.watch || !is_going_on(runs)) return done || is_going_on(runs) ? 0 : 1;
     const timespec pause{options.every, 0};

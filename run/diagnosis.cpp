@@ -171,7 +171,7 @@ Section about_energy(Diagnosis& diagnosis) {
   for (const MeterTrouble& trouble : sources.troubles) {
     diagnosis.problems.push_back({trouble.what, trouble.cure, false});
   }
-  Section section{"energy", {}};
+  Section section{"energy", gpu_meters()};
   if (sources.counters.empty()) {
     section.facts.push_back(
         {"CPUs and node", sources.troubles.empty()

@@ -44,6 +44,8 @@ std::vector<Service> services(const ProcessRank& process, const std::string& dev
 // The GPUs that a device finds here: "NVIDIA H200 (0000:1b:00.0, 150 GB)" per card, or why there
 // are none. Empty for other devices.
 std::string cards_of(const std::string& device);
+// How the energy of each visible GPU is measured. None without a driver.
+std::vector<Fact> gpu_meters();
 int count_gpus(const std::string& device);  // that it can use here
 
 }  // namespace paceline

@@ -15,6 +15,10 @@ std::string cards_of(const std::string&) {
   return "";
 }
 
+std::vector<Fact> gpu_meters() {
+  return {};
+}
+
 int count_gpus(const std::string&) {
   return 0;
 }

@@ -72,6 +72,26 @@ std::string cards_of(const std::string& device) {
   return texts.empty() ? "none here: " + why : join(texts, "; ");
 }
 
+std::vector<Fact> gpu_meters() {
+  const auto driver = driver_of(first_gpu_device());
+  if (!driver) return {};
+  std::string why;
+  std::vector<Fact> facts;
+  for (const VisibleGpu& gpu : driver->visible(why)) {
+    GpuPower now;
+    try {
+      if (const auto read = driver->power_reader(gpu.pci)) now = read();
+    } catch (const Error&) {
+      // Without its library the driver tells nothing.
+    }
+    const std::string watts = now.watts ? fmt::format(", {:.3g} W now", *now.watts) : "";
+    facts.push_back({fmt::format("GPU {}", gpu.index), now.joules  ? "energy counter" + watts
+                                                       : now.watts ? "power, sampled" + watts
+                                                                   : "neither counter nor power"});
+  }
+  return facts;
+}
+
 int count_gpus(const std::string& device) {
   const auto driver = driver_of(device);
   if (!driver) return 0;

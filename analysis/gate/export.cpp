@@ -15,6 +15,7 @@ namespace paceline {
 namespace {
 
 constexpr char kExecutable[] = "paceline";
+constexpr char kEndOfMetrics[] = "# EOF\n";
 
 std::vector<double> seconds_of(const Subject& subject) {
   std::vector<double> seconds;
@@ -28,6 +29,16 @@ bool is_github_action_row(const Json& row) {
   if (!row.is_object() || !row.contains("name") || !row.contains("value")) return false;
   const std::string extra = row.value("extra", "");
   return row.value("unit", "") == "s" && (extra.ends_with(" run") || extra.ends_with(" runs"));
+}
+
+// {name="mnist-cnn, 2 replicas"}
+std::string label_of(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c == '\n' ? ' ' : c;
+  }
+  return "{name=\"" + text + "\"}";
 }
 
 std::string text_of(const Json& document) {
@@ -88,7 +99,32 @@ std::string github_action_json(const Side& side) {
   return text_of(rows);
 }
 
+std::string open_metrics(const Side& side) {
+  std::string means, lows, highs, runs;
+  for (const Subject& subject : side.subjects) {
+    const std::vector<double> seconds = seconds_of(subject);
+    if (seconds.empty()) continue;
+    const Estimate mean = geometric_mean(seconds);
+    const std::string name = label_of(subject.name);
+    means += fmt::format("paceline_seconds{} {}\n", name, mean.value);
+    runs += fmt::format("paceline_runs{} {}\n", name, seconds.size());
+    if (!mean.interval) continue;
+    lows += fmt::format("paceline_seconds_low{} {}\n", name, mean.interval->low);
+    highs += fmt::format("paceline_seconds_high{} {}\n", name, mean.interval->high);
+  }
+  const auto family = [](const char* metric, const char* help, const std::string& samples) {
+    return samples.empty()
+               ? ""
+               : fmt::format("# TYPE {0} gauge\n# HELP {0} {1}\n{2}", metric, help, samples);
+  };
+  return family("paceline_seconds", "mean seconds of a run", means) +
+         family("paceline_seconds_low", "95 % interval, low end", lows) +
+         family("paceline_seconds_high", "95 % interval, high end", highs) +
+         family("paceline_runs", "runs", runs) + kEndOfMetrics;
+}
+
 bool is_export(std::string_view text) {
+  if (text.starts_with("# TYPE paceline_") && text.ends_with(kEndOfMetrics)) return true;
   try {
     const Json json = Json::parse(text);
     if (json.is_array()) return std::all_of(json.begin(), json.end(), is_github_action_row);

@@ -17,6 +17,11 @@ std::string google_benchmark_json(const Side& side);
 // half-width of its 95 % interval.
 std::string github_action_json(const Side& side);
 
+// OpenMetrics text, for GitLab's metrics reports and Prometheus: gauges
+// paceline_seconds{name="..."} with the mean of each point, paceline_seconds_low and _high with its
+// 95 % interval, and paceline_runs.
+std::string open_metrics(const Side& side);
+
 // Whether one of the functions above made this text.
 bool is_export(std::string_view text);
 

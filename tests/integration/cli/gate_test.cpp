@@ -2,6 +2,8 @@
 // records of known times, so no engine is needed.
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 #include <thread>
 
 #include "tests/integration/cli/paceline.h"
@@ -198,6 +200,18 @@ TEST_F(CliGate, ExportsAreReadByTheToolsTheyAreFor) {
   const Ran action = paceline("export kept/first/old --format github-action");
   EXPECT_EQ(action.code, 0);
   EXPECT_EQ(nlohmann::json::parse(action.out).size(), 2U);
+  ASSERT_EQ(paceline("export kept/first/old --format openmetrics --out metrics.txt").code, 0);
+  const std::string metrics = text_of(folder() / "metrics.txt");
+  const std::regex line(
+      R"j(# (TYPE|HELP) paceline_\w+ .+|paceline_\w+\{name="[^"]+"\} [0-9.e+-]+|# EOF)j");
+  std::istringstream lines(metrics);
+  int samples = 0;
+  for (std::string each; std::getline(lines, each);) {
+    EXPECT_TRUE(std::regex_match(each, line)) << each;
+    samples += each.starts_with("paceline_seconds{") ? 1 : 0;
+  }
+  EXPECT_EQ(samples, 2);
+  EXPECT_TRUE(metrics.ends_with("\n# EOF\n"));
   expect_refused("export kept/first/old --format gbenhc", 64,
                  {"gbenhc", "did you mean \"gbench\"?"});
   expect_refused("export missing --format gbench", 65, {"missing"});
@@ -251,6 +265,7 @@ TEST_F(CliGate, OnlyItsOwnFilesAreReplaced) {
   const std::string exported = "export a/first/old --out mine --format ";
   EXPECT_EQ(paceline(exported + "gbench").code, 0);
   EXPECT_EQ(paceline(exported + "github-action").code, 0);
+  EXPECT_EQ(paceline(exported + "openmetrics").code, 0);
   EXPECT_EQ(paceline(exported + "gbench").code, 0);
   EXPECT_EQ(text_of(folder() / "a/first/old/gpus=1/1.1.json"), record);
 }

@@ -48,7 +48,7 @@ TEST_F(Recipes, NameOptionsThatThereAre) {
   const std::map<std::string, std::set<std::string>> verbs = {
       {"github-actions.yml", {"gate"}},
       {"gitlab-ci.yml", {"gate"}},
-      {"gitlab-component.yml", {"gate", "sweep"}},
+      {"gitlab-component.yml", {"gate", "sweep", "export"}},
       {"jube_paceline.yml", {"train"}},
       {"reframe_paceline.py", {"train"}},
       {"ramble_application.py", {"train"}}};

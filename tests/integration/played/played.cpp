@@ -1,11 +1,12 @@
 // The device `played`: the device `cuda` on a host that plays a GPU a replica.
-// PACELINE_PLAYED_GPUS: how many of them a process sees.
+// PACELINE_PLAYED_GPUS: how many of them a process sees. PACELINE_PLAYED_WATTS: what each takes.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/core/clock.h"
 #include "engine/device/cuda/cuda_device.h"
 #include "engine/device/gpu_driver.h"
 #include "tests/support/host_cuda/host_runtime.h"
@@ -46,6 +47,11 @@ class PlayedDriver : public GpuDriver {
   void select(int) const override {}
   std::unique_ptr<GpuWatch> watch(const std::vector<std::string>& pcis) const override {
     return std::make_unique<PlayedWatch>(pcis);
+  }
+  std::function<GpuPower()> power_reader(const std::string&) const override {
+    const char* given = std::getenv("PACELINE_PLAYED_WATTS");
+    if (!given) return {};
+    return [watts = std::atof(given)] { return GpuPower{watts * now_seconds(), watts}; };
   }
   void clear(void* data, std::size_t bytes) const override { std::memset(data, 0, bytes); }
 };

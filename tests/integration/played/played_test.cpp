@@ -53,6 +53,22 @@ TEST_F(PlayedProgram, ATaskAGpuOfItsOwnOfSeveralVisible) {
   EXPECT_EQ(checksum("p.json"), checksum("r.json"));
 }
 
+// Each process reads its own GPU; a second does not make ten updates of a hundred.
+TEST_F(PlayedProgram, EachGpusEnergyIsReadOnce) {
+  setenv("PACELINE_PLAYED_WATTS", "300", 1);
+  ASSERT_EQ(paceline(run_ + "--gpus 2 --backend nccl --steps 8 --record r.json").code, 0);
+  unsetenv("PACELINE_PLAYED_WATTS");
+  const Json energy = record("r.json")["energy"];
+  EXPECT_EQ(energy["covers"], "GPUs");
+  EXPECT_NEAR(energy["idle_watts"], 600, 1);
+  EXPECT_FALSE(energy.contains("joules"));
+  EXPECT_TRUE(contains(energy["trouble"], "too short: it takes 10 s")) << energy;
+  ASSERT_EQ(energy["meters"].size(), 2U);
+  EXPECT_EQ(energy["meters"][0]["meter"], "GPU counter");
+  EXPECT_EQ(energy["meters"][0]["counters"], 2);
+  EXPECT_EQ(energy["meters"][1]["sampled"], true);
+}
+
 TEST_F(PlayedProgram, TooFewGpusAreRefused) {
   setenv("PACELINE_PLAYED_GPUS", "1", 1);
   expect_refused(run_ + "--gpus 2 --backend mirrored/nccl --steps 1", 64,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "slurm/job_energy.h"
 #include "slurm/job_states.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
@@ -85,6 +86,24 @@ TEST_F(Commands, HistoryWithoutAccounting) {
   ASSERT_EQ(states.size(), 2U);
   EXPECT_EQ(states.at({4, 1}).detail, "exit code 9:0, on n2");
   EXPECT_EQ(states.at({5, 0}).state, "COMPLETED");
+}
+
+TEST_F(Commands, EnergyByAccounting) {
+  play("scontrol", "echo 'AcctGatherEnergyType = acct_gather_energy/pm_counters'");
+  play("sacct",
+       R"(printf '%s\n' "$@" > words
+    printf '5_0|7200\n5_0.batch|7200\n5_1|3600\n5_2|\n5_3|0\n6|4294967294\nnonsense\n')");
+  const auto energy = ask_energy(slurm(), {5, 6});
+  ASSERT_TRUE(energy);
+  EXPECT_EQ(energy->joules, 10800);
+  EXPECT_EQ(energy->elements, 2U);
+  EXPECT_EQ(energy->text(),
+            "energy by Slurm (pm_counters): 3 Wh of 2 jobs, with setup, and with other jobs on "
+            "shared nodes");
+  EXPECT_NE(said("words").find("JobID,ConsumedEnergyRaw"), std::string::npos);
+  play("scontrol", "echo 'AcctGatherEnergyType = (null)'");
+  EXPECT_FALSE(ask_energy(slurm(), {5, 6}));
+  EXPECT_FALSE(ask_energy(slurm(), {}));
 }
 
 TEST_F(Commands, AUsersDefaultsDoNotReachThem) {
