@@ -312,8 +312,8 @@ class ThisRun {
   void print_progress(const Progress& progress) const {
     const double left = static_cast<double>(progress.steps - progress.step) *
                         static_cast<double>(global_batch_of(config_)) / progress.samples_per_second;
-    log::info("epoch {}, step {}/{}: loss {:.4f}, {:.0f} samples/s{}", progress.epoch,
-              progress.step, progress.steps, progress.loss, progress.samples_per_second,
+    log::info("epoch {}, step {}/{}: loss {:.4f}, {} samples/s{}", progress.epoch, progress.step,
+              progress.steps, progress.loss, format_rate(progress.samples_per_second),
               left >= 1 ? ", about " + format_seconds(left) + " left" : "");
   }
 
@@ -372,9 +372,9 @@ class ThisRun {
         last.test_accuracy >= 0 ? fmt::format(", test accuracy {:.2f} %", 100 * last.test_accuracy)
                                 : "";
     const std::size_t warmup = warmup_of(outcome);
-    log::info("{}: {} step{} of {} samples in {} ({:.0f} samples/s{}), training loss {:.4f}{}",
+    log::info("{}: {} step{} of {} samples in {} ({} samples/s{}), training loss {:.4f}{}",
               request_.workload, outcome.steps, outcome.steps == 1 ? "" : "s", outcome.global_batch,
-              format_seconds(outcome.fit_seconds), samples_per_second(outcome),
+              format_seconds(outcome.fit_seconds), format_rate(samples_per_second(outcome)),
               warmup == 0 ? "" : fmt::format(" after {} steps", warmup), last.train_loss, accuracy);
     if (config_.until) tell_goal(outcome);
     if (!written.empty()) log::info("record: {}", written);

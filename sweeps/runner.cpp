@@ -26,16 +26,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// "33,200"
-std::string grouped(double number) {
-  std::string digits = fmt::format("{:.0f}", number);
-  for (std::size_t at = digits.size(); at > 3;) {
-    at -= 3;
-    digits.insert(at, ",");
-  }
-  return digits;
-}
-
 bool is_there(const fs::path& file) {
   std::error_code ignored;
   return fs::exists(file, ignored);
@@ -180,7 +170,7 @@ class StudyRunner {
     std::vector<std::string> facts;
     if (const auto fit = record->timing.fit_seconds) facts.push_back(format_seconds(*fit));
     if (const auto rate = record->throughput.samples_per_second) {
-      facts.push_back(grouped(*rate) + " samples/s");
+      facts.push_back(format_rate(*rate) + " samples/s");
     }
     setup_.line(fmt::format("{}: {}{}", place(run), join(facts, ", "), left()));
   }

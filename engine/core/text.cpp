@@ -136,6 +136,16 @@ std::string format_bytes(double bytes) {
   return decimal(bytes, unit == 0 || bytes >= 100 ? 0 : 1) + " " + kUnits[unit];
 }
 
+std::string format_rate(double per_second) {
+  if (per_second < 99.95) return fmt::format("{:.3g}", per_second);
+  std::string digits = fmt::format("{:.0f}", per_second);
+  for (std::size_t at = digits.size(); at > 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
 std::string format_seconds(double seconds) {
   if (seconds < 0) return "-" + format_seconds(-seconds);
   // Bounds are where rounding would reach the next unit.

@@ -52,6 +52,15 @@ TEST(Text, NumbersAreTheWholeTextOrNothing) {
   }
 }
 
+TEST(Text, RatesKeepThreeDigits) {
+  EXPECT_EQ(format_rate(2.309), "2.31");
+  EXPECT_EQ(format_rate(0.0421), "0.0421");
+  EXPECT_EQ(format_rate(99.96), "100");
+  EXPECT_EQ(format_rate(54229.4), "54,229");
+  EXPECT_EQ(format_rate(1234567), "1,234,567");
+  EXPECT_EQ(format_rate(0), "0");
+}
+
 TEST(Text, UnitsForPeople) {
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(999), "999 B");
