@@ -28,12 +28,12 @@ def cluster(rank, world):
     os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})
 
 
-def bottleneck(layers, x, width, stride, late):
+def bottleneck(layers, x, width, stride, late, bias):
     first, middle = (1, stride) if late else (stride, 1)
     start = skip = x
 
     def norm(x, filters, kernel, stride, relu=True):
-        x = layers.Conv2D(filters, kernel, stride, "same", use_bias=False)(x)
+        x = layers.Conv2D(filters, kernel, stride, "same", use_bias=bias)(x)
         x = layers.BatchNormalization()(x)
         return layers.ReLU()(x) if relu else x
 
@@ -56,12 +56,12 @@ def network(keras, a):
         return keras.Sequential([keras.Input((28, 28, 1)), *body]), 10
     start = keras.Input((a.size, a.size, 3))
     x = layers.ZeroPadding2D(3)(start)
-    x = layers.Conv2D(64, 7, 2, use_bias=False)(x)
+    x = layers.Conv2D(64, 7, 2, use_bias=a.bias)(x)
     x = layers.ReLU()(layers.BatchNormalization()(x))
     x = layers.MaxPooling2D(3, 2, "same")(x)
     for stage, (width, blocks) in enumerate([(64, 3), (128, 4), (256, 6), (512, 3)]):
         for block in range(blocks):
-            x = bottleneck(layers, x, width, 2 if block == 0 and stage > 0 else 1, not a.v1)
+            x = bottleneck(layers, x, width, 2 if block == 0 and stage > 0 else 1, not a.v1, a.bias)
     x = layers.GlobalAveragePooling2D()(x)
     if a.hidden:
         x = layers.Dense(a.hidden, "relu")(x)
@@ -81,6 +81,7 @@ def main():
     p.add_argument("--classes", type=int, default=5)
     p.add_argument("--hidden", type=int, default=1016, help="width of the dense layer before the classifier, 0 for none")
     p.add_argument("--v1", action="store_true", help="stride in the first 1x1 (Keras ResNet50); default v1.5")
+    p.add_argument("--bias", action="store_true", help="convolutions have biases, as in Keras ResNet50")
     p.add_argument("--threads", type=int, default=2, help="of this process")
     p.add_argument("--steps", type=int, default=100)
     p.add_argument("--warmup", type=int, default=20)
