@@ -8,7 +8,8 @@ namespace paceline {
 namespace {
 
 Cell hours_cell(const RowFacts& facts, std::optional<double> (*hours)(const Run&)) {
-  return measured_cell(estimate(*facts.row, hours));
+  const auto value = estimate(*facts.row, hours);
+  return value ? estimate_cell(*value, significant_digits(value->value)) : Cell{};
 }
 
 Cell bytes_cell(const RowFacts& facts, std::optional<double> (*quantity)(const Run&)) {

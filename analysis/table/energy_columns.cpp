@@ -1,7 +1,4 @@
 // Energy: --columns energy.
-#include <algorithm>
-#include <cmath>
-
 #include "analysis/study/energy.h"
 #include "analysis/table/definition.h"
 #include "engine/core/text.h"
@@ -11,11 +8,6 @@ namespace paceline {
 namespace {
 
 constexpr double kWattHour = 3600, kKilo = 1000;
-
-// Decimals for three significant digits: energies range over many powers of ten.
-int significant_digits(double value) {
-  return value > 0 ? std::clamp(2 - static_cast<int>(std::floor(std::log10(value))), 0, 9) : 0;
-}
 
 Cell scaled_cell(const RowFacts& facts, std::optional<double> (*quantity)(const Run&),
                  double unit) {
