@@ -62,7 +62,7 @@ std::vector<Column> read_columns(const JsonDocument& description, const CsvRow& 
 }
 
 void put(Json& record, const Column& column, const std::string& cell, const std::string& where) {
-  if (cell.empty()) return;  // the page does not say
+  if (cell.empty() || column.to.empty()) return;  // the page does not say, or no record takes it
   Json value = cell;
   if (!column.is_text) {
     const auto integer = to_integer(cell);
@@ -75,7 +75,15 @@ void put(Json& record, const Column& column, const std::string& cell, const std:
     }
   }
   try {
-    for (const auto& to : column.to) record[to] = value;
+    for (const auto& to : column.to) {
+      Json& place = record[to];
+      // Several columns may make one text: "PyTorch 2.0.0, 2023-09-28".
+      if (column.is_text && place.is_string()) {
+        place = place.get<std::string>() + ", " + cell;
+      } else {
+        place = value;
+      }
+    }
   } catch (const Json::exception&) {
     fail("two columns have the same key of the record", where, "fix \"to\" in table.json");
   }

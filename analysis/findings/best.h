@@ -44,10 +44,10 @@ struct LeftAside {
 };
 
 struct Best {
-  double within = 0;              // 0.05
+  double within = 0;               // 0.05
   const Expense* least = nullptr;  // null: replicas, then CPUs
-  bool rates = false;             // compares times per sample
-  NearPoint by_mean;              // the smallest whose mean is within the limit, decided or not
+  bool rates = false;              // compares times per sample
+  NearPoint by_mean;               // the smallest whose mean is within the limit, decided or not
   NearPoint best, smallest;  // smallest: among those within; the best itself if there is no other
   std::vector<NearPoint> points;     // all, by replicas, CPUs and time
   std::vector<NearPoint> undecided;  // smaller than the smallest, and possibly within the limit

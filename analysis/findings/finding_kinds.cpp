@@ -40,6 +40,8 @@ std::string_view name_of(FindingKind kind) {
       return "lower_quality";
     case FindingKind::left_out:
       return "left_out";
+    case FindingKind::implied_samples:
+      return "implied_samples";
     case FindingKind::control:
       return "control";
   }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "analysis/findings/best.h"
+#include "analysis/findings/implied_samples.h"
 #include "analysis/findings/lower_quality.h"
 #include "analysis/study/control.h"
 #include "analysis/study/point_names.h"
@@ -482,6 +483,9 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
   }
   if (const std::string line = left_out_line(facts); !line.empty()) {
     found.push_back({FindingKind::left_out, line});
+  }
+  if (const std::string line = implied_samples_line(study); !line.empty()) {
+    found.push_back({FindingKind::implied_samples, line});
   }
   for (const ControlCheck& control : controls_of(study, comparison)) {
     found.push_back({FindingKind::control, control_line(control)});

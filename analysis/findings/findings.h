@@ -27,9 +27,10 @@ enum class FindingKind {
   speed_up_bound,  // upper bound of the speed-up if the fraction stays the same
   peak,            // the fastest number of replicas according to a fit
   settings,  // for a study of one size: the fastest setting, or those that cannot be told from it
-  lower_quality,  // rows that trained worse than their base
-  left_out,       // what a published table omits
-  control,        // how far a point differs from itself
+  lower_quality,    // rows that trained worse than their base
+  left_out,         // what a published table omits
+  implied_samples,  // published rows whose time and rate contradict each other
+  control,          // how far a point differs from itself
 };
 
 std::string_view name_of(FindingKind kind);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "engine/core/error.h"
 #include "results/csv.h"
@@ -52,6 +53,14 @@ TEST(Published, ReadsTheTableShipped) {
   ASSERT_EQ(imagenet.size(), 27U);
   EXPECT_EQ(imagenet[26]->throughput.samples_per_second, 63601);
   EXPECT_FALSE(imagenet[16]->parameters.real("batch_per_replica").has_value());
+  const std::map<std::string, std::size_t> rows = {
+      {"kempner-resnet50", 7}, {"ncsa-resnet50", 11},      {"csc-resnet50", 244},
+      {"csc-gpt-neo", 40},     {"alcf-gaudi-resnet50", 5}, {"habana-gaudi-resnet50", 7},
+      {"jsc-resnet50", 2},     {"jsc-clip-vit-l14", 5}};
+  for (const auto& [name, count] : rows) EXPECT_EQ(read_published(folder / name).size(), count);
+  const auto csc = read_published(folder / "csc-gpt-neo");
+  EXPECT_EQ(csc[0]->session, "2023-09-28");
+  EXPECT_EQ(csc[0]->provenance.stack, "run_clm, synthetic, PyTorch 2.0.1+rocm5.4.2, 2023-09-28");
 }
 
 TEST(Published, ScalesNumbersAndLeavesOutWhatThePageDoesNotSay) {
@@ -61,6 +70,14 @@ TEST(Published, ScalesNumbersAndLeavesOutWhatThePageDoesNotSay) {
   EXPECT_EQ(records[0].json()["provenance"]["stack"], "a, b");
   EXPECT_FALSE(records[1].json().contains("provenance"));
   EXPECT_EQ(records[1]->point, "gpus=4");
+  const std::string joined = R"({
+  "record": {"parameters": {"workload": "w"}, "layout": {"replicas_are": "gpus"}},
+  "columns": {"gpus": {"to": ["/layout/gpus"]}, "minutes": {"to": ["/timing/fit_seconds"]},
+              "who": {"to": ["/provenance/stack"], "text": true},
+              "remark": {"to": ["/provenance/stack"], "text": true}}})";
+  const auto both = read(joined, "gpus,minutes,who,remark\n2,1.5,a,b\n4,1,,c\n");
+  EXPECT_EQ(both[0]->provenance.stack, "a, b");
+  EXPECT_EQ(both[1]->provenance.stack, "c");
   EXPECT_NE(records[0].where().find("table.csv:2"), std::string::npos);
 }
 
