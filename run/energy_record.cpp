@@ -116,10 +116,6 @@ MeterFacts facts_of(const EnergyMeter& meter, std::size_t i) {
   return facts;
 }
 
-void sleep_seconds(double seconds) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-}
-
 }  // namespace
 
 EnergyReport::EnergyReport(const ChosenGpus& gpus, bool is_first_of_node)
@@ -134,18 +130,18 @@ void EnergyReport::measure_idle(World& world) {
     communicator.all_gather(&mine, sizeof mine, all.data());
     if (i == 0) wanted = *std::max_element(all.begin(), all.end());
   });
-  if (wanted == 0) return;
-  watch_->enter(kIdle);
-  sleep_seconds(std::max(wanted, kShortestGlance));
-  watch_->enter(static_cast<std::size_t>(RunPart::other));
+  sleep_idle(wanted);
 }
 
 void EnergyReport::measure_idle_here() {
-  const double wanted = watch_->glance_seconds();
-  if (wanted == 0) return;
+  sleep_idle(watch_->glance_seconds());
+}
+
+void EnergyReport::sleep_idle(double seconds) {
+  if (seconds == 0) return;
   watch_->enter(kIdle);
-  sleep_seconds(std::max(wanted, kShortestGlance));
-  watch_->enter(static_cast<std::size_t>(RunPart::other));
+  std::this_thread::sleep_for(std::chrono::duration<double>(std::max(seconds, kShortestGlance)));
+  enter(RunPart::other);
 }
 
 void EnergyReport::enter(RunPart part) {
@@ -184,10 +180,9 @@ EnergyFacts energy_of(const std::vector<MeterFacts>& of_processes, int nodes, in
   for (auto& [processes, meter] : added_up(of_processes)) {
     const bool of_gpus = meter.covers == name_of(Covered::gpus) && meter.meter.starts_with("GPU");
     if (of_gpus && gpus > 0 && meter.counters != gpus) {
-      give_up(meter,
-              fmt::format("it tells of {} GPUs for {} replicas", meter.counters.value_or(0), gpus));
+      give_up(meter, fmt::format("it covers {} of {} GPUs", meter.counters.value_or(0), gpus));
     } else if (!of_gpus && processes != nodes) {
-      give_up(meter, fmt::format("only {} of {} nodes have it", processes, nodes));
+      give_up(meter, fmt::format("it is on {} of {} nodes only", processes, nodes));
     }
     energy.meters.push_back(std::move(meter));
   }

@@ -28,6 +28,7 @@ class EnergyReport {
   EnergyFacts collect_here(int nodes);
 
  private:
+  void sleep_idle(double seconds);
   std::vector<MeterFacts> meters();
 
   std::size_t gpus_;

@@ -37,6 +37,7 @@
 #include "run/energy_record.h"
 #include "run/gpu_record.h"
 #include "run/load_record.h"
+#include "run/preflight.h"
 #include "run/program_facts.h"
 #include "run/program_process.h"
 #include "run/program_results.h"
@@ -184,6 +185,7 @@ class ProgramRun {
     const GpuUse use = gpu_report.collect_here();
     record.gpus = use.each;
     record.energy = energy.collect_here(request_.layout.nodes);
+    if (!record.energy.meters.empty()) record.energy.shared = count_other_jobs() > 0;
     record.utilization = use.utilization;
     record.flags.throttled = use.throttled;
     Store(request_.target.store)

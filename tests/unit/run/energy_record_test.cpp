@@ -58,10 +58,10 @@ TEST(EnergyRecord, ASampledPowerServesWithoutACounter) {
 TEST(EnergyRecord, WhatIsNotMeasuredEverywhereIsNoFigure) {
   EnergyFacts energy = energy_of({meter("RAPL", "CPUs", 1000)}, 2, 0);
   EXPECT_FALSE(energy.joules);
-  EXPECT_EQ(energy.trouble, "RAPL: only 1 of 2 nodes have it");
+  EXPECT_EQ(energy.trouble, "RAPL: it is on 1 of 2 nodes only");
   energy = energy_of({meter("GPU counter", "GPUs", 4000)}, 1, 2);
   EXPECT_FALSE(energy.joules);
-  EXPECT_EQ(energy.trouble, "GPU counter: it tells of 1 GPUs for 2 replicas");
+  EXPECT_EQ(energy.trouble, "GPU counter: it covers 1 of 2 GPUs");
 }
 
 TEST(EnergyRecord, APartThatTellsNothingLeavesNoSum) {
