@@ -42,7 +42,7 @@ std::string on_cpus(const std::string& kin, int cpus) {
 }
 
 bool counts(const PlannedPoint& planned) {
-  return planned.cannot_run.empty() && !planned.parameters.find(kControl);
+  return (planned.cannot_run.empty() || planned.not_built) && !planned.parameters.find(kControl);
 }
 
 }  // namespace

@@ -221,6 +221,7 @@ class Expander {
     }
     planned.layout = layout_of(planned.parameters, candidate.where);
     planned.cannot_run = not_built_;
+    planned.not_built = !not_built_.empty();
     if (candidate.point.find("cpus_per_replica")) {
       planned.parameters.erase("cpus_per_replica");
       planned.parameters.set("cpus_per_task", std::int64_t{planned.layout.cpus_per_task});

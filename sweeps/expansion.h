@@ -15,6 +15,7 @@ struct PlannedPoint {
   Point parameters;  // all parameters of the spec, and the CPUs of a task
   Layout layout;
   std::string cannot_run = {};  // why it cannot run on this machine; empty: no known reason
+  bool not_built = false;       // that reason is this build, not the machine
 };
 
 struct Expansion {

@@ -2,6 +2,7 @@
 #include "analysis/study/energy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "analysis/plots/study_plots.h"
@@ -76,6 +77,23 @@ void ring_front(std::vector<PlotSeries>& all) {
   }
 }
 
+// Points of several series that lie on one another need one label.
+void drop_equal_labels(std::vector<PlotSeries>& all) {
+  constexpr double kNear = 0.05;
+  const auto is_near = [](double a, double b) { return std::abs(a / b - 1) < kNear; };
+  std::vector<const PlotPoint*> labelled;
+  for (PlotSeries& series : all) {
+    for (PlotPoint& point : series.points) {
+      const bool is_known = std::ranges::any_of(labelled, [&](const PlotPoint* other) {
+        return other->label == point.label && is_near(other->x, point.x) &&
+               is_near(*other->y, *point.y);
+      });
+      if (is_known) point.label.clear();
+      labelled.push_back(&point);
+    }
+  }
+}
+
 std::size_t count_points(const std::vector<PlotSeries>& all) {
   std::size_t points = 0;
   for (const PlotSeries& series : all) points += series.points.size();
@@ -115,11 +133,12 @@ std::vector<Plot> energy_plots(const PlotSource& source) {
   std::vector<Plot> plots = {over_replicas};
   if (source.comparison.rates) return plots;  // unlike work has no common energy
   ring_front(times.series);
-  times.ring_title = "Pareto front, by the means";
+  drop_equal_labels(times.series);
+  times.ring_title = "Pareto front";
   Plot over_time;
   over_time.name = "energy_time";
   over_time.title = "Energy and time: " + source.title;
-  over_time.subtitle = "numbers: " + what;
+  over_time.subtitle = "numbers: " + what + "; Pareto front of the means";
   if (has_bars(times.series)) over_time.subtitle += "; bars: 95 % intervals";
   over_time.x_label = "fit seconds";
   over_time.y_label = "energy (Wh)";

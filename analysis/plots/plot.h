@@ -38,7 +38,7 @@ struct Lines {
   bool log_x = false;
   int log_y = 0;                    // base of a logarithmic axis; 0: linear, from 0
   std::optional<double> highest_y;  // higher values are cut off; empty: everything is visible
-  std::string ring_title = "lower accuracy or higher loss";  // meaning of ringed points
+  std::string ring_title = "lower quality";  // meaning of ringed points
   bool aside = false;  // shifts series slightly, so that error bars do not overlap
 };
 

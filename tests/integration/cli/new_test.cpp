@@ -3,6 +3,7 @@
 #include "sweeps/new_spec.h"
 #include "sweeps/spec.h"
 #include "tests/integration/cli/paceline.h"
+#include "tests/support/has_engine.h"
 
 namespace paceline {
 namespace {
@@ -20,11 +21,10 @@ class CliNew : public testing::Cli {
     EXPECT_TRUE(contains(dry.out, " runs to do")) << dry.out;
   }
   // Without it, expressions are checked when the study runs.
-  bool has_engine() const { return paceline("describe mnist-mlp").code == 0; }
   // Types the lines on a terminal.
   Ran typed(const std::string& lines, const std::string& arguments) const {
-    return shell("printf '" + lines + "' | TERM=dumb script -qec \"'" PACELINE_BINARY "' " + arguments +
-                 "\" /dev/null");
+    return shell("printf '" + lines + "' | TERM=dumb script -qec \"'" PACELINE_BINARY "' " +
+                 arguments + "\" /dev/null");
   }
 };
 
@@ -63,7 +63,7 @@ TEST_F(CliNew, AsksFiveQuestions) {
   EXPECT_EQ(asked.axes.back().values.size(), 2U);
   EXPECT_EQ(asked.repeats, 4);
   expect_plans("asked.json");
-  if (!has_engine()) return;
+  if (!testing::has_engine()) return;
   EXPECT_TRUE(contains(typed("./train\\n\\nrate (.+\\n1\\n3\\n", "new bad").out,
                        "not a regular expression"));
   EXPECT_FALSE(fs::exists(folder() / "bad.json"));
@@ -77,7 +77,7 @@ TEST_F(CliNew, RefusesInOneLine) {
   EXPECT_EQ(read_text(folder() / "a.json"), before);
   expect_refused("new b --yes --program mnist-cnn --backend nope", 64, {"nope"});
   expect_refused("new b --yes --program mnist-cnn --device gpus", 64, {"gpus"});
-  if (has_engine()) {
+  if (testing::has_engine()) {
     expect_refused("new b --yes --program x --throughput 'rate'", 64, {"has 0 groups"});
   }
   expect_refused("new b --yes --program 'x {gpu}'", 65, {"{gpu}", "did you mean"});

@@ -1,6 +1,7 @@
 // submit, status, cancel, collect and element where nothing of Slurm is real: bad input, dry runs.
 #include "results/names.h"
 #include "tests/integration/cli/paceline.h"
+#include "tests/support/has_engine.h"
 
 namespace paceline {
 namespace {
@@ -183,6 +184,7 @@ TEST_F(CliSlurm, SmokeNeedsNoGpuAndFewSteps) {
 
 // A login node without a GPU build submits what another program is to run.
 TEST_F(CliSlurm, WhatIsNotBuiltHereIsPlannedAllTheSame) {
+  PACELINE_NEEDS_ENGINE();
   Name cuda = find_name("device", "cuda");
   const std::string list = paceline("list devices").out, mark = "not built: ";
   if (const auto at = list.find(mark); at != list.npos) {  // of the program, not of this test
@@ -216,6 +218,7 @@ TEST_F(CliSlurm, WhatIsNotBuiltHereIsPlannedAllTheSame) {
 
 // A millisecond a point would be half a minute.
 TEST_F(CliSlurm, AStudyOfManyPointsIsPlannedSoon) {
+  PACELINE_NEEDS_ENGINE();
   std::string seeds = "1";
   for (int i = 2; i <= 2000; ++i) seeds += "," + std::to_string(i);
   write("many.json",

@@ -5,6 +5,7 @@
 #include "engine/core/aligned.h"
 #include "engine/core/text.h"
 #include "tests/integration/cli/paceline.h"
+#include "tests/support/has_engine.h"
 
 namespace paceline {
 namespace {
@@ -221,6 +222,7 @@ TEST_F(CliVerbs, WordsThatPeopleTryLeadSomewhere) {
   expect_refused("compare a b", 64, {"unknown command compare", "use report A B"});
   expect_refused("plot a", 64, {"unknown command plot", "use report STUDY"});
   expect_refused("best --lr 1", 64, {"unknown option --lr", "use --learning-rate"});
+  PACELINE_NEEDS_ENGINE();
   const Ran list = paceline("list workloads");
   EXPECT_TRUE(contains(list.out, "ResNet-50 on 5 classes of cassava leaves")) << list.out;
 }

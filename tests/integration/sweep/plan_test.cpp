@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/integration/sweep/paceline.h"
+#include "tests/support/has_engine.h"
 
 namespace paceline {
 namespace {
@@ -25,6 +26,7 @@ class SweepPlan : public testing::SmallStudy {
 };
 
 TEST_F(SweepPlan, TextAndJson) {
+  PACELINE_NEEDS_ENGINE();
   write_spec(R"("axes": {"gpus": [1, 2], "backend": ["mirrored"]}, "repeats": 2)");
   const Ran text = sweep({"--dry-run"});
   EXPECT_EQ(text.code, 0) << text.err;
@@ -45,6 +47,7 @@ TEST_F(SweepPlan, TextAndJson) {
 }
 
 TEST_F(SweepPlan, OfManyPointsAHundredAreListed) {
+  PACELINE_NEEDS_ENGINE();
   std::string list;
   for (int i = 1; i <= 500; ++i) list += (i > 1 ? "," : "") + std::to_string(i);
   write_spec(R"("axes": {"gpus": [1, 2], "backend": ["mirrored"], "seed": [)" + list + "]}");

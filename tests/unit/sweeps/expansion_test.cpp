@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "results/names.h"
+#include "tests/support/has_engine.h"
 #include "tests/unit/sweeps/samples.h"
 
 namespace paceline {
@@ -185,6 +186,7 @@ TEST(Expansion, WithoutACpuKeyEachReplicaHasAsMany) {
 }
 
 TEST(Expansion, PointsThatCannotRunHereAreLeftOutAndSaidSo) {
+  PACELINE_NEEDS_ENGINE();
   const Spec spec = spec_with(R"("fixed": {"backend": "mpi", "cpus_per_replica": 1},
                                  "axes": {"gpus": [1, 4], "seed": [1, 2]}, "control": true)");
   const TargetMachine machine{2, true, [](const PlannedPoint& planned) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sweeps/study_plan.h"
+#include "tests/support/has_engine.h"
 #include "tests/unit/results/sample_record.h"
 #include "tests/unit/sweeps/samples.h"
 
@@ -129,6 +130,7 @@ TEST_F(Inventory, AnotherBuildIsDoneUnlessAskedFor) {
 }
 
 TEST_F(Inventory, ARecordOfAnotherMachineServesNoRun) {
+  PACELINE_NEEDS_ENGINE();
   put(record());
   std::string elsewhere = "AMD EPYC, 2 CPUs";
   const auto take_there = [&] {
