@@ -1,0 +1,54 @@
+// Links between replicas, by level, and what an all-reduce costs over them.
+//
+// A *level* joins units: "core" the replicas of a socket, "socket" the sockets of a node, "node" the
+// nodes of a switch, "switch" the switches. A message of m bytes over a link takes alpha + beta m
+// (R. Hockney, Parallel Computing 20, 1994): latency in seconds, and seconds per byte.
+//
+// With p replicas and n bytes of each:
+//   ring          2(p-1) messages of n/p bytes, one after another (Patarasuk, Yuan 2009); between
+//                 two, one message of n bytes each way
+//   tree          2 ceil(log2 p) latencies, 2n bytes over the slowest link: two trees that share the
+//                 data (Sanders, Speck, Traeff 2009), as NCCL has
+//   hierarchical  a ring of all n bytes at each level, between the leaders of the units below
+// A flat ring or tree pays each link's latency, and the bandwidth of the slowest link.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace paceline {
+
+enum class SumForm { ring, tree, hierarchical };
+const char* name_of(SumForm form);
+
+struct LinkLevel {
+  std::string name;             // core, socket, node or switch; in this order
+  int units = 0;                // joined by it; 0: any number (the last level)
+  double latency_seconds = 0;   // alpha
+  double bytes_per_second = 0;  // 1 / beta, of one link
+  int shared_by = 1;            // messages that share a link at the same time: an uplink
+};
+
+struct Network {
+  SumForm form = SumForm::ring;
+  double call_seconds = 0;  // of each all-reduce, whatever its size and the replicas
+  std::vector<LinkLevel> levels;
+
+  // Seconds of an all-reduce of `bytes` between the first `replicas`, packed unit by unit.
+  double seconds(double bytes, int replicas) const;
+  // The highest level that so many replicas cross; empty for one replica.
+  std::string highest_level(int replicas) const;
+};
+
+// Parses the JSON of --network, e.g.
+//   {"form": "ring", "levels": [
+//      {"level": "core", "units": 4, "latency_seconds": 2e-6, "bytes_per_second": 4e10},
+//      {"level": "node", "latency_seconds": 1e-5, "bytes_per_second": 2.5e10, "shared_by": 4}]}
+// Throws input with file, line and key.
+Network network_of(const std::string& text, const std::string& where);
+
+// A network with other links: each `times` as fast.
+Network with_links(Network network, double times);
+
+}  // namespace paceline
