@@ -1,0 +1,19 @@
+// Least squares of relative errors with coefficients that are not negative: costs.
+#pragma once
+
+#include <vector>
+
+namespace paceline {
+
+// A measurement `value` > 0, the sum of the coefficients times `terms`.
+struct CostPoint {
+  std::vector<double> terms;  // as many for each point
+  double value = 0;
+};
+
+// Minimizes the sum of ((sum of c_i terms_i) / value - 1)^2 over c_i >= 0, by trying every set of
+// coefficients that are above zero, so for a handful of terms. Of terms that the points cannot tell
+// apart, the first gets all. Zeros if no term helps.
+std::vector<double> nonnegative_fit(const std::vector<CostPoint>& points);
+
+}  // namespace paceline
