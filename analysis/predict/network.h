@@ -1,16 +1,17 @@
 // Links between replicas, by level, and what an all-reduce costs over them.
 //
-// A *level* joins units: "core" the replicas of a socket, "socket" the sockets of a node, "node" the
-// nodes of a switch, "switch" the switches. A message of m bytes over a link takes alpha + beta m
-// (R. Hockney, Parallel Computing 20, 1994): latency in seconds, and seconds per byte.
+// A *level* joins units: "core" the replicas of a socket, "socket" the sockets of a node, "node"
+// the nodes of a switch, "switch" the switches. A message of m bytes over a link takes alpha + beta
+// m (R. Hockney, Parallel Computing 20, 1994): latency in seconds, and seconds per byte.
 //
 // With p replicas and n bytes of each:
-//   ring          2(p-1) messages of n/p bytes, one after another (Patarasuk, Yuan 2009); between
-//                 two, one message of n bytes each way
-//   tree          2 ceil(log2 p) latencies, 2n bytes over the slowest link: two trees that share the
-//                 data (Sanders, Speck, Traeff 2009), as NCCL has
-//   hierarchical  a ring of all n bytes at each level, between the leaders of the units below
-// A flat ring or tree pays each link's latency, and the bandwidth of the slowest link.
+//   ring          2(p-1) messages of n/p bytes, one after another (P. Patarasuk, X. Yuan: Bandwidth
+//                 optimal all-reduce algorithms for clusters of workstations, 2009); between two,
+//                 one message of n bytes each way
+//   tree          2 ceil(log2 p) latencies and 2n bytes, n between two: two trees that share the
+//                 data (P. Sanders, J. Speck, J. L. Traeff: Two-tree algorithms, 2009)
+//   hierarchical  at each level a ring of all n bytes, between the leaders of the units below
+// A flat ring or tree has the latencies of all links on its way and the bandwidth of the slowest.
 #pragma once
 
 #include <optional>
@@ -20,6 +21,7 @@
 namespace paceline {
 
 enum class SumForm { ring, tree, hierarchical };
+inline constexpr SumForm kSumForms[] = {SumForm::ring, SumForm::tree, SumForm::hierarchical};
 const char* name_of(SumForm form);
 
 struct LinkLevel {
@@ -30,25 +32,30 @@ struct LinkLevel {
   int shared_by = 1;            // messages that share a link at the same time: an uplink
 };
 
+// What an all-reduce has at each level: this many latencies, and this many bytes over one link.
+struct LevelTraffic {
+  double latencies = 0, bytes = 0;
+};
+
 struct Network {
   SumForm form = SumForm::ring;
   double call_seconds = 0;  // of each all-reduce, whatever its size and the replicas
   std::vector<LinkLevel> levels;
 
-  // Seconds of an all-reduce of `bytes` between the first `replicas`, packed unit by unit.
+  // Between the first `replicas`, packed unit by unit.
+  std::vector<LevelTraffic> traffic(double bytes, int replicas) const;
   double seconds(double bytes, int replicas) const;
-  // The highest level that so many replicas cross; empty for one replica.
-  std::string highest_level(int replicas) const;
+  // The last level that so many replicas cross; -1 for one replica.
+  int highest_level(int replicas) const;
+  // How many replicas the levels join; empty: any number.
+  std::optional<int> capacity() const;
 };
 
-// Parses the JSON of --network, e.g.
+// Parses a description of links, e.g. (comments are allowed)
 //   {"form": "ring", "levels": [
 //      {"level": "core", "units": 4, "latency_seconds": 2e-6, "bytes_per_second": 4e10},
 //      {"level": "node", "latency_seconds": 1e-5, "bytes_per_second": 2.5e10, "shared_by": 4}]}
 // Throws input with file, line and key.
 Network network_of(const std::string& text, const std::string& where);
-
-// A network with other links: each `times` as fast.
-Network with_links(Network network, double times);
 
 }  // namespace paceline

@@ -5,7 +5,8 @@
 //   step samples     the seconds of each phase of each step and rank, drawn anew for p replicas, so
 //                    that the slowest of p is felt (else: quantiles of steps)
 //   plan.gradients   when each gradient is ready (else: in proportion to bytes; a note says so)
-//   collective       alpha and beta of all-reduces, of `bench allreduce` or imported (else: from the
+//   collective       alpha and beta of all-reduces, of `bench allreduce` or imported (else: from
+//   the
 //                    communication of the runs themselves, or a described network)
 // A call never sees runs that it is not given, so a caller holds sizes out by leaving rows away.
 #pragma once
@@ -16,37 +17,26 @@
 #include <vector>
 
 #include "analysis/predict/network.h"
+#include "analysis/predict/what_if.h"
 #include "analysis/statistics/statistics.h"
 #include "analysis/study/study.h"
 
 namespace paceline {
 
-// What is other than in the measured runs.
-struct WhatIf {
-  std::string wire;                 // precision on the wire: "bf16", "fp16", "fp32"; empty: as it was
-  std::optional<double> bucket_mb;  // the cap of buckets
-  double links = 1;                 // links that are so many times as fast
-
-  bool nothing() const { return wire.empty() && !bucket_mb && links == 1; }
-};
-
-// Parses "precision-on-the-wire=bf16,bucket_mb=32,links=2x". Throws usage.
-WhatIf what_if_of(const std::string& text);
-
 struct ReplaySources {
-  std::vector<const Row*> rows;      // of one series: one backend, one set of axes; any order
-  Scaling scaling = Scaling::weak;   // how the batch and the steps follow from the size
-  std::vector<Run> collectives;      // records with a section `collective`; others are ignored
-  std::optional<Network> network;    // described links, instead of the measured ones
+  std::vector<const Row*> rows;     // of one series: one backend, one set of axes; any order
+  Scaling scaling = Scaling::weak;  // how the batch and the steps follow from the size
+  std::vector<Run> collectives;     // records with a section `collective`; others are ignored
+  std::optional<Network> network;   // described links, instead of the measured ones
 };
 
 struct ReplayedStep {
   int gpus = 1;
-  double step_seconds = 0;             // mean over steps
+  double step_seconds = 0;  // mean over steps
   double samples_per_second = 0;
-  std::optional<double> fit_seconds;   // empty: the runs have none
-  double exposed_seconds = 0;          // of a step: even the last rank to arrive waits so long
-  double straggler_seconds = 0;        // of a step: what the slowest of all ranks takes longer
+  std::optional<double> fit_seconds;     // empty: the runs have none
+  double exposed_seconds = 0;            // of a step: even the last rank to arrive waits so long
+  double straggler_seconds = 0;          // of a step: what the slowest of all ranks takes longer
   Interval samples_per_second_interval;  // 90 %, of the median of as many runs as a row has
   std::optional<Interval> fit_seconds_interval;
   // The level that no measured size crosses: "switch"; empty: none.

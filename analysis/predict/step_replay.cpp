@@ -19,8 +19,8 @@ StepCost StepReplay::step(const std::vector<StepSeconds>& ranks) {
     double ready = 0;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       const double share = overlap_ ? buckets_[b].ready : 1;
-      ready = std::max(
-          ready, at_[r] + ranks[r].input + ranks[r].forward + ranks[r].backward * share);
+      ready =
+          std::max(ready, at_[r] + ranks[r].input + ranks[r].forward + ranks[r].backward * share);
     }
     free = done_[b] = std::max(ready, free) + buckets_[b].sum_seconds;
   }
