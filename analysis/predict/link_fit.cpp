@@ -14,11 +14,11 @@ namespace {
 constexpr double kClearlyBetter = 0.9;
 constexpr double kNoTime = 1e-15;  // seconds a byte, where the fit leaves none for bytes
 
-double predicted(const Network& network, const SumSample& sample) {
+double predicted(const LinkNetwork& network, const SumSample& sample) {
   return sample.calls * network.seconds(sample.bytes / sample.calls, sample.replicas);
 }
 
-double off_of(const Network& network, const std::vector<SumSample>& samples) {
+double off_of(const LinkNetwork& network, const std::vector<SumSample>& samples) {
   double sum = 0;
   for (const SumSample& sample : samples) {
     const double off = predicted(network, sample) / sample.seconds - 1;
@@ -28,7 +28,7 @@ double off_of(const Network& network, const std::vector<SumSample>& samples) {
 }
 
 // The last level of `network` from samples that cross it; the levels inside are known.
-void fit_last_level(Network& network, const std::vector<SumSample>& samples, bool with_call) {
+void fit_last_level(LinkNetwork& network, const std::vector<SumSample>& samples, bool with_call) {
   const std::size_t last = network.levels.size() - 1;
   std::vector<CostPoint> points;
   for (const SumSample& sample : samples) {
@@ -59,9 +59,9 @@ bool several_sizes(const std::vector<SumSample>& samples) {
   });
 }
 
-Network fitted(SumForm form, const std::vector<SumSample>& inside,
-               const std::vector<SumSample>& between, int replicas_per_node) {
-  Network network;
+LinkNetwork fitted(SumForm form, const std::vector<SumSample>& inside,
+                   const std::vector<SumSample>& between, int replicas_per_node) {
+  LinkNetwork network;
   network.form = form;
   if (!inside.empty()) {
     network.levels.push_back({"core", between.empty() ? 0 : replicas_per_node, 0, 1, 1});

@@ -17,7 +17,7 @@ struct SumSample {
 };
 
 struct FittedLinks {
-  Network network;
+  LinkNetwork network;
   double off = 0;              // root of the mean square of relative deviations
   bool form_is_known = false;  // another form fits clearly worse
   int most_replicas = 0;       // of a sample
