@@ -177,6 +177,17 @@ TEST(LinkFit, SeveralSizesTellTheForm) {
   }
 }
 
+// A bucket of tokens lets small messages pass at once.
+TEST(LinkFit, QuickSmallMessagesDoNotBendTheBandwidth) {
+  const LinkNetwork truth{SumForm::ring, 0, {{"node", 0, 1e-4, 1.2e7, 1}}};
+  std::vector<SumSample> samples = made(truth, {{2, 2}, {4, 4}});
+  for (SumSample& sample : samples) {
+    if (sample.bytes < 1e4) sample.seconds = 2e-5;
+  }
+  const auto links = fit_links(samples, 1);
+  EXPECT_NEAR(links->network.seconds(1e6, 8) / truth.seconds(1e6, 8), 1, 0.03);
+}
+
 TEST(LinkFit, NothingOfTwoReplicasIsNothing) {
   EXPECT_FALSE(fit_links({}, 1));
   EXPECT_FALSE(fit_links({{1e6, 1, 1, 1, 0.1}}, 1));
