@@ -22,20 +22,6 @@ namespace {
 constexpr double kDraws = 200'000;  // of ranks, for each run
 constexpr double kFewestSteps = 100, kMostSteps = 1000;
 
-// A measured run, and what its record says of its steps.
-struct MeasuredRun {
-  const Run* run;
-  RunSteps steps;
-};
-
-// The runs of one size.
-struct MeasuredSize {
-  int gpus = 1;
-  double nodes = 1;
-  double batch = 1;  // of a replica
-  std::vector<MeasuredRun> runs;
-};
-
 double mean(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
@@ -77,17 +63,34 @@ StepCost mean_step(const RunSteps& steps, const Scene& scene, std::uint64_t seed
 }  // namespace
 
 struct Replay::Facts {
+  // A measured run, and what its record says of its steps.
+  struct MeasuredRun {
+    const Run* run;
+    RunSteps steps;
+  };
+
+  // The runs of one size.
+  struct MeasuredSize {
+    int gpus = 1;
+    double nodes = 1;
+    double batch = 1;  // of a replica
+    std::vector<MeasuredRun> runs;
+  };
+
   ReplaySources sources;
   std::string why_not;
   std::vector<std::string> notes;
   std::map<int, MeasuredSize> sizes;
   std::optional<FittedLinks> links;
+  double rest = 0;
 
   explicit Facts(ReplaySources given) : sources(std::move(given)) {
     collect();
     if (!why_not.empty()) return;
     find_links();
-    if (why_not.empty()) tell();
+    if (!why_not.empty()) return;
+    tell();
+    rest = rest_of_steps();
   }
 
   const MeasuredSize& largest() const { return sizes.rbegin()->second; }
@@ -181,10 +184,10 @@ struct Replay::Facts {
     return sources.scaling == Scaling::strong ? batch * largest().gpus / gpus : batch;
   }
 
-  // Forward and backward of a batch over those of the largest size's: a fixed part and one in
-  // proportion, fitted over the sizes.
-  double compute_factor(double batch) const {
-    if (batch == largest().batch) return 1;
+  // Forward and backward of a batch over those of another: a fixed part and one in proportion,
+  // fitted over the sizes.
+  double compute_factor(double batch, double other) const {
+    if (batch == other) return 1;
     std::vector<CostPoint> points;
     for (const auto& [gpus, size] : sizes) {
       for (const MeasuredRun& each : size.runs) {
@@ -200,7 +203,71 @@ struct Replay::Facts {
     }
     if (points.empty()) return 1;
     const std::vector<double> fit = nonnegative_fit(points);
-    return (fit[0] * batch + fit[1]) / (fit[0] * largest().batch + fit[1]);
+    return (fit[0] * batch + fit[1]) / (fit[0] * other + fit[1]);
+  }
+
+  // Seconds of a step that were measured and that the replay of the same runs lacks, for example
+  // because ranks disturb each other: a mean over the sizes of several replicas.
+  double rest_of_steps() const {
+    double sum = 0, count = 0;
+    for (const auto& [gpus, size] : sizes) {
+      if (gpus < 2) continue;
+      const Scene scene = scene_at(gpus, {}, size);
+      for (const MeasuredRun& each : size.runs) {
+        sum += each.steps.step_seconds - mean_step(each.steps, scene, 1).step;
+        count += 1;
+      }
+    }
+    return count > 0 ? sum / count : 0;
+  }
+
+  // The level that so many replicas cross and no measured size did.
+  std::string uncalibrated_level(int gpus) const {
+    const int measured = largest().gpus;
+    if (gpus <= measured) return "";
+    if (sources.network) {
+      const int level = links->network.highest_level(gpus);
+      const bool crossed = level <= links->network.highest_level(measured);
+      return crossed ? "" : links->network.levels[static_cast<std::size_t>(level)].name;
+    }
+    if (largest().nodes > 1) return "";
+    const Run& run = *largest().runs.front().run;
+    const auto cpus = run.record->provenance.machine.cpus;
+    const bool fits = run.replicas_are_cores && cpus && run.cpus_per_replica() &&
+                      gpus * *run.cpus_per_replica() <= static_cast<double>(*cpus);
+    return fits ? "" : "node";
+  }
+
+  // Time outside of steady steps: compiling, warm-up, the start of epochs. Empty: not known.
+  std::optional<double> outside() const {
+    double sum = 0;
+    for (const MeasuredRun& each : largest().runs) {
+      if (!each.run->fit_seconds || !each.run->steps) return std::nullopt;
+      sum += *each.run->fit_seconds - *each.run->steps * each.steps.step_seconds;
+    }
+    return std::max(0.0, sum / static_cast<double>(largest().runs.size()));
+  }
+
+  double steps_at(int gpus) const {
+    const double steps = largest().runs.front().run->steps.value_or(0);
+    const bool divided =
+        sources.scaling == Scaling::fixed_epochs || sources.scaling == Scaling::to_goal;
+    return divided ? std::ceil(steps * largest().gpus / gpus - 1e-9) : steps;
+  }
+
+  // Of the logarithm of a step: runs differ, and so does the model from runs.
+  double log_error(int gpus) const {
+    double squares = 0, freedom = 0;
+    for (const auto& [size, measured] : sizes) {
+      std::vector<double> logs;
+      for (const MeasuredRun& each : measured.runs)
+        logs.push_back(std::log(each.steps.step_seconds));
+      const double middle = mean(logs);
+      for (const double each : logs) squares += (each - middle) * (each - middle);
+      freedom += static_cast<double>(logs.size()) - 1;
+    }
+    static_cast<void>(gpus);
+    return freedom > 0 ? std::sqrt(squares / freedom) : 0.05;
   }
 
   Network network_with(const WhatIf& what_if) const {
@@ -209,7 +276,8 @@ struct Replay::Facts {
     return network;
   }
 
-  Scene scene_at(int gpus, const WhatIf& what_if) const {
+  // With the computing of a measured size.
+  Scene scene_at(int gpus, const WhatIf& what_if, const MeasuredSize& from) const {
     const RunRecord& of = record();
     const BucketPlan plan = buckets_of(of, what_if.bucket_mb);
     if (plan.buckets.empty()) {
@@ -217,6 +285,11 @@ struct Replay::Facts {
                   "--what-if bucket_mb", "measure once with this version, or leave it out");
     }
     const Network network = network_with(what_if);
+    if (const auto most = network.capacity(); most && gpus > *most) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("the network joins {} replicas, not {}", *most, gpus), "--network",
+                  "leave out \"units\" of its last level");
+    }
     const double wire = wire_factor(of, what_if.wire);
     double all = 0;
     for (const BucketFacts& bucket : plan.buckets) all += bucket.bytes;
@@ -229,8 +302,8 @@ struct Replay::Facts {
     scene.overlap = of.plan.overlapped.value_or(false);
     scene.joint = of.parameters.real("clip_norm").value_or(0) > 0;
     const double batch = batch_at(gpus);
-    scene.compute = compute_factor(batch);
-    scene.input = batch / largest().batch;
+    scene.compute = compute_factor(batch, from.batch);
+    scene.input = batch / from.batch;
     return scene;
   }
 };
@@ -248,19 +321,28 @@ const std::vector<std::string>& Replay::notes() const {
 
 ReplayedStep Replay::at(int gpus, const WhatIf& what_if) const {
   const Facts& facts = *facts_;
-  const Scene scene = facts.scene_at(gpus, what_if);
-  const MeasuredSize& from = facts.largest();
+  const Facts::MeasuredSize& from = facts.largest();
+  const Scene scene = facts.scene_at(gpus, what_if, from);
+  const auto runs = static_cast<double>(from.runs.size());
   ReplayedStep result;
   result.gpus = gpus;
-  std::vector<double> logs;
-  for (const MeasuredRun& each : from.runs) {
-    const StepCost cost = mean_step(each.steps, scene, logs.size() + 1);
-    logs.push_back(std::log(cost.step));
-    result.exposed_seconds += cost.exposed / static_cast<double>(from.runs.size());
-    result.straggler_seconds += cost.straggler / static_cast<double>(from.runs.size());
+  for (const Facts::MeasuredRun& each : from.runs) {
+    const StepCost cost = mean_step(each.steps, scene, 1);
+    result.step_seconds += cost.step / runs;
+    result.exposed_seconds += cost.exposed / runs;
+    result.straggler_seconds += cost.straggler / runs;
   }
-  result.step_seconds = std::exp(mean(logs));
-  result.samples_per_second = facts.batch_at(gpus) * gpus / result.step_seconds;
+  if (gpus > 1) result.step_seconds += facts.rest;
+  const double rate = facts.batch_at(gpus) * gpus / result.step_seconds;
+  const double error = std::exp(1.645 * facts.log_error(gpus));
+  result.samples_per_second = rate;
+  result.samples_per_second_interval = {rate / error, rate * error};
+  if (const auto outside = facts.outside()) {
+    const double steps = facts.steps_at(gpus) * result.step_seconds;
+    result.fit_seconds = *outside + steps;
+    result.fit_seconds_interval = Interval{*outside + steps / error, *outside + steps * error};
+  }
+  result.uncalibrated_level = facts.uncalibrated_level(gpus);
   return result;
 }
 
