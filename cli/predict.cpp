@@ -23,6 +23,7 @@ namespace {
 constexpr char kPredictFooter[] = R"(Examples:
   paceline predict results/local/quick --gpus 4,8,16
   paceline predict results/reference/kempner-resnet50 --gpus 128,256 --out prediction
+  paceline predict results/reference/kempner-resnet50 --gpus 16,32,64 --up-to 8
   paceline predict results/local/quick --gpus 64 --only backend=mpi --json
   paceline predict results/local/quick --gpus 64 --network links.json
   paceline predict results/local/quick --gpus 64 --what-if bucket_mb=32,links=2x
@@ -33,6 +34,7 @@ it is told only the smaller ones. How predictions are made: docs/predict.md)";
 struct PredictArguments {
   std::vector<std::string> studies, only;
   std::vector<int> gpus;
+  std::optional<int> up_to;
   std::string by = "better", network, what_if, out;
   std::vector<std::string> plots = {"svg", "png"};
   bool json = false, no_plots = false;
@@ -52,6 +54,7 @@ PredictOptions options_of(const PredictArguments& arguments) {
   std::ranges::sort(options.gpus);
   const auto copies = std::ranges::unique(options.gpus);
   options.gpus.erase(copies.begin(), copies.end());
+  options.up_to = arguments.up_to;
   options.predictor = choice_of(arguments.by);
   for (const std::string& text : arguments.only) options.only.push_back(parsed_selection(text));
   if (!arguments.network.empty()) {
@@ -109,6 +112,10 @@ void add_predict(CLI::App& app, Action& action) {
       ->delimiter(',')
       ->check(CLI::Range(1, kMostReplicas))
       ->allow_extra_args(false);
+  verb->add_option("--up-to", arguments->up_to,
+                   "use only measured sizes up to this one, to compare predictions with the others")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMostReplicas));
   verb->add_option("--by", arguments->by,
                    "predictor: the one with the smaller held-out error, or the one named")
       ->type_name("TEXT:{better,laws,replay}")

@@ -194,8 +194,8 @@ std::string curves(const Lines& lines) {
                       i, colour(i)));
     }
     if (has_bars(series)) {
-      parts.push_back(
-          fmt::format("$series{} using 1:2:3:4 with yerrorbars {} notitle", i, line_style(i)));
+      parts.push_back(fmt::format("$series{} using 1:2:3:4 with yerrorbars {} notitle", i,
+                                  line_style(i, series.is_predicted)));
     }
   }
   if (has_gaps(lines)) {

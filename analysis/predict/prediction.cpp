@@ -17,12 +17,11 @@ namespace paceline {
 
 namespace {
 
-constexpr double kNormal95 = 1.9600;
-
-// Of each size, at most; what a table of 95 % says of its mean.
-double log_standard_error(const Estimate& estimate) {
-  if (!estimate.interval) return 0;
-  return std::log(estimate.interval->high / estimate.interval->low) / (2 * kNormal95);
+// Of the logarithm of a mean, from its 95 % t interval.
+double log_standard_error(const Estimate& mean) {
+  if (!mean.interval || mean.count < 2) return 0;
+  const double half = std::log(mean.interval->high / mean.interval->low) / 2;
+  return half / t_quantile(static_cast<double>(mean.count) - 1);
 }
 
 std::vector<int> sizes_of(const std::vector<const Row*>& rows) {
@@ -53,6 +52,7 @@ class SeriesPrediction {
   SeriesPrediction(const Study& study, const RowSeries& series, bool rates,
                    const std::vector<Run>& collectives, const PredictOptions& options)
       : study_(study), rows_(series.rows), collectives_(collectives), options_(options) {
+    it_.kind = rows_.front()->first().kind;
     it_.rates = rates;
     it_.scaling = study.scaling;
     it_.replicas_are_cores = study.replicas_are_cores;
@@ -72,8 +72,12 @@ class SeriesPrediction {
     it_.used = chosen();
     if (it_.predictor().why_not.empty()) {
       for (const int gpus : options_.gpus) {
-        const bool measured = std::ranges::count(sizes_of(rows_), gpus) > 0;
-        if (!measured || !it_.what_if.empty()) it_.sizes.push_back(predicted(gpus));
+        const bool known = std::ranges::count(sizes_of(rows_), gpus) > 0;
+        if (known && it_.what_if.empty()) {
+          it_.notes.push_back(fmt::format("{} was not predicted: it is there already", gpus));
+        } else {
+          it_.sizes.push_back(predicted(gpus));
+        }
       }
     }
     std::ranges::stable_sort(it_.sizes, {}, &SizeValue::gpus);
@@ -115,9 +119,9 @@ class SeriesPrediction {
   }
 
   PredictorResult laws() {
-    PredictorResult result{"laws", "", {}, {}};
+    PredictorResult result{"laws", "", {}, "", {}};
     if (!it_.what_if.empty()) {
-      result.why_not = "laws know sizes only, so a what-if needs the replay";
+      result.why_not = "they know sizes only, so a what-if needs the replay";
       return result;
     }
     if (costs_.size() < 2) {
@@ -137,7 +141,7 @@ class SeriesPrediction {
   }
 
   PredictorResult replay() {
-    PredictorResult result{"replay", "", {}, {}};
+    PredictorResult result{"replay", "", {}, "", {}};
     replay_.emplace(sources(rows_));
     result.why_not = replay_->why_not();
     if (!result.why_not.empty()) return result;
@@ -146,9 +150,15 @@ class SeriesPrediction {
       result.why_not = "the replay has a step only, not the time of a run";
       return result;
     }
-    if (rows_.size() < 2) return result;
+    if (rows_.size() < 2) {
+      result.no_held_out = "one size was measured";
+      return result;
+    }
     const Replay smaller(sources({rows_.begin(), rows_.end() - 1}));
-    if (!smaller.why_not().empty()) return result;
+    if (!smaller.why_not().empty()) {
+      result.no_held_out = smaller.why_not();
+      return result;
+    }
     const int last = rows_.back()->first().gpus;
     const double measured = it_.sizes.back().value.value;
     result.held_out = held_out(value_of(smaller.at(last)).value / measured - 1);
@@ -239,7 +249,7 @@ class SeriesPrediction {
 std::string why_not(const Prediction& prediction) {
   std::vector<std::string> reasons;
   for (const PredictorResult& each : prediction.predictors) {
-    reasons.push_back(each.name + ": " + each.why_not);
+    if (!each.why_not.empty()) reasons.push_back(each.name + ": " + each.why_not);
   }
   return join(reasons, "; ");
 }
@@ -273,7 +283,11 @@ std::vector<Prediction> predict(const StoreContent& content, const PredictOption
     // The samples to a goal are a result of each size; its rate is predicted.
     comparison.rates = comparison.rates || study.scaling == Scaling::to_goal;
     const std::vector<RowSeries> series = make_row_series(study, comparison);
-    for (const RowSeries& each : series) {
+    for (RowSeries each : series) {
+      std::erase_if(each.rows, [&](const Row* row) {
+        return options.up_to && row->first().gpus > *options.up_to;
+      });
+      if (each.rows.empty()) continue;
       Prediction one = SeriesPrediction(study, each, comparison.rates, collectives, options).make();
       if (!one.predictor().why_not.empty()) {
         ++without;
@@ -290,7 +304,7 @@ std::vector<Prediction> predict(const StoreContent& content, const PredictOption
   if (all.empty()) {
     if (reason.empty()) reason = "no row has what its table compares";
     throw Error(ErrorKind::input, "nothing can be predicted: " + reason, "",
-                "measure more sizes of one series");
+                "docs/predict.md says what each predictor needs");
   }
   if (without > 0) {
     all.back().notes.push_back(

@@ -19,7 +19,8 @@ namespace paceline {
 enum class PredictorChoice { better, laws, replay };
 
 struct PredictOptions {
-  std::vector<int> gpus;  // sizes to predict, each once, in increasing order
+  std::vector<int> gpus;     // sizes to predict, each once, in increasing order
+  std::optional<int> up_to;  // larger measured sizes are not used, as if they had not been run
   PredictorChoice predictor = PredictorChoice::better;
   std::vector<Selection> only;
   std::optional<Network> network;  // described links, for the replay
@@ -37,6 +38,7 @@ struct PredictorResult {
   std::string name;     // "laws", "replay"
   std::string why_not;  // a sentence, if it cannot predict
   std::optional<HeldOut> held_out;
+  std::string no_held_out;  // why it is empty, if the predictor can predict
   std::vector<std::string> notes;
 };
 
@@ -54,6 +56,7 @@ struct SizeValue {
 
 struct Prediction {
   std::string title;   // of the study, and the series if there are several
+  std::string kind;    // of the rows that are not predicted: "measured", "published", "imported"
   bool rates = false;  // values are samples per second; else fit seconds
   bool replicas_are_cores = false;
   Scaling scaling = Scaling::unknown;

@@ -67,7 +67,7 @@ std::vector<Column> columns_of(const Prediction& prediction) {
 std::vector<Cell> cells_of(const Prediction& prediction, const SizeValue& size) {
   const double ratio = speed_up(prediction, size);
   const double efficiency = ratio * prediction.sizes.front().gpus / size.gpus;
-  std::vector<Cell> cells = {{size.is_predicted ? "predicted" : "measured", {}, {}},
+  std::vector<Cell> cells = {{size.is_predicted ? "predicted" : prediction.kind, {}, {}},
                              whole(size.gpus),
                              whole(size.nodes),
                              measured_cell(size.value),
@@ -90,7 +90,7 @@ std::vector<Cell> cells_of(const Prediction& prediction, const SizeValue& size) 
 std::string held_out_text(const Prediction& prediction, const PredictorResult& each) {
   if (!each.why_not.empty()) return fmt::format("{}: none; {}", each.name, each.why_not);
   if (!each.held_out) {
-    return fmt::format("{}: its error is unknown, as no size could be held out", each.name);
+    return fmt::format("{}: no size could be held out: {}", each.name, each.no_held_out);
   }
   const HeldOut& held_out = *each.held_out;
   return fmt::format("{}: told only {}, {} of {} {} come out {} off", each.name,
@@ -116,8 +116,8 @@ std::string laws_text(const Prediction& prediction) {
 void add_notes(const Prediction& prediction, Table& table) {
   const bool by_laws = prediction.used == 0;
   table.notes.push_back(
-      "predicted rows were not run; ± is their 90 % interval, and of measured rows half of the "
-      "95 % interval of the mean");
+      "predicted rows were not run; ± is their 90 % interval, and of other rows half of the 95 % "
+      "interval of the mean");
   table.notes.push_back(fmt::format(
       "held-out error: of {} at the largest measured size, predicted by the same procedure from "
       "the smaller ones",
@@ -182,7 +182,7 @@ Table prediction_table(const Prediction& prediction) {
 }
 
 Plot prediction_plot(const Prediction& prediction) {
-  PlotSeries measured{"measured", {}};
+  PlotSeries measured{prediction.kind, {}};
   PlotSeries predicted{"predicted", {}};
   predicted.is_predicted = true;
   for (const SizeValue& size : prediction.sizes) {
@@ -202,7 +202,7 @@ Plot prediction_plot(const Prediction& prediction) {
   plot.name = "prediction";
   plot.title = "Prediction: " + prediction.title;
   plot.subtitle = fmt::format("by {}; bars: 90 % of predictions", prediction.predictor().name);
-  if (has_bars({measured})) plot.subtitle += ", 95 % of measured means";
+  if (has_bars({measured})) plot.subtitle += ", 95 % of other means";
   if (const auto& held_out = prediction.predictor().held_out) {
     plot.subtitle +=
         fmt::format("; held-out error {} at {}", signed_percent(held_out->error), held_out->gpus);

@@ -109,6 +109,16 @@ TEST(Prediction, TheHeldOutErrorStandsBesideEveryPredictedRow) {
   EXPECT_NEAR(*cell(table, 3, "efficiency").value, 1 / 1.15, 1e-9);
 }
 
+TEST(Prediction, LargerSizesCanBeLeftOutToCompare) {
+  PredictOptions options;
+  options.gpus = {8};
+  options.up_to = 4;
+  const Prediction one = predict(content_of(study_of(Scaling::weak, {1, 2, 4, 8})), options).at(0);
+  ASSERT_EQ(one.sizes.size(), 4U);
+  EXPECT_TRUE(one.sizes[3].is_predicted);
+  EXPECT_EQ(one.predictor().held_out->gpus, 4);
+}
+
 TEST(Prediction, EveryFormatSaysWhatWasPredicted) {
   const Prediction one = predicted(study_of(Scaling::fixed_epochs, {1, 2, 4}), {8}).at(0);
   const Table table = prediction_table(one);
@@ -127,6 +137,18 @@ TEST(Prediction, EveryFormatSaysWhatWasPredicted) {
   for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 90U) << line;
 }
 
+TEST(Prediction, WhatWasRunStaysAsItIs) {
+  std::vector<Json> records = study_of(Scaling::weak, {1, 2, 4});
+  const Prediction one = predicted(records, {2, 8}).at(0);
+  ASSERT_EQ(one.sizes.size(), 4U);
+  EXPECT_FALSE(one.sizes[1].is_predicted);
+  EXPECT_EQ(one.notes, std::vector<std::string>{"2 was not predicted: it is there already"});
+  for (Json& record : records) record["kind"] = "published";
+  const Table table = prediction_table(predicted(records, {8}).at(0));
+  EXPECT_EQ(cell(table, 0, "kind").text, "published");
+  EXPECT_EQ(cell(table, 3, "kind").text, "predicted");
+}
+
 TEST(Prediction, TwoSizesAreToldApartFromMore) {
   const Prediction one = predicted(study_of(Scaling::weak, {1, 2}), {4}).at(0);
   EXPECT_EQ(one.predictor().held_out->told, std::vector<int>{1});
@@ -141,7 +163,7 @@ TEST(Prediction, WhatCannotBePredictedSaysWhy) {
       [] {
         predicted(study_of(Scaling::weak, {1, 2, 4}), {8}, "links=2x");
       },
-      "laws know sizes only");
+      "they know sizes only");
   PredictOptions laws;
   laws.gpus = {8};
   laws.what_if = "links=2x";
