@@ -20,6 +20,8 @@ namespace paceline {
 namespace {
 
 constexpr double kDraws = 200'000;  // of ranks, for each run
+// What replays are off by, before any run says so.
+constexpr double kPriorError = 0.03, kPriorSizes = 3;
 constexpr double kFewestSteps = 100, kMostSteps = 1000;
 
 double mean(const std::vector<double>& values) {
@@ -83,6 +85,7 @@ struct Replay::Facts {
   std::map<int, MeasuredSize> sizes;
   std::optional<FittedLinks> links;
   double rest = 0;
+  std::vector<double> off;  // logarithms: the measured sizes over their replays with the rest
 
   explicit Facts(ReplaySources given) : sources(std::move(given)) {
     collect();
@@ -90,7 +93,7 @@ struct Replay::Facts {
     find_links();
     if (!why_not.empty()) return;
     tell();
-    rest = rest_of_steps();
+    compare_with_measured();
   }
 
   const MeasuredSize& largest() const { return sizes.rbegin()->second; }
@@ -206,19 +209,26 @@ struct Replay::Facts {
     return (fit[0] * batch + fit[1]) / (fit[0] * other + fit[1]);
   }
 
-  // Seconds of a step that were measured and that the replay of the same runs lacks, for example
-  // because ranks disturb each other: a mean over the sizes of several replicas.
-  double rest_of_steps() const {
-    double sum = 0, count = 0;
+  // Replays the sizes of several replicas. The rest are seconds of a step that were measured and
+  // that the replay of the same runs lacks, for example because ranks disturb each other: a mean.
+  void compare_with_measured() {
+    std::vector<std::pair<double, double>> steps;  // measured, replayed
     for (const auto& [gpus, size] : sizes) {
       if (gpus < 2) continue;
       const Scene scene = scene_at(gpus, {}, size);
+      double measured = 0, replayed = 0;
       for (const MeasuredRun& each : size.runs) {
-        sum += each.steps.step_seconds - mean_step(each.steps, scene, 1).step;
-        count += 1;
+        measured += each.steps.step_seconds / static_cast<double>(size.runs.size());
+        replayed += mean_step(each.steps, scene, 1).step / static_cast<double>(size.runs.size());
       }
+      steps.emplace_back(measured, replayed);
     }
-    return count > 0 ? sum / count : 0;
+    for (const auto& [measured, replayed] : steps) {
+      rest += (measured - replayed) / static_cast<double>(steps.size());
+    }
+    for (const auto& [measured, replayed] : steps) {
+      off.push_back(std::log(measured / std::max(replayed + rest, measured / 10)));
+    }
   }
 
   // The level that so many replicas cross and no measured size did.
@@ -255,19 +265,26 @@ struct Replay::Facts {
     return divided ? std::ceil(steps * largest().gpus / gpus - 1e-9) : steps;
   }
 
-  // Of the logarithm of a step: runs differ, and so does the model from runs.
+  // Half of the 90 % interval of the logarithm of a row's mean step. Runs differ, and so does the
+  // replay from runs: by what it is off at the measured sizes, together with kPriorSizes sizes of
+  // kPriorError, the more the further it goes beyond them.
   double log_error(int gpus) const {
-    double squares = 0, freedom = 0;
+    double squares = 0, freedom = 0, model = kPriorSizes * kPriorError * kPriorError;
     for (const auto& [size, measured] : sizes) {
       std::vector<double> logs;
-      for (const MeasuredRun& each : measured.runs)
+      for (const MeasuredRun& each : measured.runs) {
         logs.push_back(std::log(each.steps.step_seconds));
+      }
       const double middle = mean(logs);
       for (const double each : logs) squares += (each - middle) * (each - middle);
       freedom += static_cast<double>(logs.size()) - 1;
     }
-    static_cast<void>(gpus);
-    return freedom > 0 ? std::sqrt(squares / freedom) : 0.05;
+    for (const double each : off) model += each * each;
+    const double sizes_in_all = kPriorSizes + static_cast<double>(off.size());
+    const double runs =
+        2 * squares / std::max(1.0, freedom) / static_cast<double>(largest().runs.size());
+    const double doublings = std::max(0.0, std::log2(static_cast<double>(gpus) / largest().gpus));
+    return t_quantile(sizes_in_all, 0.9) * std::sqrt(runs + model / sizes_in_all * (1 + doublings));
   }
 
   Network network_with(const WhatIf& what_if) const {
@@ -334,7 +351,7 @@ ReplayedStep Replay::at(int gpus, const WhatIf& what_if) const {
   }
   if (gpus > 1) result.step_seconds += facts.rest;
   const double rate = facts.batch_at(gpus) * gpus / result.step_seconds;
-  const double error = std::exp(1.645 * facts.log_error(gpus));
+  const double error = std::exp(facts.log_error(gpus));
   result.samples_per_second = rate;
   result.samples_per_second_interval = {rate / error, rate * error};
   if (const auto outside = facts.outside()) {

@@ -1,6 +1,8 @@
 // The device `sleeping`: `cpu`, or a stand-in that computes nothing and sleeps as long as a real
 // replica took. Sleeping needs no core, so a machine holds many replicas that communicate for real.
 //
+// The workload `layers` gives overlap and buckets something to do.
+//
 // PACELINE_RECORDED is a file of durations. Its first line is "ready" and, for each gradient in the
 // order in which they become ready, the share of backward that has passed by then. Each further
 // line is a step of a real replica: seconds of forward, backward and update. Without it, the
@@ -21,6 +23,7 @@
 #include "engine/core/random.h"
 #include "engine/device/device.h"
 #include "engine/device/host_program.h"
+#include "workloads/mnist.h"
 
 namespace paceline {
 
@@ -164,6 +167,15 @@ std::unique_ptr<Device> make_sleeping_device(const DeviceOptions& options) {
   if (sleeps || !cpu.empty()) mine.cpus = mine.comm_cpus = mine.setup_cpus = {};
   if (!cpu.empty()) mine.cpus = {std::atoi(cpu.c_str())};
   return std::make_unique<SleepingDevice>(mine);
+}
+
+// Gradients in several pieces of 200 to 260 kB, which become ready one after another.
+Workload make_layers() {
+  Network network("layers", {28, 28, 1}, 10);
+  network.max_pool(2).flatten();
+  for (int i = 0; i < 6; ++i) network.dense(256).relu();
+  network.dense(10);
+  return mnist_workload("layers", "MNIST, six dense layers of 256, Dense 10", std::move(network));
 }
 
 }  // namespace paceline
