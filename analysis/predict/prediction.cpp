@@ -68,7 +68,12 @@ class SeriesPrediction {
   }
 
   Prediction make() {
-    it_.predictors = {laws(), replay()};
+    it_.predictors.push_back(laws());
+    try {
+      it_.predictors.push_back(replay());
+    } catch (const Error& error) {  // of the sizes measured: a batch that is no whole number
+      it_.predictors.push_back({"replay", error.what(), {}, "", {}});
+    }
     it_.used = chosen();
     if (it_.predictor().why_not.empty()) {
       for (const int gpus : options_.gpus) {
@@ -161,7 +166,12 @@ class SeriesPrediction {
     }
     const int last = rows_.back()->first().gpus;
     const double measured = it_.sizes.back().value.value;
-    result.held_out = held_out(value_of(smaller.at(last)).value / measured - 1);
+    const ReplayedStep step = smaller.at(last);
+    if (!it_.rates && !step.fit_seconds) {
+      result.no_held_out = "the smaller sizes have a step only, not the time of a run";
+      return result;
+    }
+    result.held_out = held_out(value_of(step).value / measured - 1);
     return result;
   }
 
@@ -196,11 +206,15 @@ class SeriesPrediction {
     for (const LawWeight& each : it_.laws) {
       size.by_law.push_back(value_at(each.law.at(gpus), gpus));
     }
-    if (it_.predictors[1].why_not.empty()) {
-      const ReplayedStep step =
-          replay_->at(gpus, it_.what_if.empty() ? WhatIf{} : what_if_of(it_.what_if));
-      size.by_predictor[1] = value_of(step);
-      if (it_.used == 1) size.beyond = step.uncalibrated_level;
+    try {
+      if (it_.predictors[1].why_not.empty()) {
+        const ReplayedStep step =
+            replay_->at(gpus, it_.what_if.empty() ? WhatIf{} : what_if_of(it_.what_if));
+        size.by_predictor[1] = value_of(step);
+        if (it_.used == 1) size.beyond = step.uncalibrated_level;
+      }
+    } catch (const Error&) {
+      if (it_.used == 1) throw;  // laws can do without it
     }
     size.value = *size.by_predictor[it_.used];
     return size;

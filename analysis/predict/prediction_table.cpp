@@ -29,18 +29,21 @@ const char* unit_of(const Prediction& prediction) {
   return prediction.rates ? "samples/s" : "fit seconds";
 }
 
-// Speed-up of a size against the smallest.
+// The smallest size that was run.
+const SizeValue& base_of(const Prediction& prediction) {
+  return *std::ranges::find(prediction.sizes, false, &SizeValue::is_predicted);
+}
+
 double speed_up(const Prediction& prediction, const SizeValue& size) {
-  const double ratio = size.value.value / prediction.sizes.front().value.value;
+  const double ratio = size.value.value / base_of(prediction).value.value;
   return prediction.rates ? ratio : 1 / ratio;
 }
 
 std::vector<Column> columns_of(const Prediction& prediction) {
   Column value = prediction.rates ? interval_column("samples_per_second", "samples/s")
                                   : interval_column("fit_seconds", "fit\nseconds");
-  const std::string over = prediction.sizes.front().gpus == 1
-                               ? "speed-up"
-                               : fmt::format("speed-up\nover {}", prediction.sizes.front().gpus);
+  const int base = base_of(prediction).gpus;
+  const std::string over = base == 1 ? "speed-up" : fmt::format("speed-up\nover {}", base);
   std::vector<Column> columns = {text_column("kind", "kind"),
                                  whole_column("gpus", "gpus"),
                                  detail(3, whole_column("nodes", "nodes")),
@@ -66,7 +69,7 @@ std::vector<Column> columns_of(const Prediction& prediction) {
 
 std::vector<Cell> cells_of(const Prediction& prediction, const SizeValue& size) {
   const double ratio = speed_up(prediction, size);
-  const double efficiency = ratio * prediction.sizes.front().gpus / size.gpus;
+  const double efficiency = ratio * base_of(prediction).gpus / size.gpus;
   std::vector<Cell> cells = {{size.is_predicted ? "predicted" : prediction.kind, {}, {}},
                              whole(size.gpus),
                              whole(size.nodes),
@@ -195,9 +198,12 @@ Plot prediction_plot(const Prediction& prediction) {
   lines.log_y = 10;
   lines.x_tics = size_tics(lines.series, true);
   const double first = prediction.sizes.front().gpus, last = prediction.sizes.back().gpus;
-  const double start = prediction.sizes.front().value.value;
-  const double end = prediction.rates ? start * last / first : start * first / last;
-  lines.ideal = PlotSeries{"ideal", {{first, start, {}}, {last, end, {}}}};
+  const SizeValue& base = base_of(prediction);
+  const auto ideal = [&](double gpus) {
+    const double times = gpus / base.gpus;
+    return prediction.rates ? base.value.value * times : base.value.value / times;
+  };
+  lines.ideal = PlotSeries{"ideal", {{first, ideal(first), {}}, {last, ideal(last), {}}}};
   Plot plot;
   plot.name = "prediction";
   plot.title = "Prediction: " + prediction.title;

@@ -11,7 +11,7 @@
 namespace paceline {
 
 // Columns for programs: kind (measured, predicted), gpus, nodes, fit_seconds or samples_per_second
-// with its interval, speed_up and efficiency (against the smallest size), predictor,
+// with its interval, speed_up and efficiency (against the smallest size that was run), predictor,
 // held_out_error (of what is predicted, a share), held_out_gpus, beyond.
 Table prediction_table(const Prediction& prediction);
 

@@ -119,6 +119,13 @@ TEST(Prediction, LargerSizesCanBeLeftOutToCompare) {
   EXPECT_EQ(one.predictor().held_out->gpus, 4);
 }
 
+TEST(Prediction, TheBaseIsASizeThatWasRun) {
+  const Table table = prediction_table(predicted(study_of(Scaling::weak, {2, 4, 8}), {1}).at(0));
+  EXPECT_EQ(cell(table, 0, "kind").text, "predicted");
+  EXPECT_NEAR(*cell(table, 1, "speed_up").value, 1, 1e-12);
+  EXPECT_EQ(table.columns[4].heading, "speed-up\nover 2");
+}
+
 TEST(Prediction, EveryFormatSaysWhatWasPredicted) {
   const Prediction one = predicted(study_of(Scaling::fixed_epochs, {1, 2, 4}), {8}).at(0);
   const Table table = prediction_table(one);
