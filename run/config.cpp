@@ -73,6 +73,7 @@ DeviceOptions device_options_of(const Point& p) {
   options.graphs = flag("graph", true);
   options.step_graphs = flag("step_graph", true);
   options.fused_sums = flag("fused_sums", false);
+  options.compiled_convolutions = flag("compiled_convolutions", false);
   options.deterministic = flag("deterministic", false);
   return options;
 }

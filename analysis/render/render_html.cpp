@@ -24,7 +24,7 @@ body { font: 15px/1.5 system-ui, "DejaVu Sans", Helvetica, Arial, sans-serif; co
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .3rem; }
 h2 { font-size: 1.25rem; margin: 2.2rem 0 .6rem; border-top: 2px solid var(--accent);
   padding-top: .6rem; }
-h3 { font-size: 1rem; margin: 1.4rem 0 .4rem; }
+h3, h2.part { font-size: 1rem; margin: 1.4rem 0 .4rem; border: 0; padding: 0; }
 a { color: var(--accent); }
 .lead { color: var(--soft); margin: 0 0 .8rem; }
 .headline { font-size: 1.15rem; margin: .8rem 0; }
@@ -156,9 +156,16 @@ std::string pictures(const std::vector<HtmlPicture>& all, std::size_t& number) {
   return text + "</div>\n";
 }
 
-std::string facts(const Table& table) {
+// A heading within a section: below the section's own, if it has one.
+std::string part(std::string_view title, bool below_title) {
+  return below_title ? fmt::format("<h3>{}</h3>\n", html_text(title))
+                     : fmt::format("<h2 class=\"part\">{}</h2>\n", html_text(title));
+}
+
+std::string facts(const Table& table, bool below_title) {
   if (table.provenance.empty()) return "";
-  std::string text = "<h3>Where the numbers come from</h3>\n<table class=\"facts\"><tbody>\n";
+  std::string text =
+      part("Where the numbers come from", below_title) + "<table class=\"facts\"><tbody>\n";
   for (const ProvenanceFact& fact : table.provenance) {
     std::string values;
     for (const auto& [value, runs] : fact.values) {
@@ -181,7 +188,7 @@ std::string links(const std::vector<std::string>& files) {
   return text;
 }
 
-std::string runs(const HtmlSection& section) {
+std::string runs(const HtmlSection& section, bool below_title) {
   const Table& table = section.table;
   std::string text;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -194,9 +201,9 @@ std::string runs(const HtmlSection& section) {
     text += records + "</td></tr>\n";
   }
   if (text.empty()) return "";
-  return "<div class=\"runs\">\n<h3>One more run of a row, and the runs that it has</h3>\n"
-         "<table class=\"commands\"><tbody>\n" +
-         text + "</tbody></table></div>\n";
+  return "<div class=\"runs\">\n" +
+         part("One more run of a row, and the runs that it has", below_title) +
+         "<table class=\"commands\"><tbody>\n" + text + "</tbody></table></div>\n";
 }
 
 std::string left_out(const Table& table) {
@@ -221,10 +228,10 @@ std::string lead(const Table& table) {
   return text;
 }
 
-std::string best(const std::string& text) {
+std::string best(const std::string& text, bool below_title) {
   if (text.empty()) return "";
-  return "<h3>The smallest point within 5 % of the fastest</h3>\n<pre tabindex=\"0\">" +
-         html_text_lines(text) + "</pre>\n";
+  return part("The smallest point within 5 % of the fastest", below_title) +
+         "<pre tabindex=\"0\">" + html_text_lines(text) + "</pre>\n";
 }
 
 // Whether a row below the headings says something in this column.
@@ -233,9 +240,9 @@ bool says_something(const std::vector<std::vector<std::string>>& table, std::siz
                      [&](const auto& row) { return !row[column].empty(); });
 }
 
-std::string explanation(const HtmlExplanation& all) {
+std::string explanation(const HtmlExplanation& all, bool below_title) {
   if (all.table.empty()) return "";
-  std::string text = "<h3>Where the efficiency went</h3>\n" + list(all.first, "findings");
+  std::string text = part("Where the efficiency went", below_title) + list(all.first, "findings");
   text += "<div class=\"wide\" tabindex=\"0\"><table class=\"results\">\n";
   for (std::size_t i = 0; i < all.table.size(); ++i) {
     const std::vector<std::string>& row = all.table[i];
@@ -268,15 +275,15 @@ std::string section(const HtmlSection& section, bool with_title, std::size_t& nu
   text += pictures(section.pictures, number);
   text += "<div class=\"wide\" tabindex=\"0\"><table class=\"results\">\n" + caption(table) +
           headings(table) + rows(table) + "</table></div>\n";
-  text += best(section.best) + explanation(section.explanation);
+  text += best(section.best, with_title) + explanation(section.explanation, with_title);
   if (!table.is_comparison) {
-    text += fmt::format("<h3>{}</h3>\n", html_text(summary_of(table.broken)));
+    text += part(summary_of(table.broken), with_title);
   }
   std::vector<std::string> broken;
   for (const BrokenRule& each : table.broken) broken.push_back(sentence_of(each));
   text += list(broken, "rules");
-  text += "<h3>Legend</h3>\n" + list(table.notes, "notes") + left_out(table);
-  return text + facts(table) + runs(section) + "</section>\n";
+  text += part("Legend", with_title) + list(table.notes, "notes") + left_out(table);
+  return text + facts(table, with_title) + runs(section, with_title) + "</section>\n";
 }
 
 // Each once: tables of one study may be flawed alike.
@@ -309,7 +316,7 @@ std::string render_html(const HtmlPage& page) {
       "style-src &#39;unsafe-inline&#39;; script-src &#39;{2}&#39;\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
       "<meta name=\"generator\" content=\"paceline\"/>\n"
-      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
+      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n",
       title, kStyle, kPageScriptHash);
   for (const std::string& warning : warnings_of(page)) {
     text += "<p class=\"warning\">Warning: " + html_text(warning) + "</p>\n";
@@ -334,7 +341,7 @@ std::string render_html(const HtmlPage& page) {
           "<code>pandas.read_csv(&quot;report.csv&quot;)</code></p>\n";
     }
   }
-  return text + "<script>" + kPageScript + "</script>\n</body>\n</html>\n";
+  return text + "</main>\n<script>" + kPageScript + "</script>\n</body>\n</html>\n";
 }
 
 }  // namespace paceline

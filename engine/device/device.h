@@ -37,6 +37,7 @@ struct DeviceOptions {
   bool graphs = true;                       // captures parts of a step as graphs
   bool step_graphs = true;                  // captures whole steps too
   bool fused_sums = false;                  // computes batch_norm's sums in convolutions, if faster
+  bool compiled_convolutions = false;       // tries kernels compiled at run time, too
   bool deterministic = false;               // the same bits in every run, at a cost
   std::filesystem::path choices_file = {};  // where measured algorithm choices are stored
 };

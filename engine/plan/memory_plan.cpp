@@ -7,7 +7,8 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+// Of a GPU's memory transactions, and what its products are timed with.
+constexpr std::size_t kAlignment = 256;
 
 bool live_together(const TensorInfo& a, const TensorInfo& b) {
   return a.first <= b.last && b.first <= a.last;

@@ -82,18 +82,12 @@ section_fused() {
 }
 
 # fused_training NAME WHAT WORKLOAD BATCH STEPS MB [RECORD]: with batch_norm's sums in convolutions, beside
-# the same without, and again with the kernels that were chosen.
+# the same without, and again with the kernels that were chosen; then with convolutions that are compiled.
 fused_training() {
-  local name=$1 what=$2 workload=$3 batch=$4 steps=$5 run limit extra status taken apart fused
-  for run in apart fused fused-again; do
-    limit=60 extra=(--fused-sums)
-    if [ "$run" = apart ]; then extra=(); fi
-    if [ "$run" = fused ]; then limit=180; fi
-    resnet "$run-$name" "$limit" "$workload" "$batch" bf16 "$steps" ${extra[@]+"${extra[@]}"}
-    status=$?
-    speed fused "$what, ${run/fused/sums in convolutions}" "$run-$name" "$status" "${@:6}"
-    if ((status != 0)); then return; fi
-  done
+  local name=$1 what=$2 workload=$3 batch=$4 steps=$5 taken apart fused
+  local -a sizes=("${@:6}")
+  variant apart "" 60 && variant fused "sums in convolutions" 180 --fused-sums &&
+    variant fused-again "sums in convolutions, again" 60 --fused-sums || return
   taken=$(grep -oE "; with sums |; gradient's sums " "$records/fused-again-$name.json" | wc -l)
   row fused "$what: kernels" "$taken taken, chosen in $(value compile_seconds "fused-$name") s, made again in $(value compile_seconds "fused-again-$name") s" \
     "$(calc "%.3f times as fast" "$(value p50 "apart-$name") / $(value p50 "fused-again-$name")")" passed
@@ -104,6 +98,20 @@ fused_training() {
     row fused "$what: losses" "$fused, apart $apart" "" failed "they differ"
     tests_failed=1
   fi
+  variant compiled "compiled convolutions" 180 --compiled-convolutions &&
+    variant compiled-again "compiled convolutions, again" 60 --compiled-convolutions || return
+  row fused "$what: compiled convolutions" \
+    "chosen in $(value compile_seconds "compiled-$name") s, made again in $(value compile_seconds "compiled-again-$name") s" \
+    "$(calc "%.3f times as fast" "$(value p50 "apart-$name") / $(value p50 "compiled-again-$name")")" passed
+}
+
+# variant RUN LABEL SECONDS [OPTIONS...]: one run of fused_training, whose variables it reads.
+variant() {
+  local status run=$1 label=$2
+  resnet "$run-$name" "$3" "$workload" "$batch" bf16 "$steps" "${@:4}"
+  status=$?
+  speed fused "$what${label:+, $label}" "$run-$name" "$status" "${sizes[@]}"
+  return "$status"
 }
 
 # sanitize WHAT TOOL FILTER. Calls that libraries make and that fail are theirs, and so are their kernels.

@@ -29,6 +29,7 @@ class TunedProducts final : public Products {
     ProductsOptions wanted;
     wanted.workspace_limit = std::clamp(gpu.memory_bytes / 16, kLeast, kMost);
     wanted.deterministic = options.deterministic;
+    wanted.compiled_convolutions = options.compiled_convolutions;
     wanted.choices_file = options.choices_file;
     wanted.tuner = tuner_.get();
     wanted.threads = std::max(1, static_cast<int>(options.setup_cpus.size()));

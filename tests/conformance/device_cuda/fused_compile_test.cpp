@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "engine/core/text.h"
+#include "engine/device/cuda/dnn/convolution.h"
 #include "engine/device/cuda/dnn/early_builds.h"
 #include "engine/device/cuda/dnn/fused_graph.h"
+#include "engine/device/cuda/dnn/requests.h"
 #include "tests/conformance/device_cuda/driver.h"
 
 namespace paceline::cuda {
@@ -34,6 +36,21 @@ TEST_F(FusedCompile, OfEachKind) {
       ASSERT_FALSE(offered.candidates.empty()) << text_of(request);
       expect_compiled(offered.candidates.front());
     }
+  }
+}
+
+// --compiled-convolutions: more ways compete, and these are the ones that compile.
+TEST_F(FusedCompile, OfPlainConvolutionsOnlyIfAsked) {
+  for (const ConvPass pass :
+       {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights}) {
+    const ConvRequest request{{32, 56, 56, 64, 64, 3, 1, 1, Math::bf16}, pass};
+    const Offered few = cudnn_offer(session_, request, {Math::bf16, false, false});
+    const Offered all = cudnn_offer(session_, request, {Math::bf16, false, true});
+    const auto compiles = [](const Candidate& candidate) { return candidate.compiles; };
+    EXPECT_TRUE(std::none_of(few.candidates.begin(), few.candidates.end(), compiles));
+    const auto first = std::find_if(all.candidates.begin(), all.candidates.end(), compiles);
+    ASSERT_NE(first, all.candidates.end()) << text_of(request);
+    expect_compiled(*first);
   }
 }
 

@@ -109,6 +109,7 @@ TEST_F(CliTrain, ValuesOutOfRange) {
 TEST_F(CliTrain, WhatOnlyGpusKnow) {
   expect_refused(kRun + "--no-graph", 64, {"graph is for GPUs", "the device is cpu"});
   expect_refused(kRun + "--deterministic", 64, {"deterministic is for GPUs"});
+  expect_refused(kRun + "--compiled-convolutions", 64, {"compiled_convolutions is for GPUs"});
   expect_refused("train resnet50-imagenet --steps 1 --fused-sums", 64,
                  {"fused_sums is for GPUs", "the device is cpu"});
   if (find_name("device", "cuda").built) {

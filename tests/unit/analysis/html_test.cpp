@@ -105,6 +105,35 @@ TEST(Html, ThePageHasEveryRowAndPlotAndNeedsNothingElse) {
   EXPECT_FALSE(std::regex_search(page, references));
 }
 
+// What screen readers go by: one main part with all that is shown, headings without skipped levels.
+TEST(Html, APageOfOneTableOrSeveralHasAnOutline) {
+  for (const bool several : {false, true}) {
+    const TemporaryFolder folder;
+    std::vector<Json> records = drifting_study();
+    if (several) {
+      for (Json record : drifting_study()) {
+        record["parameters"]["workload"] = "mnist-mlp";
+        record["point"] = "mlp," + record["point"].get<std::string>();
+        records.push_back(record);
+      }
+    }
+    store(folder / "quick", records);
+    const std::string page = page_of(folder / "quick");
+    EXPECT_EQ(count(page, "<main>"), 1U);
+    EXPECT_LT(page.find("<main>"), page.find("<h1>"));
+    EXPECT_EQ(count(page, "<h1"), 1U);
+    EXPECT_EQ(count(page, "<h3>"), several ? count(page, "</h3>") : 0U);
+    int level = 0;
+    for (std::size_t at = page.find("<h"); at != std::string::npos; at = page.find("<h", at + 1)) {
+      const int next = page[at + 2] - '0';
+      if (next < 1 || next > 6) continue;  // <head>, <html>
+      EXPECT_LE(next, level + 1) << page.substr(at, 60);
+      level = next;
+    }
+    EXPECT_GT(level, 1);
+  }
+}
+
 TEST(Html, NamesFromRecordsAreOnlyText) {
   const TemporaryFolder folder;
   std::vector<Json> records = drifting_study();

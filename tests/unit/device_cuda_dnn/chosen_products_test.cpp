@@ -112,6 +112,8 @@ TEST_F(Products, OfOtherRulesOrCardsAreChosenAgain) {
   other.deterministic = true;
   EXPECT_EQ(choose(other, request).origin, Choice::Origin::measured);
   EXPECT_EQ(choose(other, request).origin, Choice::Origin::file);
+  other.compiled_convolutions = true;
+  EXPECT_EQ(choose(other, request).origin, Choice::Origin::measured);
   other.workspace_limit /= 2;
   EXPECT_EQ(choose(other, request).origin, Choice::Origin::measured);
   tuner_.name = "NVIDIA H100";

@@ -13,7 +13,7 @@ namespace {
 void expect_no_overlap(const std::vector<TensorInfo>& tensors, std::size_t size) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorInfo& a = tensors[i];
-    EXPECT_EQ(a.offset % 64, 0U) << a.name;
+    EXPECT_EQ(a.offset % 256, 0U) << a.name;
     EXPECT_LE(a.offset + a.bytes, size) << a.name;
     for (std::size_t j = 0; j < i; ++j) {
       const TensorInfo& b = tensors[j];

@@ -107,14 +107,16 @@ class LibraryProducts : public ChosenProducts {
         file_(options.tuner ? options.choices_file : std::filesystem::path()) {
     if (options.tuner) {
       circumstances_ =
-          fmt::format("{}, {}, {} bytes of workspace{}", options.tuner->card(), description(),
-                      options.workspace_limit, options.deterministic ? ", deterministic" : "");
+          fmt::format("{}, {}, {} bytes of workspace{}{}", options.tuner->card(), description(),
+                      options.workspace_limit, options.deterministic ? ", deterministic" : "",
+                      options.compiled_convolutions ? ", compiled convolutions" : "");
     }
   }
 
   std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
     check(request);
-    const EngineRules rules{request.shape.math, options_.deterministic, false};
+    const EngineRules rules{request.shape.math, options_.deterministic,
+                            options_.compiled_convolutions};
     const std::string name = text_of(request);
     const Chosen& chosen = decide(
         name, sizes_of(request), [&] { return conv_offer(request, rules); },

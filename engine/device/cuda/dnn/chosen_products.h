@@ -20,6 +20,8 @@ struct ProductsOptions {
   // choice comes from choices_file, or is the heuristics' first. If choices_file lacks it, it is
   // measured once and stored there.
   bool deterministic = false;
+  // Lets convolutions that cuDNN compiles at run time compete: seconds for each, the first time.
+  bool compiled_convolutions = false;
   // Bytes per product. Without tensor cores, cuDNN's fast kernels copy whole planes: ResNet-50 in
   // fp32 needs 279 MB at 300 x 300 and batch 32, 2.3 GB at batch 256. With less workspace, only
   // slow kernels remain.
