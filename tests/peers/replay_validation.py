@@ -62,9 +62,10 @@ def limit(rate):
 
 
 # Runs "$@" on node $0; sleeps there for the durations in $RECORDED unless it is one of the first.
-NODE = ('hostname "$0"; i=${0#' + SWITCH + '}; if [ "$i" -le ' + str(REAL) + ' ] || [ -z "$RECORDED" ]; '
-        'then export PACELINE_COMPUTE_CPU=$(( (i - 1) % 2 )); '
-        'else export PACELINE_RECORDED=$RECORDED PACELINE_SLEEPER=$i; fi; exec "$@"')
+# Nodes take turns on the cores: else the threads that wait for messages gather on one of them.
+NODE = ('hostname "$0"; i=${0#' + SWITCH + '}; export PACELINE_COMPUTE_CPU=$(( (i - 1) % 2 )); '
+        'if [ "$i" -gt ' + str(REAL) + ' ] && [ -n "$RECORDED" ]; '
+        'then export PACELINE_RECORDED=$RECORDED PACELINE_SLEEPER=$i; fi; exec "$@"')
 
 
 class Machine:
