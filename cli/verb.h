@@ -34,6 +34,7 @@ void add_data(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
+void add_import(CLI::App& app, Action& action);
 void add_archive(CLI::App& app, Action& action);
 void add_merge(CLI::App& app, Action& action);
 void add_gate(CLI::App& app, Action& action);

@@ -108,6 +108,8 @@ struct RunRecord {
   std::optional<SamplesFile> samples;
 
   bool completed() const { return status == "completed"; }
+  // Measurements of a collective, no training run: of `bench`, or imported.
+  bool is_collective() const;
   std::string build() const;  // version, commit and dirty flag
   std::string hosts() const;  // "n1, n2", of many ranks "512 hosts"; empty: not known
   Layout task_layout() const;

@@ -128,7 +128,7 @@ class SideMaker {
 
   Side make(const StoreContent& content) {
     for (const Record& record : content.records) {
-      const bool is_run = record->kind != "collective" && record->kind != "predicted";
+      const bool is_run = !record->is_collective() && record->kind != "predicted";
       if (is_run && !record->control) add(record);
     }
     for (const Rejected& rejected : content.rejected) {
