@@ -22,6 +22,8 @@ std::string interval_note(const std::vector<RowFacts>& facts, const std::string&
   if (single == facts.size()) {
     return facts.front().run().kind == "published"
                ? "the pages give no spread: no interval can be given"
+           : facts.front().run().kind == "imported"
+               ? "one run a row: no interval can be given; import at least 3 runs"
                : fmt::format("one {} a row: no interval can be given; run at least 3 {}", unit,
                              pooled ? "sessions" : "repeats");
   }
@@ -125,6 +127,23 @@ void add_distinct(std::vector<std::string>& notes, const char* prefix,
       if (!text.empty() && seen.insert(text).second) notes.push_back(prefix + text);
     }
   }
+}
+
+// Where numbers are from that this program did not measure, and what they mean.
+void add_foreign_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts) {
+  const auto of_kind = [&](const char* kind, const char* prefix, std::string Run::*field) {
+    add_distinct(notes, prefix, facts,
+                 [&](const Run& run) { return run.kind == kind ? run.*field : ""; });
+  };
+  of_kind("published", "published by ", &Run::source);
+  of_kind("published", "published time: ", &Run::time_is);
+  of_kind("published", "published rate: ", &Run::rate_is);
+  add_distinct(notes, "imported from ", facts, [](const Run& run) {
+    const auto& imported = run.record->provenance.imported;
+    return imported ? imported->tool : "";
+  });
+  of_kind("imported", "imported time: ", &Run::time_is);
+  of_kind("imported", "imported rate: ", &Run::rate_is);
 }
 
 // "10", "0 to 10".
@@ -247,9 +266,7 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
         "input stall, exposed comm.: share of step time that ranks waited for samples, for other "
         "ranks");
   }
-  add_distinct(notes, "published by ", facts, [](const Run& run) { return run.source; });
-  add_distinct(notes, "published time: ", facts, [](const Run& run) { return run.time_is; });
-  add_distinct(notes, "published rate: ", facts, [](const Run& run) { return run.rate_is; });
+  add_foreign_notes(notes, facts);
   notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
   notes.insert(notes.end(), study.notes.begin(), study.notes.end());
   return notes;

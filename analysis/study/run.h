@@ -34,6 +34,8 @@ struct Run {
   bool traced = false;
   std::optional<bool> busy;  // other processes kept its CPUs busy; empty: not recorded
   std::string busy_why;      // "18 % of the time of its CPUs went to other processes"
+  // Somebody else's numbers, with no command of ours.
+  bool made_elsewhere() const { return kind == "published" || kind == "imported"; }
   bool control = false;      // an A/A control, never a result: see Row::controls
 
   int gpus = 1;

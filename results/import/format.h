@@ -22,7 +22,6 @@ struct ForeignFile {
 struct ImportedRun {
   RunRecord record;
   std::size_t line = 1;  // of the file, where it begins
-  std::string place;     // of a collective: the start of its folder's name, "all_reduce,in-place"
 };
 
 struct ImportContent {

@@ -10,12 +10,12 @@ const std::vector<ImportFormat>& import_formats() {
   static const std::vector<ImportFormat> all = {
       {"nccl-tests", "output of nccl-tests or rccl-tests", is_nccl_tests, read_nccl_tests},
       {"osu", "output of the OSU Micro-Benchmarks", is_osu, read_osu},
-      {"jobstats", "report or JSON of jobstats", is_jobstats, read_jobstats},
-      {"horovod-timeline", "Horovod timeline", is_horovod_timeline, read_horovod_timeline},
+      {"jobstats", "a report of jobstats", is_jobstats, read_jobstats},
+      {"horovod-timeline", "a Horovod timeline", is_horovod_timeline, read_horovod_timeline},
       {"google-benchmark", "JSON of Google Benchmark", is_google_benchmark,
        read_google_benchmark_file},
-      {"mlperf", "MLPerf Training log", is_mlperf, read_mlperf},
-      {"csv", "table of comma-separated values", is_csv_table, read_csv_table}};
+      {"mlperf", "a log of MLPerf Training", is_mlperf, read_mlperf},
+      {"csv", "a table of comma-separated values", is_csv_table, read_csv_table}};
   return all;
 }
 
@@ -33,15 +33,16 @@ void check_format(const ImportFormat& format, const ForeignFile& file) {
   if (file.text.find_first_not_of(" \t\r\n") == std::string::npos) {
     throw Error(ErrorKind::input, "the file is empty", file.name, "name another file");
   }
-  if (format.is_one(file.text)) return;
+  // Any line with a comma may be of a table.
+  const bool is_sure = &format != &import_formats().back() && format.is_one(file.text);
   for (const ImportFormat& other : import_formats()) {
     if (!other.is_one(file.text)) continue;
-    throw Error(
-        ErrorKind::input,
-        std::string("the file is no ") + format.what + "; it looks like a " + other.name + " file",
-        file.name, std::string("try: paceline import ") + other.name);
+    if (is_sure || &other == &format) return;
+    throw Error(ErrorKind::input,
+                std::string("the file is not ") + format.what + ", but looks like " + other.what,
+                file.name, std::string("try: paceline import ") + other.name);
   }
-  throw Error(ErrorKind::input, std::string("the file is no ") + format.what, file.name,
+  throw Error(ErrorKind::input, std::string("the file is not ") + format.what, file.name,
               "see docs/import.md for what each format looks like");
 }
 

@@ -203,7 +203,6 @@ class TimelineReader {
     std::stable_sort(reduced.begin(), reduced.end(),
                      [](const auto* a, const auto* b) { return total(*a) > total(*b); });
     ImportedRun& run = content_.runs.emplace_back();
-    run.place = "timeline";
     RunRecord& record = run.record;
     if (ranks_ > 0) set_replicas(record, ranks_);
     record.layout.replicas_are = "gpus";

@@ -73,9 +73,13 @@ std::string file_key(const Json& json) {
   return imported.value("format", "") + " " + imported.value("xxh3", "");
 }
 
-std::string folder_of(const Record& record, const std::string& place) {
-  const std::string& operation = record->is_collective() ? record->collective->operation : "";
-  std::vector<std::string> parts = {operation, place, record->parameters.folder()};
+// "all_reduce,in-place,gpus=8", "resnet,gpus=16".
+std::string folder_of(const Record& record) {
+  std::vector<std::string> parts = {record->workload};
+  if (record->is_collective()) {
+    parts = {record->collective->operation, record->collective->placement};
+  }
+  parts.push_back(record->parameters.folder());
   std::erase(parts, "");
   std::string folder = join(parts, ",");
   for (char& c : folder) {
@@ -154,7 +158,7 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
     Record checked(json, place_in(file, run.line));
     if (!checked->is_collective()) json["point"] = checked->parameters.text();
     json["identity"] = identity_hash(checked->workload, checked->parameters);
-    source.entries.push_back({json, folder_of(checked, run.place), content_of(json), run.line});
+    source.entries.push_back({json, folder_of(checked), content_of(json), run.line});
   }
   return source;
 }

@@ -29,9 +29,9 @@ struct NcclTest {
   std::set<std::string> processes;
   std::set<std::string> gpus;
   std::vector<std::string> header;
-  bool has_end = false, is_reduction = false;
-  double factors = 0;  // busbw / algbw of the largest size
-  std::string dtype;
+  bool has_end = false;
+  double factors = 0;            // busbw / algbw of the largest size
+  std::string dtype, reduction;  // "sum", "none"; "" of versions that do not name it
   std::vector<CollectiveRow> rows[kSides];
 };
 
@@ -130,7 +130,7 @@ class NcclReader {
       if (name == "size") common.bytes = to_integer(words[i]).value_or(0);
       if (name == "count") common.count = to_integer(words[i]).value_or(0);
       if (name == "type") test().dtype = element_type(words[i]).name;
-      if (name == "redop") test().is_reduction = words[i] != "none";
+      if (name == "redop") test().reduction = words[i].substr(0, 20);
       if (name != "time") continue;
       if (side == kSides || i + 2 >= header.size()) break;
       if (common.bytes > 0) {
@@ -173,7 +173,9 @@ class NcclReader {
   // of bandwidths tells all_reduce from reduce_scatter.
   void name_operation(NcclTest& each) const {
     const auto n = static_cast<double>(each.hosts.size());
-    if (!each.operation.empty() || !each.is_reduction || n < 3 || each.factors == 0) return;
+    if (!each.operation.empty() || each.reduction.empty() || each.reduction == "none" || n < 3 ||
+        each.factors == 0)
+      return;
     for (const char* operation : {"all_reduce", "reduce_scatter"}) {
       if (std::abs(*bus_factor(operation, n) - each.factors) < 0.05) each.operation = operation;
     }
@@ -200,7 +202,11 @@ class NcclReader {
       CollectiveFacts& facts = record.collective.emplace();
       facts.operation = each.operation;
       facts.dtype = each.dtype;
-      facts.note = fmt::format("{}; mean of {} calls{}", kSideNames[side], each.iterations,
+      const bool is_plain =
+          each.reduction.empty() || each.reduction == "sum" || each.reduction == "none";
+      facts.placement = kSideNames[side];
+      facts.note = fmt::format("{}; mean of {} calls{}{}", facts.placement, each.iterations,
+                               is_plain ? "" : "; reduction " + each.reduction,
                                each.has_end ? "" : "; the output has no end, so the test was cut");
       facts.rows = std::move(each.rows[side]);
       if (const auto factor = bus_factor(each.operation, ranks); factor && *factor > 0) {
@@ -209,7 +215,6 @@ class NcclReader {
         }
       }
       keep_rows(facts, content_.notes);
-      run.place = side == 0 ? "out-of-place" : "in-place";
     }
   }
 

@@ -43,6 +43,7 @@ struct CollectiveRow {
 
 struct CollectiveFacts {
   std::string operation, dtype, library;
+  std::string placement;  // "in place", "out of place"; empty: not stated
   std::optional<std::int64_t> rounds;
   std::string note;
   std::vector<CollectiveRow> rows;
@@ -52,6 +53,7 @@ struct CollectiveFacts {
     each("operation", operation);
     each("dtype", dtype);
     each("library", library);
+    each("placement", placement);
     each("rounds", rounds);
     each("note", note);
     each("rows", rows);
