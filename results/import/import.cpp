@@ -50,6 +50,31 @@ void check_complete(const Json& json, const ForeignFile& file, const ImportedRun
   }
 }
 
+// --set for what the file does not say: of replicas, nodes and CPUs the file knows better. Returns
+// what was not set.
+std::vector<std::string> set_facts(Json& json, const std::vector<std::string>& facts) {
+  std::vector<std::string> notes;
+  const bool knows_gpus = json["parameters"].contains("gpus");
+  for (const std::string& fact : facts) {
+    const std::string key = fact.substr(0, fact.find('='));
+    const Json& layout = json["layout"];
+    const bool is_stated =
+        key == "gpus" ? knows_gpus : has_role(key, Role::layout) && layout.contains(key);
+    if (is_stated && layout[key] != to_integer(fact.substr(key.size() + 1)).value_or(0)) {
+      notes.push_back(fmt::format("{} is {} where the file says so", key, json_text(layout[key])));
+    }
+    if (!is_stated) set_value(json, fact);
+  }
+  Json& layout = json["layout"];
+  if (layout.contains("nodes") && layout["nodes"].is_number() && layout["gpus"] < layout["nodes"]) {
+    layout.erase("nodes");
+    json["parameters"].erase("nodes");
+    notes.push_back(
+        fmt::format("nodes is left out of records of {} ranks", json_text(layout["gpus"])));
+  }
+  return notes;
+}
+
 // Texts of the file go to terminals and pages.
 void make_harmless(Json& json) {
   if (json.is_string()) json = printable(json.get<std::string>());
@@ -132,6 +157,7 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
   Source source;
   source.told = {name, content.tool, {}, content.notes};
   const std::string hash = hash_hex(file.text), now = utc_time_stamp();
+  std::set<std::string> notes;
   for (ImportedRun& run : content.runs) {
     RunRecord& record = run.record;
     record.kind = "imported";
@@ -149,7 +175,7 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
              request.imported_by};
     record.provenance.source = facts.tool + ": " + facts.file;
     Json json = to_json(record);
-    for (const std::string& each : request.set) set_value(json, each);
+    for (const std::string& each : set_facts(json, request.set)) notes.insert(each);
     make_harmless(json);
     check_complete(json, file, run);
     for (const char* each : {"nodes", "cpus_per_task"}) {
@@ -160,6 +186,7 @@ Import::Source Import::read(const std::string& name, const ImportRequest& reques
     json["identity"] = identity_hash(checked->workload, checked->parameters);
     source.entries.push_back({json, folder_of(checked), content_of(json), run.line});
   }
+  source.told.notes.insert(source.told.notes.end(), notes.begin(), notes.end());
   return source;
 }
 

@@ -27,8 +27,9 @@ TEST_F(CliImport, ACollectiveIsATableOfItsOwn) {
   EXPECT_FALSE(std::filesystem::exists(folder() / "results"));
   const Ran first = paceline(import);
   ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_TRUE(contains(first.out, "2 records imported of nccl-tests\nsee: paceline report "
-                                  "results/local/links\n"))
+  EXPECT_TRUE(contains(first.out,
+                       "2 records imported of nccl-tests\nsee: paceline report "
+                       "results/local/links\n"))
       << first.out;
   EXPECT_TRUE(contains(paceline(import).out, "2 records imported before, skipped"));
   const Ran report = paceline("report results/local/links");
