@@ -52,7 +52,7 @@ std::string line_of(const ImportedFile& file, bool dry_run) {
   const std::size_t known = file.records.size() - added;
   std::string text = file.name + ": ";
   if (added > 0) {
-    text += fmt::format("{} {} of {}", counted_records(added),
+    text += fmt::format("{} {} from {}", counted_records(added),
                         dry_run ? "would be imported" : "imported", file.tool);
   }
   if (known > 0) {

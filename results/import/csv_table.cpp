@@ -45,7 +45,7 @@ class CsvTable {
     check_complete();
     trim_cells();
     ImportContent content;
-    content.tool = "a table of comma-separated values";
+    content.tool = "CSV";
     for (const Record& record : records_of_table(rows_, columns_, shared_, "", file_.name)) {
       ImportedRun& run = content.runs.emplace_back();
       run.record = *record;

@@ -95,6 +95,13 @@ void finish(ImportContent& content, std::optional<std::int64_t> cores) {
   }
   if (count > 0) record.utilization = sum / static_cast<double>(count);
   const int gpus = record.layout.gpus;
+  const auto stated = record.parameters.integer("gpus").value_or(0);
+  if (stated != static_cast<std::int64_t>(record.gpus.size())) {
+    content.notes.push_back(
+        fmt::format("job {} has {} GPUs, but utilization and memory of {}",
+                    record.provenance.allocation ? record.provenance.allocation->job : "", stated,
+                    record.gpus.size()));
+  }
   if (record.gpus.size() > kMostGpus) {
     content.notes.push_back(
         fmt::format("of {} GPUs, the facts of {} are kept", record.gpus.size(), kMostGpus));

@@ -1,16 +1,18 @@
-// A file of another tool from an untrusted source, as every format and as a table.
+// A file of another tool from an untrusted source, as every format and as a table: all the way to
+// the records that it would make.
 #include "engine/core/error.h"
-#include "results/import/format.h"
-#include "results/record.h"
+#include "results/import/import.h"
 #include "tests/fuzz/parts.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace paceline;
-  const ForeignFile file{"file", {reinterpret_cast<const char*>(data), size}, {}, {"workload=w"}};
-  for (const ImportFormat& format : import_formats()) {
+  static FuzzFolder folder;
+  folder.write("file", {reinterpret_cast<const char*>(data), size});
+  const std::string file = (folder.path() / "file").string();
+  for (const char* format :
+       {"nccl-tests", "osu", "jobstats", "horovod-timeline", "google-benchmark", "mlperf", "csv"}) {
     try {
-      check_format(format, file);
-      for (const ImportedRun& run : format.read(file).runs) to_json(run.record);
+      Import({format, {file}, "s", folder.path(), {"gpus=2", "workload=w"}, {}, "1"}).write(true);
     } catch (const Error&) {
     }
   }

@@ -23,12 +23,12 @@ TEST_F(CliImport, ACollectiveIsATableOfItsOwn) {
       "import nccl-tests " + sample("nccl-tests-all_reduce_perf.txt") + " --study links";
   const Ran dry = paceline(import + " --dry-run");
   ASSERT_EQ(dry.code, 0) << dry.err;
-  EXPECT_TRUE(contains(dry.out, "2 records would be imported of nccl-tests")) << dry.out;
+  EXPECT_TRUE(contains(dry.out, "2 records would be imported from nccl-tests")) << dry.out;
   EXPECT_FALSE(std::filesystem::exists(folder() / "results"));
   const Ran first = paceline(import);
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_TRUE(contains(first.out,
-                       "2 records imported of nccl-tests\nsee: paceline report "
+                       "2 records imported from nccl-tests\nsee: paceline report "
                        "results/local/links\n"))
       << first.out;
   EXPECT_TRUE(contains(paceline(import).out, "2 records imported before, skipped"));

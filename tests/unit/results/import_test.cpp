@@ -228,6 +228,13 @@ TEST_F(Importing, JobsThatFailedOrRun) {
   EXPECT_TRUE(has(refusal("jobstats", with("COMPLETED", "RUNNING")), "the job has not ended"));
   EXPECT_TRUE(has(refusal("jobstats", with("1-02:30:00", "soon")), "\"soon\" is not a time"));
   EXPECT_TRUE(has(refusal("jobstats", with("Run Time", "Walk Time")), "no Run Time"));
+  const std::string whole = sample_text("jobstats.txt");
+  std::ofstream(folder_ / "cut") << whole.substr(0, whole.find("  GPU memory usage per node"));
+  std::ofstream(folder_ / "cut2") << whole.substr(0, whole.find("      n2 (GPU 0)"));
+  EXPECT_TRUE(
+      Import(request("jobstats", {(folder_ / "cut").string()})).write(true)[0].notes.empty());
+  EXPECT_EQ(Import(request("jobstats", {(folder_ / "cut2").string()})).write(true)[0].notes,
+            std::vector<std::string>{"job 123456 has 4 GPUs, but utilization and memory of 2"});
   const auto failed = import_text("jobstats", with("COMPLETED", "OUT_OF_MEMORY"));
   EXPECT_EQ(failed[0]->status, "failed");
   EXPECT_EQ(failed[0]->reason, "Slurm's state is OUT_OF_MEMORY");
