@@ -39,7 +39,7 @@ TEST_F(CliImport, ACollectiveIsATableOfItsOwn) {
                        "imported from nccl-tests (nccl-tests-all_reduce_perf.txt)\n"
                        "# out of place; mean of 20 calls\n"))
       << report.out;
-  EXPECT_TRUE(contains(report.out, "134217728    33554432   f32   1907.80   70.35  123.11       0"))
+  EXPECT_TRUE(contains(report.out, "134217728    33554432   f32   1907.80   70.35  123.12       0"))
       << report.out;
   EXPECT_FALSE(contains(report.out, "p95")) << report.out;
   EXPECT_EQ(paceline("report results/local/links --only kind=imported --format csv").code, 0);
@@ -63,7 +63,8 @@ TEST_F(CliImport, ImportedRowsAreLabelledBesideMeasuredOnes) {
     write_record_file(folder() / "s" / ("gpus=" + std::to_string(gpus)) / "1.1.json",
                       testing::sample_record({.gpus = gpus, .fit_seconds = 10.0 / gpus}), "");
   }
-  std::ofstream(folder() / "t.csv") << "gpus,fit_seconds,samples\n1,8,120000\n2,5,120000\n";
+  std::ofstream(folder() / "t.csv")
+      << "gpus,ntasks,fit_seconds,samples\n1,1,8,120000\n2,2,5,120000\n";
   const Ran ran = paceline(
       "import csv t.csv --study s --results . --set workload=mnist-cnn --set precision=fp32 "
       "--set batch_per_replica=64 --set epochs=2 --set learning_rate=0.001 --set backend=mpi "
