@@ -34,8 +34,6 @@ struct Run {
   bool traced = false;
   std::optional<bool> busy;  // other processes kept its CPUs busy; empty: not recorded
   std::string busy_why;      // "18 % of the time of its CPUs went to other processes"
-  // Somebody else's numbers, with no command of ours.
-  bool made_elsewhere() const { return kind == "published" || kind == "imported"; }
   bool control = false;      // an A/A control, never a result: see Row::controls
 
   int gpus = 1;
@@ -65,6 +63,8 @@ struct Run {
 
   // Excluded from all intervals.
   bool tainted() const { return resumed || oversubscribed || throttled || traced; }
+  // Somebody else's numbers, with no command of ours.
+  bool made_elsewhere() const { return kind == "published" || kind == "imported"; }
   std::optional<double> cpus_per_replica() const;
 };
 
