@@ -102,7 +102,7 @@ void check_text(const std::vector<std::string>& command) {
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
       {"Study",
-       {"new", "sweep", "report", "explain", "best", "gate", "export", "import", "archive",
+       {"new", "plan", "sweep", "report", "explain", "best", "gate", "export", "import", "archive",
         "merge"}},
       {"Train", {"train", "describe", "bench", "checkpoint", "data"}},
       {"Slurm", {"submit", "status", "cancel", "collect"}},
@@ -124,6 +124,7 @@ int run(int argc, char** argv) {
       with_options_for_verbs(with_units_joined({argv, argv + argc}));
   paceline::Action action;
   paceline::add_new(app, action);
+  paceline::add_plan(app, action);
   paceline::add_sweep(app, action);
   paceline::add_report(app, action);
   paceline::add_explain(app, action);

@@ -24,6 +24,7 @@ void add_bench_input(CLI::App& bench, Action& action);
 void add_checkpoint(CLI::App& app, Action& action);
 void add_new(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
+void add_plan(CLI::App& app, Action& action);
 void add_submit(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
 void add_cancel(CLI::App& app, Action& action);

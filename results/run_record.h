@@ -49,6 +49,9 @@ struct LayoutFacts {
 struct RunFlags {
   bool resumed = false, oversubscribed = false, throttled = false, traced = false;
   bool synthetic = false;
+  // The number of runs of its point depends on their results (sweep --until-precision, gate
+  // --until-decided), so intervals have to hold however often somebody looks.
+  bool sequential = false;
 
   template <typename Each>
   void fields(Each& each) {
@@ -57,6 +60,7 @@ struct RunFlags {
     each("throttled", throttled);
     each("traced", traced);
     each("synthetic", synthetic);
+    each("sequential", sequential);
   }
 };
 

@@ -32,6 +32,7 @@ struct Run {
   int repeat = 1, attempt = 1, round = 0;
   bool resumed = false, oversubscribed = false, throttled = false, synthetic = false;
   bool traced = false;
+  bool sequential = false;   // the number of runs of its point depends on their results
   std::optional<bool> busy;  // other processes kept its CPUs busy; empty: not recorded
   std::string busy_why;      // "18 % of the time of its CPUs went to other processes"
   bool control = false;      // an A/A control, never a result: see Row::controls

@@ -11,6 +11,7 @@ using testing::Ran;
 
 const std::vector<std::string> kCommands = {"",
                                             "new",
+                                            "plan",
                                             "sweep",
                                             "report",
                                             "explain",
