@@ -102,7 +102,8 @@ void check_text(const std::vector<std::string>& command) {
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
       {"Study",
-       {"new", "sweep", "report", "explain", "best", "gate", "export", "archive", "merge"}},
+       {"new", "sweep", "report", "explain", "best", "gate", "history", "export", "archive",
+        "merge"}},
       {"Train", {"train", "describe", "bench", "checkpoint", "data"}},
       {"Slurm", {"submit", "status", "cancel", "collect"}},
       {"Look up", {"list", "doctor", "completion"}},
@@ -128,6 +129,7 @@ int run(int argc, char** argv) {
   paceline::add_explain(app, action);
   paceline::add_best(app, action);
   paceline::add_gate(app, action);
+  paceline::add_history(app, action);
   paceline::add_export(app, action);
   paceline::add_archive(app, action);
   paceline::add_merge(app, action);

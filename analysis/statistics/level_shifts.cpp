@@ -15,9 +15,9 @@ constexpr std::size_t kNear = 60;               // sessions on each side that a 
 constexpr std::size_t kFewestForWeekdays = 28;  // sessions
 constexpr std::size_t kFewestOfAWeekday = 4;
 constexpr std::size_t kFewestForResemblance = 60;
-constexpr double kMadToDeviation = 1.4826;   // of a normal distribution
-constexpr double kLengthsGrowBy = 1.25;      // of the stretches that are tried
-constexpr double kClearly = 0.001;           // of the level: Student's bound decides by itself
+constexpr double kMadToDeviation = 1.4826;  // of a normal distribution
+constexpr double kLengthsGrowBy = 1.25;     // of the stretches that are tried
+constexpr double kClearly = 0.001;          // of the level: Student's bound decides by itself
 constexpr double kLeastLikelihood = 1 / 20.0;
 
 using Values = std::vector<double>;
@@ -91,8 +91,8 @@ std::optional<std::array<double, 7>> weekday_effects(std::span<const double> day
   return effects;
 }
 
-// Of neighbours, from the variances of differences of neighbours and of next but one: their ratio is
-// 1 + r for an autoregressive series. 0 unless significant.
+// Of neighbours, from the variances of differences of neighbours and of next but one: their ratio
+// is 1 + r for an autoregressive series. 0 unless significant.
 double resemblance_of(const Values& values, double noise) {
   const std::size_t n = values.size();
   if (n < kFewestForResemblance || noise <= 0) return 0;

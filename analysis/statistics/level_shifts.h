@@ -1,8 +1,9 @@
 // Level shifts in a series of sessions: when did it change, by how much, and how sure is that.
 //
-// A level is a stretch of at least kFewestInLevel sessions that differ by noise only. A shift stands
-// between two levels. It must reject both explanations that are none:
-//   one level: circular binary segmentation with a permutation test. The largest of the t statistics
+// A level is a stretch of at least kFewestInLevel sessions that differ by noise only. A shift
+// stands between two levels. It must reject both explanations that are none:
+//   one level: circular binary segmentation with a permutation test. The largest of the t
+//   statistics
 //     of all stretches against the rest is compared with its values in shuffled series. If nothing
 //     changed and sessions are independent, a series has a shift with at most the probability
 //     `level`, whatever the distribution of the noise. Olshen, Venkatraman, Lucito and Wigler,
@@ -11,8 +12,8 @@
 //   a steady drift: the step must stand out (p < kDriftLevel) of a straight line through the
 //     sessions near it.
 // Before that, sessions far from their neighbours are set aside as outlying (Hampel's filter: more
-// than kOutlying times the noise from the median of seven), so a spike of up to three sessions is no
-// shift; and the effect of weekdays is removed where it is significant. The noise comes from
+// than kOutlying times the noise from the median of seven), so a spike of up to three sessions is
+// no shift; and the effect of weekdays is removed where it is significant. The noise comes from
 // differences of neighbours, which shifts and drifts hardly affect. If neighbours resemble each
 // other, all statistics are divided by the root of (1 + r) / (1 - r).
 #pragma once
@@ -33,8 +34,8 @@ constexpr double kDriftLevel = 0.001;
 constexpr double kOutlying = 5;
 
 struct SeriesLevel {
-  std::size_t begin = 0, end = 0;   // sessions, end excluded
-  double mean = 0;                  // of the sessions that are not outlying, without weekdays
+  std::size_t begin = 0, end = 0;    // sessions, end excluded
+  double mean = 0;                   // of the sessions that are not outlying, without weekdays
   std::optional<Interval> interval;  // 95 %
 };
 
