@@ -60,27 +60,48 @@ std::size_t largest_change_of(std::span<const double> values) {
   return largest;
 }
 
-// Of one metric, too short for permutations.
-void split_together(const std::vector<SeriesHistory*>& all, double level) {
-  std::vector<std::vector<double>> values;
-  std::vector<BestSplit> splits;
-  for (const SeriesHistory* each : all) {
-    values.push_back(each->series->scaled_values());
-    splits.push_back(best_split(values.back()));
-  }
-  std::vector<Difference*> differences;
-  for (BestSplit& split : splits) differences.push_back(&split.difference);
-  moderate(differences);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const double p = static_cast<double>(splits[i].splits) * splits[i].difference.p_value();
-    if (p <= level) {
-      all[i]->found = two_levels(values[i], splits[i]);
-    } else {
-      all[i]->found = one_level(values[i]);
-      all[i]->largest_change = largest_change_of(values[i]);
+// The splits of series that are too short for permutations.
+class Splits {
+ public:
+  // Of one metric of a study: they share what is known of their noise.
+  void add(const std::vector<SeriesHistory*>& all) {
+    std::vector<BestSplit> splits;
+    for (const SeriesHistory* each : all) {
+      splits.push_back(best_split(each->series->scaled_values()));
+    }
+    std::vector<Difference*> differences;
+    for (BestSplit& split : splits) differences.push_back(&split.difference);
+    moderate(differences);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const double p = static_cast<double>(splits[i].splits) * splits[i].difference.p_value();
+      splits_.push_back({p, all[i], splits[i]});
     }
   }
-}
+
+  // Benjamini and Hochberg, J. R. Statist. Soc. B 57, 1995: of the k least p values, all are below
+  // k levels.
+  void decide(double level) {
+    std::ranges::stable_sort(splits_, {}, &Split::p);
+    std::size_t found = 0;
+    for (std::size_t k = 0; k < splits_.size(); ++k) {
+      if (splits_[k].p <= static_cast<double>(k + 1) * level) found = k + 1;
+    }
+    for (std::size_t k = 0; k < splits_.size(); ++k) {
+      SeriesHistory& series = *splits_[k].series;
+      const std::vector<double> values = series.series->scaled_values();
+      series.found = k < found ? two_levels(values, splits_[k].split) : one_level(values);
+      if (k >= found) series.largest_change = largest_change_of(values);
+    }
+  }
+
+ private:
+  struct Split {
+    double p = 1;
+    SeriesHistory* series = nullptr;
+    BestSplit split;
+  };
+  std::vector<Split> splits_;
+};
 
 // Which of the watched points a shift touches.
 std::string touched_text(const std::vector<const HistorySeries*>& touched,
@@ -106,7 +127,7 @@ class StudyJudge {
  public:
   explicit StudyJudge(StudyHistory& history) : history_(history) {}
 
-  void judge(double level) {
+  void look_for_levels(double level, Splits& splits) {
     std::map<HistoryMetric, std::vector<SeriesHistory*>> few;
     for (SeriesHistory& each : history_.series) {
       const std::vector<double> values = each.series->scaled_values();
@@ -119,8 +140,29 @@ class StudyJudge {
         each.largest_change = largest_change_of(values);
       }
     }
-    for (const auto& [metric, all] : few) split_together(all, level);
-    gather_events();
+    for (const auto& [metric, all] : few) splits.add(all);
+  }
+
+  void gather_events() {
+    std::vector<HistoryEvent::Member> all;
+    for (std::size_t i = 0; i < history_.series.size(); ++i) {
+      for (std::size_t k = 0; k < history_.series[i].found.shifts.size(); ++k) {
+        all.push_back({i, k});
+      }
+    }
+    std::ranges::stable_sort(
+        all, [&](const auto& a, const auto& b) { return certainty(a) > certainty(b); });
+    for (const HistoryEvent::Member& member : all) {
+      if (HistoryEvent* event = event_for(member)) {
+        event->members.push_back(member);
+        continue;
+      }
+      const auto [first, last] = days_of(member);
+      history_.events.push_back(
+          {history_.series[member.series].series->metric, {member}, 0, {}, first, last, {}});
+    }
+    for (HistoryEvent& event : history_.events) describe(event);
+    std::ranges::stable_sort(history_.events, {}, &HistoryEvent::last_day);
   }
 
  private:
@@ -137,27 +179,6 @@ class StudyJudge {
     const LevelShift& shift = shift_of(member);
     if (!shift.interval) return 0;
     return std::abs(shift.size) / std::max(shift.interval->high - shift.interval->low, kRounding);
-  }
-
-  void gather_events() {
-    std::vector<HistoryEvent::Member> all;
-    for (std::size_t i = 0; i < history_.series.size(); ++i) {
-      for (std::size_t k = 0; k < history_.series[i].found.shifts.size(); ++k)
-        all.push_back({i, k});
-    }
-    std::ranges::stable_sort(
-        all, [&](const auto& a, const auto& b) { return certainty(a) > certainty(b); });
-    for (const HistoryEvent::Member& member : all) {
-      if (HistoryEvent* event = event_for(member)) {
-        event->members.push_back(member);
-        continue;
-      }
-      const auto [first, last] = days_of(member);
-      history_.events.push_back(
-          {history_.series[member.series].series->metric, {member}, 0, {}, first, last, {}});
-    }
-    for (HistoryEvent& event : history_.events) describe(event);
-    std::ranges::stable_sort(history_.events, {}, &HistoryEvent::last_day);
   }
 
   // One that a more certain shift of another series began, in the same days and direction.
@@ -225,7 +246,12 @@ History find_history(std::vector<HistoryStudy> studies) {
       history.tested += each.series.back().test != HistoryTest::none ? 1 : 0;
     }
   }
-  for (StudyHistory& each : history.studies) StudyJudge(each).judge(history.level());
+  Splits splits;
+  for (StudyHistory& each : history.studies) {
+    StudyJudge(each).look_for_levels(history.level(), splits);
+  }
+  splits.decide(history.level());
+  for (StudyHistory& each : history.studies) StudyJudge(each).gather_events();
   return history;
 }
 

@@ -3,8 +3,9 @@
 // A series of kFewestInSeries sessions or more is tested by itself (statistics/level_shifts.h). In
 // a series of 4 or more, one shift is looked for: Student's t for its best split into two levels of
 // at least two sessions, times the number of splits, with the variances of all such series of a
-// metric moderated (gate/variance_shrinkage.h). All series of the call share kFalseShifts
-// (Bonferroni): each is tested at kFalseShifts over their number.
+// moderated (gate/variance_shrinkage.h). All series of the call share kFalseShifts: those tested by
+// themselves get kFalseShifts over the number of series each (Bonferroni); the others are judged
+// together by Benjamini and Hochberg's procedure, so that several shifts support each other.
 #pragma once
 
 #include <optional>

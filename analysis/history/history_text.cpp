@@ -197,6 +197,9 @@ std::string few_text(const SeriesHistory& series) {
   for (const ChangedFact& fact : changes.facts) {
     if (fact.is_software) text += fmt::format("; {}: {} -> {}", fact.name, fact.before, fact.after);
   }
+  if (changes.knows_software && std::ranges::none_of(changes.facts, &ChangedFact::is_software)) {
+    text += "; software as recorded is the same";
+  }
   return text;
 }
 
@@ -207,11 +210,12 @@ void add_few(const StudyHistory& study, std::vector<HistoryStatement>& all) {
   }
   if (few.empty()) return;
   std::ranges::stable_sort(few, [](const auto* a, const auto* b) {
-    return std::abs(a->change(size_of_largest(*a))) > std::abs(b->change(size_of_largest(*b)));
+    return std::abs(size_of_largest(*a)) > std::abs(size_of_largest(*b));
   });
   HistoryStatement statement{
       fmt::format(
-          "too few sessions to tell from noise: {}; the largest change between neighbours of each",
+          "too few sessions to tell a shift from noise or from one odd session: {}; the largest "
+          "change between neighbours of each",
           few.size() == 1 ? "1 series" : fmt::format("{} series", few.size())),
       {}};
   for (std::size_t i = 0; i < few.size() && i < kMostFew; ++i) {
