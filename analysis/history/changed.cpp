@@ -14,7 +14,7 @@ namespace paceline {
 namespace {
 
 constexpr double kSeparates = 0.75;
-constexpr std::size_t kMostValues = 3, kMostFacts = 6;
+constexpr std::size_t kMostValues = 2, kMostFacts = 6;
 
 bool is_software(const std::string& name) {
   static const std::set<std::string> kSoftware = {
@@ -144,7 +144,7 @@ Changes changes_across(const HistorySeries& series, std::size_t begin, std::size
 
 std::vector<std::string> sentences_of(const Changes& changes) {
   if (!changes.knows_anything) {
-    return {"the records state neither software nor hosts: what changed with it is not known"};
+    return {"the records state nothing of software and nodes: what changed with it is not known"};
   }
   std::vector<std::string> sentences;
   for (const ChangedFact& fact : changes.facts) {

@@ -135,9 +135,9 @@ HistoryStatement outlying_statement(const StudyHistory& study) {
       if (count++ < kMostOutlying) statement.details.push_back(outlying_text(series, i));
     }
   }
-  statement.text = fmt::format("{} outlying, which {} no shift",
-                               counted(count, "session value") + (count == 1 ? " is" : "s are"),
-                               count == 1 ? "makes" : "make");
+  statement.text = count == 1
+                       ? "1 outlying session value, which is no shift"
+                       : fmt::format("{} outlying session values, which are no shifts", count);
   if (count > kMostOutlying) {
     statement.details.push_back(fmt::format("and {} more (--json has all)", count - kMostOutlying));
   }
@@ -243,9 +243,7 @@ std::string summary_of(const StudyHistory& study) {
       "{} series of {} sessions, {} to {}: {}", count,
       least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most),
       date_text(first), date_text(last),
-      study.events.empty()
-          ? "no level shift"
-          : counted(study.events.size(), "level shift") + (study.events.size() == 1 ? "" : ""));
+      study.events.empty() ? "no level shift" : counted(study.events.size(), "level shift"));
 }
 
 }  // namespace
@@ -253,7 +251,7 @@ std::string summary_of(const StudyHistory& study) {
 std::string history_value_text(double value, HistoryMetric metric) {
   switch (metric) {
     case HistoryMetric::time:
-      return value < 60 ? fmt::format("{:.4g} s", value) : format_seconds(value);
+      return value < 1000 ? fmt::format("{:.4g} s", value) : format_seconds(value);
     case HistoryMetric::throughput:
       return format_rate(value) + " samples/s";
     case HistoryMetric::speed_up:

@@ -216,6 +216,15 @@ Record without_session(const Record& record) {
   return {std::move(facts), record.where()};
 }
 
+void add_left_out(const std::vector<std::string>& lines, std::vector<std::string>& notes) {
+  constexpr std::size_t kMost = 5;
+  for (std::size_t i = 0; i < std::min(lines.size(), kMost); ++i) notes.push_back(lines[i]);
+  if (lines.size() > kMost) {
+    notes.push_back(
+        fmt::format("{} more records are left out; report lists them", lines.size() - kMost));
+  }
+}
+
 }  // namespace
 
 const std::vector<HistoryMetricInfo>& history_metrics() {
@@ -272,7 +281,7 @@ std::vector<HistoryStudy> make_history(StoreContent content, const HistoryOption
   for (const Study& study : make_studies(content, options.points, {}, true)) {
     HistoryStudy made{study_title(study), {}, study.warnings, {}};
     SeriesMaker(study, options, made).make();
-    made.notes.insert(made.notes.end(), study.notes.begin(), study.notes.end());
+    add_left_out(study.left_out, made.notes);
     if (!made.series.empty()) all.push_back(std::move(made));
   }
   if (!all.empty()) return all;

@@ -58,7 +58,7 @@ std::string shifts(const Timeline& timeline, double begin, double end) {
     const Tic& shift = timeline.shifts[k];
     const bool is_late = shift.at > begin + 0.75 * (end - begin);
     text += fmt::format(
-        "set arrow {0} from {1}, graph 0 to {1}, graph 1 nohead dashtype (6,4) linewidth 1 "
+        "set arrow {0} from {1}, graph 0 to {1}, graph 1 nohead dashtype (8,6) linewidth 1 "
         "linecolor rgb '{2}'\n"
         "set label {3} {4} at {1}, graph {5:.2f} {6} offset {7},0 font ',12' textcolor rgb '{2}'\n",
         k + 3, shift.at, colour(1), k + 3, quoted(shift.label),

@@ -114,23 +114,26 @@ TEST(LevelShifts, OfThreeTimesTheNoiseAreFoundWithinFiveNights) {
 }
 
 TEST(LevelShifts, HaveADateAndASizeWithItsInterval) {
-  int covered = 0;
-  for (std::uint32_t i = 0; i < 20; ++i) {
+  int sizes = 0, dates = 0, more = 0;
+  for (std::uint32_t i = 0; i < 40; ++i) {
     Nights made = nights(kinds()[0], 0.01, 300 + i, 120);
     made.shift(80, 0.03);
     const LevelShifts found = made.shifts();
-    ASSERT_EQ(found.shifts.size(), 1U) << i;
-    const LevelShift& shift = found.shifts[0];
-    EXPECT_LE(shift.earliest, shift.at);
-    EXPECT_GE(shift.latest, shift.at);
-    EXPECT_TRUE(shift.earliest <= 80 && shift.latest >= 80) << i;
-    EXPECT_NEAR(shift.size, 0.03, 0.01);
-    covered += shift.interval->low <= 0.03 && shift.interval->high >= 0.03;
-    ASSERT_EQ(found.levels.size(), 2U);
-    EXPECT_EQ(found.levels[1].begin, shift.at);
+    ASSERT_FALSE(found.shifts.empty()) << i;
+    const LevelShift& shift = *std::ranges::min_element(found.shifts, {}, [](const auto& each) {
+      return std::abs(static_cast<double>(each.at) - 80);
+    });
+    EXPECT_TRUE(shift.earliest <= shift.at && shift.at <= shift.latest);
+    EXPECT_NEAR(shift.size, 0.03, 0.012);
     EXPECT_NEAR(found.noise, 0.01, 0.003);
+    ASSERT_EQ(found.levels.size(), found.shifts.size() + 1);
+    sizes += shift.interval->low <= 0.03 && shift.interval->high >= 0.03;
+    dates += shift.earliest <= 80 && shift.latest >= 80;
+    more += found.shifts.size() > 1;
   }
-  EXPECT_GE(covered, 17);
+  EXPECT_GE(sizes, 34);
+  EXPECT_GE(dates, 34);
+  EXPECT_LE(more, 6);  // each level is tested again
 }
 
 TEST(LevelShifts, ASpellHasABeginningAndAnEnd) {
