@@ -191,9 +191,8 @@ int history(const HistoryArguments& arguments, bool plots_asked) {
 
 void add_history(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<HistoryArguments>();
-  CLI::App* verb = app.add_subcommand(
-      "history",
-      "Find when a study's points changed over its sessions, and what changed with them");
+  CLI::App* verb =
+      app.add_subcommand("history", "Find when a study changed, and what changed with it");
   verb->footer(kHistoryFooter);
   verb->add_option("STUDY", arguments->studies,
                    "folders of run records of several sessions, or published tables with dates")
