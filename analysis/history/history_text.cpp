@@ -14,11 +14,16 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kMostMembers = 8, kMostOutlying = 8, kMostFew = 8;
+constexpr std::size_t kMostMembers = 8, kMostOutlying = 8, kMostFew = 8, kMostPatterns = 4;
 constexpr double kDaysOfMonth = 30;
 
 bool is_share(HistoryMetric metric) {
   return metric == HistoryMetric::exposed_communication || metric == HistoryMetric::accuracy;
+}
+
+// Of a fraction.
+int digits_of(double value) {
+  return std::abs(value) < 0.1 ? std::max(4, fraction_digits(std::abs(value))) : 3;
 }
 
 // "+3.2 %", "+0.0081", "+1.2 points"; without its unit for the bounds of an interval.
@@ -26,7 +31,7 @@ std::string change_number(double change, HistoryMetric metric) {
   if (info_of(metric).is_factor || is_share(metric)) {
     return fmt::format("{:+.{}f}", 100 * change, std::abs(change) < 0.01 ? 2 : 1);
   }
-  return fmt::format("{:+.{}f}", change, std::max(3, fraction_digits(std::abs(change))));
+  return fmt::format("{:+.{}f}", change, digits_of(change));
 }
 
 std::string unit_of_change(HistoryMetric metric) {
@@ -174,7 +179,13 @@ void add_patterns(const StudyHistory& study, std::vector<HistoryStatement>& all)
     }
   }
   for (HistoryStatement* each : {&drifts, &weeks, &alike}) {
-    if (!each->details.empty()) all.push_back(std::move(*each));
+    if (each->details.empty()) continue;
+    if (each->details.size() > kMostPatterns) {
+      const std::size_t more = each->details.size() - kMostPatterns;
+      each->details.resize(kMostPatterns);
+      each->details.push_back(fmt::format("and {} more (--json has all)", more));
+    }
+    all.push_back(std::move(*each));
   }
 }
 
@@ -257,7 +268,7 @@ std::string history_value_text(double value, HistoryMetric metric) {
     case HistoryMetric::speed_up:
       return fmt::format("{:.2f}", value);
     case HistoryMetric::serial_fraction:
-      return fmt::format("{:.{}f}", value, fraction_digits(std::abs(value)));
+      return fmt::format("{:.{}f}", value, digits_of(value));
     case HistoryMetric::energy:
       return fmt::format("{:.4g} J", value);
     case HistoryMetric::efficiency:
