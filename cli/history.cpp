@@ -206,7 +206,7 @@ void add_history(CLI::App& app, Action& action) {
           "exposed-communication,energy,accuracy}")
       ->delimiter(',')
       ->allow_extra_args(false);
-  verb->add_option("--point", arguments->points, "use only these records (repeatable)")
+  verb->add_option("--point,--only", arguments->points, "use only these records (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb->add_option("--since", arguments->since, "use only sessions from this day on")
