@@ -12,23 +12,34 @@ namespace paceline {
 namespace {
 
 constexpr double kClearlyBetter = 0.9;
-constexpr double kNoTime = 1e-15;  // seconds a byte, where the fit leaves none for bytes
+constexpr double kLeastScale = 0.05;  // of the longest all-reduce of as many replicas
+constexpr double kNoTime = 1e-15;     // seconds a byte, where the fit leaves none for bytes
 
-double predicted(const Network& network, const SumSample& sample) {
+double predicted(const LinkNetwork& network, const SumSample& sample) {
   return sample.calls * network.seconds(sample.bytes / sample.calls, sample.replicas);
 }
 
-double off_of(const Network& network, const std::vector<SumSample>& samples) {
+// What its error is divided by. Small messages may pass quicker than any line through the large
+// ones says (buffers, eager protocols), and cost little.
+double scale_of(const SumSample& sample, const std::vector<SumSample>& samples) {
+  double most = 0;
+  for (const SumSample& each : samples) {
+    if (each.replicas == sample.replicas) most = std::max(most, each.seconds);
+  }
+  return std::max(sample.seconds, kLeastScale * most);
+}
+
+double off_of(const LinkNetwork& network, const std::vector<SumSample>& samples) {
   double sum = 0;
   for (const SumSample& sample : samples) {
-    const double off = predicted(network, sample) / sample.seconds - 1;
+    const double off = (predicted(network, sample) - sample.seconds) / scale_of(sample, samples);
     sum += off * off;
   }
   return std::sqrt(sum / static_cast<double>(samples.size()));
 }
 
 // The last level of `network` from samples that cross it; the levels inside are known.
-void fit_last_level(Network& network, const std::vector<SumSample>& samples, bool with_call) {
+void fit_last_level(LinkNetwork& network, const std::vector<SumSample>& samples, bool with_call) {
   const std::size_t last = network.levels.size() - 1;
   std::vector<CostPoint> points;
   for (const SumSample& sample : samples) {
@@ -45,6 +56,7 @@ void fit_last_level(Network& network, const std::vector<SumSample>& samples, boo
     if (with_call) point.terms.push_back(sample.calls);
     // At least a tenth, so that a poor fit inside cannot turn the rest to nothing.
     point.value = std::max(sample.seconds - inside, sample.seconds / 10);
+    point.scale = scale_of(sample, samples);
     points.push_back(point);
   }
   const std::vector<double> fit = nonnegative_fit(points);
@@ -59,9 +71,9 @@ bool several_sizes(const std::vector<SumSample>& samples) {
   });
 }
 
-Network fitted(SumForm form, const std::vector<SumSample>& inside,
-               const std::vector<SumSample>& between, int replicas_per_node) {
-  Network network;
+LinkNetwork fitted(SumForm form, const std::vector<SumSample>& inside,
+                   const std::vector<SumSample>& between, int replicas_per_node) {
+  LinkNetwork network;
   network.form = form;
   if (!inside.empty()) {
     network.levels.push_back({"core", between.empty() ? 0 : replicas_per_node, 0, 1, 1});

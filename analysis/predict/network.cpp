@@ -49,11 +49,11 @@ class Description {
   Description(const std::string& text, const std::string& where)
       : document_(where, without_comments(text)) {}
 
-  Network read() const {
+  LinkNetwork read() const {
     const Json& json = document_.value();
     if (!json.is_object()) complain("", "a network is an object", "see docs/predict.md");
     check_keys(json, "", {"form", "call_seconds", "levels"});
-    Network network;
+    LinkNetwork network;
     if (json.contains("form")) network.form = form_of(json["form"]);
     if (json.contains("call_seconds")) network.call_seconds = number(json, "", "call_seconds", 0);
     if (!json.contains("levels") || !json["levels"].is_array() || json["levels"].empty()) {
@@ -160,7 +160,7 @@ const char* name_of(SumForm form) {
   return "";
 }
 
-std::vector<LevelTraffic> Network::traffic(double bytes, int replicas) const {
+std::vector<LevelTraffic> LinkNetwork::traffic(double bytes, int replicas) const {
   std::vector<LevelTraffic> all;
   for (const auto& [members, links] : joined_by(levels, replicas)) {
     LevelTraffic level;
@@ -182,7 +182,7 @@ std::vector<LevelTraffic> Network::traffic(double bytes, int replicas) const {
   return all;
 }
 
-double Network::seconds(double bytes, int replicas) const {
+double LinkNetwork::seconds(double bytes, int replicas) const {
   if (replicas < 2) return 0;
   double latency = call_seconds, sum = 0, slowest = 0;
   const std::vector<LevelTraffic> all = traffic(bytes, replicas);
@@ -196,7 +196,7 @@ double Network::seconds(double bytes, int replicas) const {
   return latency + (form == SumForm::hierarchical ? sum : slowest);
 }
 
-int Network::highest_level(int replicas) const {
+int LinkNetwork::highest_level(int replicas) const {
   const std::vector<Joined> all = joined_by(levels, replicas);
   for (auto i = static_cast<int>(all.size()); i-- > 0;) {
     if (all[static_cast<std::size_t>(i)].members > 1) return i;
@@ -204,7 +204,7 @@ int Network::highest_level(int replicas) const {
   return -1;
 }
 
-std::optional<int> Network::capacity() const {
+std::optional<int> LinkNetwork::capacity() const {
   double most = 1;
   for (const LinkLevel& level : levels) {
     if (level.units == 0) return std::nullopt;
@@ -213,7 +213,7 @@ std::optional<int> Network::capacity() const {
   return static_cast<int>(std::min(most, 1e9));
 }
 
-Network network_of(const std::string& text, const std::string& where) {
+LinkNetwork network_of(const std::string& text, const std::string& where) {
   return Description(text, where).read();
 }
 

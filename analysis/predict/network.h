@@ -37,7 +37,7 @@ struct LevelTraffic {
   double latencies = 0, bytes = 0;
 };
 
-struct Network {
+struct LinkNetwork {
   SumForm form = SumForm::ring;
   double call_seconds = 0;  // of each all-reduce, whatever its size and the replicas
   std::vector<LinkLevel> levels;
@@ -56,6 +56,6 @@ struct Network {
 //      {"level": "core", "units": 4, "latency_seconds": 2e-6, "bytes_per_second": 4e10},
 //      {"level": "node", "latency_seconds": 1e-5, "bytes_per_second": 2.5e10, "shared_by": 4}]}
 // Throws input with file, line and key.
-Network network_of(const std::string& text, const std::string& where);
+LinkNetwork network_of(const std::string& text, const std::string& where);
 
 }  // namespace paceline

@@ -38,20 +38,20 @@ std::optional<std::vector<double>> solved(Matrix a, std::vector<double> b) {
   return b;
 }
 
-// The points with each term divided by its value, and each column scaled to length one.
+// The points with all divided by their scales, and each column scaled to length one.
 class Relative {
  public:
   explicit Relative(const std::vector<CostPoint>& points) {
     const std::size_t terms = points.empty() ? 0 : points.front().terms.size();
     columns_.assign(terms, {});
+    for (const CostPoint& point : points) targets_.push_back(point.value / scale_of(point));
     lengths_.assign(terms, 0);
     for (std::size_t t = 0; t < terms; ++t) {
-      for (const CostPoint& point : points) columns_[t].push_back(point.terms[t] / point.value);
+      for (const CostPoint& point : points) columns_[t].push_back(point.terms[t] / scale_of(point));
       for (const double x : columns_[t]) lengths_[t] += x * x;
       lengths_[t] = std::sqrt(lengths_[t]);
       for (double& x : columns_[t]) x /= lengths_[t] > 0 ? lengths_[t] : 1;
     }
-    count_ = points.size();
   }
 
   std::size_t terms() const { return columns_.size(); }
@@ -64,7 +64,7 @@ class Relative {
     for (std::size_t i = 0; i < used.size(); ++i) {
       if (lengths_[used[i]] == 0) return std::nullopt;
       for (std::size_t j = 0; j < used.size(); ++j) a[i][j] = dot(used[i], used[j]);
-      for (const double x : columns_[used[i]]) b[i] += x;
+      for (std::size_t p = 0; p < targets_.size(); ++p) b[i] += columns_[used[i]][p] * targets_[p];
     }
     auto scaled = solved(std::move(a), std::move(b));
     if (!scaled) return std::nullopt;
@@ -75,8 +75,8 @@ class Relative {
   }
   double error(const std::vector<std::size_t>& used, const std::vector<double>& scaled) const {
     double sum = 0;
-    for (std::size_t p = 0; p < count_; ++p) {
-      double off = -1;
+    for (std::size_t p = 0; p < targets_.size(); ++p) {
+      double off = -targets_[p];
       for (std::size_t i = 0; i < used.size(); ++i) off += scaled[i] * columns_[used[i]][p];
       sum += off * off;
     }
@@ -84,15 +84,17 @@ class Relative {
   }
 
  private:
+  static double scale_of(const CostPoint& point) {
+    return point.scale > 0 ? point.scale : point.value;
+  }
   double dot(std::size_t i, std::size_t j) const {
     double sum = 0;
-    for (std::size_t p = 0; p < count_; ++p) sum += columns_[i][p] * columns_[j][p];
+    for (std::size_t p = 0; p < targets_.size(); ++p) sum += columns_[i][p] * columns_[j][p];
     return sum;
   }
 
   Matrix columns_;
-  std::vector<double> lengths_;
-  std::size_t count_ = 0;
+  std::vector<double> lengths_, targets_;
 };
 
 }  // namespace
@@ -100,7 +102,7 @@ class Relative {
 std::vector<double> nonnegative_fit(const std::vector<CostPoint>& points) {
   const Relative relative(points);
   std::vector<double> best(relative.terms());
-  double least = static_cast<double>(points.size());
+  double least = relative.error({}, {});
   for (std::size_t set = 1; set < (std::size_t{1} << relative.terms()); ++set) {
     std::vector<std::size_t> used;
     for (std::size_t t = 0; t < relative.terms(); ++t) {

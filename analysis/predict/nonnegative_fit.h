@@ -9,11 +9,12 @@ namespace paceline {
 struct CostPoint {
   std::vector<double> terms;  // as many for each point
   double value = 0;
+  double scale = 0;  // the error is divided by it; 0: by the value
 };
 
-// Minimizes the sum of ((sum of c_i terms_i) / value - 1)^2 over c_i >= 0, by trying every set of
-// coefficients that are above zero, so for a handful of terms. Of terms that the points cannot tell
-// apart, the first gets all. Zeros if no term helps.
+// Minimizes the sum of ((sum of c_i terms_i - value) / scale)^2 over c_i >= 0, by trying every set
+// of coefficients that are above zero, so for a handful of terms. Of terms that the points cannot
+// tell apart, the first gets all. Zeros if no term helps.
 std::vector<double> nonnegative_fit(const std::vector<CostPoint>& points);
 
 }  // namespace paceline

@@ -23,7 +23,7 @@ struct PredictOptions {
   std::optional<int> up_to;  // larger measured sizes are not used, as if they had not been run
   PredictorChoice predictor = PredictorChoice::better;
   std::vector<Selection> only;
-  std::optional<Network> network;  // described links, for the replay
+  std::optional<LinkNetwork> network;  // described links, for the replay
   std::string what_if;             // "bucket_mb=32,links=2x"; empty: as measured
 };
 

@@ -287,8 +287,8 @@ struct Replay::Facts {
     return t_quantile(sizes_in_all, 0.9) * std::sqrt(runs + model / sizes_in_all * (1 + doublings));
   }
 
-  Network network_with(const WhatIf& what_if) const {
-    Network network = links->network;
+  LinkNetwork network_with(const WhatIf& what_if) const {
+    LinkNetwork network = links->network;
     for (LinkLevel& level : network.levels) level.bytes_per_second *= what_if.links;
     return network;
   }
@@ -301,7 +301,7 @@ struct Replay::Facts {
       throw Error(ErrorKind::usage, "the records lack the sizes of gradients, so buckets stay",
                   "--what-if bucket_mb", "measure once with this version, or leave it out");
     }
-    const Network network = network_with(what_if);
+    const LinkNetwork network = network_with(what_if);
     if (const auto most = network.capacity(); most && gpus > *most) {
       throw Error(ErrorKind::usage,
                   fmt::format("the network joins {} replicas, not {}", *most, gpus), "--network",

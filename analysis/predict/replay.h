@@ -24,10 +24,10 @@
 namespace paceline {
 
 struct ReplaySources {
-  std::vector<const Row*> rows;     // of one series: one backend, one set of axes; any order
-  Scaling scaling = Scaling::weak;  // how the batch and the steps follow from the size
-  std::vector<Run> collectives;     // records with a section `collective`; others are ignored
-  std::optional<Network> network;   // described links, instead of the measured ones
+  std::vector<const Row*> rows;        // of one series: one backend, one set of axes; any order
+  Scaling scaling = Scaling::weak;     // how the batch and the steps follow from the size
+  std::vector<Run> collectives;        // records with a section `collective`; others are ignored
+  std::optional<LinkNetwork> network;  // described links, instead of the measured ones
 };
 
 struct ReplayedStep {

@@ -62,9 +62,10 @@ def limit(rate):
 
 
 # Runs "$@" on node $0; sleeps there for the durations in $RECORDED unless it is one of the first.
-NODE = ('hostname "$0"; i=${0#' + SWITCH + '}; if [ "$i" -le ' + str(REAL) + ' ] || [ -z "$RECORDED" ]; '
-        'then export PACELINE_COMPUTE_CPU=$(( (i - 1) % 2 )); '
-        'else export PACELINE_RECORDED=$RECORDED PACELINE_SLEEPER=$i; fi; exec "$@"')
+# Nodes take turns on the cores: else the threads that wait for messages gather on one of them.
+NODE = ('hostname "$0"; i=${0#' + SWITCH + '}; export PACELINE_COMPUTE_CPU=$(( (i - 1) % 2 )); '
+        'if [ "$i" -gt ' + str(REAL) + ' ] && [ -n "$RECORDED" ]; '
+        'then export PACELINE_RECORDED=$RECORDED PACELINE_SLEEPER=$i; fi; exec "$@"')
 
 
 class Machine:
@@ -134,7 +135,8 @@ class Point:
     def arguments(self, record):
         if self.bench:
             return ["bench", "allreduce", "--cpus-per-task", "1", "--sizes",
-                    "4K,32K,256K,1M,2M", "--rounds", "3", "--iterations", "4", "--record", record]
+                    "4K,64K,512K", "--rounds", "3", "--iterations", "2", "--no-baselines", "--record",
+                    record]
         return ["train", self.workload, "--device", "sleeping", "--cpus-per-task", "2",
                 "--compute-threads", "1", "--comm-threads", "1", "--input", "synthetic",
                 "--steps-per-epoch", str(STEPS), "--epochs", "1", "--batch-per-replica",
@@ -175,8 +177,9 @@ def recorded_file(out, point):
     path = os.path.join(out, f"recorded-{point.series}")
     first = Point(point.backend, point.workload, point.rate, 2).file(out, 1)
     if point.nodes > REAL and not point.bench and not os.path.exists(path):
+        durations = recorded_of(first)
         with open(path, "w") as file:
-            file.write(recorded_of(first))
+            file.write(durations)
     return path if point.nodes > REAL and not point.bench else ""
 
 
@@ -195,7 +198,7 @@ def main():
     points = [p for p in all_points() if args.only in p.series]
     machine = Machine(args.paceline, args.out)
     up()
-    limited = None
+    limited, failed = None, 0
     try:
         for turn in range(1, args.rounds + 1):
             random.Random(turn).shuffle(points)
@@ -203,7 +206,7 @@ def main():
             points.sort(key=lambda p: (p.rate, p.nodes > REAL or p.bench) if turn == 1 else 0)
             for number, point in enumerate(points):
                 record = point.file(args.out, turn)
-                if os.path.exists(record) or (point.bench and turn > 3):
+                if os.path.exists(record) or (point.bench and turn > 1):
                     continue
                 if time.time() - began > args.minutes * 60:
                     sys.exit("out of time; call again to go on")
@@ -211,14 +214,21 @@ def main():
                     limit(point.rate)
                     limited = point.rate
                 os.makedirs(os.path.dirname(record), exist_ok=True)
-                ran = machine.run(point.nodes, point.stack(), point.arguments(record),
-                                  recorded_file(args.out, point), turn * 1000 + number)
-                if ran.returncode != 0:
-                    sys.exit(f"{record}: {ran.stderr[-2000:]}")
+                try:
+                    recorded = recorded_file(args.out, point)
+                except OSError:
+                    failed += 1  # the run that it comes from failed
+                    continue
+                ran = machine.run(point.nodes, point.stack(), point.arguments(record), recorded,
+                                  turn * 1000 + number)
+                failed += ran.returncode != 0
                 print(f"{time.time() - began:6.1f} s  round {turn}  {point.series}  {point.name()}",
+                      f"failed: {ran.stderr[-2000:]}" if ran.returncode != 0 else "",
                       file=sys.stderr, flush=True)
     finally:
         down()
+    if failed:
+        sys.exit(f"{failed} runs failed; call again to repeat them")
 
 
 main()

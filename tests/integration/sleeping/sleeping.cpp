@@ -7,7 +7,7 @@
 // order in which they become ready, the share of backward that has passed by then. Each further
 // line is a step of a real replica: seconds of forward, backward and update. Without it, the
 // replica computes. PACELINE_SLEEPER chooses the order of the steps. PACELINE_COMPUTE_CPU is the
-// core of a replica that computes: its communication thread is not bound.
+// core of a replica, for its communication, too: all that a machine holds would choose the same.
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -163,9 +163,10 @@ class SleepingDevice final : public Device {
 std::unique_ptr<Device> make_sleeping_device(const DeviceOptions& options) {
   DeviceOptions mine = options;
   const std::string cpu = variable("PACELINE_COMPUTE_CPU");
-  const bool sleeps = !variable("PACELINE_RECORDED").empty();
-  if (sleeps || !cpu.empty()) mine.cpus = mine.comm_cpus = mine.setup_cpus = {};
-  if (!cpu.empty()) mine.cpus = {std::atoi(cpu.c_str())};
+  if (!cpu.empty()) {
+    mine.comm_cpus = mine.setup_cpus = {};
+    mine.cpus = {std::atoi(cpu.c_str())};
+  }
   return std::make_unique<SleepingDevice>(mine);
 }
 

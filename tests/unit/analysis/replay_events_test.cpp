@@ -68,8 +68,8 @@ TEST(StepReplay, AllWaitForTheLateRankAndTheLateRankForNone) {
   EXPECT_DOUBLE_EQ(cost.straggler, 4);
 }
 
-TEST(Network, FormsCostWhatTheirHeadersSay) {
-  Network network{SumForm::ring, 0, {{"node", 0, 1e-3, 1e6, 1}}};
+TEST(LinkNetworks, FormsCostWhatTheirHeadersSay) {
+  LinkNetwork network{SumForm::ring, 0, {{"node", 0, 1e-3, 1e6, 1}}};
   EXPECT_DOUBLE_EQ(network.seconds(1e6, 1), 0);
   EXPECT_DOUBLE_EQ(network.seconds(1e6, 2), 1e-3 + 1);
   EXPECT_DOUBLE_EQ(network.seconds(1e6, 8), 14e-3 + 1.75);
@@ -77,8 +77,8 @@ TEST(Network, FormsCostWhatTheirHeadersSay) {
   EXPECT_DOUBLE_EQ(network.seconds(1e6, 8), 6e-3 + 2);
 }
 
-TEST(Network, ARingOverTwoLevelsHasTheSlowLinksBandwidthAndEachLinksLatency) {
-  Network network{SumForm::ring, 0, {{"core", 4, 1e-6, 1e9, 1}, {"node", 0, 1e-3, 1e6, 1}}};
+TEST(LinkNetworks, ARingOverTwoLevelsHasTheSlowLinksBandwidthAndEachLinksLatency) {
+  LinkNetwork network{SumForm::ring, 0, {{"core", 4, 1e-6, 1e9, 1}, {"node", 0, 1e-3, 1e6, 1}}};
   EXPECT_DOUBLE_EQ(network.seconds(1e6, 4), 6e-6 + 1.5e-3);
   // Two nodes: of seven links on the way six are inside.
   EXPECT_DOUBLE_EQ(network.seconds(1e6, 8), 2 * (6 * 1e-6 + 1e-3) + 1.75);
@@ -92,8 +92,8 @@ TEST(Network, ARingOverTwoLevelsHasTheSlowLinksBandwidthAndEachLinksLatency) {
   EXPECT_FALSE(network.capacity());
 }
 
-TEST(Network, ADescriptionIsReadWithComments) {
-  const Network network = network_of(
+TEST(LinkNetworks, ADescriptionIsReadWithComments) {
+  const LinkNetwork network = network_of(
       "{\"form\": \"tree\", \"call_seconds\": 1e-5, // measured\n \"levels\": [\n"
       "{\"level\": \"core\", \"units\": 4, \"latency_seconds\": 0, \"bytes_per_second\": 4e10},\n"
       "{\"level\": \"switch\", \"units\": 8, \"latency_seconds\": 2e-6, \"bytes_per_second\": 1e9,"
@@ -106,7 +106,7 @@ TEST(Network, ADescriptionIsReadWithComments) {
   EXPECT_DOUBLE_EQ(network.seconds(0, 8), 1e-5 + 2 * 2e-6);
 }
 
-TEST(Network, EachMistakeNamesLineAndKey) {
+TEST(LinkNetworks, EachMistakeNamesLineAndKey) {
   const auto refused = [](const std::string& text, const std::vector<std::string>& parts) {
     expect_error(ErrorKind::input, parts, [&text] { network_of(text, "links.json"); });
   };
@@ -145,7 +145,8 @@ TEST(NonnegativeFit, FindsCostsAndLeavesOutWhatIsNone) {
 }
 
 // All-reduces of a network that is known, over several sizes.
-std::vector<SumSample> made(const Network& network, const std::vector<std::pair<int, int>>& sizes) {
+std::vector<SumSample> made(const LinkNetwork& network,
+                            const std::vector<std::pair<int, int>>& sizes) {
   std::vector<SumSample> samples;
   for (const auto& [replicas, nodes] : sizes) {
     for (const double bytes : {1e3, 1e5, 1e7}) {
@@ -156,7 +157,7 @@ std::vector<SumSample> made(const Network& network, const std::vector<std::pair<
 }
 
 TEST(LinkFit, FindsLatencyAndBandwidthOfOneLevel) {
-  const Network truth{SumForm::ring, 0, {{"node", 0, 5e-5, 1.2e7, 1}}};
+  const LinkNetwork truth{SumForm::ring, 0, {{"node", 0, 5e-5, 1.2e7, 1}}};
   const auto links = fit_links(made(truth, {{2, 2}}), 1);
   ASSERT_TRUE(links);
   EXPECT_NEAR(links->network.levels[0].latency_seconds, 5e-5, 1e-8);
@@ -167,13 +168,24 @@ TEST(LinkFit, FindsLatencyAndBandwidthOfOneLevel) {
 
 TEST(LinkFit, SeveralSizesTellTheForm) {
   for (const SumForm form : kSumForms) {
-    const Network truth{form, 1e-5, {{"core", 4, 2e-6, 4e9, 1}, {"node", 0, 5e-5, 1e8, 1}}};
+    const LinkNetwork truth{form, 1e-5, {{"core", 4, 2e-6, 4e9, 1}, {"node", 0, 5e-5, 1e8, 1}}};
     const auto links = fit_links(made(truth, {{2, 1}, {4, 1}, {8, 2}, {16, 4}}), 4);
     ASSERT_TRUE(links);
     EXPECT_EQ(links->network.form, form) << name_of(form);
     EXPECT_TRUE(links->form_is_known) << name_of(form);
     EXPECT_NEAR(links->network.seconds(2e6, 64) / truth.seconds(2e6, 64), 1, 0.02) << name_of(form);
   }
+}
+
+// A bucket of tokens lets small messages pass at once.
+TEST(LinkFit, QuickSmallMessagesDoNotBendTheBandwidth) {
+  const LinkNetwork truth{SumForm::ring, 0, {{"node", 0, 1e-4, 1.2e7, 1}}};
+  std::vector<SumSample> samples = made(truth, {{2, 2}, {4, 4}});
+  for (SumSample& sample : samples) {
+    if (sample.bytes < 1e4) sample.seconds = 2e-5;
+  }
+  const auto links = fit_links(samples, 1);
+  EXPECT_NEAR(links->network.seconds(1e6, 8) / truth.seconds(1e6, 8), 1, 0.03);
 }
 
 TEST(LinkFit, NothingOfTwoReplicasIsNothing) {

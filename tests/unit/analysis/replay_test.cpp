@@ -59,7 +59,7 @@ Json law_record(const Law& law, int gpus, int repeat, double noise = 1) {
     rank = {{"input", 0},
             {"forward", kForward * kSteps},
             {"backward", kBackward * kSteps},
-            {"communication", (step - kForward - kBackward - kUpdate) * kSteps},
+            {"communication", std::max(0.0, step - kForward - kBackward - kUpdate) * kSteps},
             {"communication_hidden", 0},
             {"update", kUpdate * kSteps},
             {"other", 0},
@@ -176,18 +176,18 @@ TEST(Replay, StrongScalingDividesTheBatch) {
   std::vector<Json> records;
   for (const int gpus : {2, 4}) {
     Json record = law_record(law, gpus, 1);
-    const double batch = 64.0 / gpus, step = law.step(gpus, batch);
+    const int batch = 64 / gpus;
+    const double step = law.step(gpus, batch), factor = static_cast<double>(batch) / kBatch;
     record["parameters"]["batch_per_replica"] = batch;
     record["plan"]["global_batch"] = 64;
     record["throughput"]["samples_per_second"] = 64 / step;
     record["throughput"]["samples"] = 64 * kSteps;
     for (Json& rank : record["phases"]) {
-      rank["forward"] = kForward * batch / kBatch * kSteps;
-      rank["backward"] = kBackward * batch / kBatch * kSteps;
+      rank["forward"] = kForward * factor * kSteps;
+      rank["backward"] = kBackward * factor * kSteps;
     }
     for (int i : {0, 1}) {
-      record["plan"]["gradients"][i]["backward_seconds"] =
-          kBackward * batch / kBatch * (i == 0 ? 0.25 : 1);
+      record["plan"]["gradients"][i]["backward_seconds"] = kBackward * factor * (i == 0 ? 0.25 : 1);
     }
     records.push_back(record);
   }
