@@ -102,8 +102,8 @@ void check_text(const std::vector<std::string>& command) {
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
       {"Study",
-       {"new", "plan", "sweep", "report", "explain", "best", "gate", "history", "export", "import",
-        "archive", "merge"}},
+       {"new", "plan", "sweep", "report", "explain", "best", "predict", "gate", "history", "export",
+        "import", "archive", "merge"}},
       {"Train", {"train", "describe", "bench", "checkpoint", "data"}},
       {"Slurm", {"submit", "status", "cancel", "collect"}},
       {"Look up", {"list", "doctor", "completion"}},
@@ -131,6 +131,7 @@ int run(int argc, char** argv) {
   paceline::add_best(app, action);
   paceline::add_gate(app, action);
   paceline::add_history(app, action);
+  paceline::add_predict(app, action);
   paceline::add_export(app, action);
   paceline::add_import(app, action);
   paceline::add_archive(app, action);

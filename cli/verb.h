@@ -40,6 +40,7 @@ void add_archive(CLI::App& app, Action& action);
 void add_merge(CLI::App& app, Action& action);
 void add_gate(CLI::App& app, Action& action);
 void add_history(CLI::App& app, Action& action);
+void add_predict(CLI::App& app, Action& action);
 void add_best(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);

@@ -82,10 +82,10 @@ class Steps {
 };
 
 // The file that the record names, if it is there as it was written.
-std::optional<fs::path> samples_of(const Record& record) {
-  const std::optional<SamplesFile>& samples = record->samples;
+std::optional<fs::path> samples_of(const RunRecord& record, const std::string& where) {
+  const std::optional<SamplesFile>& samples = record.samples;
   if (!samples || samples->file.empty() || samples->xxh3.empty()) return std::nullopt;
-  const fs::path path = fs::path(record.where()).parent_path() / fs::path(samples->file).filename();
+  const fs::path path = fs::path(where).parent_path() / fs::path(samples->file).filename();
   std::error_code error;
   if (!fs::is_regular_file(path, error) || hash_of_file(path) != samples->xxh3) {
     return std::nullopt;
@@ -93,13 +93,15 @@ std::optional<fs::path> samples_of(const Record& record) {
   return path;
 }
 
-bool add_all(Steps& steps, const fs::path& file) {
+// False: unreadable, or `add` refused a line.
+template <typename Add>
+bool for_each_sample(const fs::path& file, const Add& add) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> samples(gzopen(file.c_str(), "rb"), gzclose);
   if (!samples) return false;
   std::array<char, 4096> line{};
   while (gzgets(samples.get(), line.data(), static_cast<int>(line.size())) != nullptr) {
     const bool is_of_rank = std::string_view(line.data()).starts_with(kRankLine);
-    if (!is_of_rank && !steps.add(line.data())) return false;
+    if (!is_of_rank && !add(std::string_view(line.data()))) return false;
   }
   int error = Z_OK;
   gzerror(samples.get(), &error);
@@ -128,13 +130,41 @@ std::string gzip(std::string_view lines) {
 
 std::optional<StepSums> summed_steps(const Record& record, std::size_t warmup) {
   try {
-    const auto file = samples_of(record);
+    const auto file = samples_of(*record, record.where());
     Steps steps(record->task_layout().gpus, warmup);
-    if (!file || !add_all(steps, *file)) return std::nullopt;
+    const auto add = [&steps](std::string_view line) { return steps.add(line); };
+    if (!file || !for_each_sample(*file, add)) return std::nullopt;
     return steps.sums();
   } catch (const Error&) {
     return std::nullopt;  // cannot be read: explained without it
   }
+}
+
+std::vector<std::vector<StepSeconds>> all_steps(const RunRecord& record, const std::string& where,
+                                                std::size_t warmup, std::size_t most) {
+  std::vector<std::vector<StepSeconds>> ranks(static_cast<std::size_t>(record.layout.gpus));
+  std::size_t count = 0;
+  const auto add = [&](std::string_view line) {
+    const auto rank = number_after(line, "\"rank\":"), step = number_after(line, "\"step\":");
+    if (!rank || !step || *rank >= static_cast<double>(ranks.size()) || ++count > most)
+      return false;
+    if (*step < static_cast<double>(warmup)) return true;
+    const auto seconds = [&](const char* key) { return number_after(line, key).value_or(0); };
+    ranks[static_cast<std::size_t>(*rank)].push_back(
+        {seconds("\"input\":"), seconds("\"forward\":"), seconds("\"backward\":"),
+         seconds("\"communication\":"), seconds("\"update\":"), seconds("\"other\":")});
+    return true;
+  };
+  try {
+    const auto file = samples_of(record, where);
+    if (!file || !for_each_sample(*file, add)) return {};
+  } catch (const Error&) {
+    return {};
+  }
+  const std::size_t steps = ranks.front().size();
+  const bool equal = std::all_of(ranks.begin(), ranks.end(),
+                                 [steps](const auto& rank) { return rank.size() == steps; });
+  return equal && steps > 0 ? ranks : std::vector<std::vector<StepSeconds>>{};
 }
 
 }  // namespace paceline

@@ -22,6 +22,16 @@ struct StepSums {
   double waited_by_all = 0;
 };
 
+// A step of a rank.
+struct StepSeconds {
+  double input = 0, forward = 0, backward = 0, communication = 0, update = 0, other = 0;
+};
+
+// The steps of each rank, after the first `warmup` ones. Empty in the same cases as summed_steps(),
+// and if there are more than `most` of all ranks.
+std::vector<std::vector<StepSeconds>> all_steps(const RunRecord& record, const std::string& where,
+                                                std::size_t warmup, std::size_t most = 1'000'000);
+
 // Sums over the steps after the first `warmup`. Empty if there are no samples, or they do not match
 // the record, are cut short, or lack some rank or step.
 std::optional<StepSums> summed_steps(const Record& record, std::size_t warmup = 0);

@@ -21,7 +21,8 @@ struct List {
 };
 
 constexpr std::array kLists = {List{"/quality/epochs"}, List{"/timing/epoch_seconds", true},
-                               List{"/provenance/implementations", true}, List{"/gpus"}};
+                               List{"/provenance/implementations", true}, List{"/gpus"},
+                               List{"/plan/gradients"}};
 
 Json* find(Json& record, const List& list, std::size_t most) {
   const Json::json_pointer path(list.path);

@@ -182,6 +182,9 @@ PlanFacts plan_of(const TrainingOutcome& outcome) {
   plan.parameter_count = outcome.parameter_count;
   plan.flops_per_sample = outcome.flops_per_sample;
   plan.buckets_bytes.assign(outcome.bucket_bytes.begin(), outcome.bucket_bytes.end());
+  for (const ReadyGradients& ready : outcome.gradients) {
+    plan.gradients.push_back({static_cast<std::int64_t>(ready.bytes), if_known(ready.seconds)});
+  }
   plan.memory_bytes.activations = outcome.memory.activations;
   plan.memory_bytes.parameters_gradients_state =
       outcome.memory.parameters + outcome.memory.gradients + outcome.memory.moments;

@@ -178,7 +178,8 @@ std::string curves(const Lines& lines) {
                       i, colour(i)));
     }
     parts.push_back(fmt::format("$series{} using 1:2 with linespoints {} title {}", i,
-                                line_style(i), quoted(clipped(series.name, kMostLineName))));
+                                line_style(i, series.is_predicted),
+                                quoted(clipped(series.name, kMostLineName))));
     if (has_rings(series)) {
       const bool first = std::none_of(
           lines.series.begin(), lines.series.begin() + static_cast<std::ptrdiff_t>(i), has_rings);
@@ -193,8 +194,8 @@ std::string curves(const Lines& lines) {
                       i, colour(i)));
     }
     if (has_bars(series)) {
-      parts.push_back(
-          fmt::format("$series{} using 1:2:3:4 with yerrorbars {} notitle", i, line_style(i)));
+      parts.push_back(fmt::format("$series{} using 1:2:3:4 with yerrorbars {} notitle", i,
+                                  line_style(i, series.is_predicted)));
     }
   }
   if (has_gaps(lines)) {

@@ -24,6 +24,7 @@ struct PlotPoint {
 struct PlotSeries {
   std::string name;
   std::vector<PlotPoint> points;  // sorted by x
+  bool is_predicted = false;      // dashed, with hollow points
 };
 
 struct Tic {

@@ -145,9 +145,11 @@ std::string colour(std::size_t index) {
   return kColours[index % kColours.size()];
 }
 
-std::string line_style(std::size_t index) {
-  return fmt::format("linecolor rgb '{}' pointtype {} pointsize 0.8 linewidth 1.2", colour(index),
-                     kPointTypes[index % kPointTypes.size()]);
+std::string line_style(std::size_t index, bool predicted) {
+  constexpr int kHollow = 6;
+  return fmt::format("linecolor rgb '{}' pointtype {} pointsize {} linewidth 1.2{}", colour(index),
+                     predicted ? kHollow : kPointTypes[index % kPointTypes.size()],
+                     predicted ? 1.1 : 0.8, predicted ? " dashtype (3,3)" : "");
 }
 
 std::string plot_script(const Plot& plot, const std::string& format) {

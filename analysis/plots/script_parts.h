@@ -25,8 +25,9 @@ std::size_t body_height(const HeatMap& map);
 std::string quoted(const std::string& text);
 // Cuts to at most `characters`, with "…" at the cut.
 std::string clipped(const std::string& text, std::size_t characters);
-// "linecolor rgb '#0072b2' pointtype 7 pointsize 0.8 linewidth 1.2" for series `index`.
-std::string line_style(std::size_t index);
+// "linecolor rgb '#0072b2' pointtype 7 pointsize 0.8 linewidth 1.2" for series `index`; of
+// predicted ones dashed and hollow.
+std::string line_style(std::size_t index, bool predicted = false);
 std::string colour(std::size_t index);
 
 constexpr char kFaint[] = "#666666";  // gaps and notes

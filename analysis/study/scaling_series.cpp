@@ -31,7 +31,8 @@ Parts parts_of(const Study& study, const Comparison& comparison, const Run& run,
   return parts;
 }
 
-void name_series(std::vector<std::pair<Parts, ScalingSeries>>& all_series) {
+template <typename Series>
+void name_series(std::vector<std::pair<Parts, Series>>& all_series) {
   std::map<std::size_t, std::set<std::string>> values;
   for (const auto& [parts, series] : all_series) {
     for (std::size_t i = 0; i < parts.size(); ++i) values[i].insert(parts[i]);
@@ -100,6 +101,48 @@ std::vector<ScalingSeries> make_scaling_series(const Study& study, const Compari
   name_series(all_series);
   std::vector<ScalingSeries> result;
   for (auto& [parts, series] : all_series) result.push_back(std::move(series));
+  return result;
+}
+
+std::vector<RowSeries> make_row_series(const Study& study, const Comparison& comparison) {
+  const auto has_cost = [&](const Run& run) {
+    return (comparison.rates ? run.samples_per_second : run.fit_seconds).has_value();
+  };
+  std::map<Parts, std::map<int, std::size_t>> found;  // the index of a row
+  const auto add = [&](std::map<int, std::size_t>& rows, std::size_t index) {
+    const Row& row = study.rows[index];
+    if (!reached_goal(row) || !std::ranges::all_of(row.runs, has_cost)) return;
+    const auto [at, is_new] = rows.emplace(row.first().gpus, index);
+    const auto cost = [&](std::size_t i) {
+      return mean_cost(study.rows[i], comparison.rates).value;
+    };
+    if (!is_new && cost(index) < cost(at->second)) at->second = index;
+  };
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    add(found[parts_of(study, comparison, study.rows[i].first(), true)], i);
+  }
+  std::vector<std::pair<Parts, RowSeries>> all_series;
+  for (auto& [parts, rows] : found) {
+    if (rows.empty()) continue;
+    const auto& base = comparison.speed_ups[rows.begin()->second];
+    if (base && study.rows[base->base].first().gpus == 1) add(rows, base->base);
+    RowSeries series;
+    for (const auto& [gpus, index] : rows) series.rows.push_back(&study.rows[index]);
+    all_series.emplace_back(parts, std::move(series));
+  }
+  // One replica needs no backend: where others begin with it, it is no series by itself.
+  const auto is_base = [&](const auto& entry) {
+    const auto& rows = entry.second.rows;
+    return rows.size() == 1 && rows[0]->first().gpus == 1 &&
+           std::ranges::any_of(all_series, [&](const auto& other) {
+             return other.second.rows.size() > 1 && other.second.rows[0] == rows[0];
+           });
+  };
+  std::vector<std::pair<Parts, RowSeries>> kept;
+  std::ranges::remove_copy_if(all_series, std::back_inserter(kept), is_base);
+  name_series(kept);
+  std::vector<RowSeries> result;
+  for (auto& [parts, series] : kept) result.push_back(std::move(series));
   return result;
 }
 

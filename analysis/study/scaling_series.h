@@ -31,4 +31,15 @@ std::vector<ScalingSeries> make_scaling_series(const Study& study, const Compari
                                                const std::vector<RowFacts>& facts, bool by_cpus,
                                                Quality quality = Quality::any);
 
+// The same of rows, whether or not they have a base: the fastest row of each size. Includes series
+// of one size.
+struct RowSeries {
+  std::string name;
+  std::vector<const Row*> rows;  // sorted by gpus
+};
+
+// By base matched and with CPUs. Rows that miss their goal, or lack what `comparison` compares, are
+// left out. A series without one replica begins with the base of its rows, if that has one.
+std::vector<RowSeries> make_row_series(const Study& study, const Comparison& comparison);
+
 }  // namespace paceline

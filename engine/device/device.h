@@ -94,6 +94,9 @@ struct ProgramState {
   std::span<std::byte> loss_scale;  // a few bytes; empty without loss scaling
 };
 
+// First backward passes of a program, which also touch memory and choose kernels.
+constexpr std::size_t kUntimedPasses = 3;
+
 class Program {
  public:
   virtual ~Program() = default;
@@ -187,6 +190,10 @@ class Program {
     static_cast<void>(ring);
     return false;
   }
+
+  // Seconds of each operation's backward, by its index in the plan: means over the steps after the
+  // first kUntimedPasses. Empty: there were none, or operations are only queued here.
+  virtual std::vector<double> backward_seconds() const { return {}; }
 
   // Memory that operations share, in addition to the plan's arenas.
   virtual std::size_t scratch_bytes() const { return 0; }

@@ -56,7 +56,8 @@ HostProgram<T>::HostProgram(const Plan& plan, std::byte* gradients)
       activations_(host_memory(plan.activation_bytes)),
       parameters_(host_memory(plan.arena_elements * sizeof(T))),
       statistics_(host_memory(plan.statistics_elements * sizeof(T))),
-      square_sums_((plan.arena_elements + kNormBlock - 1) / kNormBlock) {
+      square_sums_((plan.arena_elements + kNormBlock - 1) / kNormBlock),
+      backward_sums_(plan.operations.size()) {
   for (const ParameterInfo& info : plan.statistics) {
     std::fill_n(real(statistics_.data()) + info.offset, info.elements,
                 static_cast<T>(info.initial));
@@ -83,11 +84,30 @@ void HostProgram<T>::backward(int from, int to) {
 template <typename T>
 void HostProgram<T>::run(int index, bool forward) {
   const Operation& op = plan_.operations[static_cast<std::size_t>(index)];
-  const double begin = trace_ ? now_seconds() : 0;
+  const bool timed = trace_ || !forward;
+  const double begin = timed ? now_seconds() : 0;
   forward ? run_forward(op, index) : run_backward(op, index);
+  if (!timed) return;
+  const double end = now_seconds();
+  if (!forward) count_backward(static_cast<std::size_t>(index), end - begin);
   if (!trace_) return;
   const auto& names = forward ? forward_names_ : backward_names_;
-  trace_->note(names[static_cast<std::size_t>(index)], begin, now_seconds());
+  trace_->note(names[static_cast<std::size_t>(index)], begin, end);
+}
+
+// A pass begins with the last operation.
+template <typename T>
+void HostProgram<T>::count_backward(std::size_t index, double seconds) {
+  if (index + 1 == plan_.operations.size()) ++backward_passes_;
+  if (backward_passes_ > kUntimedPasses) backward_sums_[index] += seconds;
+}
+
+template <typename T>
+std::vector<double> HostProgram<T>::backward_seconds() const {
+  if (backward_passes_ <= kUntimedPasses) return {};
+  std::vector<double> means = backward_sums_;
+  for (double& mean : means) mean /= static_cast<double>(backward_passes_ - kUntimedPasses);
+  return means;
 }
 
 template <typename T>

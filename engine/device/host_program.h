@@ -40,6 +40,7 @@ class HostProgram : public Program {
   void write_statistic(int index, std::span<const double> values) override;
   ProgramState state(Optimizer optimizer) override;
   bool trace(TraceRing* ring) override;
+  std::vector<double> backward_seconds() const override;
 
  protected:
   // One operation on the current batch(); `index` is its position in the plan.
@@ -79,6 +80,7 @@ class HostProgram : public Program {
   void prepare_state(Optimizer optimizer);
   void update_part(const UpdateRule& rule, std::size_t begin, std::size_t end);
   void run(int index, bool forward);
+  void count_backward(std::size_t index, double seconds);
 
   const Plan& plan_;
   std::byte* gradients_;
@@ -91,6 +93,8 @@ class HostProgram : public Program {
   Batch batch_;
   Mode mode_ = Mode::train;
   LossSums sums_;
+  std::size_t backward_passes_ = 0;
+  std::vector<double> backward_sums_;  // seconds, by operation
   TraceRing* trace_ = nullptr;
   std::vector<std::string> forward_names_, backward_names_;  // for traces
 };

@@ -54,6 +54,12 @@ struct Straggler {
   double excess_seconds_per_step = 0, share_of_step = 0;
 };
 
+// From the start of a step's backward on.
+struct ReadyGradients {
+  std::size_t bytes = 0;  // of all gradients that are final by then
+  double seconds = -1;    // negative: not known
+};
+
 // Complete on rank 0, which gathers the other ranks' times.
 struct TrainingOutcome {
   // compile_seconds + epoch_seconds. Excludes evaluation, checkpoints and event files.
@@ -80,6 +86,7 @@ struct TrainingOutcome {
   std::optional<TraceOutcome> trace;  // if requested
   InputOutcome input;
   std::vector<std::size_t> bucket_bytes;
+  std::vector<ReadyGradients> gradients;  // of rank 0, in the order in which they become ready
   std::size_t parameter_count = 0;
   double flops_per_sample = 0;
   MemoryUse memory;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/core/bucket_cuts.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 
@@ -17,36 +18,19 @@ std::size_t elements_of(double megabytes, DType real) {
   return static_cast<std::size_t>(megabytes * 1048576.0) / size_of(real);
 }
 
-// Index of the first ready point of the last bucket: the longest tail within the last cap, at
-// least the last point.
-std::size_t first_of_tail(const std::vector<ReadyPoint>& ready, std::size_t last_cap) {
-  std::size_t first = ready.size() - 1;
-  const std::size_t total = ready.back().elements;
-  while (first > 0) {
-    const std::size_t before = first > 1 ? ready[first - 2].elements : 0;
-    if (total - before > last_cap) break;
-    --first;
-  }
-  return first;
-}
-
 }  // namespace
 
 std::vector<Bucket> make_buckets(const Plan& plan, double cap_mb, double last_cap_mb) {
   if (plan.ready.empty()) throw Error(ErrorKind::internal, "a plan without parameters");
-  const std::size_t cap = elements_of(cap_mb, plan.real);
-  const std::size_t tail = first_of_tail(plan.ready, elements_of(last_cap_mb, plan.real));
+  std::vector<std::size_t> ready;
+  for (const ReadyPoint& point : plan.ready) ready.push_back(point.elements);
   std::vector<Bucket> buckets;
   std::size_t begin = 0;
-  for (std::size_t i = 0; i < plan.ready.size(); ++i) {
-    const std::size_t end = plan.ready[i].elements;
-    const bool last = i + 1 == plan.ready.size();
-    const bool full = !last && plan.ready[i + 1].elements - begin > cap && i + 1 < tail;
-    if (last || full || i + 1 == tail) {
-      buckets.push_back(
-          {begin, end, plan.ready[i].operation, fmt::format("bucket {}", buckets.size())});
-      begin = end;
-    }
+  for (const std::size_t last :
+       bucket_cuts(ready, elements_of(cap_mb, plan.real), elements_of(last_cap_mb, plan.real))) {
+    buckets.push_back(
+        {begin, ready[last], plan.ready[last].operation, fmt::format("bucket {}", buckets.size())});
+    begin = ready[last];
   }
   return buckets;
 }

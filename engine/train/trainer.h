@@ -89,6 +89,7 @@ class Trainer {
   void drain();
   RunPart enter(RunPart part);  // returns the part before
   void report_progress(TrainingState& run);
+  std::vector<ReadyGradients> ready_gradients() const;
   void gather(TrainingOutcome& outcome);
   Batch batch_of(const StagedBatch& staged, int part) const;
 

@@ -10,6 +10,21 @@
 
 namespace paceline {
 
+// When backward has finished each gradient, as far as the program has timed its operations.
+std::vector<ReadyGradients> Trainer::ready_gradients() const {
+  const std::vector<double> seconds = program_->backward_seconds();
+  std::vector<ReadyGradients> ready;
+  int operation = last_operation();
+  double sum = 0;
+  for (const ReadyPoint& point : plan_.ready) {
+    for (; !seconds.empty() && operation >= point.operation; --operation) {
+      sum += seconds[static_cast<std::size_t>(operation)];
+    }
+    ready.push_back({point.elements * size_of(plan_.real), seconds.empty() ? -1 : sum});
+  }
+  return ready;
+}
+
 void Trainer::gather(TrainingOutcome& outcome) {
   const auto size = static_cast<std::size_t>(communicator_.size());
   const std::array<double, 3> sums = {reducer_->busy_seconds() - summed_before_,
@@ -38,6 +53,7 @@ void Trainer::gather(TrainingOutcome& outcome) {
   for (const Bucket& bucket : reducer_->buckets()) {
     outcome.bucket_bytes.push_back((bucket.end - bucket.begin) * size_of(plan_.real));
   }
+  outcome.gradients = ready_gradients();
   outcome.parameter_count = plan_.parameter_count;
   outcome.flops_per_sample = plan_.flops_per_sample;
   outcome.memory = memory_;

@@ -23,10 +23,23 @@ struct MemoryFacts {
   }
 };
 
+// After `backward_seconds` of a step's backward, the first `bytes` of the gradients are final.
+struct ReadyGradientsFacts {
+  std::int64_t bytes = 0;
+  std::optional<double> backward_seconds;
+
+  template <typename Each>
+  void fields(Each& each) {
+    each("bytes", bytes, kRequiredPositive);
+    each("backward_seconds", backward_seconds);
+  }
+};
+
 struct PlanFacts {
   std::optional<std::int64_t> parameter_count;
   std::optional<double> flops_per_sample;
   std::vector<std::int64_t> buckets_bytes;
+  std::vector<ReadyGradientsFacts> gradients;  // in the order in which they become ready
   MemoryFacts memory_bytes;
   std::optional<bool> gradients_in_backend_memory, overlapped;
   std::optional<double> global_batch, learning_rate;
@@ -36,6 +49,7 @@ struct PlanFacts {
     each("parameter_count", parameter_count);
     each("flops_per_sample", flops_per_sample);
     each("buckets_bytes", buckets_bytes);
+    each("gradients", gradients);
     each("memory_bytes", memory_bytes);
     each("gradients_in_backend_memory", gradients_in_backend_memory);
     each("overlapped", overlapped);

@@ -165,6 +165,28 @@ TEST_F(CliVerbs, BestAnswersOrRefusesInOneLine) {
   expect_refused("best", 64, {"STUDY", "see paceline best --help"});
 }
 
+TEST_F(CliVerbs, PredictMarksWhatItPredictsAndRefusesTheRest) {
+  const std::string study = "predict '" + kStudy + "' --only cpus_per_task=8";
+  const Ran ran = paceline(study + " --gpus 8 --up-to 3 --out out --no-plots");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "\npredicted     8"));
+  EXPECT_TRUE(contains(ran.out, "laws: told only 1 and 2, fit seconds of 3 GPUs come out"));
+  EXPECT_TRUE(std::filesystem::exists(folder() / "out/prediction.html"));
+  const auto json = nlohmann::json::parse(paceline(study + " --gpus 8 --json").out);
+  EXPECT_EQ(json["tables"][0]["rows"].back()["kind"], "predicted");
+  for (const char* gpus : {"0", "-4", "x", "2000000", "nan", "\"\""}) {
+    expect_refused(study + " --gpus " + gpus, 64, {"--gpus"});
+  }
+  expect_refused(study, 64, {"--gpus is required"});
+  expect_refused(study + " --gpus 8 --up-to 1", 65, {"one size was measured", "no phases"});
+  expect_refused(study + " --gpus 8 --by magic", 64, {"laws, replay"});
+  expect_refused(study + " --gpus 8 --what-if links=2x", 65, {"a what-if needs the replay"});
+  expect_refused(study + " --gpus 8 --what-if links=2x --by laws", 64, {"--by replay"});
+  expect_refused(study + " --gpus 8 --network none.json", 65, {"none.json"});
+  expect_refused(study + " --gpus 8 --plots svg", 64, {"--out"});
+  expect_refused("predict /nonexistent/study --gpus 8", 65, {"no such study"});
+}
+
 TEST_F(CliVerbs, CompletionOffersVerbsOptionsAndChoices) {
   EXPECT_EQ(completed("swe", 1), "sweep\n");
   EXPECT_EQ(completed("report --form", 2), "--format\n");

@@ -1,0 +1,220 @@
+#include "analysis/predict/network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::array kLevelNames = {"core", "socket", "node", "switch"};
+constexpr int kMostUnits = 1 << 24;
+
+// How many units each level joins, and how many such groups there are.
+struct Joined {
+  int members = 1;  // of the fullest group
+  int links = 0;    // of a chain through all of them
+};
+
+std::vector<Joined> joined_by(const std::vector<LinkLevel>& levels, int replicas) {
+  std::vector<Joined> all;
+  int units = replicas;
+  for (const LinkLevel& level : levels) {
+    const int most = level.units > 0 ? level.units : units;
+    const int groups = (units + most - 1) / most;
+    all.push_back({std::min(units, most), units - groups});
+    units = groups;
+  }
+  return all;
+}
+
+double ring_latencies(int members, int links) {
+  return members == 2 ? links : 2.0 * links;
+}
+double ring_bytes(double bytes, int members) {
+  return 2 * bytes * (members - 1) / members;
+}
+
+// Reads a description; every complaint names the line of its key.
+class Description {
+ public:
+  Description(const std::string& text, const std::string& where)
+      : document_(where, without_comments(text)) {}
+
+  LinkNetwork read() const {
+    const Json& json = document_.value();
+    if (!json.is_object()) complain("", "a network is an object", "see docs/predict.md");
+    check_keys(json, "", {"form", "call_seconds", "levels"});
+    LinkNetwork network;
+    if (json.contains("form")) network.form = form_of(json["form"]);
+    if (json.contains("call_seconds")) network.call_seconds = number(json, "", "call_seconds", 0);
+    if (!json.contains("levels") || !json["levels"].is_array() || json["levels"].empty()) {
+      complain(json.contains("levels") ? "/levels" : "", "there are no levels",
+               "give \"levels\": [{\"level\": \"node\", ...}]");
+    }
+    for (std::size_t i = 0; i < json["levels"].size(); ++i) {
+      network.levels.push_back(level(json["levels"][i], fmt::format("/levels/{}", i),
+                                     i + 1 == json["levels"].size(), network.levels));
+    }
+    return network;
+  }
+
+ private:
+  [[noreturn]] void complain(const std::string& path, const std::string& what,
+                             const std::string& hint) const {
+    throw Error(ErrorKind::input, what, document_.where(path), hint);
+  }
+
+  void check_keys(const Json& json, const std::string& path,
+                  const std::vector<std::string>& known) const {
+    for (const auto& item : json.items()) {
+      if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
+      complain(path + "/" + item.key(), fmt::format("unknown key \"{}\"", item.key()),
+               suggestion(item.key(), known));
+    }
+  }
+
+  SumForm form_of(const Json& json) const {
+    std::vector<std::string> names;
+    for (const SumForm form : kSumForms) {
+      if (json.is_string() && json == name_of(form)) return form;
+      names.emplace_back(name_of(form));
+    }
+    complain("/form", "form is " + join(names, ", "),
+             json.is_string() ? suggestion(json.get<std::string>(), names) : "give one of them");
+  }
+
+  // Above `least`.
+  double number(const Json& json, const std::string& path, const char* key, double least) const {
+    const std::string at = path + "/" + key;
+    if (!json.contains(key)) complain(path, fmt::format("\"{}\" is missing", key), "give it");
+    const bool is_number = json[key].is_number();
+    const double value = is_number ? json[key].get<double>() : 0;
+    const bool is_time = std::string_view(key).ends_with("_seconds");
+    if (!is_number || !std::isfinite(value) || value < least || (value == 0 && !is_time)) {
+      complain(at, fmt::format("{} must be a number{}", key, is_time ? ", 0 or above" : " above 0"),
+               "give it in the unit of its name");
+    }
+    return value;
+  }
+
+  int count(const Json& json, const std::string& path, const char* key) const {
+    const bool whole = json[key].is_number_integer() && json[key] >= 1 && json[key] <= kMostUnits;
+    if (!whole) {
+      complain(path + "/" + key, fmt::format("{} must be a whole number from 1", key),
+               "leave it out where it does not apply");
+    }
+    return json[key].get<int>();
+  }
+
+  LinkLevel level(const Json& json, const std::string& path, bool last,
+                  const std::vector<LinkLevel>& before) const {
+    if (!json.is_object()) complain(path, "a level is an object", "see docs/predict.md");
+    check_keys(json, path, {"level", "units", "latency_seconds", "bytes_per_second", "shared_by"});
+    LinkLevel made;
+    const std::vector<std::string> names(kLevelNames.begin(), kLevelNames.end());
+    if (json.contains("level") && json["level"].is_string()) made.name = json["level"];
+    const auto found = std::find(names.begin(), names.end(), made.name);
+    if (found == names.end()) {
+      complain(json.contains("level") ? path + "/level" : path, "level is " + join(names, ", "),
+               suggestion(made.name, names));
+    }
+    if (!before.empty() && found <= std::find(names.begin(), names.end(), before.back().name)) {
+      complain(path + "/level", fmt::format("{} stands after {}", made.name, before.back().name),
+               "give levels from the inner to the outer: " + join(names, ", "));
+    }
+    if (json.contains("units")) {
+      made.units = count(json, path, "units");
+    } else if (!last) {
+      complain(path, "\"units\" is missing",
+               "say how many this level joins; only the last may be open");
+    }
+    made.latency_seconds = number(json, path, "latency_seconds", 0);
+    made.bytes_per_second = number(json, path, "bytes_per_second", 0);
+    if (json.contains("shared_by")) made.shared_by = count(json, path, "shared_by");
+    return made;
+  }
+
+  JsonDocument document_;
+};
+
+}  // namespace
+
+const char* name_of(SumForm form) {
+  switch (form) {
+    case SumForm::ring:
+      return "ring";
+    case SumForm::tree:
+      return "tree";
+    case SumForm::hierarchical:
+      return "hierarchical";
+  }
+  return "";
+}
+
+std::vector<LevelTraffic> LinkNetwork::traffic(double bytes, int replicas) const {
+  std::vector<LevelTraffic> all;
+  for (const auto& [members, links] : joined_by(levels, replicas)) {
+    LevelTraffic level;
+    if (members > 1) {
+      switch (form) {
+        case SumForm::ring:
+          level = {ring_latencies(replicas, links), ring_bytes(bytes, replicas)};
+          break;
+        case SumForm::tree:
+          level = {2 * std::ceil(std::log2(members)), replicas == 2 ? bytes : 2 * bytes};
+          break;
+        case SumForm::hierarchical:
+          level = {ring_latencies(members, members - 1), ring_bytes(bytes, members)};
+          break;
+      }
+    }
+    all.push_back(level);
+  }
+  return all;
+}
+
+double LinkNetwork::seconds(double bytes, int replicas) const {
+  if (replicas < 2) return 0;
+  double latency = call_seconds, sum = 0, slowest = 0;
+  const std::vector<LevelTraffic> all = traffic(bytes, replicas);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const LinkLevel& level = levels[i];
+    latency += all[i].latencies * level.latency_seconds;
+    const double moving = all[i].bytes * level.shared_by / level.bytes_per_second;
+    sum += moving;
+    slowest = std::max(slowest, moving);
+  }
+  return latency + (form == SumForm::hierarchical ? sum : slowest);
+}
+
+int LinkNetwork::highest_level(int replicas) const {
+  const std::vector<Joined> all = joined_by(levels, replicas);
+  for (auto i = static_cast<int>(all.size()); i-- > 0;) {
+    if (all[static_cast<std::size_t>(i)].members > 1) return i;
+  }
+  return -1;
+}
+
+std::optional<int> LinkNetwork::capacity() const {
+  double most = 1;
+  for (const LinkLevel& level : levels) {
+    if (level.units == 0) return std::nullopt;
+    most *= level.units;
+  }
+  return static_cast<int>(std::min(most, 1e9));
+}
+
+LinkNetwork network_of(const std::string& text, const std::string& where) {
+  return Description(text, where).read();
+}
+
+}  // namespace paceline

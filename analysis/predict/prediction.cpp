@@ -1,0 +1,330 @@
+#include "analysis/predict/prediction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analysis/predict/replay.h"
+#include "analysis/study/labels.h"
+#include "analysis/study/quality.h"
+#include "analysis/study/scaling_series.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+// Of the logarithm of a mean, from its 95 % t interval.
+double log_standard_error(const Estimate& mean) {
+  if (!mean.interval || mean.count < 2) return 0;
+  const double half = std::log(mean.interval->high / mean.interval->low) / 2;
+  return half / t_quantile(static_cast<double>(mean.count) - 1);
+}
+
+std::vector<int> sizes_of(const std::vector<const Row*>& rows) {
+  std::vector<int> sizes;
+  for (const Row* row : rows) sizes.push_back(row->first().gpus);
+  return sizes;
+}
+
+// How many replicas a node holds: of the densest row of several nodes, or where replicas are cores
+// by its CPUs. Empty: unknown.
+std::optional<double> replicas_a_node(const std::vector<const Row*>& rows) {
+  std::optional<double> most;
+  for (const Row* row : rows) {
+    const Run& run = row->first();
+    const auto cpus = run.cpus_per_replica();
+    std::optional<double> here;
+    if (run.nodes && *run.nodes > 1) here = std::ceil(static_cast<double>(run.gpus) / *run.nodes);
+    if (!here && run.replicas_are_cores && run.machine.cpus > 0 && cpus && *cpus > 0) {
+      here = std::max(std::floor(run.machine.cpus / *cpus), 1.0);
+    }
+    if (here) most = std::max(most.value_or(0), *here);
+  }
+  return most;
+}
+
+class SeriesPrediction {
+ public:
+  SeriesPrediction(const Study& study, const RowSeries& series, bool rates,
+                   const std::vector<Run>& collectives, const PredictOptions& options)
+      : study_(study), rows_(series.rows), collectives_(collectives), options_(options) {
+    it_.kind = rows_.front()->first().kind;
+    it_.rates = rates;
+    it_.scaling = study.scaling;
+    it_.replicas_are_cores = study.replicas_are_cores;
+    it_.what_if = options.what_if;
+    for (const Row* row : rows_) {
+      const Estimate cost = mean_cost(*row, rates);
+      noise_ = std::max(noise_, log_standard_error(cost));
+      const double replicas = row->first().gpus;
+      costs_.push_back({replicas, cost.value * replicas});
+      it_.sizes.push_back({row->first().gpus, row->first().nodes, false, value_of(cost), ""});
+    }
+    note_quality();
+  }
+
+  Prediction make() {
+    it_.predictors.push_back(laws());
+    try {
+      it_.predictors.push_back(replay());
+    } catch (const Error& error) {  // of the sizes measured: a batch that is no whole number
+      it_.predictors.push_back({"replay", error.what(), {}, "", {}});
+    }
+    it_.used = chosen();
+    if (it_.predictor().why_not.empty()) {
+      for (const int gpus : options_.gpus) {
+        const bool known = std::ranges::count(sizes_of(rows_), gpus) > 0;
+        if (known && it_.what_if.empty()) {
+          it_.notes.push_back(fmt::format("{} was not predicted: it is there already", gpus));
+        } else {
+          it_.sizes.push_back(predicted(gpus));
+        }
+      }
+    }
+    std::ranges::stable_sort(it_.sizes, {}, &SizeValue::gpus);
+    return std::move(it_);
+  }
+
+ private:
+  // A prediction is of the time. Where the network got worse, a reader should know.
+  void note_quality() {
+    std::vector<std::string> worse;
+    for (const Row* row : rows_) {
+      if (quality_lost(*rows_.front(), *row)) worse.push_back(std::to_string(row->first().gpus));
+    }
+    if (worse.empty()) return;
+    it_.warnings.push_back(fmt::format(
+        "measured sizes that trained worse than {} replica{}: {}; larger sizes may, too",
+        rows_.front()->first().gpus, rows_.front()->first().gpus == 1 ? "" : "s",
+        join(worse, ", ")));
+  }
+
+  // A cost is the seconds of the run, or of a sample.
+  Estimate value_of(Estimate cost) const {
+    if (!it_.rates) return cost;
+    cost.value = 1 / cost.value;
+    if (cost.interval) cost.interval = Interval{1 / cost.interval->high, 1 / cost.interval->low};
+    return cost;
+  }
+
+  // `worker_time`: of laws.
+  double value_at(double worker_time, double replicas) const {
+    return it_.rates ? replicas / worker_time : worker_time / replicas;
+  }
+
+  HeldOut held_out(double error) const {
+    std::vector<int> told = sizes_of(rows_);
+    const int last = told.back();
+    told.pop_back();
+    return {told, last, error};
+  }
+
+  PredictorResult laws() {
+    PredictorResult result{"laws", "", {}, "", {}};
+    if (!it_.what_if.empty()) {
+      result.why_not = "they know sizes only, so a what-if needs the replay";
+      return result;
+    }
+    if (costs_.size() < 2) {
+      result.why_not = "one size was measured: a law needs two";
+      return result;
+    }
+    const double off = *held_out_error(costs_, study_.scaling);  // of the cost
+    result.held_out = held_out(it_.rates ? 1 / (1 + off) - 1 : off);
+    forecast_.emplace(costs_, study_.scaling, noise_);
+    it_.laws = forecast_->laws();
+    if (costs_.size() == 2) {
+      result.notes.push_back(
+          "two sizes: no law can be told from another, so they weigh the same, and the held-out "
+          "error is that of ideal scaling");
+    }
+    return result;
+  }
+
+  PredictorResult replay() {
+    PredictorResult result{"replay", "", {}, "", {}};
+    replay_.emplace(sources(rows_));
+    result.why_not = replay_->why_not();
+    if (!result.why_not.empty()) return result;
+    result.notes = replay_->notes();
+    if (!it_.rates && !replay_->at(rows_.back()->first().gpus).fit_seconds) {
+      result.why_not = "the replay has a step only, not the time of a run";
+      return result;
+    }
+    if (rows_.size() < 2) {
+      result.no_held_out = "one size was measured";
+      return result;
+    }
+    const Replay smaller(sources({rows_.begin(), rows_.end() - 1}));
+    if (!smaller.why_not().empty()) {
+      result.no_held_out = smaller.why_not();
+      return result;
+    }
+    const int last = rows_.back()->first().gpus;
+    const double measured = it_.sizes.back().value.value;
+    const ReplayedStep step = smaller.at(last);
+    if (!it_.rates && !step.fit_seconds) {
+      result.no_held_out = "the smaller sizes have a step only, not the time of a run";
+      return result;
+    }
+    result.held_out = held_out(value_of(step).value / measured - 1);
+    return result;
+  }
+
+  ReplaySources sources(std::vector<const Row*> rows) const {
+    return {std::move(rows), study_.scaling, collectives_, options_.network};
+  }
+
+  Estimate value_of(const ReplayedStep& step) const {
+    if (it_.rates) return {step.samples_per_second, step.samples_per_second_interval, 0};
+    return {step.fit_seconds.value_or(0), step.fit_seconds_interval, 0};
+  }
+
+  // The one asked for, or that misses the held-out size by less.
+  std::size_t chosen() const {
+    const bool laws_can = it_.predictors[0].why_not.empty();
+    const bool replay_can = it_.predictors[1].why_not.empty();
+    if (options_.predictor == PredictorChoice::laws) return 0;
+    if (options_.predictor == PredictorChoice::replay || !it_.what_if.empty()) return 1;
+    if (laws_can != replay_can) return replay_can ? 1 : 0;
+    const auto missed = [&](std::size_t i) {
+      const auto& held_out = it_.predictors[i].held_out;
+      return held_out ? std::abs(std::log1p(held_out->error))
+                      : std::numeric_limits<double>::infinity();
+    };
+    return missed(1) < missed(0) ? 1 : 0;
+  }
+
+  SizeValue predicted(int gpus) const {
+    SizeValue size{gpus, nodes_of(gpus), true, {}, beyond(gpus)};
+    size.by_predictor.resize(it_.predictors.size());
+    if (forecast_) size.by_predictor[0] = by_laws(gpus);
+    for (const LawWeight& each : it_.laws) {
+      size.by_law.push_back(value_at(each.law.at(gpus), gpus));
+    }
+    try {
+      if (it_.predictors[1].why_not.empty()) {
+        const ReplayedStep step =
+            replay_->at(gpus, it_.what_if.empty() ? WhatIf{} : what_if_of(it_.what_if));
+        size.by_predictor[1] = value_of(step);
+        if (it_.used == 1) size.beyond = step.uncalibrated_level;
+      }
+    } catch (const Error&) {
+      if (it_.used == 1) throw;  // laws can do without it
+    }
+    size.value = *size.by_predictor[it_.used];
+    return size;
+  }
+
+  Estimate by_laws(int gpus) const {
+    const Interval cost = forecast_->interval(gpus);
+    Interval interval{value_at(cost.low, gpus), value_at(cost.high, gpus)};
+    if (it_.rates) std::swap(interval.low, interval.high);
+    return {value_at(forecast_->at(gpus), gpus), interval, 0};
+  }
+
+  std::optional<int> nodes_of(int gpus) const {
+    const auto a_node = replicas_a_node(rows_);
+    if (!a_node) return std::nullopt;
+    return static_cast<int>(std::ceil(gpus / *a_node));
+  }
+
+  // What records know of levels: nodes. A described network may know more.
+  std::string beyond(int gpus) const {
+    const int largest = rows_.back()->first().gpus;
+    if (gpus <= largest) return "";
+    if (options_.network) {
+      const int level = options_.network->highest_level(gpus);
+      if (level <= options_.network->highest_level(largest)) return "";
+      return options_.network->levels[static_cast<std::size_t>(level)].name;
+    }
+    const bool crossed = std::ranges::any_of(
+        rows_, [](const Row* row) { return row->first().nodes.value_or(1) > 1; });
+    if (crossed) return "";
+    if (const auto nodes = nodes_of(gpus)) return *nodes > 1 ? "node" : "";
+    return "node?";
+  }
+
+  const Study& study_;
+  const std::vector<const Row*>& rows_;
+  const std::vector<Run>& collectives_;
+  const PredictOptions& options_;
+  std::vector<SizedCost> costs_;
+  double noise_ = 0;
+  std::optional<Forecast> forecast_;
+  std::optional<Replay> replay_;
+  Prediction it_;
+};
+
+std::string why_not(const Prediction& prediction) {
+  std::vector<std::string> reasons;
+  for (const PredictorResult& each : prediction.predictors) {
+    if (!each.why_not.empty()) reasons.push_back(each.name + ": " + each.why_not);
+  }
+  return join(reasons, "; ");
+}
+
+// Predictions never become the data of others.
+StoreContent measured_only(StoreContent content, std::vector<Run>& collectives) {
+  for (const Record& record : content.records) {
+    if (record->kind == "collective") collectives.push_back(run_of(record));
+  }
+  std::erase_if(content.records, [](const Record& record) {
+    return record->kind == "collective" || record->kind == "predicted";
+  });
+  return content;
+}
+
+}  // namespace
+
+std::vector<Prediction> predict(const StoreContent& content, const PredictOptions& options) {
+  if (!options.what_if.empty()) what_if_of(options.what_if);  // before all else: it may be wrong
+  if (!options.what_if.empty() && options.predictor == PredictorChoice::laws) {
+    throw Error(ErrorKind::usage, "laws of scaling know sizes only, so they have no what-if",
+                "--what-if", "use --by replay, or leave --by out");
+  }
+  std::vector<Run> collectives;
+  const StoreContent measured = measured_only(content, collectives);
+  std::vector<Prediction> all;
+  std::size_t without = 0;
+  std::string reason;
+  for (const Study& study : make_studies(measured, options.only)) {
+    Comparison comparison = compare(study, Base::matched);
+    // The samples to a goal are a result of each size; its rate is predicted.
+    comparison.rates = comparison.rates || study.scaling == Scaling::to_goal;
+    const std::vector<RowSeries> series = make_row_series(study, comparison);
+    for (RowSeries each : series) {
+      std::erase_if(each.rows, [&](const Row* row) {
+        return options.up_to && row->first().gpus > *options.up_to;
+      });
+      if (each.rows.empty()) continue;
+      Prediction one = SeriesPrediction(study, each, comparison.rates, collectives, options).make();
+      if (!one.predictor().why_not.empty()) {
+        ++without;
+        if (reason.empty()) reason = why_not(one);
+        continue;
+      }
+      one.title = study_title(study);
+      if (!each.name.empty()) one.title += ": " + each.name;
+      const std::vector<std::string> warnings = row_warnings(study);
+      one.warnings.insert(one.warnings.end(), warnings.begin(), warnings.end());
+      all.push_back(std::move(one));
+    }
+  }
+  if (all.empty()) {
+    if (reason.empty()) reason = "no row has what its table compares";
+    throw Error(ErrorKind::input, "nothing can be predicted: " + reason, "",
+                "docs/predict.md says what each predictor needs");
+  }
+  if (without > 0) {
+    all.back().notes.push_back(
+        fmt::format("{} other series cannot be predicted, the first because: {}", without, reason));
+  }
+  return all;
+}
+
+}  // namespace paceline

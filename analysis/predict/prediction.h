@@ -1,0 +1,77 @@
+// Predicts sizes that were not run, for each series of a study: one machine, one backend, one set
+// of parameters.
+//
+// There are two predictors: laws of scaling (forecast.h) and the replay of a step (replay.h). Each
+// predicts the largest measured size from the smaller ones. The one that misses it by less predicts
+// the sizes asked for; a what-if is the replay's alone.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/predict/forecast.h"
+#include "analysis/predict/network.h"
+#include "analysis/study/study.h"
+
+namespace paceline {
+
+enum class PredictorChoice { better, laws, replay };
+
+struct PredictOptions {
+  std::vector<int> gpus;     // sizes to predict, each once, in increasing order
+  std::optional<int> up_to;  // larger measured sizes are not used, as if they had not been run
+  PredictorChoice predictor = PredictorChoice::better;
+  std::vector<Selection> only;
+  std::optional<LinkNetwork> network;  // described links, for the replay
+  std::string what_if;             // "bucket_mb=32,links=2x"; empty: as measured
+};
+
+// How a predictor did at the largest measured size, told only the smaller ones.
+struct HeldOut {
+  std::vector<int> told;
+  int gpus = 1;
+  double error = 0;  // predicted over measured value, minus 1
+};
+
+struct PredictorResult {
+  std::string name;     // "laws", "replay"
+  std::string why_not;  // a sentence, if it cannot predict
+  std::optional<HeldOut> held_out;
+  std::string no_held_out;  // why it is empty, if the predictor can predict
+  std::vector<std::string> notes;
+};
+
+struct SizeValue {
+  int gpus = 1;
+  std::optional<int> nodes;
+  bool is_predicted = false;
+  Estimate value;      // samples per second or seconds; 95 % of the mean, or 90 % of a prediction
+  std::string beyond;  // the level that no measured size crosses: "node"; may be empty
+  // Of a predicted size, for comparisons: by each predictor (as Prediction::predictors), and by
+  // each law (as Prediction::laws).
+  std::vector<std::optional<Estimate>> by_predictor = {};
+  std::vector<double> by_law = {};
+};
+
+struct Prediction {
+  std::string title;   // of the study, and the series if there are several
+  std::string kind;    // of the rows that are not predicted: "measured", "published", "imported"
+  bool rates = false;  // values are samples per second; else fit seconds
+  bool replicas_are_cores = false;
+  Scaling scaling = Scaling::unknown;
+  std::vector<SizeValue> sizes;  // in increasing order
+  std::vector<PredictorResult> predictors;
+  std::size_t used = 0;         // index of the predictor of the sizes
+  std::vector<LawWeight> laws;  // if laws are possible
+  std::string what_if;          // what differs from the measured runs; may be empty
+  std::vector<std::string> warnings, notes;
+
+  const PredictorResult& predictor() const { return predictors[used]; }
+};
+
+// One for each series with enough sizes. Throws input if there is none, saying why, and usage for a
+// what-if that cannot be parsed or that only laws could predict.
+std::vector<Prediction> predict(const StoreContent& content, const PredictOptions& options);
+
+}  // namespace paceline

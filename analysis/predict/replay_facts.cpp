@@ -1,0 +1,211 @@
+#include "analysis/predict/replay_facts.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "engine/core/backend_stack.h"
+#include "engine/core/bucket_cuts.h"
+#include "engine/core/error.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kQuantileSteps = 200;  // made from the quantiles of a rank
+constexpr double kMebi = 1048576;
+
+std::size_t warmup_of(const RunRecord& record) {
+  const auto given = record.throughput.warmup_steps_excluded;
+  return static_cast<std::size_t>(given ? *given : record.timing.warmup_steps_excluded.value_or(0));
+}
+
+// Piecewise linear through the quantiles, over their median; 1 where they are not known.
+class Quantiles {
+ public:
+  explicit Quantiles(const StepQuantiles& q) {
+    if (!q.p05 || !q.p50 || !q.p95 || !q.p99 || !q.max || *q.p50 <= 0) return;
+    points_ = {{0, *q.p05},    {0.05, *q.p05}, {0.5, *q.p50},
+               {0.95, *q.p95}, {0.99, *q.p99}, {1, *q.max}};
+    for (auto& point : points_) point.second /= *q.p50;
+  }
+  double at(double share) const {
+    for (std::size_t i = 1; i < points_.size(); ++i) {
+      const auto& [x0, y0] = points_[i - 1];
+      const auto& [x1, y1] = points_[i];
+      if (share <= x1) return y0 + (y1 - y0) * (share - x0) / (x1 - x0);
+    }
+    return 1;
+  }
+
+ private:
+  std::vector<std::pair<double, double>> points_;
+};
+
+std::vector<StepSeconds> spread(const PhaseSeconds& phases, const StepQuantiles& quantiles,
+                                double steps) {
+  const Quantiles factors(quantiles);
+  double mean = 0;
+  std::vector<double> all;
+  for (std::size_t i = 0; i < kQuantileSteps; ++i) {
+    all.push_back(factors.at((static_cast<double>(i) + 0.5) / kQuantileSteps));
+    mean += all.back() / kQuantileSteps;
+  }
+  std::vector<StepSeconds> made;
+  for (const double factor : all) {
+    const double f = factor / mean / steps;
+    made.push_back({phases.input * f, phases.forward * f, phases.backward * f,
+                    phases.communication / steps, phases.update * f, phases.other * f});
+  }
+  return made;
+}
+
+// Of each rank, or of the mean rank where there are too many for the record.
+std::vector<std::pair<PhaseSeconds, StepQuantiles>> ranks_in(const RunRecord& record) {
+  std::vector<std::pair<PhaseSeconds, StepQuantiles>> ranks;
+  if (record.ranks && record.ranks->phases) {
+    StepQuantiles quantiles;
+    if (record.ranks->step_seconds) quantiles = record.ranks->step_seconds->mean;
+    ranks.emplace_back(record.ranks->phases->mean, quantiles);
+  }
+  for (std::size_t r = 0; r < record.phases.size(); ++r) {
+    const bool known = r < record.timing.step_seconds.size();
+    ranks.emplace_back(record.phases[r], known ? record.timing.step_seconds[r] : StepQuantiles{});
+  }
+  return ranks;
+}
+
+double real_in(const RunRecord& record, const char* name, double otherwise) {
+  return record.parameters.real(name).value_or(otherwise);
+}
+
+// The shares of backward after which gradients are ready.
+std::vector<double> ready_shares(const PlanFacts& plan, ReadyTimes& how) {
+  std::vector<double> shares;
+  const auto& last = plan.gradients.back().backward_seconds;
+  how = last && *last > 0 ? ReadyTimes::measured : ReadyTimes::by_operations;
+  for (std::size_t i = 0; i < plan.gradients.size(); ++i) {
+    const bool measured = how == ReadyTimes::measured;
+    shares.push_back(measured
+                         ? plan.gradients[i].backward_seconds.value_or(*last) / *last
+                         : static_cast<double>(i + 1) / static_cast<double>(plan.gradients.size()));
+  }
+  return shares;
+}
+
+std::size_t share_of_cap(double mebibytes) {
+  return static_cast<std::size_t>(std::clamp(mebibytes, 0.0, 1e9) * kMebi);
+}
+
+double bytes_of(std::string_view precision) {
+  for (const auto& [name, bytes] : {std::pair{"bf16", 2}, {"fp16", 2}, {"fp32", 4}, {"fp64", 8}}) {
+    if (precision == name) return bytes;
+  }
+  return 0;
+}
+
+// Gradients are fp32, also where planes are bf16; the reference device has fp64.
+double gradient_bytes(const RunRecord& record) {
+  return std::max(4.0, bytes_of(record.parameters.text("precision").value_or("fp32")));
+}
+
+}  // namespace
+
+std::optional<RunSteps> steps_of(const Run& run) {
+  const RunRecord& record = *run.record;
+  const auto steps = record.throughput.steps;
+  const auto batch = record.plan.global_batch;
+  if (!run.samples_per_second || *run.samples_per_second <= 0 || !steps || *steps <= 0 || !batch) {
+    return std::nullopt;
+  }
+  RunSteps result;
+  result.step_seconds = *batch / *run.samples_per_second;
+  result.ranks = all_steps(record, run.where, warmup_of(record));
+  if (!result.ranks.empty()) return result;
+  result.sampled = false;
+  for (const auto& [phases, quantiles] : ranks_in(record)) {
+    result.ranks.push_back(spread(phases, quantiles, *steps));
+  }
+  return result.ranks.empty() ? std::nullopt : std::optional(result);
+}
+
+BucketPlan buckets_of(const RunRecord& record, std::optional<double> cap_mb) {
+  const PlanFacts& plan = record.plan;
+  BucketPlan result;
+  const bool cut = cap_mb || record.layout.gpus == 1;
+  if (plan.gradients.empty()) {
+    result.ready = ReadyTimes::by_buckets;
+    if (cut) return result;
+    const auto count = static_cast<double>(plan.buckets_bytes.size());
+    for (const std::int64_t bytes : plan.buckets_bytes) {
+      const auto so_far = static_cast<double>(result.buckets.size() + 1);
+      result.buckets.push_back({static_cast<double>(bytes), so_far / count});
+    }
+    return result;
+  }
+  const std::vector<double> shares = ready_shares(plan, result.ready);
+  std::vector<std::size_t> ready;
+  for (const ReadyGradientsFacts& each : plan.gradients) {
+    ready.push_back(static_cast<std::size_t>(each.bytes));
+  }
+  const double cap = cap_mb ? *cap_mb : real_in(record, "bucket_mb", 8);
+  std::size_t begin = 0;
+  for (const std::size_t last :
+       bucket_cuts(ready, share_of_cap(cap), share_of_cap(real_in(record, "last_bucket_mb", 1)))) {
+    result.buckets.push_back({static_cast<double>(ready[last] - begin), shares[last]});
+    begin = ready[last];
+  }
+  return result;
+}
+
+double wire_factor(const RunRecord& record) {
+  const auto stack = record.parameters.text("backend");
+  double factor = 1;
+  if (!stack) return factor;
+  for (const std::string& wrapper : split_stack(*stack).wrappers) {
+    if (const double bytes = bytes_of(wrapper); bytes > 0) factor = bytes / gradient_bytes(record);
+  }
+  return factor;
+}
+
+double wire_factor(const RunRecord& record, const std::string& precision) {
+  if (precision.empty()) return wire_factor(record);
+  const double bytes = bytes_of(precision);
+  if (bytes > 0) return bytes / gradient_bytes(record);
+  throw Error(ErrorKind::usage, "no backend sends gradients as \"" + precision + "\"",
+              "--what-if precision-on-the-wire", "give bf16, fp16 or fp32");
+}
+
+std::vector<SumSample> sums_in(const Run& run) {
+  std::vector<SumSample> samples;
+  const auto& facts = run.record->collective;
+  if (!facts || (!facts->operation.empty() && facts->operation != "all_reduce")) return samples;
+  const double factor = wire_factor(*run.record);
+  for (const CollectiveRow& row : facts->rows) {
+    samples.push_back({static_cast<double>(row.bytes) * factor, 1, run.record->layout.gpus,
+                       run.record->layout.nodes.value_or(1), row.seconds});
+  }
+  return samples;
+}
+
+std::optional<SumSample> sums_of_steps(const Run& run) {
+  const RunRecord& record = *run.record;
+  const auto ranks = ranks_in(record);
+  const auto steps = record.throughput.steps;
+  if (record.layout.gpus < 2 || ranks.empty() || !steps || *steps <= 0) return std::nullopt;
+  SumSample sample{0, 0, record.layout.gpus, record.layout.nodes.value_or(1), 0};
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [phases, quantiles] : ranks) {
+    least = std::min(least, phases.communication + phases.communication_hidden);
+  }
+  for (const BucketFacts& bucket : buckets_of(record).buckets) {
+    sample.bytes += bucket.bytes * wire_factor(record);
+    sample.calls += 1;
+  }
+  sample.seconds = least / *steps;
+  return sample.bytes > 0 && sample.seconds > 0 ? std::optional(sample) : std::nullopt;
+}
+
+}  // namespace paceline

@@ -1,0 +1,52 @@
+// What the records of measured runs tell a replay.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/predict/link_fit.h"
+#include "analysis/study/run.h"
+#include "results/step_samples.h"
+
+namespace paceline {
+
+// The steps of a run after its warm-up.
+struct RunSteps {
+  // Of each rank. Without samples: the mean phases, spread as the quantiles of its steps are.
+  std::vector<std::vector<StepSeconds>> ranks;
+  bool sampled = true;
+  double step_seconds = 0;  // measured: the global batch over the rate
+};
+
+// Empty: the record has no phases, steps or rate.
+std::optional<RunSteps> steps_of(const Run& run);
+
+// A bucket as its trainer or a cap made it.
+struct BucketFacts {
+  double bytes = 0;
+  double ready = 1;  // share of backward that has passed when its gradients are final
+};
+
+enum class ReadyTimes { measured, by_operations, by_buckets };  // the last two are guesses
+
+struct BucketPlan {
+  std::vector<BucketFacts> buckets;  // empty: not known
+  ReadyTimes ready = ReadyTimes::measured;
+};
+
+// With buckets of at most `cap_mb` MiB instead of its own; then empty if the record lacks the sizes
+// of gradients. A lone replica's bucket is cut as that of several would be.
+BucketPlan buckets_of(const RunRecord& record, std::optional<double> cap_mb = {});
+
+// Bytes on the wire of a byte of gradients: 0.5 for "gloo+bf16", whose gradients are fp32.
+double wire_factor(const RunRecord& record);
+// The same, if they were sent as `precision`. Throws usage for one that no backend sends.
+double wire_factor(const RunRecord& record, const std::string& precision);
+
+// All-reduces that a record of kind collective, or an imported one, measured, as bytes on the wire.
+std::vector<SumSample> sums_in(const Run& run);
+// Those of a training run: the least time that a rank spent in them, which has the fewest waits.
+std::optional<SumSample> sums_of_steps(const Run& run);
+
+}  // namespace paceline

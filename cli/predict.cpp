@@ -1,0 +1,148 @@
+// paceline predict STUDY --gpus 16,64
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "analysis/gate/sides.h"
+#include "analysis/plots/draw.h"
+#include "analysis/predict/prediction.h"
+#include "analysis/predict/prediction_files.h"
+#include "analysis/predict/prediction_table.h"
+#include "analysis/render/render.h"
+#include "cli/report_options.h"
+#include "cli/verb.h"
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "engine/core/output.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr char kPredictFooter[] = R"(Examples:
+  paceline predict results/local/quick --gpus 4,8,16
+  paceline predict results/reference/kempner-resnet50 --gpus 128,256 --out prediction
+  paceline predict results/reference/kempner-resnet50 --gpus 16,32,64 --up-to 8
+  paceline predict results/local/quick --gpus 64 --only backend=mpi --json
+  paceline predict results/local/quick --gpus 64 --network links.json
+  paceline predict results/local/quick --gpus 64 --what-if bucket_mb=32,links=2x
+
+Beside every predicted row stands how far the same procedure misses the largest measured size when
+it is told only the smaller ones. How predictions are made: docs/predict.md)";
+
+struct PredictArguments {
+  std::vector<std::string> studies, only;
+  std::vector<int> gpus;
+  std::optional<int> up_to;
+  std::string by = "better", network, what_if, out;
+  std::vector<std::string> plots = {"svg", "png"};
+  bool json = false, no_plots = false;
+};
+
+PredictorChoice choice_of(const std::string& name) {
+  if (name == "better") return PredictorChoice::better;
+  if (name == "laws") return PredictorChoice::laws;
+  if (name == "replay") return PredictorChoice::replay;
+  throw Error(ErrorKind::usage, "unknown predictor \"" + name + "\"", "--by",
+              suggestion(name, {"better", "laws", "replay"}));
+}
+
+PredictOptions options_of(const PredictArguments& arguments) {
+  PredictOptions options;
+  options.gpus = arguments.gpus;
+  std::ranges::sort(options.gpus);
+  const auto copies = std::ranges::unique(options.gpus);
+  options.gpus.erase(copies.begin(), copies.end());
+  options.up_to = arguments.up_to;
+  options.predictor = choice_of(arguments.by);
+  for (const std::string& text : arguments.only) options.only.push_back(parsed_selection(text));
+  if (!arguments.network.empty()) {
+    options.network = network_of(read_text(arguments.network), arguments.network);
+  }
+  options.what_if = arguments.what_if;
+  return options;
+}
+
+int predict_sizes(const PredictArguments& arguments, bool plots_asked) {
+  if (arguments.out.empty() && plots_asked) {
+    throw Error(ErrorKind::usage, "plots need an output folder", "--plots", "add --out DIR");
+  }
+  for (const std::string& format : arguments.plots) check_plot_format(format);
+  const PredictOptions options = options_of(arguments);
+  const std::vector<std::filesystem::path> places(arguments.studies.begin(),
+                                                  arguments.studies.end());
+  if (!sides_of(places, options.only).comparisons.empty()) {
+    throw Error(ErrorKind::usage, "several studies have runs of the same points",
+                join(arguments.studies, " and "), "name one of them");
+  }
+  const StoreContent content = load_stores(places);
+  const std::vector<Prediction> predictions = predict(content, options);
+  std::vector<Table> tables;
+  for (const Prediction& each : predictions) tables.push_back(prediction_table(each));
+  for (Table& table : tables) {
+    for (const Rejected& rejected : content.rejected) {
+      table.notes.push_back("ignored record: " + rejected.reason);
+    }
+  }
+  print_text(render(tables, arguments.json ? Format::json : Format::text, style_of_output()));
+  flush_output();
+  if (arguments.out.empty()) return EXIT_SUCCESS;
+  const auto formats = arguments.no_plots ? std::vector<std::string>{} : arguments.plots;
+  for (const auto& file : write_predictions(predictions, arguments.out, formats)) {
+    if (!arguments.json) print("wrote {}\n", file.string());
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app, Action& action) {
+  constexpr int kMostReplicas = 1 << 20;
+  auto arguments = std::make_shared<PredictArguments>();
+  CLI::App* verb = app.add_subcommand(
+      "predict", "Predict sizes that were not run, with the error on a size that was");
+  verb->footer(kPredictFooter);
+  verb->add_option("STUDY", arguments->studies,
+                   "folders of run records, records, or published tables; bench records, too")
+      ->required();
+  verb->add_option("--gpus", arguments->gpus, "sizes to predict, separated by commas")
+      ->required()
+      ->type_name("N")
+      ->delimiter(',')
+      ->check(CLI::Range(1, kMostReplicas))
+      ->allow_extra_args(false);
+  verb->add_option("--up-to", arguments->up_to,
+                   "use only measured sizes up to this one, to compare predictions with the others")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMostReplicas));
+  verb->add_option("--by", arguments->by,
+                   "predictor: the one with the smaller held-out error, or the one named")
+      ->type_name("TEXT:{better,laws,replay}")
+      ->capture_default_str();
+  verb->add_option("--network", arguments->network,
+                   "links for the replay: latency, bandwidth and units of each level")
+      ->type_name("FILE");
+  verb->add_option("--what-if", arguments->what_if,
+                   "change these for the replay: precision-on-the-wire, bucket_mb, links")
+      ->type_name("KEY=VALUE,...");
+  verb->add_option("--only", arguments->only, "use only these records (repeatable)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  verb->add_flag("--json", arguments->json, "print JSON");
+  verb->add_option("--out", arguments->out,
+                   "write prediction.html, .md, .csv, .json and the plots into this folder")
+      ->type_name("FOLDER");
+  CLI::Option* plots = verb->add_option("--plots", arguments->plots,
+                                        "formats of the plots: svg, png, pdf, separated by commas")
+                           ->type_name("FORMAT")
+                           ->delimiter(',')
+                           ->allow_extra_args(false)
+                           ->capture_default_str();
+  verb->add_flag("--no-plots", arguments->no_plots, "write no plots")->excludes(plots);
+  verb->callback([arguments, plots, &action] {
+    action = [arguments, asked = plots->count() > 0] { return predict_sizes(*arguments, asked); };
+  });
+}
+
+}  // namespace paceline
