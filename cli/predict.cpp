@@ -108,7 +108,7 @@ void add_predict(CLI::App& app, Action& action) {
       ->required();
   verb->add_option("--gpus", arguments->gpus, "sizes to predict, separated by commas")
       ->required()
-      ->type_name("N,..")
+      ->type_name("N")
       ->delimiter(',')
       ->check(CLI::Range(1, kMostReplicas))
       ->allow_extra_args(false);
@@ -125,7 +125,7 @@ void add_predict(CLI::App& app, Action& action) {
       ->type_name("FILE");
   verb->add_option("--what-if", arguments->what_if,
                    "change these for the replay: precision-on-the-wire, bucket_mb, links")
-      ->type_name("KEY=VALUE,..");
+      ->type_name("KEY=VALUE,...");
   verb->add_option("--only", arguments->only, "use only these records (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
