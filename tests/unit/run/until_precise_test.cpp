@@ -20,7 +20,7 @@ class UntilPrecision : public ::testing::Test {
  protected:
   UntilPrecision() {
     plan_.spec = testing::spec_with(
-        R"("fixed": {"backend": "null", "cpus_per_task": 1}, "axes": {"gpus": [1, 2]})");
+        R"("fixed": {"backend": "null", "cpus_per_replica": 1}, "axes": {"gpus": [1, 2]})");
     plan_.spec.repeats = 3;
     plan_.expansion = expand(plan_.spec, 8, Unbuilt::keep);
     precision_.share = 0.02;
@@ -103,13 +103,13 @@ TEST_F(UntilPrecision, APointThatIsNeverPreciseEnds) {
       run([](std::size_t point, int repeat) { return noisy(10, point == 0 ? 0 : 0.2, repeat); }),
       (std::vector<int>{3, 12}));
   expect_parts(lines_.at(0), {"1 of 2 points"});
-  expect_parts(lines_.at(1), {"not precise: gpus=2: ±", "after 12 runs"});
+  expect_parts(lines_.at(1), {"not precise: gpus=2,", "±", "after 12 runs"});
 }
 
 TEST_F(UntilPrecision, FailuresAndDisturbedRunsEnd) {
   EXPECT_EQ(run([](std::size_t point, int) { return point == 0 ? 10.0 : 0.0; }),
             (std::vector<int>{3, 3}));
-  expect_parts(lines_.at(1), {"gpus=2: no interval after 0 runs", "none of its runs counts"});
+  expect_parts(lines_.at(1), {"gpus=2,", "no interval after 0 runs", "none of its runs counts"});
   done_.clear();
   EXPECT_EQ(run([](std::size_t, int) { return 10.0; }, true), (std::vector<int>{3, 3}));
 }
