@@ -60,7 +60,9 @@ Result result_of(const Study& study, const ReportOptions& options) {
 
 bool is_selected(const Record& record, const std::vector<Selection>& only) {
   return std::all_of(only.begin(), only.end(), [&](const Selection& selection) {
-    if (selection.key == "kind") return record->kind == selection.value;
+    if (selection.key == "kind") {
+      return selection.value == "collective" || selection.value == record->kind;
+    }
     if (selection.key == "study") return record->study == selection.value;
     return record->parameters.text(selection.key) == selection.value;
   });
@@ -70,16 +72,18 @@ bool is_selected(const Record& record, const std::vector<Selection>& only) {
 std::vector<Record> take_collectives(StoreContent& content, const std::vector<Selection>& only) {
   const auto first =
       std::stable_partition(content.records.begin(), content.records.end(),
-                            [](const Record& record) { return record->kind != "collective"; });
+                            [](const Record& record) { return !record->is_collective(); });
   std::vector<Record> collectives(first, content.records.end());
   content.records.erase(first, content.records.end());
   if (collectives.empty()) return {};
-  if (std::any_of(only.begin(), only.end(), [](const Selection& selection) {
-        return selection.key == "kind" && selection.value == "collective";
-      })) {
-    content.records.clear();
-  }
+  // Of a kind that no training has, there are collectives alone.
+  const bool only_collectives = std::any_of(only.begin(), only.end(), [&](const Selection& chosen) {
+    return chosen.key == "kind" &&
+           std::none_of(content.records.begin(), content.records.end(),
+                        [&](const Record& record) { return record->kind == chosen.value; });
+  });
   std::erase_if(collectives, [&](const Record& record) { return !is_selected(record, only); });
+  if (only_collectives && !collectives.empty()) content.records.clear();
   if (collectives.empty() && content.records.empty()) {
     throw Error(ErrorKind::usage, "no record of a collective has these values", "--only",
                 "choose others");

@@ -100,6 +100,7 @@ int best(const BestArguments& arguments) {
   }
   StoreContent content = load_stores(places);
   const std::vector<ExpectedRuns> plans = plans_of(places, content);
+  std::erase_if(content.records, [](const Record& record) { return record->is_collective(); });
   const std::vector<Study> studies = make_studies(content, only, plans, arguments.pool);
   if (studies.size() > 1) {
     throw Error(ErrorKind::usage,

@@ -53,7 +53,7 @@ std::vector<Explanation> explain_all(const ExplainArguments& arguments) {
   }
   StoreContent content = load_stores(places);
   const std::vector<ExpectedRuns> plans = plans_of(places, content);
-  std::erase_if(content.records, [](const Record& record) { return record->kind == "collective"; });
+  std::erase_if(content.records, [](const Record& record) { return record->is_collective(); });
   return explain(content, base, only, plans, arguments.pool);
 }
 

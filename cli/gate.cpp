@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "analysis/gate/render.h"
+#include "analysis/plan/thresholds.h"
 #include "cli/report_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
@@ -26,7 +27,8 @@ constexpr char kGateFooter[] = R"(Examples:
   paceline gate --baseline nightly/quick --current results/local/quick
   paceline gate --baseline nightly/quick --current results/local/quick --rerun ./old/paceline
   paceline gate --ab ./old/paceline ./new/paceline sweeps/quick.json --out ab --junit gate.xml
-  paceline gate --aa sweeps/quick.json                  # is this machine quiet enough?
+  paceline gate --ab ./old/paceline ./new/paceline sweeps/quick.json --until-decided
+  paceline gate --aa sweeps/quick.json           # quiet enough? thresholds from its own noise
   paceline gate --baseline before.json --current after.json    # Google Benchmark's JSON
 
 Exit codes: 0 pass, 1 regression, 2 undecided, 64 or 65 bad input, 130 or 143 stopped.
@@ -51,14 +53,6 @@ Quantity quantity_of(const std::string& key) {
   }
   throw Error(ErrorKind::usage, "unknown quantity \"" + key + "\"", "--only",
               suggestion(key, known));
-}
-
-// "--threshold" for time, "--serial-fraction-threshold" and so on for the others.
-std::string threshold_option(const QuantityInfo& info) {
-  if (info.quantity == Quantity::time) return "--threshold";
-  std::string key(info.key);
-  std::replace(key.begin(), key.end(), '_', '-');
-  return "--" + key + "-threshold";
 }
 
 GateOptions options_of(const GateArguments& arguments) {
@@ -135,7 +129,12 @@ void print_judgement(const Judgement& judgement, const GateArguments& arguments)
   const GateSides sides = sides_of(arguments);
   const TextStyle style = style_of_output();
   print_text(arguments.json ? gate_json(judgement, sides) : gate_text(judgement, sides, style));
-  if (!arguments.aa.empty() && !arguments.json) print_text(quietness_text(judgement));
+  if (!arguments.aa.empty() && !arguments.json) {
+    print_text(quietness_text(judgement));
+    print_text(proposals_text(proposals_of(judgement, arguments.runs.rounds),
+                              options_of(arguments).thresholds, arguments.runs.rounds,
+                              style.width));
+  }
   const char* actions = std::getenv("GITHUB_ACTIONS");
   if (arguments.github || (actions && std::string(actions) == "true")) {
     // Standard output is one JSON document, where that was asked for.
@@ -185,6 +184,7 @@ void check_arguments(const GateArguments& arguments) {
   };
   only_with_runs(!arguments.runs.out.empty(), "--out");
   only_with_runs(arguments.rounds_given, "--rounds");
+  only_with_runs(arguments.runs.until_decided, "--until-decided");
   only_with_runs(!arguments.data.empty(), "--data");
   only_with_runs(arguments.runs.timeout_seconds > 0, "--timeout");
   only_with_runs(!arguments.current_program.empty(), "--current-binary");
@@ -214,7 +214,13 @@ int gate(const GateArguments& arguments) {
     print_note("paceline: stopped by {}; there is no verdict\n", strsignal(outcome.stopped_by));
     return 128 + outcome.stopped_by;
   }
-  return deliver(outcome.judgement, arguments);
+  Judgement judgement = outcome.judgement;
+  if (!arguments.aa.empty()) {
+    for (const Proposal& each : proposals_of(judgement, arguments.runs.rounds)) {
+      if (each.threshold) judgement.proposed[each.quantity] = *each.threshold;
+    }
+  }
+  return deliver(judgement, arguments);
 }
 
 void add_thresholds(CLI::App& verb, const std::shared_ptr<GateArguments>& arguments) {
@@ -258,6 +264,15 @@ void add_gate(CLI::App& app, Action& action) {
       verb->add_option("--rounds", runs.rounds, "fresh runs of each point and side")
           ->check(CLI::Range(3, 1000))
           ->capture_default_str();
+  CLI::Option* until = verb->add_flag("--until-decided", runs.until_decided,
+                                      "go on in fresh rounds until every check is decided; valid "
+                                      "however often it looks")
+                           ->excludes(rounds);
+  verb->add_option("--max-rounds", runs.max_rounds,
+                   "with --until-decided, end undecided after these")
+      ->needs(until)
+      ->check(CLI::Range(3, 1000))
+      ->capture_default_str();
   verb->add_flag("--control", runs.control, "with --ab, also run the old build against itself");
   verb->add_option("--set", runs.set, "replace values of the spec (or AXIS=V1,V2; repeatable)")
       ->type_name("AXIS=VALUE")

@@ -102,8 +102,8 @@ void check_text(const std::vector<std::string>& command) {
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> groups[] = {
       {"Study",
-       {"new", "sweep", "report", "explain", "best", "predict", "gate", "export", "archive",
-        "merge"}},
+       {"new", "plan", "sweep", "report", "explain", "best", "predict", "gate", "history", "export",
+        "import", "archive", "merge"}},
       {"Train", {"train", "describe", "bench", "checkpoint", "data"}},
       {"Slurm", {"submit", "status", "cancel", "collect"}},
       {"Look up", {"list", "doctor", "completion"}},
@@ -124,13 +124,16 @@ int run(int argc, char** argv) {
       with_options_for_verbs(with_units_joined({argv, argv + argc}));
   paceline::Action action;
   paceline::add_new(app, action);
+  paceline::add_plan(app, action);
   paceline::add_sweep(app, action);
   paceline::add_report(app, action);
   paceline::add_explain(app, action);
   paceline::add_best(app, action);
   paceline::add_gate(app, action);
+  paceline::add_history(app, action);
   paceline::add_predict(app, action);
   paceline::add_export(app, action);
+  paceline::add_import(app, action);
   paceline::add_archive(app, action);
   paceline::add_merge(app, action);
   paceline::add_train(app, action, command);

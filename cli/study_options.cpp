@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "engine/core/environment.h"
+
 namespace paceline {
 
 void add_study_options(CLI::App& verb, StudyOptions& options) {
@@ -18,9 +20,29 @@ void add_study_options(CLI::App& verb, StudyOptions& options) {
       ->expected(1)
       ->take_all();
   verb.add_option("--repeats", options.repeats, "runs of each point")->check(CLI::Range(1, 1000));
+  CLI::Option* until =
+      verb.add_option("--until-precision", options.until_precision,
+                      "run each point until the 95 % interval of its mean time is this narrow (±)")
+          ->type_name("PERCENT");
+  verb.add_option("--max-repeats", options.max_repeats, "with --until-precision, of each point")
+      ->needs(until)
+      ->check(CLI::Range(3, 1000))
+      ->capture_default_str();
   verb.add_flag("--control", options.control,
                 "run the smallest point twice a round, to show run-to-run noise");
   verb.add_flag("--new-build", options.new_build, "rerun points that another build recorded");
+}
+
+std::optional<std::string> filled_in(const std::string& text) {
+  if (text.empty() || text[0] != '$') return text;
+  const bool braced = text.size() > 1 && text[1] == '{';
+  const std::size_t begin = braced ? 2 : 1;
+  const std::size_t end = braced ? text.find('}') : text.find('/');
+  const Environment environment = environment_of_process();
+  const auto known = environment.find(text.substr(begin, end - begin));
+  if (known == environment.end()) return std::nullopt;
+  const std::size_t rest = end == std::string::npos ? text.size() : end + (braced ? 1 : 0);
+  return known->second + text.substr(rest);
 }
 
 }  // namespace paceline

@@ -1,6 +1,9 @@
 // Options of the verbs that take a sweep spec.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "run/plan_study.h"
 
 namespace CLI {
@@ -8,6 +11,9 @@ class App;
 }
 
 namespace paceline {
+
+// "$SCRATCH/data" as this shell has it; nothing where only the job knows.
+std::optional<std::string> filled_in(const std::string& text);
 
 void add_study_options(CLI::App& verb, StudyOptions& options);
 

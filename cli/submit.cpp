@@ -39,13 +39,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSlurmsOwnMaxArraySize = 1001;
-constexpr int kMostElements = 10'000;  // of an array: each element reads the whole points file
-
 constexpr char kSubmitFooter[] = R"(Examples:
   paceline submit sweeps/nyu-cassava.json --site slurm/sites/generic-gpu.json --dry-run
   paceline submit study.json --site my-site.json --smoke --yes     # same scripts, CPUs, few steps
   paceline submit study.json --site my-site.json --max-gpu-hours 200
+  paceline submit study.json --site my-site.json --until-precision 2%    # again for the next wave
 
 Called again it sends only what is missing or failed and in no queue, and says why. --dry-run prints
 the table, writes the scripts to a folder that it names, and sends nothing. Exit codes: 0 all is
@@ -138,7 +136,7 @@ TargetMachine nodes_of(const Site& site, std::string& warning) {
 
 // `services` are told those that a smoke test replaces.
 StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string>& services,
-                  std::string& warning) {
+                  std::string& warning, TargetPrecision& precision) {
   StudyPlan plan;
   plan.spec = read_spec(options.spec);
   if (!site.device.empty() && !names_device(plan.spec)) {
@@ -147,6 +145,12 @@ StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string
   for (const std::string& assignment : options.set) override_axis(plan.spec, assignment);
   if (options.repeats > 0) plan.spec.repeats = options.repeats;
   plan.spec.control = plan.spec.control || options.control;
+  precision = precision_of(options, plan.spec);
+  precision.in_waves = true;
+  if (precision.share > 0 && options.smoke) {
+    throw Error(ErrorKind::usage, "a smoke test measures nothing", "--until-precision",
+                "leave out one of --smoke and --until-precision");
+  }
   const TargetMachine machine = nodes_of(site, warning);
   if (options.smoke) {
     services = services_of(plan.spec, machine);
@@ -161,22 +165,15 @@ StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string
   return plan;
 }
 
-int max_array_size(const Site& site, const SlurmCommands& slurm) {
-  if (site.max_array_size > 0) return std::min(site.max_array_size, kMostElements);
-  const auto configured = to_integer(slurm.configured("MaxArraySize"));
-  return configured && *configured > 1
-             ? static_cast<int>(std::min<std::int64_t>(*configured, kMostElements))
-             : kSlurmsOwnMaxArraySize;
-}
-
 class Submitter {
  public:
   Submitter(const SubmitOptions& options, Site& site, StudyPlan& plan,
-            std::set<std::string> services, std::string warning)
+            std::set<std::string> services, std::string warning, const TargetPrecision& precision)
       : options_(options),
         site_(site),
         plan_(plan),
         warning_(std::move(warning)),
+        precision_(precision),
         slurm_(environment_of_process()),
         resolved_(resolve_points(plan, AbsentData::like_any, &data_is_absent_)) {
     setup_.study = plan.spec.name;
@@ -272,10 +269,17 @@ class Submitter {
     const JobPlace place{slurm_.configured("ClusterName"), site_.partition, site_.node};
     std::optional<Nodes> nodes;
     const StoreContent all = look_at_store(
-        plan_, resolved_, options_.new_build, [&](const StoreContent& records) -> OtherMachine {
+        plan_, resolved_, options_.new_build,
+        [&](const StoreContent& records) -> OtherMachine {
           nodes.emplace(journal, records, place);
           return [&](const Record& record) { return nodes->other_machine(record); };
-        });
+        },
+        precision_.share > 0 ? precision_.most : 0);
+    if (precision_.share > 0) {
+      UntilPrecise until(plan_, precision_);
+      plan_.runs = until.next(plan_.runs, all);
+      precision_lines_ = until.lines();
+    }
     const StoreContent store = nodes->counted(all);
     const StudyNow now = look_at_study(plan_.study, journal, slurm_, place);
     SubmissionInput input;
@@ -321,6 +325,7 @@ class Submitter {
           "\"device\": \"cuda\" in {}, or add --set device=cuda\n",
           site_.where);
     }
+    for (const std::string& line : precision_lines_) print("{}\n", line);
     print("{}", submission_text(submission_, plan_));
   }
 
@@ -421,6 +426,8 @@ class Submitter {
   Site& site_;
   StudyPlan& plan_;
   std::string warning_;  // of the nodes; empty: they are known
+  TargetPrecision precision_;
+  std::vector<std::string> precision_lines_;  // what --until-precision has reached
   SlurmCommands slurm_;
   std::string data_is_absent_;  // what says so; empty: it is here, or none is needed
   std::vector<Resolved> resolved_;
@@ -430,19 +437,6 @@ class Submitter {
   std::set<std::pair<std::size_t, int>> sent_once_;  // point, repeat: by this call
 };
 
-// "$SCRATCH/data" as this shell has it; nothing where only the job knows.
-std::optional<std::string> filled_in(const std::string& text) {
-  if (text.empty() || text[0] != '$') return text;
-  const bool braced = text.size() > 1 && text[1] == '{';
-  const std::size_t begin = braced ? 2 : 1;
-  const std::size_t end = braced ? text.find('}') : text.find('/');
-  const Environment environment = environment_of_process();
-  const auto known = environment.find(text.substr(begin, end - begin));
-  if (known == environment.end()) return std::nullopt;
-  const std::size_t rest = end == std::string::npos ? text.size() : end + (braced ? 1 : 0);
-  return known->second + text.substr(rest);
-}
-
 int submit(SubmitOptions options) {
   Site site = site_of(options);
   const std::optional<std::string> data = filled_in(site.data);
@@ -450,8 +444,9 @@ int submit(SubmitOptions options) {
   if (data && !data->empty()) setenv("PACELINE_DATA", data->c_str(), 1);
   std::set<std::string> services;
   std::string warning;
-  StudyPlan plan = plan_of(options, site, services, warning);
-  Submitter submitter(options, site, plan, std::move(services), std::move(warning));
+  TargetPrecision precision;
+  StudyPlan plan = plan_of(options, site, services, warning, precision);
+  Submitter submitter(options, site, plan, std::move(services), std::move(warning), precision);
   return options.dry_run ? submitter.dry_run() : submitter.submit();
 }
 

@@ -32,6 +32,7 @@ constexpr char kSweepFooter[] = R"(Examples:
   paceline sweep sweeps/quick.json --dry-run            # points, and what is missing and why
   paceline sweep sweeps/quick.json                      # runs what is missing, prints the table
   paceline sweep sweeps/quick.json --set epochs=1 --set gpus=1,2 --repeats 5 --results /tmp/r
+  paceline sweep study.json --until-precision 2% --max-gpu-hours 20    # runs where they are needed
 
 Records go to RESULTS/NAME; a second call runs only what is missing or failed, and says why.
 Exit codes: 0 all runs that this machine can make are done, 1 some failed, 64 or 65 a bad spec, 130 or 143 stopped.)";
@@ -39,6 +40,7 @@ Exit codes: 0 all runs that this machine can make are done, 1 some failed, 64 or
 struct SweepOptions : StudyOptions {
   double timeout = 0;
   bool dry_run = false, json = false, all = false, no_report = false;
+  double max_gpu_hours = 0, max_core_hours = 0;
 };
 
 // What is named on the command line has to be here; what a spec names may be left out.
@@ -106,14 +108,37 @@ int conclude(const SweepOptions& options, const StudyPlan& plan, const RunnerRes
   return 1;
 }
 
-void look_at(StudyPlan& plan, const std::vector<Resolved>& resolved, const SweepOptions& options) {
-  look_at_store(plan, resolved, options.new_build,
-                [&](const StoreContent&) { return unlike_this_machine(plan); });
+StoreContent look_at(StudyPlan& plan, const std::vector<Resolved>& resolved,
+                     const SweepOptions& options, int repeats = 0) {
+  return look_at_store(
+      plan, resolved, options.new_build,
+      [&](const StoreContent&) { return unlike_this_machine(plan); }, repeats);
 }
 
-int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved>& resolved) {
+TargetPrecision budget_of(const SweepOptions& options, const StudyPlan& plan,
+                          TargetPrecision precision) {
+  for (const bool gpus : {true, false}) {
+    const double hours = gpus ? options.max_gpu_hours : options.max_core_hours;
+    if (hours <= 0) continue;
+    check_budget_kind(plan, gpus);
+    precision.max_hours = hours;
+  }
+  return precision;
+}
+
+int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved>& resolved,
+        const TargetPrecision& precision) {
   const StudyLock lock(plan.study);
-  look_at(plan, resolved, options);
+  UntilPrecise until(plan, precision);
+  const auto next = [&] {
+    const StoreContent store = look_at(plan, resolved, options, until.most_repeats());
+    return until.next(plan.runs, store);
+  };
+  if (precision.share > 0) {
+    plan.runs = next();
+  } else {
+    look_at(plan, resolved, options);
+  }
   leave_wanted(plan);
   Screen screen;
   for (const std::string& line : resume_lines(plan)) screen.line(line);
@@ -123,8 +148,17 @@ int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved
   setup.program = {this_program().string()};
   setup.line = [&](const std::string& text) { screen.line(text); };
   setup.status = [&](const std::string& text) { screen.status(text); };
+  if (precision.share > 0) {
+    setup.more = next;
+    setup.affordable = [&](const ScheduledRun& each) { return until.is_affordable(each); };
+    setup.took = [&](const ScheduledRun& each, double seconds) { until.took(each, seconds); };
+  }
   const RunnerResult result = run_study(setup, lock, plan.runs);
   screen.clear();
+  if (precision.share > 0) {
+    if (result.stopped_by != 0) next();  // the runs that it was stopped before
+    for (const std::string& line : until.lines()) screen.line(line);
+  }
   if (result.stopped_by == 0) return conclude(options, plan, result, screen);
   screen.line(fmt::format("paceline: stopped by {}; the same command resumes where it was",
                           strsignal(result.stopped_by)));
@@ -133,13 +167,19 @@ int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved
 
 int sweep(const SweepOptions& options) {
   StudyPlan plan = plan_of(options);
+  const TargetPrecision precision = budget_of(options, plan, precision_of(options, plan.spec));
   if (!options.data.empty()) {
     check_data_root(plan.spec.workload, options.data);
     setenv("PACELINE_DATA", options.data.c_str(), 1);
   }
+  if (precision.share > 0) {
+    plan.expansion.notes.push_back(fmt::format(
+        "after these, a point goes on while its interval is wider than ±{:g} %, up to {} repeats",
+        precision.share * 100, precision.most));
+  }
   const auto resolved =
       resolve_points(plan, options.dry_run ? AbsentData::unlike_any : AbsentData::refused);
-  if (!options.dry_run) return run(options, plan, resolved);
+  if (!options.dry_run) return run(options, plan, resolved, precision);
   look_at(plan, resolved, options);
   if (options.json) {
     print("{}\n", json_text(plan_json(plan), 2));
@@ -164,6 +204,13 @@ void add_sweep(CLI::App& app, Action& action) {
   verb->add_flag("--json", options->json, "with --dry-run, print JSON")->needs(dry_run);
   verb->add_flag("--all", options->all, "with --dry-run, list every point of a large study")
       ->needs(dry_run);
+  for (const auto& [option, hours] : {std::pair("--max-gpu-hours", &options->max_gpu_hours),
+                                      std::pair("--max-core-hours", &options->max_core_hours)}) {
+    verb->add_option(option, *hours, "with --until-precision, run no more than this allows")
+        ->needs("--until-precision")
+        ->type_name("HOURS")
+        ->check(CLI::PositiveNumber);
+  }
   verb->add_flag("--no-report", options->no_report, "make no table and plots at the end");
   verb->footer(kSweepFooter);
   verb->callback([options, &action] { action = [options] { return sweep(*options); }; });

@@ -70,6 +70,7 @@ void read_context(const TrainOptions& options, RecordTarget& target) {
   target.session = context.session;
   target.repeat = context.repeat;
   target.round = context.round;
+  target.sequential = context.sequential;
 }
 
 // Below a run folder that the user named, unless the status folder is named too. In the

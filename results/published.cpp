@@ -13,24 +13,19 @@ namespace paceline {
 
 namespace {
 
-// Where a column's cells go: any number of places in the record, or none ("[]").
-struct Column {
-  std::vector<Json::json_pointer> to;
-  bool is_text = false;
-  double scale = 1;  // of numbers, into the record's unit
-};
-
 [[noreturn]] void fail(const std::string& what, const std::string& where, const std::string& fix) {
   throw Error(ErrorKind::input, what, where, fix);
 }
 
-Column read_column(const JsonDocument& description, const std::string& name) {
+TableColumn read_column(const JsonDocument& description, const std::string& name) {
   const std::string path = "/columns/" + name;
   const std::string where = description.where(path);
   const Json& json = description.value().at("columns").at(name);
-  Column column;
+  TableColumn column;
   try {
-    for (const Json& to : json.at("to")) column.to.emplace_back(to.get<std::string>());
+    for (const Json& to : json.at("to")) {
+      column.to.push_back(Json::json_pointer(to.get<std::string>()).to_string());
+    }
     column.is_text = json.value("text", false);
     column.scale = json.value("scale", 1.0);
   } catch (const Json::exception&) {
@@ -40,7 +35,7 @@ Column read_column(const JsonDocument& description, const std::string& name) {
   return column;
 }
 
-std::vector<Column> read_columns(const JsonDocument& description, const CsvRow& header) {
+std::vector<TableColumn> read_columns(const JsonDocument& description, const CsvRow& header) {
   const Json& json = description.value();
   for (const char* key : {"record", "columns"}) {
     if (!json.is_object() || !json.contains(key) || !json.at(key).is_object()) {
@@ -50,7 +45,7 @@ std::vector<Column> read_columns(const JsonDocument& description, const CsvRow& 
   }
   std::vector<std::string> known;
   for (const auto& [name, value] : json.at("columns").items()) known.push_back(name);
-  std::vector<Column> columns;
+  std::vector<TableColumn> columns;
   for (const std::string& name : header.cells) {
     if (!json.at("columns").contains(name)) {
       fail(fmt::format("column \"{}\" of {} is not described", name, kPublishedRows),
@@ -59,34 +54,6 @@ std::vector<Column> read_columns(const JsonDocument& description, const CsvRow& 
     columns.push_back(read_column(description, name));
   }
   return columns;
-}
-
-void put(Json& record, const Column& column, const std::string& cell, const std::string& where) {
-  if (cell.empty() || column.to.empty()) return;  // the page does not say, or no record takes it
-  Json value = cell;
-  if (!column.is_text) {
-    const auto integer = to_integer(cell);
-    const auto real = to_real(cell);
-    if (!real) fail(fmt::format("\"{}\" is not a number", cell), where, "fix the cell");
-    if (integer && column.scale == 1) {
-      value = *integer;
-    } else {
-      value = *real * column.scale;
-    }
-  }
-  try {
-    for (const auto& to : column.to) {
-      Json& place = record[to];
-      // Several columns may make one text: "PyTorch 2.0.0, 2023-09-28".
-      if (column.is_text && place.is_string()) {
-        place = place.get<std::string>() + ", " + cell;
-      } else {
-        place = value;
-      }
-    }
-  } catch (const Json::exception&) {
-    fail("two columns have the same key of the record", where, "fix \"to\" in table.json");
-  }
 }
 
 Json record_of(const Json& shared, const std::string& study, int row) {
@@ -109,12 +76,49 @@ std::vector<Record> read_published(const std::filesystem::path& folder) {
   const std::string name = (folder / kPublishedRows).string();
   const std::vector<CsvRow> rows = parse_csv(read_text(name), name);
   if (rows.size() < 2) fail("has no rows", name, "give a header and a row a result");
-  const std::vector<Column> columns = read_columns(description, rows[0]);
+  const std::vector<TableColumn> columns = read_columns(description, rows[0]);
   const std::string study = std::filesystem::absolute(folder / kPublishedRows)
                                 .lexically_normal()
                                 .parent_path()
                                 .filename()
                                 .string();
+  return records_of_table(rows, columns, description.value().at("record"), study, name);
+}
+
+void put_cell(Json& record, const TableColumn& column, const std::string& cell,
+              const std::string& where) {
+  if (cell.empty() || column.to.empty()) return;  // the page does not say, or no record takes it
+  Json value = cell;
+  if (!column.is_text && (cell == "true" || cell == "false")) {
+    value = cell == "true";
+  } else if (!column.is_text) {
+    const auto integer = to_integer(cell);
+    const auto real = to_real(cell);
+    if (!real) fail(fmt::format("\"{}\" is not a number", cell), where, "fix the cell");
+    if (integer && column.scale == 1) {
+      value = *integer;
+    } else {
+      value = *real * column.scale;
+    }
+  }
+  try {
+    for (const std::string& to : column.to) {
+      Json& place = record[Json::json_pointer(to)];
+      // Several columns may make one text: "PyTorch 2.0.0, 2023-09-28".
+      if (column.is_text && place.is_string() && !column.replaces) {
+        place = place.get<std::string>() + ", " + cell;
+      } else {
+        place = value;
+      }
+    }
+  } catch (const Json::exception&) {
+    fail("two columns have the same key of the record", where, "fix \"to\" in table.json");
+  }
+}
+
+std::vector<Record> records_of_table(const std::vector<CsvRow>& rows,
+                                     const std::vector<TableColumn>& columns, const Json& shared,
+                                     const std::string& study, const std::string& name) {
   std::vector<Record> records;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const std::string where = fmt::format("{}:{}", name, rows[i].line);
@@ -123,9 +127,9 @@ std::vector<Record> read_published(const std::filesystem::path& folder) {
                        columns.size()),
            where, "fix the row");
     }
-    Json record = record_of(description.value().at("record"), study, static_cast<int>(i));
+    Json record = record_of(shared, study, static_cast<int>(i));
     for (std::size_t k = 0; k < columns.size(); ++k) {
-      put(record, columns[k], rows[i].cells[k], where);
+      put_cell(record, columns[k], rows[i].cells[k], where);
     }
     record["point"] = Record(record, where)->parameters.text();
     records.emplace_back(std::move(record), where);

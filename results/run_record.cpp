@@ -203,8 +203,6 @@ void read_parameters(const Json& json, RunRecord& record, const std::string& whe
   const auto workload = found->find("workload");
   if (workload != found->end() && workload->is_string()) {
     record.workload = workload->get<std::string>();
-  } else if (record.kind != "collective") {
-    fail("is missing", where, "/parameters/workload");
   }
   const auto control = found->find(kControl);
   record.control = control != found->end() && *control == Json(true);
@@ -269,7 +267,7 @@ void check_collective(const Json& json, const RunRecord& record, const std::stri
 
 // A published rate will do for a time, and so will a program's of its own.
 void check_results(const RunRecord& record, const std::string& where) {
-  if (!record.completed() || record.kind == "collective") return;
+  if (!record.completed() || record.is_collective()) return;
   const Throughput& rate = record.throughput;
   for (const auto& [key, value] : {std::pair{"/timing/fit_seconds", record.timing.fit_seconds},
                                    {"/throughput/samples_per_second", rate.samples_per_second},
@@ -301,6 +299,10 @@ Facts section_of(const Json& json, const std::string& where) {
 
 double Timing::whole_seconds() const {
   return fit_seconds.value_or(0) + setup_seconds.value_or(0) + evaluation_seconds.value_or(0);
+}
+
+bool RunRecord::is_collective() const {
+  return kind == "collective" || (kind == "imported" && collective && !collective->rows.empty());
 }
 
 std::string RunRecord::build() const {
@@ -365,8 +367,11 @@ RunRecord run_record_of(const Json& json, const std::string& where) {
   check_choice("status", record.status, {"completed", "failed", "timeout", "preempted"}, where);
   read_parameters(json, record, where);
   record.sections(reader);
+  if (record.workload.empty() && !record.is_collective()) {
+    fail("is missing", where, "/parameters/workload");
+  }
   check_layout(record, where);
-  if (record.kind == "collective") check_collective(json, record, where);
+  if (record.is_collective()) check_collective(json, record, where);
   check_results(record, where);
   return record;
 }

@@ -49,6 +49,9 @@ struct LayoutFacts {
 struct RunFlags {
   bool resumed = false, oversubscribed = false, throttled = false, traced = false;
   bool synthetic = false;
+  // The number of runs of its point depends on their results (sweep --until-precision, gate
+  // --until-decided), so intervals have to hold however often somebody looks.
+  bool sequential = false;
 
   template <typename Each>
   void fields(Each& each) {
@@ -57,6 +60,7 @@ struct RunFlags {
     each("throttled", throttled);
     each("traced", traced);
     each("synthetic", synthetic);
+    each("sequential", sequential);
   }
 };
 
@@ -108,6 +112,8 @@ struct RunRecord {
   std::optional<SamplesFile> samples;
 
   bool completed() const { return status == "completed"; }
+  // Measurements of a collective, no training run: of `bench`, or imported.
+  bool is_collective() const;
   std::string build() const;  // version, commit and dirty flag
   std::string hosts() const;  // "n1, n2", of many ranks "512 hosts"; empty: not known
   Layout task_layout() const;

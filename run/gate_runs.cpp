@@ -117,6 +117,32 @@ std::set<std::string> needed_points(const Judgement& first, const Side& baseline
   return names;
 }
 
+// Goes on with the points of the checks that more rounds can decide.
+NextRound until_decided(const InterleavedRuns& plan, const GateRuns& runs,
+                        const GateOptions& options) {
+  return [&plan, &runs, &options](const std::vector<StoreContent>& records, int rounds,
+                                  const std::function<void(const std::string&)>& line) {
+    const std::string &baseline = plan.sides[0].name, &current = plan.sides[1].name;
+    Judgement now = judge_runs({records}, runs, options, baseline, current);
+    const auto left = std::erase_if(now.checks, [](const Check& check) {
+      return check.verdict != Verdict::undecided || !check.more_rounds_help;
+    });
+    const std::set<std::string> wanted = needed_points(now, side_of(baseline, records[0]));
+    std::set<std::size_t> points;
+    for (std::size_t i = 0; i < plan.sides[0].points.size(); ++i) {
+      const std::string name = plan.workload + " " + plan.sides[0].points[i].point.text();
+      if (wanted.contains(name) && rounds < runs.max_rounds) points.insert(i);
+    }
+    line(fmt::format(
+        "after {} rounds {} of {} checks are decided{}", rounds, left, left + now.checks.size(),
+        points.empty()
+            ? ""
+            : fmt::format("; {} point{} go{} on", points.size(), points.size() == 1 ? "" : "s",
+                          points.size() == 1 ? "es" : "")));
+    return points;
+  };
+}
+
 std::string suspects_line(const Judgement& first, std::size_t points, int rounds) {
   const auto suspects = static_cast<std::size_t>(
       std::count_if(first.checks.begin(), first.checks.end(),
@@ -137,6 +163,10 @@ std::vector<ProgramSide> with_points(const std::vector<ProgramSide>& sides,
   return kept;
 }
 
+int first_rounds(const GateRuns& runs) {
+  return runs.until_decided ? static_cast<int>(kFewestRuns) : runs.rounds;
+}
+
 InterleavedRuns plan_of(const fs::path& old_program, const fs::path& new_program,
                         const fs::path& file, const GateRuns& runs) {
   Spec spec = read_spec(file);
@@ -154,7 +184,7 @@ InterleavedRuns plan_of(const fs::path& old_program, const fs::path& new_program
   plan.sides = {{"old", fs::absolute(old_program), expansion.points},
                 {"new", fs::absolute(new_program), expansion.points}};
   if (runs.control) plan.sides.push_back({"control", fs::absolute(old_program), expansion.points});
-  plan.rounds = runs.rounds;
+  plan.rounds = first_rounds(runs);
   plan.seed = spec.seed;
   plan.timeout_seconds = runs.timeout_seconds > 0 ? runs.timeout_seconds : spec.timeout_seconds;
   return plan;
@@ -188,6 +218,10 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
   print_note("old: {}\nnew: {}\n", old_version, new_version);
   GateOptions one_spec = options;
   one_spec.one_spec = true;
+  if (runs.until_decided) {
+    one_spec.stopping = Stopping::by_results;
+    plan.next = until_decided(plan, runs, one_spec);
+  }
   plan.folder = folder.path() / "first";
   InterleavedRecords result = run_interleaved(plan);
   keep_if_needed(folder, result);
@@ -195,7 +229,8 @@ GateOutcome gate_builds(const fs::path& old_program, const fs::path& new_program
   outcome.stopped_by = result.stopped_by;
   if (outcome.stopped_by != 0) return outcome;
   outcome.judgement = judge_runs(result, runs, one_spec, "old", "new");
-  if (outcome.judgement.verdict() == Verdict::pass) return outcome;
+  if (runs.until_decided) outcome.judgement.rounds = result.rounds;
+  if (runs.until_decided || outcome.judgement.verdict() == Verdict::pass) return outcome;
   const auto wanted = needed_points(outcome.judgement, side_of("old", result.sides[0]));
   print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), runs.rounds));
   plan.sides = with_points(plan.sides, plan.workload, wanted);
@@ -230,22 +265,27 @@ GateOutcome confirm(const Side& baseline, const Side& current, Judgement first,
   for (const fs::path& program : {baseline_program, current_program}) {
     version_of_program(program, "--rerun");
   }
-  print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), runs.rounds));
+  print_note("{}\n", suspects_line(outcome.judgement, wanted.size(), first_rounds(runs)));
   FreshRuns folder(runs.out);
-  const GateOptions suspects = suspects_of(outcome.judgement, options);
+  GateOptions suspects = suspects_of(outcome.judgement, options);
+  if (runs.until_decided) suspects.stopping = Stopping::by_results;
   for (const auto& [workload, points] : by_workload) {
     InterleavedRuns plan;
     plan.workload = workload;
     plan.sides = {{"baseline", fs::absolute(baseline_program), points[0]},
                   {"current", fs::absolute(current_program), points[1]}};
-    plan.rounds = runs.rounds;
+    plan.rounds = first_rounds(runs);
+    if (runs.until_decided) plan.next = until_decided(plan, runs, suspects);
     plan.timeout_seconds = runs.timeout_seconds;
     plan.folder = folder.path() / workload;
     const InterleavedRecords result = run_interleaved(plan);
     keep_if_needed(folder, result);
     outcome.stopped_by = result.stopped_by;
     if (outcome.stopped_by != 0) return outcome;
-    settle(outcome.judgement, judge_runs(result, {}, suspects, "baseline", "current"));
+    settle(outcome.judgement, judge_runs(result, runs, suspects, "baseline", "current"));
+    if (runs.until_decided) {
+      outcome.judgement.rounds = std::max(outcome.judgement.rounds, result.rounds);
+    }
   }
   return outcome;
 }

@@ -16,23 +16,40 @@ namespace paceline {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+std::vector<StoreContent> records_of(const std::vector<RunnerSide>& sides) {
+  std::vector<StoreContent> all;
+  for (const RunnerSide& side : sides) all.push_back(load_store(side.study));
+  return all;
+}
+
+// Of the rounds from `first` to `last`.
+std::vector<RunStatus> rounds_of(const InterleavedRuns& plan, int first, int last) {
+  std::vector<RunStatus> runs;
+  for (const ScheduledRun& run :
+       schedule_sides(plan.sides.front().points.size(), plan.sides.size(), last, plan.seed)) {
+    if (run.repeat < first) continue;
+    RunStatus status;
+    status.run = run;
+    runs.push_back(status);
+  }
+  return runs;
+}
+
+}  // namespace
+
 InterleavedRecords run_interleaved(const InterleavedRuns& plan) {
   Spec spec;
   spec.name = plan.name;
   spec.workload = plan.workload;
   spec.timeout_seconds = plan.timeout_seconds;
+  spec.sequential = static_cast<bool>(plan.next);
   std::vector<std::unique_ptr<StudyLock>> locks;
   std::vector<RunnerSide> sides;
   for (const ProgramSide& side : plan.sides) {
     locks.push_back(std::make_unique<StudyLock>(plan.folder / side.name));
     sides.push_back({side.name, {side.program.string()}, &side.points, plan.folder / side.name});
-  }
-  std::vector<RunStatus> runs;
-  for (const ScheduledRun& run :
-       schedule_sides(plan.sides.front().points.size(), sides.size(), plan.rounds, plan.seed)) {
-    RunStatus status;
-    status.run = run;
-    runs.push_back(status);
   }
   Screen screen;
   RunnerSetup setup;
@@ -40,9 +57,20 @@ InterleavedRecords run_interleaved(const InterleavedRuns& plan) {
   setup.line = [&](const std::string& text) { screen.line(text); };
   setup.status = [&](const std::string& text) { screen.status(text); };
   InterleavedRecords result;
-  result.stopped_by = run_sides(setup, sides, runs).stopped_by;
+  result.rounds = plan.rounds;
+  if (plan.next) {
+    setup.more = [&] {
+      const std::set<std::size_t> points = plan.next(records_of(sides), result.rounds, setup.line);
+      if (points.empty()) return std::vector<RunStatus>();
+      ++result.rounds;
+      std::vector<RunStatus> runs = rounds_of(plan, result.rounds, result.rounds);
+      std::erase_if(runs, [&](const RunStatus& each) { return !points.contains(each.run.point); });
+      return runs;
+    };
+  }
+  result.stopped_by = run_sides(setup, sides, rounds_of(plan, 1, plan.rounds)).stopped_by;
   screen.clear();
-  for (const RunnerSide& side : sides) result.sides.push_back(load_store(side.study));
+  result.sides = records_of(sides);
   return result;
 }
 

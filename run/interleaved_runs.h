@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,10 +20,17 @@ struct ProgramSide {
   std::vector<PlannedPoint> points;
 };
 
+// Looks at all records so far, after a number of rounds. Returns the indices of the points that the
+// next round runs; none: no more rounds. `line` prints a line.
+using NextRound =
+    std::function<std::set<std::size_t>(const std::vector<StoreContent>& sides, int rounds,
+                                        const std::function<void(const std::string&)>& line)>;
+
 struct InterleavedRuns {
   std::string name = "gate", workload;
   std::vector<ProgramSide> sides;  // all with the same number of points
   int rounds = 5;
+  NextRound next = {};  // asked after these rounds, and after each further one; may be empty
   std::uint64_t seed = 0;
   double timeout_seconds = 0;
   std::filesystem::path folder;  // FOLDER/<side> has a side's records
@@ -30,6 +39,7 @@ struct InterleavedRuns {
 struct InterleavedRecords {
   std::vector<StoreContent> sides;  // all records in each side's folder
   int stopped_by = 0;               // the signal that interrupted it; 0: none
+  int rounds = 0;                   // made
 };
 
 // Each round runs every point on every side, in shuffled order, in one session. A failed run leaves

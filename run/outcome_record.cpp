@@ -220,8 +220,8 @@ RunRecord record_of(const RunRequest& request, const RunFacts& facts,
     record.probe = {outcome.probe_flops_per_second, outcome.probe_bytes_per_second};
   }
   record.quality = quality_of(request, outcome);
-  record.flags = {outcome.resumed, facts.oversubscribed, facts.gpus.throttled,
-                  outcome.trace.has_value(), facts.synthetic};
+  record.flags = {outcome.resumed,           facts.oversubscribed, facts.gpus.throttled,
+                  outcome.trace.has_value(), facts.synthetic,      record.flags.sequential};
   return record;
 }
 

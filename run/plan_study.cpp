@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/gate/quantity.h"
+#include "analysis/statistics/statistics.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/output.h"
@@ -58,17 +60,39 @@ std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
 }
 
 StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolved, bool new_build,
-                           const std::function<OtherMachine(const StoreContent&)>& place) {
+                           const std::function<OtherMachine(const StoreContent&)>& place,
+                           int repeats) {
   const Spec& spec = plan.spec;
   std::error_code ignored;
   StoreContent store;
   if (fs::exists(plan.study, ignored)) store = load_store(plan.study);
-  plan.runs = take_inventory(
-      plan.expansion.points,
-      schedule(plan.expansion.points.size(), spec.repeats, spec.interleaved, spec.seed), store,
-      resolved, new_build, place(store));
+  plan.runs =
+      take_inventory(plan.expansion.points,
+                     schedule(plan.expansion.points.size(), repeats > 0 ? repeats : spec.repeats,
+                              spec.interleaved, spec.seed),
+                     store, resolved, new_build, place(store));
   plan.rejected = store.rejected;
   return store;
+}
+
+TargetPrecision precision_of(const StudyOptions& options, Spec& spec) {
+  TargetPrecision precision;
+  if (options.until_precision.empty()) return precision;
+  precision.share = parse_threshold(options.until_precision, "--until-precision", "precision");
+  precision.most = options.max_repeats;
+  spec.sequential = true;
+  spec.repeats = options.repeats;
+  if (options.repeats == 0) spec.repeats = static_cast<int>(kFewestRuns);
+  if (spec.repeats < static_cast<int>(kFewestRuns)) {
+    throw Error(ErrorKind::usage, "fewer than 3 runs have no interval", "--repeats",
+                "give the first repeats of every point, 3 or more, or leave it out");
+  }
+  if (precision.most < spec.repeats) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is less than the first {} repeats", precision.most, spec.repeats),
+                "--max-repeats", "raise it");
+  }
+  return precision;
 }
 
 OtherMachine unlike_this_machine(const StudyPlan& plan) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "run/until_precise.h"
 #include "sweeps/study_plan.h"
 
 namespace paceline {
@@ -21,7 +22,13 @@ struct StudyOptions {
   std::vector<std::string> set;
   int repeats = 0;  // 0: from the spec
   bool control = false, new_build = false;
+  std::string until_precision;  // "2%"; empty: as many repeats as the spec says
+  int max_repeats = 30;
 };
+
+// Of --until-precision; share 0: not given. Then the spec's repeats become the first ones, at least
+// 3, and its runs are marked sequential.
+TargetPrecision precision_of(const StudyOptions& options, Spec& spec);
 
 // Throws input if `root` (--data) has no folder for the workload's data set.
 void check_data_root(const std::string& workload, const std::string& root);
@@ -35,10 +42,12 @@ enum class AbsentData { refused, unlike_any, like_any };
 std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
                                      std::string* not_here = nullptr);
 
-// Fills in the plan's runs and unusable records. Returns the usable ones. `other_machine` decides
-// which of them were made on another machine than the runs to make.
+// Fills in the plan's runs and unusable records, of spec.repeats or of `repeats`. Returns the
+// usable ones. `other_machine` decides which of them were made on another machine than the runs to
+// make.
 StoreContent look_at_store(StudyPlan& plan, const std::vector<Resolved>& resolved, bool new_build,
-                           const std::function<OtherMachine(const StoreContent&)>& place);
+                           const std::function<OtherMachine(const StoreContent&)>& place,
+                           int repeats = 0);
 
 // For runs on this machine.
 OtherMachine unlike_this_machine(const StudyPlan& plan);

@@ -44,6 +44,7 @@ RunRecord record_beginning(const RecordTarget& target, const std::string& worklo
   record.repeat = target.repeat;
   record.session = target.session;
   record.round = target.round;
+  record.flags.sequential = target.sequential;
   record.workload = workload;
   record.parameters = parameters;
   record.identity = identity_hash(workload, parameters);

@@ -41,6 +41,7 @@ struct RecordTarget {
   std::filesystem::path store;  // folder of a sweep's study
   std::string study = "train", point, point_folder, session;
   int repeat = 1, round = 1;
+  bool sequential = false;  // RunFlags::sequential
 };
 
 struct RunRequest {

@@ -144,6 +144,16 @@ void check_program_starts(const Spec& spec, const Site& site, const PlannedPoint
 
 }  // namespace
 
+int max_array_size(const Site& site, const SlurmCommands& slurm) {
+  constexpr int kSlurmsOwnMaxArraySize = 1001;
+  constexpr int kMostElements = 10'000;  // each element reads the whole points file
+  if (site.max_array_size > 0) return std::min(site.max_array_size, kMostElements);
+  const auto configured = to_integer(slurm.configured("MaxArraySize"));
+  return configured && *configured > 1
+             ? static_cast<int>(std::min<std::int64_t>(*configured, kMostElements))
+             : kSlurmsOwnMaxArraySize;
+}
+
 std::size_t Submission::left() const {
   return elements_in(later);
 }

@@ -60,6 +60,9 @@ struct SubmissionInput {
   std::function<std::optional<double>(std::size_t point)> epochs = {};  // see Needs
 };
 
+// Elements that an array may have, by the profile and by Slurm.
+int max_array_size(const Site& site, const SlurmCommands& slurm);
+
 // Excludes runs that are done or in the queue. Arrays have at most max_array_size elements, with
 // indices from 0.
 Submission prepare_submission(const SubmissionInput& input);

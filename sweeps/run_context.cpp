@@ -11,6 +11,7 @@ namespace paceline {
 std::string RunContext::json() const {
   Json context = {{"study", study},   {"point", point},     {"point_folder", point_folder},
                   {"repeat", repeat}, {"session", session}, {"round", round}};
+  if (sequential) context["sequential"] = true;
   if (!program.empty()) context["program"] = Json::parse(program);
   return json_text(context);
 }
@@ -26,6 +27,7 @@ RunContext parse_run_context(const std::string& text) {
     context.session = json.at("session");
     context.repeat = json.at("repeat");
     context.round = json.at("round");
+    context.sequential = json.value("sequential", false);
     if (json.contains("program")) context.program = json_text(json.at("program"));
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorKind::usage, std::string("--context is incomplete: ") + error.what(), "",

@@ -8,6 +8,7 @@ namespace paceline {
 struct RunContext {
   std::string study, point, point_folder, session;
   int repeat = 1, round = 1;
+  bool sequential = false;   // RunFlags::sequential
   std::string program = {};  // UserProgram::definition, of workload command
 
   std::string json() const;

@@ -49,30 +49,42 @@ class StudyRunner {
  public:
   StudyRunner(const RunnerSetup& setup, const std::vector<RunnerSide>& sides,
               const std::vector<RunStatus>& runs)
-      : setup_(setup), sides_(sides), runs_(runs), session_(new_session_id()) {
-    for (const RunStatus& status : runs_) {
-      if (status.state == RunState::done) {
-        eta_.add(status.run.point, status.seconds);
-      } else {
-        waiting_.push_back(status.run.point);
-      }
-    }
-    total_ = waiting_.size();
-  }
+      : setup_(setup), sides_(sides), runs_(runs), session_(new_session_id()) {}
 
   RunnerResult go() {
     HeldSignals signals;
     for (const RunnerSide& side : sides_) make_folder(side.study / "logs");
-    for (const RunStatus& status : runs_) {
-      if (status.state == RunState::done) continue;
-      result_.stopped_by = signals.take();
-      if (result_.stopped_by == 0) run_one(status.run);
-      if (result_.stopped_by != 0) break;
+    while (!runs_.empty()) {
+      expect(runs_);
+      for (const RunStatus& status : runs_) {
+        if (status.state == RunState::done) continue;
+        result_.stopped_by = signals.take();
+        if (result_.stopped_by == 0) run_if_affordable(status.run);
+        if (result_.stopped_by != 0) return result_;
+      }
+      runs_ = setup_.more ? setup_.more() : std::vector<RunStatus>();
     }
     return result_;
   }
 
  private:
+  void expect(const std::vector<RunStatus>& runs) {
+    for (const RunStatus& status : runs) {
+      if (status.state == RunState::done) {
+        eta_.add(status.run.point, status.seconds);
+      } else {
+        waiting_.push_back(status.run.point);
+        ++total_;
+      }
+    }
+  }
+
+  void run_if_affordable(const ScheduledRun& run) {
+    if (!setup_.affordable || setup_.affordable(run)) return run_one(run);
+    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), run.point));
+    --total_;
+  }
+
   const PlannedPoint& point_of(const ScheduledRun& run) const {
     return (*sides_[run.side].points)[run.point];
   }
@@ -132,6 +144,7 @@ class StudyRunner {
     result_.stopped_by = watch.stopped_by;
     if (watch.stopped_by != 0) return;
     waiting_.erase(std::find(waiting_.begin(), waiting_.end(), run.point));
+    if (setup_.took) setup_.took(run, seconds);
     const bool ended_well = !watch.timed_out && watch.end.signal == 0 && watch.end.exit_code == 0;
     std::string why = "it left no record";
     const std::optional<Record> record = completed_record(run, name, why);
@@ -189,7 +202,7 @@ class StudyRunner {
 
   const RunnerSetup& setup_;
   const std::vector<RunnerSide>& sides_;
-  const std::vector<RunStatus>& runs_;
+  std::vector<RunStatus> runs_;  // of now
   std::string session_;
   Eta eta_;
   std::vector<std::size_t> waiting_;  // the point of each run not finished
@@ -209,8 +222,9 @@ std::vector<std::string> run_words(const Spec& spec, const PlannedPoint& point,
   }
   // Runs that follow each other point by point share no round: the machine's drift is not theirs
   // alike.
-  RunContext context{spec.name, point.point.text(), point.point.folder(),
-                     session,   run.repeat,         spec.interleaved ? run.repeat : 0};
+  RunContext context{spec.name,      point.point.text(), point.point.folder(),
+                     session,        run.repeat,         spec.interleaved ? run.repeat : 0,
+                     spec.sequential};
   if (!spec.programs.empty()) {
     context.program = program_of(spec, point.parameters, spec.where).definition;
   }

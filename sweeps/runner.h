@@ -19,6 +19,14 @@ struct RunnerSetup {
   double grace_seconds = 20;                       // from SIGTERM to SIGKILL
   std::function<void(const std::string&)> line;    // called for each finished run
   std::function<void(const std::string&)> status;  // current state, overwritten; may be empty
+
+  // For studies whose number of runs depends on their results. All may be empty.
+  // Asked when the runs so far have ended: those to make next. None: the study is over.
+  std::function<std::vector<RunStatus>()> more;
+  // Asked before each run: whether the budget allows it. A run that it does not allow is left out.
+  std::function<bool(const ScheduledRun&)> affordable;
+  // Told after each run that ended, well or not: how long it took.
+  std::function<void(const ScheduledRun&, double seconds)> took;
 };
 
 // One of several programs that run the same points side by side.

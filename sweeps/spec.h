@@ -54,6 +54,7 @@ struct Spec {
   bool control = false;               // runs the smallest point a second time in each round
   std::uint64_t seed = 0;             // for the order of runs; default: from the name
   double timeout_seconds = 0;         // per run; 0: none
+  bool sequential = false;            // RunFlags::sequential of its runs; no key of the file
   std::vector<UserProgram> programs;  // of workload "command", which parameter "program" names
   std::string text;                   // as it was read
   std::vector<std::string> set;       // what override_axis() applied, in order

@@ -30,7 +30,7 @@ std::string implied_samples_line(const Study& study) {
   for (const Row& row : study.rows) {
     rows.push_back(&row);
     const Run& run = row.first();
-    if (run.kind != "published" || !run.fit_seconds || !run.rate_is_given) continue;
+    if (!run.made_elsewhere() || !run.fit_seconds || !run.rate_is_given) continue;
     implied.emplace_back(&row, *run.fit_seconds * *run.samples_per_second);
   }
   if (implied.size() < kFewestRows) return "";

@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "analysis/study/contrast.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -13,6 +14,21 @@ namespace paceline {
 namespace {
 
 constexpr double kUnlikeChoices = 0.02;  // of a row's fit seconds
+
+std::size_t sequential_rows(const std::vector<RowFacts>& facts) {
+  return static_cast<std::size_t>(std::count_if(
+      facts.begin(), facts.end(),
+      [](const RowFacts& row) { return stopping_of(*row.row) == Stopping::by_results; }));
+}
+
+std::string sequential_note(const std::vector<RowFacts>& facts) {
+  const std::size_t count = sequential_rows(facts);
+  if (count == 0) return "";
+  return fmt::format(
+      "sequential: the number of runs of {} of {} rows depends on their results, so their 95 % "
+      "intervals are anytime-valid: wider than Student's, and right however often one looked",
+      count, facts.size());
+}
 
 std::string interval_note(const std::vector<RowFacts>& facts, const std::string& kinds) {
   const bool pooled = facts.front().row->pooled;
@@ -22,17 +38,26 @@ std::string interval_note(const std::vector<RowFacts>& facts, const std::string&
   if (single == facts.size()) {
     return facts.front().run().kind == "published"
                ? "the pages give no spread: no interval can be given"
+           : facts.front().run().kind == "imported"
+               ? "one run a row: no interval can be given; import at least 3 runs"
                : fmt::format("one {} a row: no interval can be given; run at least 3 {}", unit,
                              pooled ? "sessions" : "repeats");
   }
+  const std::size_t sequential = sequential_rows(facts);
   std::string note = fmt::format(
-      "± is half of the 95 % confidence interval of the geometric mean over {} (Student's t on "
-      "logarithms); [low, high] where its sides differ. Speed-up: ",
-      pooled ? "the means of sessions" : "runs");
+      "± is half of the 95 % confidence interval of the geometric mean over {} ({}); "
+      "[low, high] where its sides differ. Speed-up: ",
+      pooled ? "the means of sessions" : "runs",
+      sequential == 0              ? "Student's t on logarithms"
+      : sequential == facts.size() ? "anytime-valid, on logarithms"
+                                   : "on logarithms; Student's t, or anytime-valid, see below");
   if (kinds == "paired") {
     note += pooled ? "paired interval, by session" : "paired interval, from runs of the same round";
   } else if (kinds == "welch") {
-    note += fmt::format("Welch's interval, as not all rows have the same {}s",
+    note += fmt::format("{}, as not all rows have the same {}s",
+                        sequential > 0 ? "Welch's interval, or the sum of both rows' where one is "
+                                         "anytime-valid"
+                                       : "Welch's interval",
                         pooled ? "session" : "round");
   } else if (kinds == "mixed") {
     note += fmt::format(
@@ -125,6 +150,23 @@ void add_distinct(std::vector<std::string>& notes, const char* prefix,
       if (!text.empty() && seen.insert(text).second) notes.push_back(prefix + text);
     }
   }
+}
+
+// Where numbers are from that this program did not measure, and what they mean.
+void add_foreign_notes(std::vector<std::string>& notes, const std::vector<RowFacts>& facts) {
+  const auto of_kind = [&](const char* kind, const char* prefix, std::string Run::*field) {
+    add_distinct(notes, prefix, facts,
+                 [&](const Run& run) { return run.kind == kind ? run.*field : ""; });
+  };
+  of_kind("published", "published by ", &Run::source);
+  of_kind("published", "published time: ", &Run::time_is);
+  of_kind("published", "published rate: ", &Run::rate_is);
+  add_distinct(notes, "imported from ", facts, [](const Run& run) {
+    const auto& imported = run.record->provenance.imported;
+    return imported ? imported->tool : "";
+  });
+  of_kind("imported", "imported time: ", &Run::time_is);
+  of_kind("imported", "imported rate: ", &Run::rate_is);
 }
 
 // "10", "0 to 10".
@@ -220,6 +262,7 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
                                 const std::string& interval_kinds) {
   std::vector<std::string> notes;
   notes.push_back(interval_note(facts, interval_kinds));
+  if (std::string note = sequential_note(facts); !note.empty()) notes.push_back(std::move(note));
   add_clock_notes(notes, facts);
   const bool all_reached = std::all_of(facts.begin(), facts.end(),
                                        [](const RowFacts& row) { return reached_goal(*row.row); });
@@ -247,9 +290,7 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
         "input stall, exposed comm.: share of step time that ranks waited for samples, for other "
         "ranks");
   }
-  add_distinct(notes, "published by ", facts, [](const Run& run) { return run.source; });
-  add_distinct(notes, "published time: ", facts, [](const Run& run) { return run.time_is; });
-  add_distinct(notes, "published rate: ", facts, [](const Run& run) { return run.rate_is; });
+  add_foreign_notes(notes, facts);
   notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
   notes.insert(notes.end(), study.notes.begin(), study.notes.end());
   return notes;

@@ -145,7 +145,7 @@ std::string typed_command(const std::string& recorded) {
 std::string command_of(const Row& row) {
   const Run& run = row.first();
   if (const std::string recorded = typed_command(run.command); !recorded.empty()) return recorded;
-  return run.kind == "published" ? "" : derived_command(run);
+  return run.made_elsewhere() ? "" : derived_command(run);
 }
 
 }  // namespace paceline

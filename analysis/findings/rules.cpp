@@ -241,7 +241,9 @@ class Checker {
     }
     if (!missing.empty()) {
       add(9, "some records do not state: " + join({missing.begin(), missing.end()}, ", "),
-          is_published() ? "state it on the page" : "run them with this version");
+          is_published()  ? "state it on the page"
+          : is_imported() ? "state what the file does not say with --set on import"
+                          : "run them with this version");
     }
     if (dirty)
       add(9, "some runs are of a build with uncommitted changes", "commit, build and run again");
@@ -265,7 +267,7 @@ class Checker {
                                      [&](const auto& fact) { return fact.first == name; });
       if (!there) missing.insert(name);
     };
-    if (run.kind == "published") {
+    if (run.made_elsewhere()) {
       want("source");
       want("transport");
       if (run.system.empty()) missing.insert("system");
@@ -327,6 +329,7 @@ class Checker {
 
   bool is_pooled() const { return facts_.front().row->pooled; }
   const char* unit() const { return is_pooled() ? "session" : "run"; }
+  bool is_imported() const { return facts_.front().run().kind == "imported"; }
   bool is_published() const { return facts_.front().run().kind == "published"; }
 
   const Study& study_;

@@ -67,12 +67,10 @@ double p_of_failures(std::size_t failed_before, std::size_t of_before, std::size
 
 // A point of which more runs fail than did.
 std::optional<Check> check_of_failures(const Subject& baseline, const Subject& current,
-                                       std::size_t subjects, double threshold) {
+                                       double level, double threshold) {
   if (current.lost == 0 || baseline.runs == 0 || current.runs == 0) return std::nullopt;
   const std::size_t before = baseline.runs + baseline.lost, now = current.runs + current.lost;
-  const double p =
-      static_cast<double>(subjects) * p_of_failures(baseline.lost, before, current.lost, now);
-  if (p >= kSignificance) return std::nullopt;
+  if (p_of_failures(baseline.lost, before, current.lost, now) >= level) return std::nullopt;
   Check check;
   check.subject = baseline.name;
   check.threshold = threshold;
@@ -94,6 +92,7 @@ std::optional<Check> check_of_work(const Subject& baseline, const Subject& curre
   check.threshold = threshold;
   check.baseline_runs = baseline.runs;
   check.current_runs = current.runs;
+  check.more_rounds_help = false;
   check.reason = fmt::format(
       "a run trains on {:.0f} samples, of the baseline on {:.0f}: not the "
       "same work",
@@ -145,6 +144,7 @@ class Judge {
     adjust();
     Judgement judgement;
     for (Weighed& each : weighed_) {
+      judgement.is_sequential = judgement.is_sequential || each.difference.sequences > 0;
       const std::string& uneven = each.unevenly_busy;
       if (each.check.evidence != Evidence::none && uneven.empty()) decide(each);
       if (!uneven.empty()) each.check.reason = uneven;
@@ -189,6 +189,16 @@ class Judge {
                        [&](const QuantityInfo& info) { return is_wanted(subject, info.quantity); });
   }
 
+  // Of Fisher's test of one point. Of many looks, that after n runs has 3 / (n (n + 1)) of the
+  // error rate: from 3 runs on, all together have all of it.
+  double level_of_failures(const Subject& before, const Subject& now) const {
+    const double level = kSignificance / static_cast<double>(baseline_.subjects.size());
+    if (options_.stopping == Stopping::fixed) return level;
+    const double n = static_cast<double>(
+        std::max({kFewestRuns, before.runs + before.lost, now.runs + now.lost}));
+    return level * 3 / (n * (n + 1));
+  }
+
   void note_unlike(const Subject& before, const Subject& now) {
     for (const auto& [side, subject] :
          {std::pair(&baseline_, &before), std::pair(&current_, &now)}) {
@@ -209,6 +219,7 @@ class Judge {
     check.threshold = options_.thresholds.at(info.quantity);
     check.baseline_runs = runs;
     check.reason = reason;
+    check.more_rounds_help = false;
     weighed_.push_back({std::move(check), {}});
   }
 
@@ -224,7 +235,7 @@ class Judge {
       return;
     }
     note_unlike(before, *now);
-    if (auto check = check_of_failures(before, *now, baseline_.subjects.size(), threshold)) {
+    if (auto check = check_of_failures(before, *now, level_of_failures(before, *now), threshold)) {
       if (is_any_wanted(before.name)) weighed_.push_back({std::move(*check), {}});
       return;
     }
@@ -262,8 +273,10 @@ class Judge {
       push_undecided(before, info, baseline.size(), "the current side's records do not have it");
       return;
     }
-    weighed_.push_back(
-        weigh_samples(before.name, info, baseline, current, options_.thresholds.at(info.quantity)));
+    const bool sequential = before.sequential || now.sequential;
+    weighed_.push_back(weigh_samples(before.name, info, baseline, current,
+                                     options_.thresholds.at(info.quantity),
+                                     sequential ? Stopping::by_results : options_.stopping));
     if (rated && info.quantity == Quantity::time) rated_.push_back(before.name);
     if (info.is_of_machine) weighed_.back().unevenly_busy = busy_side(before, now);
     const Check& check = weighed_.back().check;
@@ -279,7 +292,9 @@ class Judge {
       for (Weighed& each : weighed_) {
         const bool alike =
             each.check.quantity == info.quantity && each.check.evidence == Evidence::paired;
-        if (alike && each.difference.count >= kFewestRuns) differences.push_back(&each.difference);
+        if (alike && each.difference.count >= kFewestRuns && each.difference.sequences == 0) {
+          differences.push_back(&each.difference);
+        }
       }
       moderate(differences);
     }
@@ -388,6 +403,7 @@ void settle(Judgement& first, const Judgement& fresh) {
     check.first_change = before;
   }
   first.is_confirmed = true;
+  first.is_sequential = first.is_sequential || fresh.is_sequential;
   first.warnings.insert(first.warnings.end(), fresh.warnings.begin(), fresh.warnings.end());
   first.notes.insert(first.notes.end(), fresh.notes.begin(), fresh.notes.end());
 }

@@ -13,6 +13,11 @@
 // Checks that did not pass are measured again with fresh runs of both sides, interleaved in one
 // session (settle). Only the fresh runs decide, so selecting suspects causes no bias. Holm's
 // adjustment then covers the suspects only.
+//
+// A gate that goes on until it is decided looks after every round, at all rounds so far. Intervals
+// and p of paired rounds are then anytime-valid (statistics/anytime.h), and variances are not
+// moderated. p is below 0.05 at any look with probability 5 % at most, and Holm's adjustment keeps
+// that for all checks together: it holds for any dependence, and for the smallest p of all looks.
 #pragma once
 
 #include <optional>
@@ -55,9 +60,12 @@ struct Check {
   // Positive is worse. For factors a share of the baseline, else a difference.
   std::optional<double> change;
   std::optional<Interval> interval;  // of the change, 95 %
+  Difference difference;             // the same, of logarithms for factors
   double threshold = 0, p = 1, adjusted_p = 1;
   std::size_t baseline_runs = 0, current_runs = 0;
   std::size_t baseline_sessions = 0, current_sessions = 0;
+
+  bool more_rounds_help = true;  // false: an undecided check stays so, however many runs there are
 
   // After fresh runs: the result of the first ones.
   bool is_fresh = false;
@@ -68,7 +76,10 @@ struct Judgement {
   std::vector<Check> checks;          // sorted by the baseline's subjects, then by quantity
   std::vector<std::string> warnings;  // problems with the runs, one sentence each, shown first
   std::vector<std::string> notes;     // one sentence each
+  Thresholds proposed;                // by a build against itself, from its noise
   bool is_confirmed = false;          // confirmed by fresh runs
+  bool is_sequential = false;         // intervals and p hold however often somebody looks
+  int rounds = 0;                     // of a gate that went on until it was decided; else 0
 
   Verdict verdict() const;  // regression if any check is; else undecided if any is; else pass
 };
@@ -80,6 +91,8 @@ struct GateOptions {
   std::set<Quantity> quantities;  // empty: all
   std::set<CheckName> only;       // empty: all
   bool one_spec = false;          // see match_subjects()
+  // by_results: somebody looks after every round. Else the records say so.
+  Stopping stopping = Stopping::fixed;
 };
 
 // Matches points by parameters, ignoring those that only one side has. Throws input if no point of

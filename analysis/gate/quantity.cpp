@@ -33,7 +33,7 @@ Thresholds default_thresholds() {
   return thresholds;
 }
 
-double parse_threshold(const std::string& text, const std::string& option) {
+double parse_threshold(const std::string& text, const std::string& option, const char* noun) {
   const bool percent = text.ends_with("%");
   const auto number = to_real(trim(percent ? text.substr(0, text.size() - 1) : text));
   const double share = number ? *number / (percent ? 100 : 1) : 0;
@@ -42,7 +42,7 @@ double parse_threshold(const std::string& text, const std::string& option) {
                 fmt::format("write {}% for a percentage, or give a share below 1", text));
   }
   if (number && share > 0 && share <= 1) return share;
-  throw Error(ErrorKind::usage, "\"" + text + "\" is not a threshold", option,
+  throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a {}", text, noun), option,
               "give more than 0 and at most 100 %, such as 2.5% or 0.025");
 }
 

@@ -37,6 +37,7 @@ Thresholds default_thresholds();
 
 // Parses "2.5%" or "0.025" as 0.025. Throws usage naming `option` unless the value is between 0 and
 // 1: a plain 5 is ambiguous (5 % or five times).
-double parse_threshold(const std::string& text, const std::string& option);
+double parse_threshold(const std::string& text, const std::string& option,
+                       const char* noun = "threshold");
 
 }  // namespace paceline

@@ -144,8 +144,9 @@ std::string statistics_note(const Judgement& judgement) {
   const std::string p = fmt::format("p: two-sided, Holm-adjusted over all checks{}",
                                     judgement.is_confirmed ? ", of fresh runs over those" : "");
   if (units.empty()) return p;
-  return fmt::format("interval: 95 % t interval of the change of the mean, over {}; {}",
-                     join(units, " and "), p);
+  return fmt::format("interval: 95 % {} interval of the change of the mean, over {}; {}{}",
+                     judgement.is_sequential ? "anytime-valid" : "t", join(units, " and "), p,
+                     judgement.is_sequential ? "; both hold however often one looks" : "");
 }
 
 std::vector<std::string> legend(const Judgement& judgement) {
@@ -179,9 +180,10 @@ std::string headline(const Judgement& judgement, const GateSides& sides) {
   const auto called = [](const std::string& name, const std::string& place) {
     return place.empty() ? name : name + " " + place;
   };
+  std::string when = judgement.is_confirmed ? ", after fresh runs" : "";
+  if (judgement.rounds > 0) when += fmt::format(", after {} rounds", judgement.rounds);
   return fmt::format("gate: {} ({}{}); {} against {}", name_of(judgement.verdict()),
-                     counts_text(judgement), judgement.is_confirmed ? ", after fresh runs" : "",
-                     called(sides.current, sides.current_place),
+                     counts_text(judgement), when, called(sides.current, sides.current_place),
                      called(sides.baseline, sides.baseline_place));
 }
 
@@ -297,14 +299,19 @@ std::string gate_markdown(const Judgement& judgement, const GateSides& sides) {
 std::string gate_json(const Judgement& judgement, const GateSides& sides) {
   Json checks = Json::array();
   for (const Check& check : judgement.checks) checks.push_back(json_of(check));
-  const Json document = {{"schema", 1},
-                         {"verdict", name_of(judgement.verdict())},
-                         {"confirmed", judgement.is_confirmed},
-                         {"baseline", sides.baseline_place},
-                         {"current", sides.current_place},
-                         {"warnings", judgement.warnings},
-                         {"checks", checks},
-                         {"notes", judgement.notes}};
+  Json document = {{"schema", 1},
+                   {"verdict", name_of(judgement.verdict())},
+                   {"confirmed", judgement.is_confirmed},
+                   {"sequential", judgement.is_sequential},
+                   {"rounds", judgement.rounds > 0 ? Json(judgement.rounds) : Json(nullptr)},
+                   {"baseline", sides.baseline_place},
+                   {"current", sides.current_place},
+                   {"warnings", judgement.warnings},
+                   {"checks", checks},
+                   {"notes", judgement.notes}};
+  for (const auto& [quantity, threshold] : judgement.proposed) {
+    document["proposed_thresholds"][std::string(info_of(quantity).key)] = threshold;
+  }
   return json_text(document, 2) + '\n';
 }
 

@@ -20,7 +20,8 @@ std::string gate_text(const Judgement& judgement, const GateSides& sides, const 
 std::string gate_markdown(const Judgement& judgement, const GateSides& sides);
 bool is_gate_markdown(std::string_view text);
 
-// {"schema": 1, "verdict", "confirmed", "baseline", "current", "checks": [{"subject", "quantity",
+// {"schema": 1, "verdict", "confirmed", "sequential", "rounds" (null unless it went on until it was
+// decided), "baseline", "current", "checks": [{"subject", "quantity",
 // "verdict", "evidence", "reason", "baseline", "current", "change", "change_low", "change_high",
 // "threshold", "p", "p_adjusted", "baseline_runs", "current_runs", "fresh", "first_change"}],
 // "notes"}. Changes: positive is worse; shares of the baseline for time and loss.

@@ -128,7 +128,7 @@ class SideMaker {
 
   Side make(const StoreContent& content) {
     for (const Record& record : content.records) {
-      const bool is_run = record->kind != "collective" && record->kind != "predicted";
+      const bool is_run = !record->is_collective() && record->kind != "predicted";
       if (is_run && !record->control) add(record);
     }
     for (const Rejected& rejected : content.rejected) {
@@ -223,6 +223,7 @@ class SideMaker {
     add_times(group);
     for (const Member& member : group.members) {
       const Run& run = member.run;
+      subject.sequential = subject.sequential || run.sequential;
       if (run.busy.value_or(false)) {
         ++subject.busy;
         subject.busy_why = run.busy_why;
@@ -338,6 +339,7 @@ void append(Side& side, Side more) {
     }
     known->runs += subject.runs;
     known->busy += subject.busy;
+    known->sequential = known->sequential || subject.sequential;
     known->left_out += subject.left_out;
     known->not_ended += subject.not_ended;
     known->lost += subject.lost;

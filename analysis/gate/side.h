@@ -34,6 +34,7 @@ struct Subject {
   std::size_t runs = 0;       // valid ones
   std::size_t left_out = 0;   // excluded: resumed, throttled, oversubscribed or with an error
   std::size_t not_ended = 0;  // attempts that failed, timed out, diverged or missed their goal
+  bool sequential = false;    // a run says that the number of runs depends on their results
   std::size_t lost = 0;       // runs without any successful attempt; preempted ones do not count
   std::size_t busy = 0;       // of `runs`, made while other processes kept their CPUs busy
   std::string busy_why;       // "18 % of the time of its CPUs went to other processes"

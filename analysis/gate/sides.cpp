@@ -270,7 +270,7 @@ std::optional<ReportSide> side_at(const std::string& name, const std::vector<fs:
   side.plans = plans_of(places, side.content);
   if (hidden) side.content = anonymous(std::move(side.content));
   const std::size_t collectives = std::erase_if(
-      side.content.records, [](const Record& record) { return record->kind == "collective"; });
+      side.content.records, [](const Record& record) { return record->is_collective(); });
   found.has_collectives = found.has_collectives || collectives > 0;
   try {
     side.studies = make_studies(side.content, only, side.plans);

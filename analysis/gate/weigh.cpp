@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/gate/wording.h"
+#include "analysis/statistics/anytime.h"
 
 namespace paceline {
 
@@ -123,12 +124,12 @@ Evidence evidence_of(const Samples& baseline, const QuantityInfo& info, bool is_
 }
 
 Difference difference_of(const std::vector<double>& before, const std::vector<double>& now,
-                         Evidence evidence) {
+                         Evidence evidence, Stopping stopping) {
   if (evidence == Evidence::sessions) return pooled_difference(now, before);
-  if (evidence != Evidence::paired) return independent_difference(now, before);
+  if (evidence != Evidence::paired) return independent_difference(now, before, stopping);
   std::vector<double> differences;
   for (std::size_t i = 0; i < now.size(); ++i) differences.push_back(now[i] - before[i]);
-  return paired_difference(differences);
+  return paired_difference(differences, stopping);
 }
 
 // How many rounds, sessions or runs of each side would tell a change of the threshold from none at
@@ -139,7 +140,10 @@ int units_needed(const Weighed& weighed, const QuantityInfo& info) {
   const double wanted = info.is_factor ? std::log1p(threshold) : threshold;
   const double spread = weighed.difference.standard_error * std::sqrt(weighed.units);
   for (int units = static_cast<int>(kFewestRuns); units <= kMost; ++units) {
-    if (t_quantile(units - 1) * spread / std::sqrt(units) < wanted) return units;
+    const double quantile = weighed.difference.sequences > 0
+                                ? anytime_quantile(static_cast<std::size_t>(units), kConfidence)
+                                : t_quantile(units - 1);
+    if (quantile * spread / std::sqrt(units) < wanted) return units;
   }
   return 0;
 }
@@ -162,7 +166,7 @@ std::string what_would_tell(const Weighed& weighed, const QuantityInfo& info) {
 }  // namespace
 
 Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, const Samples& baseline,
-                      const Samples& current, double threshold) {
+                      const Samples& current, double threshold, Stopping stopping) {
   const std::set<RoundKey> rounds = shared_rounds(baseline, current);
   const Samples before = rounds.empty() ? baseline : samples_in(baseline, rounds);
   const Samples now = rounds.empty() ? current : samples_in(current, rounds);
@@ -180,7 +184,7 @@ Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, cons
   const auto units_now = units_of(now, info, check.evidence);
   check.baseline = mean_of(units_before, info);
   check.current = mean_of(units_now, info);
-  result.difference = difference_of(units_before, units_now, check.evidence);
+  result.difference = difference_of(units_before, units_now, check.evidence, stopping);
   if (check.evidence == Evidence::sessions) {
     result.difference.count = std::min(before.size(), now.size());
   }
@@ -191,6 +195,7 @@ Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, cons
 
 void fill_in(Weighed& weighed) {
   Check& check = weighed.check;
+  check.difference = weighed.difference;
   if (check.evidence == Evidence::none) return;
   const QuantityInfo& info = info_of(check.quantity);
   check.change = as_change(weighed.difference.mean, info);
@@ -224,6 +229,10 @@ void decide(Weighed& weighed) {
                                significant ? "beyond the noise" : "within the noise",
                                p_phrase(check.adjusted_p));
     if (!significant) check.reason += what_would_tell(weighed, info);
+    return;
+  }
+  if (!check.interval) {
+    check.reason = "too few rounds for an interval that holds however often one looks";
     return;
   }
   const double bound = check.interval->high;

@@ -18,8 +18,10 @@ struct Weighed {
   std::string unevenly_busy = {};
 };
 
+// `stopping` is that of rounds and runs, not of sessions.
 Weighed weigh_samples(const std::string& subject, const QuantityInfo& info, const Samples& baseline,
-                      const Samples& current, double threshold);
+                      const Samples& current, double threshold,
+                      Stopping stopping = Stopping::fixed);
 
 // Fills in the check's difference.
 void fill_in(Weighed& weighed);

@@ -70,8 +70,12 @@ std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
   lines.log_y = 10;
   for (const Record& record : records) {
     const CollectiveFacts& block = *record->collective;
+    if (!block.operation.empty() && block.operation != "all_reduce") continue;
     const int ranks = record->layout.gpus;
-    const std::string size = fmt::format("{} ranks", ranks);
+    std::vector<std::string> parts = {fmt::format("{} ranks", ranks), block.placement,
+                                      record->kind == "imported" ? "imported" : ""};
+    std::erase(parts, "");
+    const std::string size = join(parts, ", ");
     const std::string& backend = record->provenance.backend_asked;
     add(lines, join({backend.empty() ? "all-reduce" : backend, size}, ", "),
         curve_of(block.rows, ranks,
@@ -84,7 +88,11 @@ std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
   Plot plot;
   plot.name = "bandwidth";
   plot.title = "all-reduce by message size";
-  plot.subtitle = "bus bandwidth: bytes / median seconds × 2 (n-1)/n";
+  const bool any_imported = std::any_of(records.begin(), records.end(), [](const Record& record) {
+    return record->kind == "imported";
+  });
+  plot.subtitle =
+      fmt::format("bus bandwidth: bytes / {}seconds × 2 (n-1)/n", any_imported ? "" : "median ");
   plot.x_label = "bytes of one rank";
   plot.y_label = "GB/s";
   plot.body = std::move(lines);

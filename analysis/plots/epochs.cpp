@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analysis/plots/study_plots.h"
+#include "analysis/study/contrast.h"
 #include "analysis/study/point_names.h"
 
 namespace paceline {
@@ -23,7 +24,8 @@ PlotSeries series_of(const Row& row, const std::string& name) {
   PlotSeries series{name, {}};
   for (std::size_t epoch = 0; epoch < epochs_of(row); ++epoch) {
     const Estimate mean = geometric_mean(
-        units_of(row, [&](const Run& run) { return std::optional(run.epoch_seconds[epoch]); }));
+        units_of(row, [&](const Run& run) { return std::optional(run.epoch_seconds[epoch]); }),
+        stopping_of(row));
     series.points.push_back(
         {static_cast<double>(epoch + 1), mean.value, row.tainted ? std::nullopt : mean.interval});
   }

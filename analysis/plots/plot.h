@@ -74,10 +74,23 @@ struct HeatMap {
   std::vector<std::vector<std::optional<HeatCell>>> cells;  // [row][column]; empty: a gap
 };
 
+// One series over time. Does not begin at 0.
+struct Timeline {
+  struct Level {
+    double begin = 0, end = 0;  // on the x axis
+    double y = 0;
+    std::optional<Interval> interval;
+  };
+  std::vector<PlotPoint> points;  // ringed: outlying
+  std::vector<Level> levels;
+  std::vector<Tic> shifts;  // dashed vertical lines, labelled
+  std::vector<Tic> x_tics;
+};
+
 struct Plot {
   std::string name;  // base of its file name: "speedup"
   std::string title, subtitle, x_label, y_label;
-  std::variant<Lines, Bars, HeatMap> body;
+  std::variant<Lines, Bars, HeatMap, Timeline> body;
 };
 
 // Identifies the speed-up plot.

@@ -45,6 +45,8 @@ std::vector<std::string> legend_of(const Plot& plot) {
     for (const PlotSeries& series : lines->series) names.push_back(series.name);
   } else if (const auto* bars = std::get_if<Bars>(&plot.body)) {
     for (const BarSeries& series : bars->series) names.push_back(series.name);
+  } else if (const auto* timeline = std::get_if<Timeline>(&plot.body)) {
+    names = legend_of(*timeline);
   }
   return names;
 }
@@ -110,6 +112,7 @@ struct BodyScript {
   std::string operator()(const Lines& lines) const { return lines_script(lines); }
   std::string operator()(const Bars& bars) const { return bars_script(bars); }
   std::string operator()(const HeatMap& map) const { return heat_map_script(map); }
+  std::string operator()(const Timeline& timeline) const { return timeline_script(timeline); }
 };
 
 }  // namespace

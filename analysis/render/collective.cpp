@@ -35,22 +35,38 @@ std::string ratio(const std::optional<double>& other, const CollectiveRow& row) 
   return other ? decimal(*other / row.seconds, 2) : "-";
 }
 
-std::vector<BenchColumn> bench_columns_of(const CollectiveFacts& block) {
+// Of imported records only what their tool gave.
+std::vector<BenchColumn> bench_columns_of(const RunRecord& record) {
+  const CollectiveFacts& block = *record.collective;
   using Row = const CollectiveRow&;
   constexpr double kMicro = 1e-6, kGiga = 1e9;
   const auto any = [&](const auto& has) {
     return std::any_of(block.rows.begin(), block.rows.end(), has);
   };
-  std::vector<BenchColumn> columns = {
-      {"size", "(B)", [](Row r) { return whole(r.bytes); }},
-      {"count", "(elements)", [](Row r) { return whole(r.count); }},
-      {"type", "", [type = block.dtype](Row) { return type; }},
-      {"redop", "", [](Row) { return std::string("sum"); }},
-      {"time", "(us)", [](Row r) { return in_unit(r.seconds, kMicro); }},
-      {"p95", "(us)", [](Row r) { return in_unit(r.seconds_p95, kMicro); }},
-      {"algbw", "(GB/s)", [](Row r) { return in_unit(r.algbw_bytes_per_second, kGiga); }},
-      {"busbw", "(GB/s)", [](Row r) { return in_unit(r.busbw_bytes_per_second, kGiga); }},
-      {"#wrong", "", [](Row r) { return whole(r.wrong); }}};
+  std::vector<BenchColumn> columns = {{"size", "(B)", [](Row r) { return whole(r.bytes); }},
+                                      {"count", "(elements)", [](Row r) { return whole(r.count); }},
+                                      {"type", "", [type = block.dtype](Row) { return type; }}};
+  const bool is_ours = !record.provenance.imported;
+  if (is_ours) columns.push_back({"redop", "", [](Row) { return std::string("sum"); }});
+  columns.push_back({"time", "(us)", [](Row r) { return in_unit(r.seconds, kMicro); }});
+  if (is_ours || any([](Row r) { return r.seconds_p95.has_value(); })) {
+    columns.push_back({"p95", "(us)", [](Row r) { return in_unit(r.seconds_p95, kMicro); }});
+  }
+  if (any([](Row r) { return r.negotiation_seconds.has_value(); })) {
+    columns.push_back(
+        {"negotiation", "(us)", [](Row r) { return in_unit(r.negotiation_seconds, kMicro); }});
+  }
+  if (is_ours || any([](Row r) { return r.algbw_bytes_per_second.has_value(); })) {
+    columns.push_back(
+        {"algbw", "(GB/s)", [](Row r) { return in_unit(r.algbw_bytes_per_second, kGiga); }});
+  }
+  if (is_ours || any([](Row r) { return r.busbw_bytes_per_second.has_value(); })) {
+    columns.push_back(
+        {"busbw", "(GB/s)", [](Row r) { return in_unit(r.busbw_bytes_per_second, kGiga); }});
+  }
+  if (is_ours || any([](Row r) { return r.wrong.has_value(); })) {
+    columns.push_back({"#wrong", "", [](Row r) { return whole(r.wrong); }});
+  }
   if (any([](Row r) { return r.memcpy_seconds.has_value(); })) {
     columns.push_back({"memcpy", "(us)", [](Row r) { return in_unit(r.memcpy_seconds, kMicro); }});
     columns.push_back({"of memcpy", "", [](Row r) { return ratio(r.memcpy_seconds, r); }});
@@ -66,22 +82,32 @@ std::vector<BenchColumn> bench_columns_of(const CollectiveFacts& block) {
   return columns;
 }
 
-std::string hosts_of(const RunRecord& record) {
-  const std::string hosts = record.hosts();
-  return hosts.empty() ? "an unknown host" : hosts;
-}
-
+// "all-reduce, 8 ranks in 8 tasks on n1, n2, backend mpi, imported from nccl-tests (links.txt)". Of
+// an import only what its file says.
 std::string heading(const RunRecord& record) {
-  const Layout layout = record.task_layout();
-  return fmt::format("all-reduce, {} in {} on {}, backend {}",
-                     counted(static_cast<std::size_t>(layout.gpus), "rank"),
-                     counted(static_cast<std::size_t>(layout.ntasks), "task"), hosts_of(record),
-                     record.provenance.backend_asked);
+  const auto& imported = record.provenance.imported;
+  const LayoutFacts& layout = record.layout;
+  std::string text = record.collective->operation;
+  if (text.empty()) text = "all_reduce";
+  std::replace(text.begin(), text.end(), '_', '-');
+  text += ", " + counted(static_cast<std::size_t>(layout.gpus), "rank");
+  if (!imported || layout.ntasks) {
+    text += " in " + counted(static_cast<std::size_t>(layout.ntasks.value_or(1)), "task");
+  }
+  const std::string hosts = record.hosts();
+  if (!imported || !hosts.empty()) text += " on " + (hosts.empty() ? "an unknown host" : hosts);
+  text += ", backend " + record.provenance.backend_asked;
+  if (imported) text += ", imported from " + imported->tool + " (" + imported->file + ")";
+  return text;
 }
 
 std::string head(const RunRecord& record) {
-  return fmt::format("# {}\n# {}\n# {}\n", printable(heading(record)),
-                     printable(record.provenance.backend_used), printable(record.collective->note));
+  std::string text;
+  for (const std::string& line :
+       {heading(record), record.provenance.backend_used, record.collective->note}) {
+    if (!line.empty()) text += "# " + printable(line) + "\n";
+  }
+  return text;
 }
 
 std::string html_head(const RunRecord& record) {
@@ -185,7 +211,7 @@ std::string render_collectives(const std::vector<Record>& records, Format format
   std::string text;
   for (const Record& record : records) {
     const std::vector<CollectiveRow>& rows = record->collective->rows;
-    const auto columns = bench_columns_of(*record->collective);
+    const auto columns = bench_columns_of(*record);
     if (!text.empty()) text += "\n";
     if (format == Format::html) {
       text += html_head(*record) + as_html(columns, rows);

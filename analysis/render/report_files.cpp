@@ -28,6 +28,7 @@ OutputFile report_file(const fs::path& folder, const std::string& name) {
   return {folder / name, "--out", "report's", [folder](std::string_view) {
             return says_it_is_ours(folder / "report.json", "tables") ||
                    says_it_is_ours(folder / "collectives.json", "collectives") ||
+                   says_it_is_ours(folder / "history.json", "history") ||
                    says_it_is_ours(folder / "prediction.json", "tables");
           }};
 }

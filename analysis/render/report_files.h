@@ -10,7 +10,7 @@
 namespace paceline {
 
 // A file of the report in `folder`. It may replace an existing one only if the folder contains a
-// report of Paceline (a report.json or collectives.json that says so).
+// report of Paceline (a report.json, collectives.json or history.json that says so).
 OutputFile report_file(const std::filesystem::path& folder, const std::string& name);
 
 // Throws input naming an existing file that is not part of a report.

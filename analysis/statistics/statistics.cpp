@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "analysis/statistics/anytime.h"
 #include "engine/core/error.h"
 
 namespace paceline {
@@ -67,53 +68,65 @@ double t_quantile(double degrees_of_freedom, double confidence) {
 
 std::optional<Interval> Difference::interval(double confidence) const {
   if (degrees_of_freedom <= 0) return std::nullopt;
-  const double half_width = t_quantile(degrees_of_freedom, confidence) * standard_error;
-  return Interval{mean - half_width, mean + half_width};
+  const double parts = static_cast<double>(sequences);
+  const double quantile = sequences == 0 ? t_quantile(degrees_of_freedom, confidence)
+                                         : anytime_quantile(count, 1 - (1 - confidence) / parts);
+  if (std::isinf(quantile)) return std::nullopt;
+  return Interval{mean - quantile * standard_error, mean + quantile * standard_error};
 }
 
 double Difference::p_value() const {
   if (degrees_of_freedom <= 0 || std::abs(mean) < kRounding) return 1;
+  if (sequences > 0) {
+    const double t = mean / standard_error;  // infinite if all values are equal
+    return std::min(1.0, static_cast<double>(sequences) / anytime_evidence(t, count));
+  }
   if (standard_error == 0) return 0;
   const boost::math::students_t_distribution<double> distribution(degrees_of_freedom);
   return 2 *
          boost::math::cdf(boost::math::complement(distribution, std::abs(mean / standard_error)));
 }
 
-Estimate geometric_mean(std::span<const double> values) {
+Estimate geometric_mean(std::span<const double> values, Stopping stopping) {
   if (values.size() == 1) return {values[0], std::nullopt, 1};  // exactly, not by way of its log
-  return factor_of(paired_difference(logs(values)));
+  return factor_of(paired_difference(logs(values), stopping));
 }
 
-Estimate mean_share(std::span<const double> shares) {
-  const Moments m = moments(shares);
-  Estimate estimate{m.mean, std::nullopt, shares.size()};
-  if (shares.size() < 2) return estimate;
-  const double half_width = t_quantile(m.count - 1) * std::sqrt(m.variance_of_mean());
+Estimate mean_share(std::span<const double> shares, Stopping stopping) {
+  const Difference mean = paired_difference(shares, stopping);
+  Estimate estimate{mean.mean, mean.interval(), shares.size()};
+  if (!estimate.interval) return estimate;
   estimate.interval =
-      Interval{std::max(0.0, m.mean - half_width), std::min(1.0, m.mean + half_width)};
+      Interval{std::max(0.0, estimate.interval->low), std::min(1.0, estimate.interval->high)};
   return estimate;
 }
 
-Ratio paired_ratio(std::span<const double> log_ratios) {
-  const Estimate estimate = factor_of(paired_difference(log_ratios));
+Ratio paired_ratio(std::span<const double> log_ratios, Stopping stopping) {
+  const Estimate estimate = factor_of(paired_difference(log_ratios, stopping));
   return {estimate, estimate.interval ? RatioKind::paired : RatioKind::single};
 }
 
-Ratio independent_ratio(std::span<const double> above, std::span<const double> below) {
-  const Estimate estimate = factor_of(independent_difference(logs(above), logs(below)));
+Ratio independent_ratio(std::span<const double> above, std::span<const double> below,
+                        Stopping stopping) {
+  const Estimate estimate = factor_of(independent_difference(logs(above), logs(below), stopping));
   return {estimate, estimate.interval ? RatioKind::welch : RatioKind::single};
 }
 
-Difference paired_difference(std::span<const double> differences) {
+Difference paired_difference(std::span<const double> differences, Stopping stopping) {
   const Moments m = moments(differences);
-  return {m.mean, std::sqrt(m.variance_of_mean()), m.count - 1, differences.size()};
+  return {m.mean, std::sqrt(m.variance_of_mean()), m.count - 1, differences.size(),
+          stopping == Stopping::by_results ? 1UL : 0UL};
 }
 
-Difference independent_difference(std::span<const double> left, std::span<const double> right) {
+Difference independent_difference(std::span<const double> left, std::span<const double> right,
+                                  Stopping stopping) {
   const Moments a = moments(left), b = moments(right);
   Difference result{a.mean - b.mean, 0, 0, std::min(left.size(), right.size())};
   if (result.count < 2) return result;
   const double va = a.variance_of_mean(), vb = b.variance_of_mean();
+  if (stopping == Stopping::by_results) {
+    return {result.mean, std::sqrt(va) + std::sqrt(vb), a.count + b.count - 2, result.count, 2};
+  }
   result.standard_error = std::sqrt(va + vb);
   result.degrees_of_freedom =
       va + vb == 0 ? a.count + b.count - 2

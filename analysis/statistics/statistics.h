@@ -40,6 +40,12 @@ enum class RatioKind {
   welch,   // Welch's t interval of the difference of mean logs
 };
 
+// How the number of values came about.
+enum class Stopping {
+  fixed,       // beforehand
+  by_results,  // it may depend on the values, so intervals hold for every number (anytime.h)
+};
+
 struct Ratio {
   Estimate estimate;
   RatioKind kind = RatioKind::single;
@@ -50,10 +56,14 @@ struct Difference {
   double mean = 0, standard_error = 0;
   double degrees_of_freedom = 0;  // 0: the error is unknown
   std::size_t count = 0;          // number of values of the smaller side
+  // 0: fixed numbers of values. Else Stopping::by_results: of so many independent means, whose
+  // standard errors are added up in `standard_error`, each has its share of the error rate.
+  std::size_t sequences = 0;
 
+  // Empty if the error is unknown or unbounded.
   std::optional<Interval> interval(double confidence = kConfidence) const;
-  // Two-sided p-value of Student's t test for no difference. 1 if the error is unknown, or if there
-  // is no difference beyond rounding.
+  // Two-sided p-value of Student's t test for no difference, or of its anytime-valid counterpart. 1
+  // if the error is unknown, or if there is no difference beyond rounding.
   double p_value() const;
 };
 
@@ -63,26 +73,29 @@ double t_quantile(double degrees_of_freedom, double confidence = kConfidence);
 
 // Geometric mean of positive values, with the t interval of the mean of their logarithms. `values`
 // must not be empty.
-Estimate geometric_mean(std::span<const double> values);
+Estimate geometric_mean(std::span<const double> values, Stopping stopping = Stopping::fixed);
 
 // Arithmetic mean of shares (0 to 1), with its t interval clipped to [0, 1]. `shares` must not be
 // empty. For utilizations, which may be 0 and so have no logarithm.
-Estimate mean_share(std::span<const double> shares);
+Estimate mean_share(std::span<const double> shares, Stopping stopping = Stopping::fixed);
 
 // exp(mean) of the log ratios of pairs, with its t interval. Must not be empty.
-Ratio paired_ratio(std::span<const double> log_ratios);
+Ratio paired_ratio(std::span<const double> log_ratios, Stopping stopping = Stopping::fixed);
 
 // Geometric mean of `above` over that of `below`, for independent runs: Welch's interval on
 // logarithms, with Welch-Satterthwaite degrees of freedom. No interval unless both have at least
 // two values.
-Ratio independent_ratio(std::span<const double> above, std::span<const double> below);
+Ratio independent_ratio(std::span<const double> above, std::span<const double> below,
+                        Stopping stopping = Stopping::fixed);
 
 // Mean of the differences of pairs. Must not be empty.
-Difference paired_difference(std::span<const double> differences);
+Difference paired_difference(std::span<const double> differences,
+                             Stopping stopping = Stopping::fixed);
 
 // Mean of `left` minus mean of `right`, with Welch's standard error and Welch-Satterthwaite degrees
 // of freedom. Neither may be empty.
-Difference independent_difference(std::span<const double> left, std::span<const double> right);
+Difference independent_difference(std::span<const double> left, std::span<const double> right,
+                                  Stopping stopping = Stopping::fixed);
 
 // The same with pooled variance (Student's t), for sides with equal variance. One side may have a
 // single value.

@@ -367,11 +367,12 @@ std::vector<double> units_of(const Row& row,
 }
 
 Estimate mean_cost(const Row& row, bool rates) {
-  return geometric_mean(costs(row, rates));
+  return geometric_mean(costs(row, rates), stopping_of(row));
 }
 
 Ratio ratio_of(const Row& base, const Row& row, bool rates) {
-  return ratio_of_costs(base, row, [rates](const Run& run) { return std::optional(cost(run, rates)); });
+  return ratio_of_costs(base, row,
+                        [rates](const Run& run) { return std::optional(cost(run, rates)); });
 }
 
 Ratio ratio_of_costs(const Row& base, const Row& row, const RunFact& cost) {
@@ -379,8 +380,11 @@ Ratio ratio_of_costs(const Row& base, const Row& row, const RunFact& cost) {
   for (const RowMeans& means : paired_means({log_values(base, cost), log_values(row, cost)})) {
     log_ratios.push_back(means[0][0] - means[1][0]);
   }
-  Ratio ratio = log_ratios.empty() ? independent_ratio(units_of(base, cost), units_of(row, cost))
-                                   : paired_ratio(log_ratios);
+  const bool sequential = stopping_of(base) == Stopping::by_results;
+  const Stopping stopping = sequential ? Stopping::by_results : stopping_of(row);
+  Ratio ratio = log_ratios.empty()
+                    ? independent_ratio(units_of(base, cost), units_of(row, cost), stopping)
+                    : paired_ratio(log_ratios, stopping);
   if (base.tainted || row.tainted) {
     ratio.estimate.interval.reset();
     ratio.kind = RatioKind::single;

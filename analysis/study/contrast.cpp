@@ -38,11 +38,18 @@ std::map<Round, std::vector<Values>> by_round(const RowValues& row) {
   return rounds;
 }
 
+Stopping stopping_of_any(const std::vector<RowValues>& rows) {
+  const bool any = std::any_of(rows.begin(), rows.end(), [](const RowValues& row) {
+    return row.stopping == Stopping::by_results;
+  });
+  return any ? Stopping::by_results : Stopping::fixed;
+}
+
 Difference independent(const std::vector<RowValues>& rows, const OfMeans& what) {
   RowMeans means;
   for (const RowValues& row : rows) means.push_back(mean_of(row.values));
   Difference result{what(means), 0, 0, rows.front().values.size()};
-  double variance = 0, over_freedom = 0, freedom = 0;
+  double variance = 0, over_freedom = 0, freedom = 0, errors = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::size_t runs = rows[i].values.size();
     result.count = std::min(result.count, runs);
@@ -60,11 +67,16 @@ Difference independent(const std::vector<RowValues>& rows, const OfMeans& what) 
     const auto others = static_cast<double>(runs - 1);
     part *= others / static_cast<double>(runs);
     variance += part;
+    errors += std::sqrt(part);
     over_freedom += part * part / others;
     freedom += others;
   }
   result.standard_error = std::sqrt(variance);
   result.degrees_of_freedom = variance > 0 ? variance * variance / over_freedom : freedom;
+  if (stopping_of_any(rows) == Stopping::by_results) {
+    result.standard_error = errors;
+    result.sequences = rows.size();
+  }
   return result;
 }
 
@@ -74,6 +86,7 @@ RowValues values_of(const Row& row,
                     const std::function<std::vector<double>(const Run&)>& quantities) {
   RowValues result;
   result.tainted = row.tainted;
+  result.stopping = stopping_of(row);
   std::map<std::string, std::vector<Values>> sessions;
   for (const Run& run : row.runs) {
     if (row.pooled) {
@@ -98,6 +111,12 @@ RowValues log_costs(const Row& row, bool rates) {
 
 RowValues log_values(const Row& row, const RunFact& fact) {
   return values_of(row, [&](const Run& run) { return Values{std::log(*fact(run))}; });
+}
+
+Stopping stopping_of(const Row& row) {
+  const bool any =
+      std::any_of(row.runs.begin(), row.runs.end(), [](const Run& run) { return run.sequential; });
+  return any && !row.pooled ? Stopping::by_results : Stopping::fixed;
 }
 
 std::vector<RowMeans> paired_means(const std::vector<RowValues>& rows) {
@@ -129,7 +148,7 @@ Difference contrast(const std::vector<RowValues>& rows, const OfMeans& what) {
   if (!pairs.empty()) {
     std::vector<double> each;
     for (const RowMeans& means : pairs) each.push_back(what(means));
-    return paired_difference(each);
+    return paired_difference(each, stopping_of_any(rows));
   }
   Difference result = independent(rows, what);
   if (tainted) result.degrees_of_freedom = 0;
@@ -137,7 +156,7 @@ Difference contrast(const std::vector<RowValues>& rows, const OfMeans& what) {
 }
 
 bool is_judged(const Difference& difference) {
-  return difference.count >= kFewestRuns && difference.degrees_of_freedom > 0;
+  return difference.count >= kFewestRuns && difference.interval().has_value();
 }
 
 bool is_above(const Difference& difference, double limit) {

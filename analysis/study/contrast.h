@@ -16,6 +16,7 @@ struct RowValues {
   std::vector<std::vector<double>> values;         // all of the same length
   std::vector<std::pair<std::string, int>> units;  // session and round; round is 1 if pooled
   bool tainted = false;                            // no interval
+  Stopping stopping = Stopping::fixed;
 };
 
 RowValues values_of(const Row& row,
@@ -26,6 +27,10 @@ RowValues values_of(const Row& row,
 RowValues log_costs(const Row& row, bool rates);
 // Logarithms of what every run of the row has.
 RowValues log_values(const Row& row, const RunFact& fact);
+
+// by_results if a run says that the number of runs depends on their results. The number of sessions
+// does not.
+Stopping stopping_of(const Row& row);
 
 using RowMeans = std::vector<std::vector<double>>;  // one per row
 using OfMeans = std::function<double(const RowMeans&)>;
@@ -39,6 +44,7 @@ std::vector<RowMeans> paired_means(const std::vector<RowValues>& rows);
 // cancels drift of the machine; the interval is that of the mean over pairs. Else units are
 // independent: the standard error is the jackknife's over each row, with Welch-Satterthwaite
 // degrees of freedom. Efron and Stein, "The jackknife estimate of variance", Ann. Statist. 9, 1981.
+// Of Stopping::by_results, each row has its share of the error rate instead.
 // The error is unknown for tainted rows and rows of a single unit.
 Difference contrast(const std::vector<RowValues>& rows, const OfMeans& what);
 

@@ -238,7 +238,8 @@ std::vector<std::string> row_notes(const Study& study) {
   std::vector<std::string> notes;
   if (const std::string note = session_note(study); !note.empty()) notes.push_back(note);
   if (const std::string note = quiet_note(study); !note.empty()) notes.push_back(note);
-  if (study.replicas_are_cores) {
+  const auto is_measured = [](const Row& row) { return row.first().kind == "measured"; };
+  if (study.replicas_are_cores && std::any_of(study.rows.begin(), study.rows.end(), is_measured)) {
     notes.push_back(
         "there is no GPU: a replica (column gpus) is a group of CPU cores of this machine, which "
         "share its memory bandwidth");

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "analysis/study/contrast.h"
 #include "analysis/study/energy.h"
 
 namespace paceline {
@@ -19,7 +20,7 @@ std::vector<double> values(const Row& row, const RunFact& fact) {
 std::optional<Estimate> share(const Row& row, const RunFact& fact) {
   const std::vector<double> all = values(row, fact);
   if (all.empty()) return std::nullopt;
-  Estimate result = mean_share(all);
+  Estimate result = mean_share(all, stopping_of(row));
   if (row.tainted || row.pooled) result.interval.reset();
   return result;
 }
@@ -55,7 +56,7 @@ std::optional<double> mean(const Row& row, const RunFact& fact) {
 std::optional<Estimate> estimate(const Row& row, const RunFact& fact) {
   const std::vector<double> all = units_of(row, [&](const Run& run) { return fact(run); });
   if (all.empty()) return std::nullopt;
-  Estimate result = geometric_mean(all);
+  Estimate result = geometric_mean(all, stopping_of(row));
   if (row.tainted) result.interval.reset();
   return result;
 }

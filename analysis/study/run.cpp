@@ -115,6 +115,7 @@ Run run_of(const Record& record) {
   run.busy_why = made.machine_load.why;
   run.traced = record->flags.traced;
   run.synthetic = record->flags.synthetic;
+  run.sequential = record->flags.sequential;
   run.control = record->control;
   run.gpus = record->layout.gpus;
   run.nodes = record->layout.nodes;

@@ -32,6 +32,7 @@ struct Run {
   int repeat = 1, attempt = 1, round = 0;
   bool resumed = false, oversubscribed = false, throttled = false, synthetic = false;
   bool traced = false;
+  bool sequential = false;   // the number of runs of its point depends on their results
   std::optional<bool> busy;  // other processes kept its CPUs busy; empty: not recorded
   std::string busy_why;      // "18 % of the time of its CPUs went to other processes"
   bool control = false;      // an A/A control, never a result: see Row::controls
@@ -63,6 +64,8 @@ struct Run {
 
   // Excluded from all intervals.
   bool tainted() const { return resumed || oversubscribed || throttled || traced; }
+  // Somebody else's numbers, with no command of ours.
+  bool made_elsewhere() const { return kind == "published" || kind == "imported"; }
   std::optional<double> cpus_per_replica() const;
 };
 

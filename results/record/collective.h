@@ -18,6 +18,7 @@ struct CollectiveRow {
   std::optional<std::int64_t> wrong;
   std::string label;  // "bucket 3"
   std::optional<double> memcpy_seconds, library_seconds;
+  std::optional<double> negotiation_seconds;  // until all ranks were ready, before `seconds`
   std::string first_wrong;
 
   template <typename Each>
@@ -35,12 +36,14 @@ struct CollectiveRow {
     each("label", label);
     each("memcpy_seconds", memcpy_seconds, kPositive);
     each("library_seconds", library_seconds, kPositive);
+    each("negotiation_seconds", negotiation_seconds);
     each("first_wrong", first_wrong);
   }
 };
 
 struct CollectiveFacts {
   std::string operation, dtype, library;
+  std::string placement;  // "in place", "out of place"; empty: not stated
   std::optional<std::int64_t> rounds;
   std::string note;
   std::vector<CollectiveRow> rows;
@@ -50,6 +53,7 @@ struct CollectiveFacts {
     each("operation", operation);
     each("dtype", dtype);
     each("library", library);
+    each("placement", placement);
     each("rounds", rounds);
     each("note", note);
     each("rows", rows);

@@ -104,6 +104,25 @@ struct ProgramFacts {
   }
 };
 
+// Of kind imported: the file of another tool that the numbers are from.
+struct ImportFacts {
+  std::string format, tool;              // "nccl-tests", "nccl-tests 2.16.0"
+  std::string file, xxh3;                // its name without folders, and the hash of its bytes
+  std::optional<std::int64_t> line;      // where the record begins in it, from 1
+  std::string imported_at, imported_by;  // UTC, and the version of Paceline
+
+  template <typename Each>
+  void fields(Each& each) {
+    each("format", format);
+    each("tool", tool);
+    each("file", file);
+    each("xxh3", xxh3);
+    each("line", line, kCount);
+    each("imported_at", imported_at);
+    each("imported_by", imported_by);
+  }
+};
+
 struct Provenance {
   std::string version, commit;
   std::optional<bool> dirty;
@@ -120,7 +139,8 @@ struct Provenance {
   LoadFacts machine_load;
   std::optional<bool> fell_back;
   std::optional<ProgramFacts> program;
-  // Published: the source, and the meaning of its numbers.
+  std::optional<ImportFacts> imported;
+  // Published and imported: the source, and the meaning of its numbers.
   std::string source, stack, hardware, time_is, rate_is, same_work_as;
 
   template <typename Each>
@@ -147,6 +167,7 @@ struct Provenance {
     each("machine_load", machine_load);
     each("fell_back", fell_back);
     each("program", program);
+    each("imported", imported);
     each("source", source);
     each("stack", stack);
     each("hardware", hardware);

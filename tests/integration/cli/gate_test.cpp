@@ -103,6 +103,31 @@ TEST_F(CliGate, ASlowBuildIsConfirmedAndWrittenInEveryForm) {
   expect_refused("gate --ab ./old ./new spec.json --out kept", 64, {"--out kept", "not an empty"});
 }
 
+TEST_F(CliGate, UntilDecidedGoesOnWithWhatIsUndecided) {
+  // The spread of stand-ins is a share of a per cent: thresholds near it need more rounds than 3.
+  const Ran passed = paceline(
+      "gate --ab ./old ./new spec.json --until-decided --threshold 0.3% --only time --out same");
+  EXPECT_EQ(passed.code, 0) << passed.err << passed.out;
+  EXPECT_TRUE(contains(passed.out, " rounds); ")) << passed.out;
+  EXPECT_TRUE(contains(passed.out, "95 % anytime-valid interval")) << passed.out;
+  EXPECT_TRUE(contains(passed.err, "after 3 rounds 0 of 2 checks are decided; 2 points go on"))
+      << passed.err;
+  EXPECT_TRUE(std::filesystem::exists(folder() / "same/first/new/gpus=1/4.1.json"));
+  make("new.factor", "1.08");
+  const auto slower = json("gate --ab ./old ./new spec.json --until-decided --out slower", 1);
+  EXPECT_EQ(slower["sequential"], true);
+  EXPECT_GE(slower["rounds"], 4);
+  EXPECT_LT(slower["rounds"], 12);
+  EXPECT_EQ(slower["confirmed"], false);
+  make("new.factor", "1.028");  // within the noise of a threshold of 2.5 %
+  const Ran ended =
+      paceline("gate --ab ./old ./new spec.json --until-decided --threshold 2.79% --max-rounds 4");
+  EXPECT_EQ(ended.code, 2) << ended.out;
+  EXPECT_TRUE(contains(ended.out, "after 4 rounds")) << ended.out;
+  expect_refused("gate --ab ./old ./new spec.json --max-rounds 4", 64, {"--until-decided"});
+  expect_refused("gate --ab ./old ./new spec.json --until-decided --rounds 4", 64, {"--rounds"});
+}
+
 TEST_F(CliGate, StoredSessionsAreUndecidedUntilRunsAreFresh) {
   ASSERT_EQ(paceline("gate --ab ./old ./old spec.json --rounds 3 --out monday").code, 0);
   make("new.factor", "1.08");

@@ -65,6 +65,7 @@ TEST_F(Amdahl, TheSameBuildIsNotSlowerThanItself) {
   EXPECT_EQ(verdict["checks"][0]["evidence"], "paired");
   EXPECT_EQ(verdict["checks"][0]["baseline_runs"], 3);
   EXPECT_NEAR(verdict["checks"][0]["change"].get<double>(), 0, 0.5);
+  EXPECT_GT(verdict["proposed_thresholds"]["time"], 0) << "from its own noise";
 }
 
 TEST_F(Amdahl, ItHasNoDataToBeGiven) {

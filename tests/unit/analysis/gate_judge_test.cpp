@@ -237,6 +237,46 @@ TEST(Gate, NeedsAnEffectAndATest) {
   EXPECT_NE(blind.reason.find("too noisy"), std::string::npos) << blind.reason;
 }
 
+TEST(Gate, LooksAfterEveryRoundNeedMoreOfIt) {
+  GateOptions looks;
+  looks.stopping = Stopping::by_results;
+  const std::vector<double> before = {10, 10.01, 9.99, 10}, now = {10.5, 10.51, 10.55, 10.45};
+  const Check once = only_check(Quantity::time, before, now);
+  const Check often = only_check(Quantity::time, before, now, looks);
+  EXPECT_EQ(once.change, often.change);
+  EXPECT_GT(often.p, once.p);
+  EXPECT_LT(often.interval->low, once.interval->low);
+  // Three rounds with a clear change are enough for one look, not for many.
+  const std::vector<double> clear = {10.5, 10.6, 10.4};
+  EXPECT_EQ(only_check(Quantity::time, {10, 10, 10}, clear).verdict, Verdict::regression);
+  const Check too_few = only_check(Quantity::time, {10, 10, 10}, clear, looks);
+  EXPECT_EQ(too_few.verdict, Verdict::undecided);
+  EXPECT_TRUE(too_few.more_rounds_help);
+  // Two rounds have no interval at all; equal values decide with three.
+  EXPECT_EQ(only_check(Quantity::loss, {1, 1, 1}, {1, 1, 1}, looks).verdict, Verdict::pass);
+}
+
+// Somebody may judge again what a gate left that stopped when it was decided.
+TEST(Gate, SequentialRecordsAreJudgedAsSuch) {
+  Side before = side_with("baseline", Quantity::time, {10, 10, 10}, "s");
+  const Side now = side_with("current", Quantity::time, {10.5, 10.6, 10.4}, "s");
+  EXPECT_EQ(judge(before, now, {}).verdict(), Verdict::regression);
+  EXPECT_FALSE(judge(before, now, {}).is_sequential);
+  before.subjects[0].sequential = true;
+  EXPECT_EQ(judge(before, now, {}).verdict(), Verdict::undecided);
+  EXPECT_TRUE(judge(before, now, {}).is_sequential);
+}
+
+TEST(Gate, ManyLooksAtFailuresNeedMoreOfThem) {
+  Side before = side_with("baseline", Quantity::time, std::vector<double>(10, 10.0), "s");
+  Side now = side_with("current", Quantity::time, std::vector<double>(5, 10.0), "s");
+  now.subjects[0].lost = 5;
+  GateOptions looks;
+  looks.stopping = Stopping::by_results;
+  EXPECT_EQ(judge(before, now, {}).verdict(), Verdict::regression);
+  EXPECT_NE(judge(before, now, looks).verdict(), Verdict::regression);
+}
+
 TEST(Gate, ThresholdsAreThoseGiven) {
   GateOptions options;
   options.thresholds[Quantity::time] = 0.1;
@@ -461,6 +501,14 @@ TEST(Gate, UnlikeWorkIsNotCompared) {
   EXPECT_EQ(judgement.verdict(), Verdict::undecided);
   EXPECT_NE(judgement.checks.at(0).reason.find("not the same work"), std::string::npos);
   EXPECT_NE(judgement.notes.at(0).find("different data"), std::string::npos);
+}
+
+TEST(Gate, NoMoreRoundsForWhatTheyCannotDecide) {
+  Side before = side_with("baseline", Quantity::time, {10, 10, 10}, "s");
+  Side now = before;
+  now.subjects[0].work = 1000;
+  before.subjects[0].work = 2000;
+  EXPECT_FALSE(judge(before, now, {}).checks.at(0).more_rounds_help);
 }
 
 TEST(Gate, NothingInCommonIsAnError) {

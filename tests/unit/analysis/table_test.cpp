@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -478,6 +479,40 @@ TEST(Table, AHoleInTheMatrixIsAGap) {
   EXPECT_EQ(cell(table, 2, "cpus_per_task").text, "2");
   EXPECT_NE(join(table.notes, "\n").find("2, 4 replicas (mirrored, CPUs per replica 2)"),
             std::string::npos);
+}
+
+// A study that went on until its intervals were narrow: Student's would be too narrow for it.
+TEST(Table, RowsWhoseNumberOfRunsDependsOnThemHaveWiderIntervals) {
+  std::vector<Json> records;
+  for (int round = 1; round <= 5; ++round) {
+    for (const int gpus : {1, 2}) {
+      const double noise = 1 + 0.004 * ((round * 7 + gpus) % 5);
+      records.push_back(sample_record(
+          {.gpus = gpus, .repeat = round, .round = round, .fit_seconds = 20.0 / gpus * noise}));
+    }
+  }
+  const Table fixed = table_of(records);
+  for (Json& record : records) record["flags"]["sequential"] = true;
+  const Table sequential = table_of(records);
+  for (const char* key : {"fit_seconds", "samples_per_second", "speed_up"}) {
+    const Interval narrow = *cell(fixed, 1, key).interval;
+    const Interval wide = *cell(sequential, 1, key).interval;
+    EXPECT_EQ(*cell(fixed, 1, key).value, *cell(sequential, 1, key).value);
+    const double ratio = std::log(wide.high / wide.low) / std::log(narrow.high / narrow.low);
+    EXPECT_NEAR(ratio, 1.95, 0.01) << key;
+  }
+  const std::string legend = join(sequential.notes, "\n");
+  EXPECT_NE(legend.find("sequential: the number of runs of 2 of 2 rows"), std::string::npos)
+      << legend;
+  EXPECT_EQ(legend.find("Student's t on"), std::string::npos) << legend;
+  EXPECT_EQ(join(fixed.notes, "\n").find("sequential"), std::string::npos);
+  // Rows of unlike numbers of runs: the sum of both intervals.
+  records.pop_back();
+  const Cell speed_up = cell(table_of(records), 1, "speed_up");
+  ASSERT_TRUE(speed_up.interval);
+  EXPECT_GT(speed_up.interval->high / speed_up.interval->low,
+            cell(sequential, 1, "speed_up").interval->high /
+                cell(sequential, 1, "speed_up").interval->low);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <ctime>
+
 #include "engine/meter/energy_meter.h"
 #include "tests/unit/meter/fake_kernel.h"
 
@@ -203,6 +205,28 @@ TEST_F(Energy, AWatchFollowsAPower) {
   EXPECT_NEAR(reading.watts(), 200, 1e-6);
   EnergyWatch none({}, 2);
   EXPECT_EQ(none.glance_seconds(), 0);
+}
+
+// Of one core, with every source that a node may have. So no step is slowed by as much.
+TEST_F(Energy, AWatchTakesLessThanHalfAPercentOfACore) {
+  for (const std::string package : {"0", "1"}) {
+    const std::string folder = "sys/class/powercap/intel-rapl:" + package;
+    zone(folder, "package-" + package, "1");
+    zone(folder + ":0", "dram", "1");
+  }
+  for (const char* name : {"energy", "cpu_energy", "memory_energy", "accel0_energy",
+                           "accel1_energy", "accel2_energy", "accel3_energy"}) {
+    kernel_.write(std::string("sys/cray/pm_counters/") + name, "123456 J 1700000000000000 us\n");
+  }
+  EnergyWatch watch(sources().counters, 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the thread has started
+  const std::clock_t began = std::clock();
+  const double at = now_seconds();
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  const double share =
+      static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC / (now_seconds() - at);
+  EXPECT_EQ(watch.stop().counters().size(), 11U);
+  EXPECT_LT(share, 0.005);
 }
 
 TEST_F(Energy, ACounterThatOnlyRootMayReadIsNamedWithItsCure) {

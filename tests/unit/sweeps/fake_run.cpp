@@ -43,6 +43,7 @@ Json record_of(const Request& request) {
     record[key] = request.context.at(key);
   }
   record["identity"] = "id";
+  record["flags"]["sequential"] = request.context.value("sequential", false);
   record["provenance"]["data_hash"] = "data";
   record["parameters"]["gpus"] = std::stoi(request.options.at("gpus"));
   record["timing"]["fit_seconds"] = 1.5;

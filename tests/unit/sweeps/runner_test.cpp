@@ -107,6 +107,40 @@ TEST_F(Runner, EveryRunLeavesItsRecord) {
   EXPECT_TRUE(lines_.empty());
 }
 
+// Results decide what is run next, in the same session, and a budget what is not.
+TEST_F(Runner, MoreRunsFollowAsLongAsThereAreAny) {
+  spec_.sequential = true;
+  RunnerSetup setup;
+  setup.spec = &spec_;
+  setup.points = &points_;
+  setup.program = {FAKE_RUN, "complete"};
+  setup.line = [&](const std::string& text) { lines_.push_back(text); };
+  int asked = 0, timed = 0;
+  setup.more = [&] {
+    EXPECT_EQ(load_store(study_).records.size(), asked == 0 ? 4U : 5U);
+    std::vector<RunStatus> next;
+    if (++asked > 1) return next;
+    for (const std::size_t point : {0, 1}) {
+      next.emplace_back();
+      next.back().run = {point, 3};
+    }
+    return next;
+  };
+  setup.affordable = [](const ScheduledRun& run) { return run.repeat < 3 || run.point == 0; };
+  setup.took = [&](const ScheduledRun&, double seconds) { timed += seconds > 0; };
+  const StudyLock lock(study_);
+  EXPECT_EQ(run_study(setup, lock, inventory()).completed, 5);
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(timed, 5);
+  const StoreContent store = load_store(study_);
+  ASSERT_EQ(store.records.size(), 5U);
+  EXPECT_EQ(store.records[2]->repeat, 3);
+  for (const Record& record : store.records) {
+    EXPECT_EQ(record->session, store.records[0]->session);
+    EXPECT_TRUE(record->flags.sequential) << "so that reports know";
+  }
+}
+
 TEST_F(Runner, AFailureIsRecordedAndTheOthersGoOn) {
   const RunnerResult result = sweep({"fail", "gpus=1"});
   EXPECT_EQ(result.completed, 2);

@@ -1,0 +1,170 @@
+#include "analysis/history/changed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analysis/study/point_names.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double kSeparates = 0.75;
+constexpr std::size_t kMostValues = 2, kMostFacts = 6;
+
+bool is_software(const std::string& name) {
+  static const std::set<std::string> kSoftware = {
+      "GPU", "modules", "build", "compiler", "library", "own program", "packages"};  // GPU: driver
+  return kSoftware.contains(name);
+}
+
+using Texts = std::vector<std::string>;  // one per session; empty: not stated
+
+struct Sides {
+  Texts before, after;
+};
+
+std::map<std::string, Sides> facts_of(const HistorySeries& series, std::size_t begin,
+                                      std::size_t earliest, std::size_t latest, std::size_t end) {
+  std::map<std::string, Sides> facts;
+  const auto side_of = [&](Sides& sides, std::size_t i) -> std::string& {
+    sides.before.resize(earliest - begin);
+    sides.after.resize(end - latest);
+    return i < earliest ? sides.before[i - begin] : sides.after[i - latest];
+  };
+  bool knows_hosts = true;
+  std::set<std::string> hosts;
+  for (std::size_t i = begin; i < end; i == earliest - 1 ? i = latest : ++i) {
+    for (const auto& [name, text] : series.sessions[i].origin) side_of(facts[name], i) = text;
+    const auto& own = series.sessions[i].hosts;
+    knows_hosts = knows_hosts && !own.empty();
+    hosts.insert(own.begin(), own.end());
+  }
+  if (!knows_hosts || hosts.size() < 2) return facts;
+  for (const std::string& host : hosts) {
+    for (std::size_t i = begin; i < end; i == earliest - 1 ? i = latest : ++i) {
+      side_of(facts["host " + host], i) =
+          series.sessions[i].hosts.contains(host) ? "used" : "not used";
+    }
+  }
+  return facts;
+}
+
+std::size_t known(const Texts& texts) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(texts, [](const auto& t) { return !t.empty(); }));
+}
+
+double separation_of(const Sides& sides) {
+  std::map<std::string, std::pair<double, double>> shares;
+  for (const std::string& text : sides.before) {
+    if (!text.empty()) shares[text].first += 1 / static_cast<double>(known(sides.before));
+  }
+  for (const std::string& text : sides.after) {
+    if (!text.empty()) shares[text].second += 1 / static_cast<double>(known(sides.after));
+  }
+  double sum = 0;
+  for (const auto& [text, share] : shares) sum += std::max(share.first, share.second);
+  return sum / 2;
+}
+
+std::size_t changes_within(const Texts& texts) {
+  std::size_t changes = 0;
+  for (std::size_t i = 1; i < texts.size(); ++i) changes += texts[i] != texts[i - 1] ? 1 : 0;
+  return changes;
+}
+
+// The values in order of appearance; of lists of two sides only the parts that differ.
+std::string values_text(const Texts& texts, const Texts& others) {
+  const auto parts_of = [](const Texts& all) {
+    std::set<std::string> parts;
+    for (const std::string& text : all) {
+      for (const std::string& part : split(text, ',')) parts.emplace(trim(part));
+    }
+    return parts;
+  };
+  const std::set<std::string> elsewhere = parts_of(others);
+  Texts shown;
+  for (const std::string& text : each_once(texts)) {
+    Texts parts;
+    for (const std::string& part : split(text, ',')) {
+      const std::string trimmed(trim(part));
+      if (!trimmed.empty() && !elsewhere.contains(trimmed)) parts.push_back(trimmed);
+    }
+    if (!parts.empty()) shown.push_back(join(parts, ", "));
+  }
+  shown = each_once(shown);
+  if (shown.empty()) shown = each_once(texts);
+  std::erase(shown, "");
+  if (shown.size() > kMostValues) {
+    const std::size_t more = shown.size() - kMostValues;
+    shown.resize(kMostValues);
+    shown.back() += fmt::format(" and {} more", more);
+  }
+  return shown.empty() ? "not stated" : join(shown, "; ");
+}
+
+double rank_of(const ChangedFact& fact, std::size_t sessions) {
+  return fact.separation - 0.5 * static_cast<double>(fact.elsewhere) /
+                               static_cast<double>(std::max<std::size_t>(sessions - 2, 1));
+}
+
+}  // namespace
+
+Changes changes_across(const HistorySeries& series, std::size_t begin, std::size_t earliest,
+                       std::size_t latest, std::size_t end) {
+  Changes changes;
+  const std::size_t sessions = (earliest - begin) + (end - latest);
+  std::vector<std::pair<double, ChangedFact>> ranked;
+  for (const auto& [name, sides] : facts_of(series, begin, earliest, latest, end)) {
+    if (known(sides.before) == 0 || known(sides.after) == 0) continue;
+    const bool software = is_software(name);
+    changes.knows_anything = true;
+    changes.knows_software = changes.knows_software || software;
+    ChangedFact fact{name, {}, {}, software, separation_of(sides), 0, false};
+    fact.elsewhere = changes_within(sides.before) + changes_within(sides.after);
+    fact.at_shift = sides.before.back() != sides.after.front() && !sides.before.back().empty() &&
+                    !sides.after.front().empty();
+    const double rank = rank_of(fact, sessions);
+    const bool is_host = name.starts_with("host ");
+    if (rank < kSeparates && (!fact.at_shift || is_host)) continue;
+    fact.before = values_text(sides.before, sides.after);
+    fact.after = values_text(sides.after, sides.before);
+    ranked.emplace_back(rank, std::move(fact));
+  }
+  std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (ranked.size() > kMostFacts) ranked.resize(kMostFacts);
+  for (auto& [rank, fact] : ranked) changes.facts.push_back(std::move(fact));
+  return changes;
+}
+
+std::vector<std::string> sentences_of(const Changes& changes) {
+  if (!changes.knows_anything) {
+    return {"the records state nothing of software and nodes: what changed with it is not known"};
+  }
+  std::vector<std::string> sentences;
+  for (const ChangedFact& fact : changes.facts) {
+    std::string text = fmt::format("{}: {} -> {} (tells {:.0f} % of the sessions apart", fact.name,
+                                   fact.before, fact.after, 100 * fact.separation);
+    if (fact.elsewhere > 0) {
+      text += fmt::format("; it also changed {} within these levels",
+                          fact.elsewhere == 1 ? "once" : fmt::format("{} times", fact.elsewhere));
+    }
+    sentences.push_back(text + ")");
+  }
+  const bool software = std::ranges::any_of(changes.facts, &ChangedFact::is_software);
+  std::string first = software ? "software changed with it"
+                      : changes.knows_software
+                          ? "no software that the records state changed with it"
+                          : "the records do not state the software";
+  if (!software && changes.facts.empty())
+    first += ", and nothing else that they state changed with it";
+  sentences.insert(sentences.begin(), first);
+  return sentences;
+}
+
+}  // namespace paceline

@@ -1,0 +1,258 @@
+#include "analysis/history/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analysis/gate/variance_shrinkage.h"
+#include "analysis/study/point_names.h"
+
+namespace paceline {
+
+namespace {
+
+HistoryTest test_for(std::size_t sessions) {
+  return sessions >= kFewestInSeries   ? HistoryTest::permutation
+         : sessions >= kFewestForSplit ? HistoryTest::split
+                                       : HistoryTest::none;
+}
+
+double mean_of(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+LevelShifts one_level(std::span<const double> values) {
+  const Difference level = paired_difference(values);
+  LevelShifts found;
+  found.levels.push_back({0, values.size(), level.mean, level.interval()});
+  found.noise = level.standard_error * std::sqrt(static_cast<double>(values.size()));
+  return found;
+}
+
+LevelShifts two_levels(std::span<const double> values, const BestSplit& split) {
+  const Difference& difference = split.difference;
+  // Of a session, from the error of the difference of both means.
+  const auto n1 = static_cast<double>(split.at);
+  const double n2 = static_cast<double>(values.size()) - n1;
+  LevelShifts found;
+  found.noise = difference.standard_error / std::sqrt(1 / n1 + 1 / n2);
+  for (const auto& [begin, end] :
+       {std::pair{std::size_t{0}, split.at}, {split.at, values.size()}}) {
+    const Difference level{mean_of(values.subspan(begin, end - begin)),
+                           found.noise / std::sqrt(static_cast<double>(end - begin)),
+                           difference.degrees_of_freedom, end - begin};
+    found.levels.push_back({begin, end, level.mean, level.interval()});
+  }
+  found.shifts.push_back({split.at, split.at, split.at, difference.mean, difference.interval()});
+  return found;
+}
+
+std::size_t largest_change_of(std::span<const double> values) {
+  std::size_t largest = 1;
+  for (std::size_t i = 2; i < values.size(); ++i) {
+    const double change = std::abs(values[i] - values[i - 1]);
+    if (change > std::abs(values[largest] - values[largest - 1])) largest = i;
+  }
+  return largest;
+}
+
+// The splits of series that are too short for permutations.
+class Splits {
+ public:
+  // Of one metric of a study: they share what is known of their noise.
+  void add(const std::vector<SeriesHistory*>& all) {
+    std::vector<BestSplit> splits;
+    for (const SeriesHistory* each : all) {
+      splits.push_back(best_split(each->series->scaled_values()));
+    }
+    std::vector<Difference*> differences;
+    for (BestSplit& split : splits) differences.push_back(&split.difference);
+    moderate(differences);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const double p = static_cast<double>(splits[i].splits) * splits[i].difference.p_value();
+      splits_.push_back({p, all[i], splits[i]});
+    }
+  }
+
+  // Benjamini and Hochberg, J. R. Statist. Soc. B 57, 1995: of the k least p values, all are below
+  // k levels.
+  void decide(double level) {
+    std::ranges::stable_sort(splits_, {}, &Split::p);
+    std::size_t found = 0;
+    for (std::size_t k = 0; k < splits_.size(); ++k) {
+      if (splits_[k].p <= static_cast<double>(k + 1) * level) found = k + 1;
+    }
+    for (std::size_t k = 0; k < splits_.size(); ++k) {
+      SeriesHistory& series = *splits_[k].series;
+      const std::vector<double> values = series.series->scaled_values();
+      series.found = k < found ? two_levels(values, splits_[k].split) : one_level(values);
+      if (k >= found) series.largest_change = largest_change_of(values);
+    }
+  }
+
+ private:
+  struct Split {
+    double p = 1;
+    SeriesHistory* series = nullptr;
+    BestSplit split;
+  };
+  std::vector<Split> splits_;
+};
+
+// Which of the watched points a shift touches.
+std::string touched_text(const std::vector<const HistorySeries*>& touched,
+                         const std::vector<const HistorySeries*>& others) {
+  const std::size_t all = touched.size() + others.size();
+  if (others.empty()) return all == 1 ? "the only point" : fmt::format("all {} points", all);
+  std::string text = fmt::format("{} of {} points", touched.size(), all);
+  const auto gpus = [](const HistorySeries* series) { return series->gpus; };
+  const auto [least, most] = std::ranges::minmax(touched, {}, gpus);
+  const auto [other_least, other_most] = std::ranges::minmax(others, {}, gpus);
+  if (other_most->gpus < least->gpus) {
+    text += fmt::format(", all those of {} replicas or more", least->gpus);
+  } else if (most->gpus < other_least->gpus) {
+    text += most->gpus == 1 ? ", all those of one replica"
+                            : fmt::format(", all those of at most {} replicas", most->gpus);
+  } else if (most->gpus == least->gpus && touched.size() > 1) {
+    text += fmt::format(", each of {} replica{}", most->gpus, most->gpus == 1 ? "" : "s");
+  }
+  return text;
+}
+
+class StudyJudge {
+ public:
+  explicit StudyJudge(StudyHistory& history) : history_(history) {}
+
+  void look_for_levels(double level, Splits& splits) {
+    std::map<HistoryMetric, std::vector<SeriesHistory*>> few;
+    for (SeriesHistory& each : history_.series) {
+      const std::vector<double> values = each.series->scaled_values();
+      if (each.test == HistoryTest::permutation) {
+        each.found = find_level_shifts(each.series->days(), values, level);
+      } else if (each.test == HistoryTest::split) {
+        few[each.series->metric].push_back(&each);
+      } else {
+        each.found = one_level(values);
+        each.largest_change = largest_change_of(values);
+      }
+    }
+    for (const auto& [metric, all] : few) splits.add(all);
+  }
+
+  void gather_events() {
+    std::vector<HistoryEvent::Member> all;
+    for (std::size_t i = 0; i < history_.series.size(); ++i) {
+      for (std::size_t k = 0; k < history_.series[i].found.shifts.size(); ++k) {
+        all.push_back({i, k});
+      }
+    }
+    std::ranges::stable_sort(
+        all, [&](const auto& a, const auto& b) { return certainty(a) > certainty(b); });
+    for (const HistoryEvent::Member& member : all) {
+      if (HistoryEvent* event = event_for(member)) {
+        event->members.push_back(member);
+        continue;
+      }
+      const auto [first, last] = days_of(member);
+      history_.events.push_back(
+          {history_.series[member.series].series->metric, {member}, 0, {}, first, last, {}});
+    }
+    for (HistoryEvent& event : history_.events) describe(event);
+    std::ranges::stable_sort(history_.events, {}, &HistoryEvent::last_day);
+  }
+
+ private:
+  const LevelShift& shift_of(const HistoryEvent::Member& member) const {
+    return history_.series[member.series].found.shifts[member.shift];
+  }
+  // The day of the last session that may be before, and of the first that is certainly after.
+  std::pair<double, double> days_of(const HistoryEvent::Member& member) const {
+    const auto& sessions = history_.series[member.series].series->sessions;
+    const LevelShift& shift = shift_of(member);
+    return {sessions[shift.earliest - 1].day, sessions[shift.latest].day};
+  }
+  double certainty(const HistoryEvent::Member& member) const {
+    const LevelShift& shift = shift_of(member);
+    if (!shift.interval) return 0;
+    return std::abs(shift.size) / std::max(shift.interval->high - shift.interval->low, kRounding);
+  }
+
+  // One that a more certain shift of another series began, in the same days and direction.
+  HistoryEvent* event_for(const HistoryEvent::Member& member) {
+    const auto [first, last] = days_of(member);
+    const bool rises = shift_of(member).size > 0;
+    for (HistoryEvent& event : history_.events) {
+      const bool fits =
+          event.metric == history_.series[member.series].series->metric && first < event.last_day &&
+          last > event.first_day && rises == (shift_of(event.members.front()).size > 0) &&
+          std::ranges::none_of(event.members,
+                               [&](const auto& known) { return known.series == member.series; });
+      if (fits) return &event;
+    }
+    return nullptr;
+  }
+
+  void describe(HistoryEvent& event) const {
+    std::vector<const HistorySeries*> touched, others;
+    for (std::size_t i = 0; i < history_.series.size(); ++i) {
+      const SeriesHistory& each = history_.series[i];
+      const auto& sessions = each.series->sessions;
+      const bool is_member = std::ranges::any_of(
+          event.members, [&](const auto& member) { return member.series == i; });
+      const bool is_watched =
+          each.test != HistoryTest::none && each.series->metric == event.metric &&
+          sessions.front().day <= event.first_day && sessions.back().day >= event.last_day;
+      if (is_member) touched.push_back(each.series);
+      if (is_watched && !is_member) others.push_back(each.series);
+    }
+    event.watched = touched.size() + others.size();
+    event.touches = touched_text(touched, others);
+    const HistoryEvent::Member& lead = event.members.front();
+    const SeriesHistory& series = history_.series[lead.series];
+    const LevelShift& shift = shift_of(lead);
+    const SeriesLevel& before = series.found.levels[lead.shift];
+    const SeriesLevel& after = series.found.levels[lead.shift + 1];
+    event.changes =
+        changes_across(*series.series, before.begin, std::max(shift.earliest, before.begin + 1),
+                       std::min(shift.latest, after.end - 1), after.end);
+  }
+
+  StudyHistory& history_;
+};
+
+}  // namespace
+
+double SeriesHistory::value(double scaled) const {
+  return info_of(series->metric).is_factor ? std::exp(scaled) : scaled;
+}
+
+double SeriesHistory::change(double scaled) const {
+  return info_of(series->metric).is_factor ? std::expm1(scaled) : scaled;
+}
+
+History find_history(std::vector<HistoryStudy> studies) {
+  History history;
+  for (HistoryStudy& study : studies) {
+    StudyHistory& made = history.studies.emplace_back();
+    made.study = std::move(study);
+  }
+  for (StudyHistory& each : history.studies) {
+    for (const HistorySeries& series : each.study.series) {
+      each.series.push_back({&series, test_for(series.sessions.size()), {}, {}});
+      history.tested += each.series.back().test != HistoryTest::none ? 1 : 0;
+    }
+  }
+  Splits splits;
+  for (StudyHistory& each : history.studies) {
+    StudyJudge(each).look_for_levels(history.level(), splits);
+  }
+  splits.decide(history.level());
+  for (StudyHistory& each : history.studies) StudyJudge(each).gather_events();
+  return history;
+}
+
+}  // namespace paceline

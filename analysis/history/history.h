@@ -1,0 +1,68 @@
+// When did it change: level shifts in all series of a study, and what differs across each.
+//
+// A series of kFewestInSeries sessions or more is tested by itself (statistics/level_shifts.h). In
+// a series of 4 or more, one shift is looked for: Student's t for its best split into two levels of
+// at least two sessions, times the number of splits, with the variances of all such series of a
+// moderated (gate/variance_shrinkage.h). All series of the call share kFalseShifts: those tested by
+// themselves get kFalseShifts over the number of series each (Bonferroni); the others are judged
+// together by Benjamini and Hochberg's procedure, so that several shifts support each other.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/history/changed.h"
+#include "analysis/history/series.h"
+#include "analysis/statistics/level_shifts.h"
+
+namespace paceline {
+
+// The probability that a call names any shift where nothing changed.
+constexpr double kFalseShifts = 0.05;
+constexpr std::size_t kFewestForSplit = 4;
+
+enum class HistoryTest { permutation, split, none };
+
+struct SeriesHistory {
+  const HistorySeries* series = nullptr;
+  HistoryTest test = HistoryTest::none;
+  LevelShifts found;  // on the series' scale; without a test: one level
+  // For a series without a shift and too short for permutations: the first session after the
+  // largest change between neighbours.
+  std::optional<std::size_t> largest_change;
+
+  // A level as people read it, and the change from `before` to `after`, as a share if a factor.
+  double value(double scaled) const;
+  double change(double scaled) const;
+};
+
+// Shifts of one metric that may have come at the same time, in the same direction.
+struct HistoryEvent {
+  struct Member {
+    std::size_t series = 0, shift = 0;  // indices into StudyHistory::series and its shifts
+  };
+  HistoryMetric metric = HistoryMetric::time;
+  std::vector<Member> members;  // the most certain first
+  std::size_t watched = 0;      // series of the metric that have levels before and after it
+  std::string touches;          // "all 8 points", "3 of 8 points, all those of 8 GPUs or more"
+  double first_day = 0, last_day = 0;  // between the last session before and the first after
+  Changes changes;                     // of its first member
+};
+
+struct StudyHistory {
+  HistoryStudy study;
+  std::vector<SeriesHistory> series;  // one per series of the study
+  std::vector<HistoryEvent> events;   // by date
+};
+
+struct History {
+  std::vector<StudyHistory> studies;
+  std::size_t tested = 0;  // series in all
+
+  double level() const { return kFalseShifts / static_cast<double>(tested > 0 ? tested : 1); }
+};
+
+History find_history(std::vector<HistoryStudy> studies);
+
+}  // namespace paceline

@@ -1,0 +1,124 @@
+#include <nlohmann/json.hpp>
+
+#include "analysis/history/history_text.h"
+#include "engine/core/json_text.h"
+
+namespace paceline {
+
+namespace {
+
+const char* name_of(HistoryTest test) {
+  return test == HistoryTest::permutation ? "permutation"
+         : test == HistoryTest::split     ? "split"
+                                          : "none";
+}
+
+Json shift_json(const StudyHistory& study, const HistoryEvent::Member& member) {
+  const SeriesHistory& series = study.series[member.series];
+  const LevelShift& shift = series.found.shifts[member.shift];
+  Json json = {{"point", series.series->point},
+               {"before", series.value(series.found.levels[member.shift].mean)},
+               {"after", series.value(series.found.levels[member.shift + 1].mean)},
+               {"change", series.change(shift.size)}};
+  if (shift.interval) {
+    json["change_low"] = series.change(shift.interval->low);
+    json["change_high"] = series.change(shift.interval->high);
+  }
+  return json;
+}
+
+const char* software_of(const Changes& changes) {
+  for (const ChangedFact& fact : changes.facts) {
+    if (fact.is_software) return "changed";
+  }
+  return changes.knows_software ? "no recorded change" : "not recorded";
+}
+
+Json event_json(const StudyHistory& study, const HistoryEvent& event) {
+  const SeriesHistory& lead = study.series[event.members.front().series];
+  const LevelShift& shift = lead.found.shifts[event.members.front().shift];
+  Json points = Json::array(), changes = Json::array();
+  for (const HistoryEvent::Member& member : event.members)
+    points.push_back(shift_json(study, member));
+  for (const ChangedFact& fact : event.changes.facts) {
+    changes.push_back({{"name", fact.name},
+                       {"before", fact.before},
+                       {"after", fact.after},
+                       {"separation", fact.separation},
+                       {"elsewhere", fact.elsewhere},
+                       {"at_shift", fact.at_shift}});
+  }
+  return {{"metric", info_of(event.metric).key},
+          {"date", date_text(lead.series->sessions[shift.at].day)},
+          {"after", date_text(event.first_day)},
+          {"by", date_text(event.last_day)},
+          {"touches", event.touches},
+          {"worse", (shift.size > 0) == info_of(event.metric).more_is_worse},
+          {"points", points},
+          {"software", software_of(event.changes)},
+          {"changes", changes}};
+}
+
+Json series_json(const SeriesHistory& each) {
+  const HistorySeries& series = *each.series;
+  Json sessions = Json::array(), levels = Json::array();
+  for (const HistorySession& session : series.sessions) {
+    sessions.push_back({{"date", date_text(session.day)},
+                        {"session", session.name},
+                        {"value", session.value},
+                        {"runs", session.runs},
+                        {"busy", session.busy},
+                        {"outlying", false}});
+  }
+  for (const std::size_t i : each.found.outlying) sessions[i]["outlying"] = true;
+  for (const SeriesLevel& level : each.found.levels) {
+    Json json = {{"from", date_text(series.sessions[level.begin].day)},
+                 {"to", date_text(series.sessions[level.end - 1].day)},
+                 {"value", each.value(level.mean)}};
+    if (level.interval) {
+      json["low"] = each.value(level.interval->low);
+      json["high"] = each.value(level.interval->high);
+    }
+    levels.push_back(std::move(json));
+  }
+  Json json = {{"point", series.point},    {"metric", info_of(series.metric).key},
+               {"gpus", series.gpus},      {"test", name_of(each.test)},
+               {"sessions", sessions},     {"levels", levels},
+               {"noise", each.found.noise}};
+  if (each.found.drift) json["drift_per_day"] = each.found.drift->per_day;
+  if (each.found.weekdays) json["weekdays"] = *each.found.weekdays;
+  if (each.found.resemblance > 0) json["resemblance"] = each.found.resemblance;
+  if (each.largest_change) {
+    const std::size_t at = *each.largest_change;
+    const std::vector<double> values = series.scaled_values();
+    json["largest_change"] = {{"date", date_text(series.sessions[at].day)},
+                              {"change", each.change(values[at] - values[at - 1])}};
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string history_json(const History& history) {
+  Json studies = Json::array();
+  for (const StudyHistory& study : history.studies) {
+    Json shifts = Json::array(), series = Json::array();
+    for (const HistoryEvent& event : study.events) shifts.push_back(event_json(study, event));
+    for (const SeriesHistory& each : study.series) series.push_back(series_json(each));
+    std::vector<std::string> notes = history_notes(history);
+    notes.insert(notes.end(), study.study.notes.begin(), study.study.notes.end());
+    studies.push_back({{"title", study.study.title},
+                       {"shifts", shifts},
+                       {"series", series},
+                       {"warnings", study.study.warnings},
+                       {"notes", notes}});
+  }
+  return json_text({{"schema", 1},
+                    {"false_shift_probability", kFalseShifts},
+                    {"series_tested", history.tested},
+                    {"history", studies}},
+                   2) +
+         '\n';
+}
+
+}  // namespace paceline

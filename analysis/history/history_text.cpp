@@ -1,0 +1,404 @@
+#include "analysis/history/history_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/study/comparison.h"
+#include "analysis/study/point_names.h"
+#include "engine/core/aligned.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::size_t kMostMembers = 8, kMostOutlying = 8, kMostFew = 8, kMostPatterns = 4;
+constexpr double kDaysOfMonth = 30;
+
+bool is_share(HistoryMetric metric) {
+  return metric == HistoryMetric::exposed_communication || metric == HistoryMetric::accuracy;
+}
+
+// Of a fraction.
+int digits_of(double value) {
+  return std::abs(value) < 0.1 ? std::max(4, fraction_digits(std::abs(value))) : 3;
+}
+
+// "+3.2 %", "+0.0081", "+1.2 points"; without its unit for the bounds of an interval.
+std::string change_number(double change, HistoryMetric metric) {
+  if (info_of(metric).is_factor || is_share(metric)) {
+    return fmt::format("{:+.{}f}", 100 * change, std::abs(change) < 0.01 ? 2 : 1);
+  }
+  return fmt::format("{:+.{}f}", change, digits_of(change));
+}
+
+std::string unit_of_change(HistoryMetric metric) {
+  return info_of(metric).is_factor ? " %" : is_share(metric) ? " points" : "";
+}
+
+std::string change_text(const SeriesHistory& series, double size,
+                        const std::optional<Interval>& interval) {
+  const HistoryMetric metric = series.series->metric;
+  std::string text = change_number(series.change(size), metric) + unit_of_change(metric);
+  if (interval) {
+    text += fmt::format(" [{}, {}]", change_number(series.change(interval->low), metric),
+                        change_number(series.change(interval->high), metric));
+  }
+  return text;
+}
+
+bool is_worse(HistoryMetric metric, double size) {
+  return (size > 0) == info_of(metric).more_is_worse;
+}
+
+const LevelShift& shift_of(const StudyHistory& study, const HistoryEvent::Member& member) {
+  return study.series[member.series].found.shifts[member.shift];
+}
+
+std::string day_of_session(const SeriesHistory& series, std::size_t i) {
+  return date_text(series.series->sessions[i].day);
+}
+
+// The date of the first session after, and how well it is known.
+std::string date_of(const SeriesHistory& series, const LevelShift& shift) {
+  const std::string at = day_of_session(series, shift.at);
+  const std::string before = day_of_session(series, shift.earliest - 1);
+  if (shift.earliest == shift.latest) {
+    return fmt::format("{} (the session before: {})", at, before);
+  }
+  return fmt::format("about {} (after {}, by {})", at, before,
+                     day_of_session(series, shift.latest));
+}
+
+std::string member_text(const StudyHistory& study, const HistoryEvent::Member& member) {
+  const SeriesHistory& series = study.series[member.series];
+  const HistoryMetric metric = series.series->metric;
+  const LevelShift& shift = shift_of(study, member);
+  const SeriesLevel& before = series.found.levels[member.shift];
+  const SeriesLevel& after = series.found.levels[member.shift + 1];
+  return fmt::format("{}: {} -> {}, {} ({} and {})", series.series->point,
+                     history_value_text(series.value(before.mean), metric),
+                     history_value_text(series.value(after.mean), metric),
+                     change_text(series, shift.size, shift.interval),
+                     counted(before.end - before.begin, "session"), after.end - after.begin);
+}
+
+HistoryStatement event_statement(const StudyHistory& study, const HistoryEvent& event) {
+  const HistoryEvent::Member& lead = event.members.front();
+  const SeriesHistory& series = study.series[lead.series];
+  const LevelShift& shift = shift_of(study, lead);
+  HistoryStatement statement;
+  statement.text =
+      fmt::format("{}: {} {} ({}), {}", date_of(series, shift), info_of(event.metric).heading,
+                  change_text(series, shift.size, shift.interval),
+                  is_worse(event.metric, shift.size) ? "worse" : "better", event.touches);
+  for (std::size_t i = 0; i < event.members.size() && i < kMostMembers; ++i) {
+    statement.details.push_back(member_text(study, event.members[i]));
+  }
+  if (event.members.size() > kMostMembers) {
+    statement.details.push_back(fmt::format("and {} more", event.members.size() - kMostMembers));
+  }
+  for (std::string& sentence : sentences_of(event.changes)) {
+    statement.details.push_back(std::move(sentence));
+  }
+  return statement;
+}
+
+double level_at(const LevelShifts& found, std::size_t i) {
+  for (const SeriesLevel& level : found.levels) {
+    if (i < level.end) return level.mean;
+  }
+  return found.levels.back().mean;
+}
+
+std::string outlying_text(const SeriesHistory& series, std::size_t i) {
+  const HistorySession& session = series.series->sessions[i];
+  const double scaled = series.series->scaled_values()[i];
+  std::string text = fmt::format("{}: {} {}, {} from its level; {}", date_text(session.day),
+                                 info_of(series.series->metric).heading,
+                                 history_value_text(session.value, series.series->metric),
+                                 change_text(series, scaled - level_at(series.found, i), {}),
+                                 series.series->point);
+  if (session.busy > 0) text += "; its machine was busy";
+  std::vector<std::string> own;
+  for (const std::string& host : session.hosts) {
+    const auto uses = std::ranges::count_if(
+        series.series->sessions, [&](const auto& other) { return other.hosts.contains(host); });
+    if (uses == 1) own.push_back(host);
+  }
+  if (!own.empty()) text += "; the only session on " + join(own, ", ");
+  return text;
+}
+
+HistoryStatement outlying_statement(const StudyHistory& study) {
+  HistoryStatement statement;
+  std::size_t count = 0;
+  for (const SeriesHistory& series : study.series) {
+    for (const std::size_t i : series.found.outlying) {
+      if (count++ < kMostOutlying) statement.details.push_back(outlying_text(series, i));
+    }
+  }
+  statement.text = count == 1
+                       ? "1 outlying session value, which is no shift"
+                       : fmt::format("{} outlying session values, which are no shifts", count);
+  if (count > kMostOutlying) {
+    statement.details.push_back(fmt::format("and {} more (--json has all)", count - kMostOutlying));
+  }
+  return statement;
+}
+
+std::string weekdays_text(const SeriesHistory& series) {
+  static constexpr const char* kNames[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
+  std::vector<std::string> parts;
+  for (std::size_t k = 0; k < 7; ++k) {
+    const double effect = (*series.found.weekdays)[k];
+    if (effect == 0) continue;  // no session on this day
+    parts.push_back(fmt::format("{} {}", kNames[k], change_text(series, effect, {})));
+  }
+  return join(parts, ", ");
+}
+
+void add_patterns(const StudyHistory& study, std::vector<HistoryStatement>& all) {
+  HistoryStatement drifts{"drifts within levels, which are no shifts", {}};
+  HistoryStatement weeks{"patterns of weekdays, removed before shifts are looked for", {}};
+  HistoryStatement alike{"neighbouring sessions resemble each other, so shifts need more evidence",
+                         {}};
+  for (const SeriesHistory& each : study.series) {
+    const std::string name =
+        fmt::format("{}, {}", info_of(each.series->metric).heading, each.series->point);
+    if (const auto& drift = each.found.drift) {
+      const Interval month{kDaysOfMonth * drift->interval.low, kDaysOfMonth * drift->interval.high};
+      drifts.details.push_back(fmt::format(
+          "{}: {} in 30 days", name, change_text(each, kDaysOfMonth * drift->per_day, month)));
+    }
+    if (each.found.weekdays) weeks.details.push_back(name + ": " + weekdays_text(each));
+    if (each.found.resemblance > 0) {
+      alike.details.push_back(fmt::format("{}: correlation {:.2f}", name, each.found.resemblance));
+    }
+  }
+  for (HistoryStatement* each : {&drifts, &weeks, &alike}) {
+    if (each->details.empty()) continue;
+    if (each->details.size() > kMostPatterns) {
+      const std::size_t more = each->details.size() - kMostPatterns;
+      each->details.resize(kMostPatterns);
+      each->details.push_back(fmt::format("and {} more (--json has all)", more));
+    }
+    all.push_back(std::move(*each));
+  }
+}
+
+double size_of_largest(const SeriesHistory& series) {
+  const std::vector<double> values = series.series->scaled_values();
+  return values[*series.largest_change] - values[*series.largest_change - 1];
+}
+
+std::string few_text(const SeriesHistory& series) {
+  const std::size_t at = *series.largest_change;
+  const auto& sessions = series.series->sessions;
+  const HistoryMetric metric = series.series->metric;
+  std::string text =
+      fmt::format("{}: {} {} -> {}, {}; {}, {}", day_of_session(series, at),
+                  info_of(metric).heading, history_value_text(sessions[at - 1].value, metric),
+                  history_value_text(sessions[at].value, metric),
+                  change_text(series, size_of_largest(series), {}), series.series->point,
+                  counted(sessions.size(), "session"));
+  const Changes changes = changes_across(*series.series, at - 1, at, at, at + 1);
+  for (const ChangedFact& fact : changes.facts) {
+    if (fact.is_software) text += fmt::format("; {}: {} -> {}", fact.name, fact.before, fact.after);
+  }
+  if (changes.knows_software && std::ranges::none_of(changes.facts, &ChangedFact::is_software)) {
+    text += "; software as recorded is the same";
+  }
+  return text;
+}
+
+void add_few(const StudyHistory& study, std::vector<HistoryStatement>& all) {
+  std::vector<const SeriesHistory*> few;
+  for (const SeriesHistory& series : study.series) {
+    if (series.largest_change) few.push_back(&series);
+  }
+  if (few.empty()) return;
+  std::ranges::stable_sort(few, [](const auto* a, const auto* b) {
+    return std::abs(size_of_largest(*a)) > std::abs(size_of_largest(*b));
+  });
+  HistoryStatement statement{
+      fmt::format(
+          "too few sessions to tell a shift from noise or from one odd session: {}; the largest "
+          "change between neighbours of each",
+          few.size() == 1 ? "1 series" : fmt::format("{} series", few.size())),
+      {}};
+  for (std::size_t i = 0; i < few.size() && i < kMostFew; ++i) {
+    statement.details.push_back(few_text(*few[i]));
+  }
+  if (few.size() > kMostFew) {
+    statement.details.push_back(
+        fmt::format("and {} more, with smaller changes (--json has all)", few.size() - kMostFew));
+  }
+  all.push_back(std::move(statement));
+}
+
+std::string summary_of(const StudyHistory& study) {
+  std::size_t least = study.series.front().series->sessions.size(), most = least;
+  double first = study.series.front().series->sessions.front().day, last = first;
+  for (const SeriesHistory& each : study.series) {
+    const auto& sessions = each.series->sessions;
+    least = std::min(least, sessions.size());
+    most = std::max(most, sessions.size());
+    first = std::min(first, sessions.front().day);
+    last = std::max(last, sessions.back().day);
+  }
+  const std::size_t count = study.series.size();
+  return fmt::format(
+      "{} series of {} sessions, {} to {}: {}", count,
+      least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most),
+      date_text(first), date_text(last),
+      study.events.empty() ? "no level shift" : counted(study.events.size(), "level shift"));
+}
+
+}  // namespace
+
+std::string history_value_text(double value, HistoryMetric metric) {
+  switch (metric) {
+    case HistoryMetric::time:
+      return value < 1000 ? fmt::format("{:.4g} s", value) : format_seconds(value);
+    case HistoryMetric::throughput:
+      return format_rate(value) + " samples/s";
+    case HistoryMetric::speed_up:
+      return fmt::format("{:.2f}", value);
+    case HistoryMetric::serial_fraction:
+      return fmt::format("{:.{}f}", value, digits_of(value));
+    case HistoryMetric::energy:
+      return fmt::format("{:.4g} J", value);
+    case HistoryMetric::efficiency:
+    case HistoryMetric::exposed_communication:
+    case HistoryMetric::accuracy:
+      return fmt::format("{:.{}f} %", 100 * value, metric == HistoryMetric::accuracy ? 2 : 1);
+  }
+  return "";
+}
+
+std::vector<HistoryStatement> statements_of(const StudyHistory& study) {
+  std::vector<HistoryStatement> all;
+  for (const HistoryEvent& event : study.events) all.push_back(event_statement(study, event));
+  HistoryStatement outlying = outlying_statement(study);
+  if (!outlying.details.empty()) all.push_back(std::move(outlying));
+  add_patterns(study, all);
+  add_few(study, all);
+  return all;
+}
+
+std::vector<std::string> history_notes(const History& history) {
+  std::vector<std::string> notes;
+  bool any_long = false, any_split = false, any_shift = false;
+  for (const StudyHistory& study : history.studies) {
+    any_shift = any_shift || !study.events.empty();
+    for (const SeriesHistory& each : study.series) {
+      any_long = any_long || each.test == HistoryTest::permutation;
+      any_split = any_split || each.test == HistoryTest::split;
+    }
+  }
+  if (history.tested > 0) {
+    notes.push_back(
+        fmt::format("{} series were tested; if nothing changed, a call names any shift with a "
+                    "probability of at "
+                    "most {:g} %",
+                    history.tested, 100 * kFalseShifts));
+  }
+  if (any_long) {
+    notes.push_back(fmt::format(
+        "{} sessions or more: circular binary segmentation with a permutation test, for "
+        "independent "
+        "sessions; a steady drift, a spike of up to 3 sessions and weekdays are no shifts",
+        kFewestInSeries));
+  }
+  if (any_split) {
+    notes.push_back(
+        fmt::format("{} to {} sessions: one shift at most, between levels of at least 2 sessions, "
+                    "by moderated t "
+                    "tests, for normal noise that is similar in all such series",
+                    kFewestForSplit, kFewestInSeries - 1));
+  }
+  if (any_shift) {
+    notes.push_back(
+        "[ ] are 95 % intervals of the change; what changed with a shift need not be its cause");
+  }
+  return notes;
+}
+
+std::string history_text(const History& history, const TextStyle& style) {
+  std::string text;
+  for (const StudyHistory& study : history.studies) {
+    if (!text.empty()) text += '\n';
+    for (const std::string& warning : study.study.warnings) {
+      text += wrapped("Warning: " + warning, style.width);
+    }
+    text += wrapped(study.study.title, style.width) + wrapped(summary_of(study), style.width);
+    for (const HistoryStatement& statement : statements_of(study)) {
+      text += '\n' + wrapped(statement.text, style.width);
+      for (const std::string& detail : statement.details) {
+        text += wrapped(detail, style.width, "  - ", 4);
+      }
+    }
+  }
+  std::vector<std::string> notes = history_notes(history);
+  for (const StudyHistory& study : history.studies) {
+    notes.insert(notes.end(), study.study.notes.begin(), study.study.notes.end());
+  }
+  if (!notes.empty()) text += '\n';
+  for (const std::string& note : each_once(notes)) text += wrapped(note, style.width, "  - ", 4);
+  return text;
+}
+
+Table history_table(const History& history, const StudyHistory& study) {
+  Table table;
+  table.title = "History: " + study.study.title;
+  table.is_comparison = true;
+  table.warnings = study.study.warnings;
+  table.headline = summary_of(study);
+  const auto column = [](const char* key, const char* heading, bool is_text) {
+    Column made;
+    made.key = key;
+    made.heading = heading;
+    made.is_text = is_text;
+    made.has_data = true;
+    return made;
+  };
+  table.columns = {column("point", "point", true),        column("metric", "metric", true),
+                   column("sessions", "sessions", false), column("since", "level since", true),
+                   column("level", "level now", false),   column("noise", "noise", false),
+                   column("shifts", "shifts", true)};
+  for (const SeriesHistory& each : study.series) {
+    const SeriesLevel& now = each.found.levels.back();
+    const HistoryMetric metric = each.series->metric;
+    const auto sessions = static_cast<double>(each.series->sessions.size());
+    std::vector<std::string> shifts;
+    for (const LevelShift& shift : each.found.shifts) {
+      shifts.push_back(day_of_session(each, shift.at) + ' ' + change_text(each, shift.size, {}));
+    }
+    if (shifts.empty()) {
+      shifts.emplace_back(each.test == HistoryTest::none ? "too few sessions" : "none found");
+    }
+    std::string noise = change_number(each.change(each.found.noise), metric).substr(1);
+    table.rows.push_back(
+        {{each.series->point, {}, {}},
+         {info_of(metric).heading, {}, {}},
+         {fmt::format("{:g}", sessions), sessions, {}},
+         {day_of_session(each, now.begin), {}, {}},
+         {history_value_text(each.value(now.mean), metric), each.value(now.mean), {}},
+         {noise + unit_of_change(metric), each.found.noise, {}},
+         {join(shifts, ", "), {}, {}}});
+    table.is_gap.push_back(false);
+    table.row_names.push_back(each.series->point);
+  }
+  for (const HistoryStatement& statement : statements_of(study)) {
+    table.findings.push_back(
+        statement.text + (statement.details.empty() ? "" : ": " + join(statement.details, "; ")));
+  }
+  table.notes = history_notes(history);
+  table.notes.insert(table.notes.end(), study.study.notes.begin(), study.study.notes.end());
+  return table;
+}
+
+}  // namespace paceline

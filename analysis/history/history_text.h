@@ -1,0 +1,46 @@
+// What a history says, for people and for programs. All formats have the same shifts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/history/history.h"
+#include "analysis/plots/plot.h"
+#include "analysis/render/render.h"
+
+namespace paceline {
+
+// A statement with its details, one sentence each.
+struct HistoryStatement {
+  std::string text;
+  std::vector<std::string> details;
+};
+
+// Shifts, outlying sessions, drifts, patterns of weekdays, and the largest changes of series with
+// too few sessions.
+std::vector<HistoryStatement> statements_of(const StudyHistory& study);
+// What was tested, and how to read it.
+std::vector<std::string> history_notes(const History& history);
+
+std::string history_text(const History& history, const TextStyle& style);
+// One row per series; its findings are the statements.
+Table history_table(const History& history, const StudyHistory& study);
+
+// {"schema": 1, "false_shift_probability", "series_tested", "history": [{"title", "shifts":
+// [{"metric", "date", "after", "by", "touches", "worse", "points": [{"point", "before", "after",
+// "change", "change_low", "change_high"}], "software", "changes": [{"name", "before", "after",
+// "separation", "elsewhere", "at_shift"}]}], "series": [{"point", "metric", "gpus", "test",
+// "sessions": [{"date", "session", "value", "runs", "busy", "outlying"}], "levels": [{"from", "to",
+// "value", "low", "high"}], "noise", "drift_per_day", "weekdays", "resemblance",
+// "largest_change"}], "warnings", "notes"}]}. Changes are shares of the level before, or
+// differences of shares.
+std::string history_json(const History& history);
+
+// One picture for each series that shows a shift first, at most six; without shifts, of the series
+// with the most sessions.
+std::vector<Plot> history_plots(const StudyHistory& study, std::size_t first_number);
+
+// "1.24 s", "868.8 samples/s", "89.7 %"
+std::string history_value_text(double value, HistoryMetric metric);
+
+}  // namespace paceline

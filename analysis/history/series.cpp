@@ -1,0 +1,326 @@
+#include "analysis/history/series.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include "analysis/study/comparison.h"
+#include "analysis/study/energy.h"
+#include "analysis/study/labels.h"
+#include "analysis/study/point_names.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+using Runs = std::vector<const Run*>;
+using ByUnit = std::map<std::string, Runs>;  // runs of one session and software
+using Of = std::optional<double>;
+
+Of mean_of(const Runs& runs, const RunFact& fact) {
+  std::vector<double> values;
+  for (const Run* run : runs) {
+    if (const Of value = fact(*run); value && *value > 0) values.push_back(*value);
+  }
+  return values.empty() ? Of() : geometric_mean(values).value;
+}
+
+Of mean_accuracy(const Runs& runs) {
+  double sum = 0, count = 0;
+  for (const Run* run : runs) {
+    if (!run->test_accuracy) continue;
+    sum += *run->test_accuracy;
+    ++count;
+  }
+  return count > 0 ? Of(sum / count) : Of();
+}
+
+Of exposed_share(const Runs& runs) {
+  double waits = 0, steps = 0;
+  for (const Run* run : runs) {
+    waits += run->phase_communication;
+    steps += run->phase_step;
+  }
+  return steps > 0 && runs.front()->gpus > 1 ? Of(waits / steps) : Of();
+}
+
+Of cost_of(const Runs& runs, bool rates) {
+  const Of mean = mean_of(runs, rates ? &Run::samples_per_second : &Run::fit_seconds);
+  return rates && mean ? Of(1 / *mean) : mean;
+}
+
+bool counts(const Run& run) {
+  return !run.tainted() && (run.goal.empty() || run.goal_reached);
+}
+
+// Two builds or libraries in one session are two units.
+ByUnit units_of_row(const Row& row) {
+  ByUnit units;
+  for (const Run& run : row.runs) {
+    if (!counts(run)) continue;
+    std::string key = run.session.empty() ? run.started_at.substr(0, 10) : run.session;
+    add_to_key(key, run.build);
+    add_to_key(key, run.record->provenance.libraries);
+    units[key].push_back(&run);
+  }
+  return units;
+}
+
+Of day_of_unit(const Runs& runs) {
+  Of first;
+  for (const Run* run : runs) {
+    Of day = day_of(run->started_at);
+    if (!day) day = day_of(run->session);
+    if (day) first = std::min(first.value_or(*day), *day);
+  }
+  return first;
+}
+
+HistorySession session_of(const Runs& runs, double day, double value) {
+  HistorySession session{runs.front()->session, day, value, runs.size(), 0, {}, {}};
+  for (const Run* run : runs) {
+    session.busy += run->busy.value_or(false) ? 1 : 0;
+    const auto& hosts = run->record->provenance.hosts;
+    session.hosts.insert(hosts.begin(), hosts.end());
+  }
+  for (const auto& fact : runs.front()->origin) {
+    if (fact.first != "hosts" && fact.first != "source" && fact.first != "system") {
+      session.origin.push_back(fact);
+    }
+  }
+  return session;
+}
+
+class SeriesMaker {
+ public:
+  SeriesMaker(const Study& study, const HistoryOptions& options, HistoryStudy& made)
+      : study_(study), comparison_(compare(study, Base::matched)), options_(options), made_(made) {
+    for (const Row& row : study.rows) units_.push_back(units_of_row(row));
+  }
+
+  void make() {
+    std::vector<const Row*> rows;
+    for (const Row& row : study_.rows) rows.push_back(&row);
+    const std::vector<std::string> names = point_names(study_, rows);
+    for (std::size_t i = 0; i < study_.rows.size(); ++i) {
+      for (const HistoryMetric metric : metrics_of(i)) add(i, metric, names[i]);
+    }
+    if (undated_ > 0) {
+      made_.notes.push_back(fmt::format("{} without a date {} left out",
+                                        counted(undated_, "session of a point"),
+                                        undated_ == 1 ? "is" : "are"));
+    }
+    if (single_ > 0) {
+      made_.notes.push_back(
+          fmt::format("{} of a single session {} left out",
+                      single_ == 1 ? "1 series" : fmt::format("{} series", single_),
+                      single_ == 1 ? "is" : "are"));
+    }
+  }
+
+ private:
+  std::vector<HistoryMetric> metrics_of(std::size_t i) const {
+    if (!options_.metrics.empty()) return options_.metrics;
+    const auto has = [&](HistoryMetric metric) {
+      return std::ranges::any_of(
+          units_[i], [&](const auto& unit) { return value_of(i, metric, unit).has_value(); });
+    };
+    std::vector<HistoryMetric> all;
+    using enum HistoryMetric;
+    all.push_back(has(time) ? time : throughput);
+    all.push_back(has(serial_fraction) ? serial_fraction : efficiency);
+    all.insert(all.end(), {exposed_communication, energy, accuracy});
+    return all;
+  }
+
+  Of speed_up_of(std::size_t i, const ByUnit::value_type& unit) const {
+    if (!comparison_.speed_ups[i] || study_.rows[i].first().gpus == 1) return {};
+    const ByUnit& bases = units_[comparison_.speed_ups[i]->base];
+    const auto base = bases.find(unit.first);
+    if (base == bases.end()) return {};
+    const Of above = cost_of(base->second, comparison_.rates);
+    const Of below = cost_of(unit.second, comparison_.rates);
+    return above && below ? Of(*above / *below) : Of();
+  }
+
+  Of value_of(std::size_t i, HistoryMetric metric, const ByUnit::value_type& unit) const {
+    const Runs& runs = unit.second;
+    switch (metric) {
+      case HistoryMetric::time:
+        return mean_of(runs, &Run::fit_seconds);
+      case HistoryMetric::throughput:
+        return mean_of(runs, &Run::samples_per_second);
+      case HistoryMetric::energy:
+        return mean_of(runs, compares_rates(study_.scaling) ? joules_per_sample : energy_joules);
+      case HistoryMetric::accuracy:
+        return mean_accuracy(runs);
+      case HistoryMetric::exposed_communication:
+        return exposed_share(runs);
+      case HistoryMetric::speed_up:
+      case HistoryMetric::efficiency:
+      case HistoryMetric::serial_fraction:
+        break;
+    }
+    const Of speed_up = speed_up_of(i, unit);
+    if (!speed_up) return {};
+    if (metric == HistoryMetric::speed_up) return speed_up;
+    const SpeedUp& known = *comparison_.speed_ups[i];
+    const double gpus = study_.rows[i].first().gpus;
+    const double base_gpus = study_.rows[known.base].first().gpus;
+    if (metric == HistoryMetric::efficiency) return *speed_up * base_gpus / gpus;
+    return known.karp_flatt ? Of(karp_flatt(*speed_up, gpus)) : Of();
+  }
+
+  void add(std::size_t i, HistoryMetric metric, const std::string& name) {
+    const Run& first = study_.rows[i].first();
+    HistorySeries series{name, metric, first.gpus, first.nodes, {}};
+    for (const auto& unit : units_[i]) {
+      const Of value = value_of(i, metric, unit);
+      if (!value) continue;
+      const Of day = day_of_unit(unit.second);
+      undated_ += day ? 0 : 1;
+      if (!day || (options_.since && *day < *options_.since)) continue;
+      series.sessions.push_back(session_of(unit.second, *day, *value));
+    }
+    single_ += series.sessions.size() == 1 ? 1 : 0;
+    if (series.sessions.size() < 2) return;
+    std::ranges::stable_sort(series.sessions, {}, &HistorySession::day);
+    made_.series.push_back(std::move(series));
+  }
+
+  const Study& study_;
+  const Comparison comparison_;
+  const HistoryOptions& options_;
+  HistoryStudy& made_;
+  std::vector<ByUnit> units_;  // by row
+  std::size_t undated_ = 0, single_ = 0;
+};
+
+// Without what a published row states of its session: its date and its software.
+Record without_session(const Record& record) {
+  RunRecord facts = *record;
+  std::string& stack = facts.provenance.stack;
+  for (const std::string* part : {&facts.provenance.libraries, &facts.session}) {
+    if (part->empty()) continue;
+    const std::size_t at = stack.find(*part);
+    if (at == std::string::npos) continue;
+    stack.erase(at, part->size());
+    const std::size_t comma = stack.find(", ", at == 0 ? 0 : at - std::min<std::size_t>(at, 2));
+    if (comma != std::string::npos) stack.erase(comma, 2);
+  }
+  return {std::move(facts), record.where()};
+}
+
+void add_left_out(const std::vector<std::string>& lines, std::vector<std::string>& notes) {
+  constexpr std::size_t kMost = 5;
+  for (std::size_t i = 0; i < std::min(lines.size(), kMost); ++i) notes.push_back(lines[i]);
+  if (lines.size() > kMost) {
+    notes.push_back(
+        fmt::format("{} more records are left out; report lists them", lines.size() - kMost));
+  }
+}
+
+}  // namespace
+
+const std::vector<HistoryMetricInfo>& history_metrics() {
+  using enum HistoryMetric;
+  static const std::vector<HistoryMetricInfo> all = {
+      {time, "time", "time", true, true},
+      {throughput, "throughput", "throughput", true, false},
+      {speed_up, "speed-up", "speed-up", true, false},
+      {efficiency, "efficiency", "efficiency", true, false},
+      {serial_fraction, "serial-fraction", "Karp-Flatt fraction", false, true},
+      {exposed_communication, "exposed-communication", "exposed communication", false, true},
+      {energy, "energy", "energy", true, true},
+      {accuracy, "accuracy", "test accuracy", false, false}};
+  return all;
+}
+
+const HistoryMetricInfo& info_of(HistoryMetric metric) {
+  return *std::ranges::find(history_metrics(), metric, &HistoryMetricInfo::metric);
+}
+
+HistoryMetric history_metric_of(const std::string& key) {
+  std::vector<std::string> known;
+  for (const HistoryMetricInfo& info : history_metrics()) {
+    if (key == info.key) return info.metric;
+    known.emplace_back(info.key);
+  }
+  throw Error(ErrorKind::usage, "unknown metric \"" + key + "\"", "--metric",
+              suggestion(key, known));
+}
+
+std::vector<double> HistorySeries::days() const {
+  std::vector<double> all;
+  for (const HistorySession& session : sessions) all.push_back(session.day);
+  return all;
+}
+
+std::vector<double> HistorySeries::scaled_values() const {
+  std::vector<double> all;
+  const bool is_factor = info_of(metric).is_factor;
+  for (const HistorySession& session : sessions) {
+    all.push_back(is_factor ? std::log(session.value) : session.value);
+  }
+  return all;
+}
+
+std::vector<HistoryStudy> make_history(StoreContent content, const HistoryOptions& options) {
+  std::erase_if(content.records, [](const Record& record) {
+    return record->kind == "collective" || record->kind == "predicted";
+  });
+  for (Record& record : content.records) {
+    if (record->kind == "published") record = without_session(record);
+  }
+  std::vector<HistoryStudy> all;
+  for (const Study& study : make_studies(content, options.points, {}, true)) {
+    HistoryStudy made{study_title(study), {}, study.warnings, {}};
+    SeriesMaker(study, options, made).make();
+    add_left_out(study.left_out, made.notes);
+    if (!made.series.empty()) all.push_back(std::move(made));
+  }
+  if (!all.empty()) return all;
+  throw Error(ErrorKind::input, "no point has this metric in two dated sessions",
+              "the folders named",
+              "name the folders of several sessions, or choose another --metric or --since");
+}
+
+std::optional<double> day_of(std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  std::string date(text);
+  if (digits == 8) date = date.substr(0, 4) + '-' + date.substr(4, 2) + '-' + date.substr(6);
+  const auto number = [&](std::size_t at, std::size_t length) {
+    return at + length <= date.size() ? to_integer(date.substr(at, length)) : std::nullopt;
+  };
+  const auto year = number(0, 4), month = number(5, 2);
+  if (!year || !month || date[4] != '-' || *year < 1970) return std::nullopt;
+  const bool has_day = date.size() > 7;
+  const auto day = has_day && date[7] == '-' ? number(8, 2) : std::nullopt;
+  if (has_day && !day) return std::nullopt;
+  const std::chrono::year_month_day calendar{
+      std::chrono::year(static_cast<int>(*year)), std::chrono::month(static_cast<unsigned>(*month)),
+      std::chrono::day(static_cast<unsigned>(day.value_or(1)))};
+  if (!calendar.ok()) return std::nullopt;
+  double result = std::chrono::sys_days(calendar).time_since_epoch().count();
+  if (date.size() < 17 || date[10] != 'T') return result;
+  const bool has_colons = date[13] == ':';
+  const auto hour = number(11, 2), minute = number(has_colons ? 14 : 13, 2);
+  if (hour && minute)
+    result += static_cast<double>(*hour) / 24 + static_cast<double>(*minute) / 1440;
+  return result;
+}
+
+std::string date_text(double day) {
+  const std::chrono::year_month_day calendar{
+      std::chrono::sys_days(std::chrono::days(static_cast<int>(std::floor(day))))};
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(calendar.year()),
+                     static_cast<unsigned>(calendar.month()),
+                     static_cast<unsigned>(calendar.day()));
+}
+
+}  // namespace paceline

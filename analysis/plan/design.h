@@ -1,0 +1,66 @@
+// How many rounds or sessions a gate needs to see a change of time, and what they cost.
+//
+// A gate with threshold T passes what is excluded to be worse by 2 T. So to see a change X, the
+// plan gives the gate T = X / 2 and enough rounds that a point slower by X is red with the power
+// asked for (power.h).
+//
+// The noise of a plan is that of the noisiest point, and as high as the pilot leaves open (80 %).
+//
+// Of stored sessions the means of r runs vary by sqrt(session^2 + (round^2 + run^2) / r). Kalibera
+// and Jones' optimum would be a single run in each of many sessions, as a session itself costs no
+// GPU-hours, but it costs a day. So the plan shows what each r costs in both.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/plan/noise.h"
+#include "analysis/plan/power.h"
+
+namespace paceline {
+
+struct DesignRequest {
+  std::string study, workload;
+  std::vector<std::string> points;  // of the spec, by the gate's names
+  bool on_cores = true;             // hours are core-hours
+  double detect = 0.03, power = 0.95;
+  int rounds = 5;  // of the gate as it is
+  double threshold = 0.025;
+};
+
+struct SessionDesign {
+  int repeats = 1, sessions = 0;  // sessions: of each side; 0: more than kMostRounds
+  std::size_t runs = 0;           // of both sides
+  std::optional<double> hours;
+};
+
+struct Design {
+  DesignRequest request;
+  Noise noise;
+  bool is_stated = false;      // the noise, by the user
+  double sd = 0, assumed = 0;  // of a run of the noisiest point: as estimated, and as planned with
+  std::string noisiest;        // its name; empty: noise is stated
+  std::optional<double> seen;  // by the gate as it is: a share of the time; empty: not even 170 %
+  double threshold = 0;        // proposed
+  int rounds = 0, rounds_as_estimated = 0;  // 0: more than kMostRounds
+  Sequel equal, slower;                     // of a gate that goes on until it is decided
+  std::size_t runs = 0;                     // of both builds, in these rounds
+  std::optional<double> hours_per_round;    // of both builds; empty: not known
+  std::size_t points_without_hours = 0;
+  std::vector<SessionDesign> sessions;  // empty: how sessions differ is not known
+};
+
+constexpr int kMostRoundsUntilDecided = 40;
+
+// Noise that is stated, of a run.
+Noise stated_noise(double sd);
+
+Design design_of(const DesignRequest& request, const Noise& noise);
+
+std::string design_text(const Design& design, std::size_t width);
+// {"study", "points", "detect", "power", "levels": [{"level", "sd", ...}], "as_it_is": {...},
+// "rounds": {...}, "until_decided": {...}, "sessions": [...], "notes"}
+std::string design_json(const Design& design);
+
+}  // namespace paceline

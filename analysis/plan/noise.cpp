@@ -1,0 +1,322 @@
+#include "analysis/plan/noise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/distributions/chi_squared.hpp>
+#include <cmath>
+#include <set>
+
+#include "analysis/gate/side.h"
+#include "analysis/gate/variance_shrinkage.h"
+#include "analysis/study/cost.h"
+#include "analysis/study/run.h"
+#include "engine/core/error.h"
+
+namespace paceline {
+
+namespace {
+
+struct One {
+  std::string name, point, session, node;  // point: its name, and what tells apart two of one name
+  int round = 0;
+  double value = 0;     // logarithm of the time
+  double residual = 0;  // after the means of its point and round in its session
+};
+
+using Key = std::pair<std::string, std::string>;
+
+struct Sum {
+  double sum = 0, count = 0;
+  double mean() const { return sum / count; }
+};
+
+std::string round_of(const One& one) {
+  return one.session + "|" + std::to_string(one.round);
+}
+
+// Takes the means over `key` out of the residuals.
+template <typename KeyOf>
+std::size_t take_out(std::vector<One>& all, KeyOf key_of) {
+  std::map<Key, Sum> sums;
+  for (const One& one : all) {
+    Sum& sum = sums[key_of(one)];
+    sum.sum += one.residual;
+    ++sum.count;
+  }
+  for (One& one : all) one.residual -= sums[key_of(one)].mean();
+  return sums.size();
+}
+
+Key point_of(const One& one) {
+  return {one.point, one.session};
+}
+
+// A variance beyond what the level below explains: that of the means of groups, less what they
+// inherit. `count`: values of a group, harmonic mean.
+struct Between {
+  double variance = 0, degrees_of_freedom = 0, count = 0;
+};
+
+template <typename KeyOf, typename ParentOf>
+Between between(const std::vector<One>& all, double One::*value, KeyOf key_of, ParentOf parent_of) {
+  std::map<std::string, std::map<Key, Sum>> parents;
+  for (const One& one : all) {
+    Sum& sum = parents[parent_of(one)][key_of(one)];
+    sum.sum += one.*value;
+    ++sum.count;
+  }
+  Between result;
+  double squares = 0, inverse = 0, groups = 0;
+  for (const auto& [parent, children] : parents) {
+    Sum mean;
+    for (const auto& [key, sum] : children) {
+      mean.sum += sum.mean();
+      ++mean.count;
+    }
+    if (children.size() < 2) continue;
+    for (const auto& [key, sum] : children) {
+      squares += (sum.mean() - mean.mean()) * (sum.mean() - mean.mean());
+      inverse += 1 / sum.count;
+      ++groups;
+    }
+    result.degrees_of_freedom += static_cast<double>(children.size()) - 1;
+  }
+  if (result.degrees_of_freedom > 0) {
+    result.variance = squares / result.degrees_of_freedom;
+    result.count = groups / inverse;
+  }
+  return result;
+}
+
+class NoiseMaker {
+ public:
+  explicit NoiseMaker(const StoreContent& content) {
+    const Side side = side_of("pilot", content);
+    for (const Record& record : content.records) add(record, side);
+    std::erase_if(all_, [&](const One& one) { return noise_.points[one.name].runs < 2; });
+    if (all_.empty()) {
+      throw Error(ErrorKind::input, "no point of the pilot has 2 runs that count", "--pilot",
+                  "run it with --repeats 5, or state the noise with --noise");
+    }
+  }
+
+  Noise make() {
+    add_runs();
+    add_rounds();
+    add_sessions();
+    add_nodes();
+    add_steps();
+    return std::move(noise_);
+  }
+
+ private:
+  void add(const Record& record, const Side& side) {
+    const Run run = run_of(record);
+    const bool is_run = run.kind != "collective" && run.kind != "predicted" && !run.control;
+    const std::string name = subject_name(record);
+    if (!is_run || !record->completed() || run.tainted() || side.find(name) == nullptr) return;
+    if (!run.fit_seconds && !run.samples_per_second) return;
+    noise_.is_of_published = noise_.is_of_published || run.kind != "measured";
+    PointNoise& point = noise_.points[name];
+    const auto hours = run.replicas_are_cores ? core_hours(run) : gpu_hours(run);
+    if (hours) {
+      const auto n = static_cast<double>(point.runs);
+      point.hours = (point.hours.value_or(0) * n + *hours) / (n + 1);
+    }
+    ++point.runs;
+    One one{name, name + "|" + record->identity, run.session, record->hosts(), run.round, 0, 0};
+    one.value = std::log(run.fit_seconds ? *run.fit_seconds : 1 / *run.samples_per_second);
+    all_.push_back(one);
+    add_scatter(run);
+  }
+
+  // Of the slowest rank, from its quantiles, as if normal.
+  void add_scatter(const Run& run) {
+    for (const StepQuantiles& rank : run.record->timing.step_seconds) {
+      if (!rank.p05 || !rank.p50 || !rank.p95 || !run.steps || *run.steps < 1) continue;
+      const double sd = (*rank.p95 - *rank.p05) / (2 * 1.645) / *rank.p50;
+      scatter_.sum += sd * sd;
+      of_run_.sum += sd * sd / *run.steps;
+      ++scatter_.count;
+      ++of_run_.count;
+      break;
+    }
+  }
+
+  bool has_rounds() const {
+    return std::all_of(all_.begin(), all_.end(), [](const One& one) { return one.round > 0; });
+  }
+
+  // Alternating means converge to the least squares of point and round, also with gaps.
+  void add_runs() {
+    for (One& one : all_) one.residual = one.value;
+    const std::size_t points = take_out(all_, point_of);
+    const auto round_key = [](const One& one) { return Key{round_of(one), ""}; };
+    std::map<std::string, std::set<std::string>> points_of_round;
+    for (const One& one : all_) points_of_round[round_of(one)].insert(one.point);
+    are_rounds_shared_ =
+        has_rounds() && std::all_of(points_of_round.begin(), points_of_round.end(),
+                                    [](const auto& e) { return e.second.size() > 1; });
+    double freedom = static_cast<double>(all_.size() - points);
+    std::set<std::string> sessions;
+    for (const One& one : all_) sessions.insert(one.session);
+    if (are_rounds_shared_) {
+      before_rounds_ = all_;
+      std::size_t rounds = 0;
+      for (int pass = 0; pass < 50; ++pass) {
+        rounds = take_out(all_, round_key);
+        take_out(all_, point_of);
+      }
+      freedom -= static_cast<double>(rounds - sessions.size());
+    }
+    double squares = 0;
+    for (const One& one : all_) squares += one.residual * one.residual;
+    Level level{"run", std::nullopt, freedom, ""};
+    if (freedom > 0) level.sd = std::sqrt(squares / freedom);
+    level.remark = freedom <= 0         ? "each point has one run a session"
+                   : are_rounds_shared_ ? "what a gate with paired rounds sees"
+                                        : "with the rounds': points share no rounds";
+    variance_ = freedom > 0 ? squares / freedom : 0;
+    freedom_ = freedom;
+    noise_.levels.push_back(level);
+    moderate_points(freedom);
+  }
+
+  void moderate_points(double freedom) {
+    if (freedom <= 0) return;
+    const double share = freedom / static_cast<double>(all_.size());  // of each value
+    std::map<std::string, Sum> squares;
+    for (const One& one : all_) {
+      squares[one.name].sum += one.residual * one.residual;
+      ++squares[one.name].count;
+    }
+    std::vector<Difference> own;
+    std::vector<Difference*> pointers;
+    for (const auto& [name, sum] : squares) {
+      const double count = sum.count * share;
+      own.push_back({0, std::sqrt(sum.sum / count), count, 1});
+    }
+    for (Difference& each : own) pointers.push_back(&each);
+    moderate(pointers);
+    std::size_t i = 0;
+    for (const auto& [name, sum] : squares) {
+      noise_.points[name].sd = own[i].standard_error;
+      noise_.points[name].degrees_of_freedom = own[i].degrees_of_freedom;
+      ++i;
+    }
+  }
+
+  void push(const std::string& name, const Between& found, double below, const std::string& why_not,
+            const std::string& remark) {
+    Level level{name, std::nullopt, found.degrees_of_freedom, why_not};
+    if (why_not.empty() && found.degrees_of_freedom > 0) {
+      level.sd = std::sqrt(std::max(0.0, found.variance - below));
+      level.remark = remark;
+      if (*level.sd == 0) level.remark = "no more than the levels below explain";
+    }
+    noise_.levels.push_back(level);
+  }
+
+  void add_rounds() {
+    const bool known = are_rounds_shared_ && freedom_ > 0;
+    const Between found = known ? between(
+                                      before_rounds_, &One::residual,
+                                      [](const One& one) {
+                                        return Key{round_of(one), ""};
+                                      },
+                                      [](const One& one) { return one.session; })
+                                : Between{};
+    push("round", found, known ? variance_ / found.count : 0,
+         known ? "" : "points share no rounds: it is in the run's",
+         "all points of a round share it");
+  }
+
+  void add_sessions() {
+    const Between found = between(
+        all_, &One::value,
+        [](const One& one) {
+          return Key{one.session, ""};
+        },
+        [](const One& one) { return one.point; });
+    const Level& round = noise_.levels.back();
+    const double within = variance_ + round.sd.value_or(0) * round.sd.value_or(0);
+    std::set<std::string> sessions, nodes;
+    std::set<Key> pairs;
+    for (const One& one : all_) {
+      sessions.insert(one.session);
+      nodes.insert(one.node);
+      pairs.emplace(one.session, one.node);
+    }
+    const std::string why = sessions.size() < 2             ? "one session"
+                            : found.degrees_of_freedom <= 0 ? "no point has runs in two sessions"
+                                                            : "";
+    const bool moved = nodes.size() > 1 && pairs.size() == sessions.size();
+    push("session", found, found.count > 0 ? within / found.count : 0, why,
+         moved ? "with the nodes', which change with sessions"
+               : fmt::format("{} sessions; all points of one share it", sessions.size()));
+    // Points of one session do not tell more of it.
+    noise_.levels.back().degrees_of_freedom = static_cast<double>(sessions.size()) - 1;
+  }
+
+  void add_nodes() {
+    std::set<std::string> nodes;
+    for (const One& one : all_) nodes.insert(one.node);
+    const Between found = between(
+        all_, &One::residual,
+        [](const One& one) {
+          return Key{one.node, ""};
+        },
+        [](const One& one) { return one.session; });
+    const std::string why = nodes.size() < 2 ? "one node"
+                            : found.degrees_of_freedom <= 0
+                                ? "no session has runs of several nodes: it is in the session's"
+                                : "";
+    push("node", found, found.count > 0 ? variance_ / found.count : 0, why,
+         "it is in the run's as well");
+  }
+
+  void add_steps() {
+    Level level{"step", std::nullopt, 0, "the records have no quantiles of steps"};
+    if (scatter_.count > 0) {
+      level.sd = std::sqrt(scatter_.mean());
+      const double of_run = std::sqrt(of_run_.mean());
+      level.remark =
+          fmt::format("{:.2g} % of a run's time, if steps were independent", 100 * of_run);
+      if (variance_ > 0 && of_run * of_run < 0.25 * variance_) {
+        noise_.notes.push_back(
+            "longer runs would hardly vary less: independent steps explain less than a quarter of "
+            "how runs vary");
+      }
+    }
+    noise_.levels.insert(noise_.levels.begin(), level);
+  }
+
+  Noise noise_;
+  std::vector<One> all_, before_rounds_;
+  bool are_rounds_shared_ = false;
+  double variance_ = 0, freedom_ = 0;
+  Sum scatter_, of_run_;
+};
+
+}  // namespace
+
+const Level& Noise::level(const std::string& name) const {
+  const auto it = std::find_if(levels.begin(), levels.end(),
+                               [&](const Level& each) { return each.name == name; });
+  if (it == levels.end()) throw Error(ErrorKind::internal, "no level " + name);
+  return *it;
+}
+
+Noise noise_of(const StoreContent& content) {
+  return NoiseMaker(content).make();
+}
+
+double upper_sd(double sd, double degrees_of_freedom) {
+  constexpr double kChance = 0.8;
+  if (degrees_of_freedom <= 0) return sd;
+  const boost::math::chi_squared_distribution<double> distribution(degrees_of_freedom);
+  return sd * std::sqrt(degrees_of_freedom / boost::math::quantile(distribution, 1 - kChance));
+}
+
+}  // namespace paceline

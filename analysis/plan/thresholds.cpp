@@ -1,0 +1,117 @@
+#include "analysis/plan/thresholds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/gate/wording.h"
+#include "analysis/plan/noise.h"
+#include "analysis/plan/power.h"
+#include "engine/core/aligned.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr double kPower = 0.95;
+
+// Upwards, to 2 digits.
+double rounded_up(double value) {
+  const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
+  return std::ceil(value / unit - kRounding) * unit;
+}
+
+std::optional<double> smallest_threshold(double noise, bool is_factor, int rounds,
+                                         std::size_t others) {
+  const auto is_enough = [&](double threshold) {
+    const Limits limits = limits_of(threshold, is_factor);
+    return chance_confirmed(limits, of_rounds(rounds, noise), limits.twice_threshold, others) >=
+           kPower;
+  };
+  double low = 0, high = 1;
+  if (!is_enough(high)) return std::nullopt;
+  while (high - low > 1e-4 * high) {
+    const double middle = (low + high) / 2;
+    (is_enough(middle) ? high : low) = middle;
+  }
+  const double threshold = rounded_up(high);
+  return threshold <= 1 ? std::optional(threshold) : std::nullopt;
+}
+
+// 2 digits also of little noise.
+std::string noise_text(double noise, const QuantityInfo& info) {
+  if (noise >= 0.1) return change_text(noise, info);
+  return info.is_factor ? fmt::format("{:.2g} %", noise * 100) : fmt::format("{:.2g}", noise);
+}
+
+std::string threshold_text(double threshold, const QuantityInfo& info) {
+  return info.is_factor ? fmt::format("{:g}%", threshold * 100) : fmt::format("{:g}", threshold);
+}
+
+}  // namespace
+
+std::vector<Proposal> proposals_of(const Judgement& of_itself, int rounds) {
+  std::vector<Proposal> proposals;
+  for (const QuantityInfo& info : quantities()) {
+    Proposal proposal;
+    proposal.quantity = info.quantity;
+    for (const Check& check : of_itself.checks) {
+      const Difference& difference = check.difference;
+      if (check.quantity != info.quantity || check.evidence != Evidence::paired) continue;
+      if (difference.degrees_of_freedom <= 0) continue;
+      ++proposal.points;
+      const double sd =
+          difference.standard_error * std::sqrt(static_cast<double>(difference.count));
+      proposal.noise = std::max(proposal.noise, upper_sd(sd, difference.degrees_of_freedom));
+    }
+    if (proposal.points == 0) continue;
+    if (proposal.noise > kRounding) {
+      proposal.threshold =
+          smallest_threshold(proposal.noise, info.is_factor, rounds, proposal.points - 1);
+    }
+    proposals.push_back(proposal);
+  }
+  return proposals;
+}
+
+std::string proposals_text(const std::vector<Proposal>& proposals, const Thresholds& now,
+                           int rounds, std::size_t width) {
+  if (proposals.empty()) return "";
+  std::vector<std::vector<std::string>> rows = {
+      {"quantity", "points", "noise of a pair", "threshold now", "from this noise"}};
+  std::vector<std::string> options;
+  for (const Proposal& proposal : proposals) {
+    const QuantityInfo& info = info_of(proposal.quantity);
+    const bool is_exact = proposal.noise <= kRounding;
+    rows.push_back({std::string(info.heading), std::to_string(proposal.points),
+                    is_exact ? "none" : noise_text(proposal.noise, info),
+                    threshold_text(now.at(proposal.quantity), info),
+                    is_exact             ? "as it is"
+                    : proposal.threshold ? threshold_text(*proposal.threshold, info)
+                                         : "too noisy"});
+    if (proposal.threshold) {
+      options.push_back(threshold_option(info) + " " + threshold_text(*proposal.threshold, info));
+    }
+  }
+  std::string text = "\n" + aligned(rows, 1, width);
+  text += wrapped(
+      fmt::format(
+          "from this noise: with {} rounds a point that is worse by twice the threshold is "
+          "found in 95 % of cases; noise of the noisiest point, as high as the rounds leave "
+          "open (80 %)",
+          rounds),
+      width, "- ");
+  if (!options.empty()) text += "paste: " + join(options, " ") + "\n";
+  return text;
+}
+
+std::string threshold_option(const QuantityInfo& info) {
+  if (info.quantity == Quantity::time) return "--threshold";
+  std::string key(info.key);
+  std::replace(key.begin(), key.end(), '_', '-');
+  return "--" + key + "-threshold";
+}
+
+}  // namespace paceline

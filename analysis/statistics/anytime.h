@@ -1,0 +1,42 @@
+// A test of a mean that holds however often one looks: for studies that go on until they know
+// enough.
+//
+// A t interval is for a number of values fixed beforehand. Whoever looks after every value, and
+// stops when the interval pleases, is wrong more often than 5 %. Here the error rate holds for all
+// numbers of values at once, so one may stop for any reason.
+//
+// Values are independent and normal with unknown mean and variance. The evidence against mean 0
+// after n of them is the Bayes factor of their t statistic, in which the mean over the standard
+// deviation is normal with mean 0 and variance g:
+//
+//   e(t, n) = (1 + n g)^(-1/2) [(1 + t^2 / v) / (1 + t^2 / (v (1 + n g)))]^(n/2),  v = n - 1.
+//
+// If the mean is 0, this is a nonnegative martingale that starts at 1, whatever the variance is. So
+// it ever reaches 1/a with probability a at most (Ville): 1 / e is a p-value at any time, and the
+// means against which e stays below 1/a are a confidence sequence. Since each is a p-value at any
+// time, Holm's adjustment holds at any time, too.
+//   Lai, "On confidence sequences", Ann. Statist. 4, 1976.
+//   Gonen et al., "The Bayesian two-sample t test", The American Statistician 59, 2005.
+//   Perez-Ortiz, Lardy, de Heide, Grunwald, "E-statistics, group invariance and anytime-valid
+//   testing", Ann. Statist. 52, 2024.
+//   Wang and Ramdas, "Anytime-valid t-tests and confidence sequences for Gaussian means with
+//   unknown variance", Sequential Analysis 44, 2025.
+//
+// Of these, the normal mixture has a closed form, depends on mean, deviation and number alone, and
+// has a finite interval from 3 values on. g only decides for which numbers the interval is
+// narrowest. With g = 10 it is within 9 % of the narrowest for 4 to 10 values, within 16 % for 40.
+#pragma once
+
+#include <cstddef>
+
+namespace paceline {
+
+// e(t, n): the evidence against mean 0. 1: none; 20 or more: below 5 % error rate. `t` may be
+// infinite.
+double anytime_evidence(double t, std::size_t count);
+
+// The |t| at which e reaches 1 / (1 - confidence): the quantile that replaces Student's. Infinite
+// for fewer values than can decide: 3 at 95 %.
+double anytime_quantile(std::size_t count, double confidence);
+
+}  // namespace paceline

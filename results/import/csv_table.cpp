@@ -1,0 +1,177 @@
+// A table of comma-separated values: --column gives a column to a key of the record, as table.json
+// does for published tables (results/reference/README.md).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "results/import/formats.h"
+#include "results/import/keys.h"
+#include "results/import/lines.h"
+
+namespace paceline {
+
+namespace {
+
+// "fit_seconds=minutes*60"
+struct ChosenColumn {
+  std::string key, heading;
+  double scale = 1;
+};
+
+class CsvTable {
+ public:
+  explicit CsvTable(const ForeignFile& file) : file_(file), rows_(parse_csv(file.text, file.name)) {
+    if (rows_.size() < 2) {
+      refuse_line(file, 1, "the table has no rows", "give a line of headings and a row a result");
+    }
+    headings_ = rows_[0].cells;
+    for (std::string& heading : headings_) heading = trim(heading);
+    if (headings_[0].starts_with("\xEF\xBB\xBF")) headings_[0].erase(0, 3);  // of spreadsheets
+    columns_.resize(headings_.size());
+  }
+
+  ImportContent read() {
+    for (const std::string& set : file_.set) {
+      set_value(shared_, set);
+      given_.insert(set.substr(0, set.find('=')));
+    }
+    for (const std::string& column : file_.columns) choose(column);
+    choose_by_name();
+    check_complete();
+    trim_cells();
+    ImportContent content;
+    content.tool = "CSV";
+    for (const Record& record : records_of_table(rows_, columns_, shared_, "", file_.name)) {
+      ImportedRun& run = content.runs.emplace_back();
+      run.record = *record;
+      run.line = rows_[content.runs.size()].line;
+      if (run.record.timing.fit_seconds && run.record.provenance.time_is.empty()) {
+        run.record.provenance.time_is = "column \"" + heading_of("fit_seconds") + "\"";
+      }
+      if (run.record.throughput.samples_per_second && run.record.provenance.rate_is.empty()) {
+        run.record.provenance.rate_is = "column \"" + heading_of("samples_per_second") + "\"";
+      }
+    }
+    add_notes(content);
+    return content;
+  }
+
+ private:
+  ChosenColumn parsed(const std::string& text) const {
+    const std::size_t equals = text.find('=');
+    if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {
+      throw Error(ErrorKind::usage, "\"" + text + "\" is not KEY=HEADING", "--column",
+                  "write for example --column gpus=GPUs");
+    }
+    ChosenColumn chosen{text.substr(0, equals), text.substr(equals + 1), 1};
+    const std::size_t star = chosen.heading.rfind('*');
+    if (star == chosen.heading.npos || has(chosen.heading)) return chosen;
+    const auto scale = to_real(trim(chosen.heading.substr(star + 1)));
+    if (!scale || *scale == 0) return chosen;
+    chosen.scale = *scale;
+    chosen.heading = trim(chosen.heading.substr(0, star));
+    return chosen;
+  }
+
+  bool has(const std::string& heading) const {
+    return std::find(headings_.begin(), headings_.end(), heading) != headings_.end();
+  }
+
+  void choose(const std::string& text) {
+    const ChosenColumn chosen = parsed(text);
+    const RecordKey& key = record_key_named(chosen.key, "--column");
+    const auto at = std::find(headings_.begin(), headings_.end(), chosen.heading);
+    if (at == headings_.end()) {
+      refuse_line(file_, rows_[0].line, fmt::format("there is no column \"{}\"", chosen.heading),
+                  suggestion(chosen.heading, headings_));
+    }
+    TableColumn& column = columns_[static_cast<std::size_t>(at - headings_.begin())];
+    if (!column.to.empty() && (column.is_text != key.is_text || column.scale != chosen.scale)) {
+      throw Error(ErrorKind::usage, "the column \"" + chosen.heading + "\" is given twice",
+                  "--column", "give it once");
+    }
+    if (!key.is_text && !given_.insert(key.name).second) {
+      throw Error(ErrorKind::usage, key.name + " is given twice", "--column",
+                  "give it one column or one value");
+    }
+    given_.insert(key.name);
+    column.to.insert(column.to.end(), key.to.begin(), key.to.end());
+    column.is_text = key.is_text;
+    column.scale = chosen.scale;
+    heading_by_key_[key.name] = chosen.heading;
+  }
+
+  // A heading that is a key's name needs no --column.
+  void choose_by_name() {
+    for (std::size_t i = 0; i < headings_.size(); ++i) {
+      const bool plain = headings_[i].find_first_of("=*\"") == std::string::npos;
+      if (!columns_[i].to.empty() || !plain || given_.contains(headings_[i])) continue;
+      try {
+        record_key_named(headings_[i], "");
+      } catch (const Error&) {
+        continue;
+      }
+      choose(headings_[i] + "=" + headings_[i]);
+    }
+  }
+
+  void check_complete() const {
+    const auto missing = [&](const std::string& what, const std::string& fix) {
+      refuse_line(file_, rows_[0].line, "no column gives " + what,
+                  fix + "; columns: " + join(headings_, ", "));
+    };
+    if (!given_.contains("gpus")) missing("gpus", "add --column gpus=HEADING or --set gpus=N");
+    if (!given_.contains("workload")) {
+      missing("the workload", "add --set workload=NAME or --column workload=HEADING");
+    }
+    if (!given_.contains("fit_seconds") && !given_.contains("samples_per_second")) {
+      missing("a time or a rate",
+              "add --column fit_seconds=HEADING or --column samples_per_second=HEADING");
+    }
+  }
+
+  void trim_cells() {
+    for (std::size_t r = 1; r < rows_.size(); ++r) {
+      for (std::string& cell : rows_[r].cells) cell = std::string(trim(cell));
+    }
+  }
+
+  std::string heading_of(const std::string& key) const {
+    const auto it = heading_by_key_.find(key);
+    return it == heading_by_key_.end() ? key : it->second;
+  }
+
+  void add_notes(ImportContent& content) const {
+    std::vector<std::string> unread;
+    for (std::size_t i = 0; i < headings_.size(); ++i) {
+      if (columns_[i].to.empty()) unread.push_back(headings_[i]);
+    }
+    if (!unread.empty()) content.notes.push_back("columns not imported: " + join(unread, ", "));
+  }
+
+  const ForeignFile& file_;
+  std::vector<CsvRow> rows_;
+  std::vector<std::string> headings_;
+  std::vector<TableColumn> columns_;
+  std::set<std::string> given_;
+  std::map<std::string, std::string> heading_by_key_;
+  Json shared_ = {{"kind", "imported"}, {"layout", {{"replicas_are", "gpus"}}}};
+};
+
+}  // namespace
+
+bool is_csv_table(std::string_view text) {
+  const std::string_view first = text.substr(0, text.find('\n'));
+  return first.find(',') != first.npos && trim(text).find_first_of("{[#") != 0;
+}
+
+ImportContent read_csv_table(const ForeignFile& file) {
+  return CsvTable(file).read();
+}
+
+}  // namespace paceline

@@ -1,0 +1,240 @@
+#include "results/import/import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/core/clock.h"
+#include "engine/core/error.h"
+#include "engine/core/hash.h"
+#include "engine/core/json_text.h"
+#include "engine/core/text.h"
+#include "engine/core/utf8.h"
+#include "results/import/format.h"
+#include "results/import/keys.h"
+#include "results/import/lines.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kLargestFile = std::size_t{256} << 20;
+constexpr std::size_t kLongestFolder = 200, kMostRecords = 20000, kMostHosts = 256;
+
+// The study becomes a folder.
+void check_study_name(const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+  });
+  if (plain && !name.empty() && !name.starts_with(".") && name.size() <= 100) return;
+  throw Error(ErrorKind::usage, "the name \"" + name + "\" cannot be a folder's", "--study",
+              "use letters, digits, - _ .");
+}
+
+// The first of everything that a record must have and this one lacks.
+void check_complete(const Json& json, const ForeignFile& file, const ImportedRun& run) {
+  if (!json.contains("/parameters/gpus"_json_pointer)) {
+    refuse_line(file, run.line, "the file does not say how many replicas there were",
+                "add --set gpus=N");
+  }
+  if (run.record.collective && run.record.collective->operation.empty() &&
+      !json.contains("/collective/operation"_json_pointer)) {
+    refuse_line(file, run.line, "the file does not say which collective it is",
+                "add --set operation=all_reduce or another");
+  }
+}
+
+// --set for what the file does not say: of replicas, nodes and CPUs the file knows better. Returns
+// what was not set.
+std::vector<std::string> set_facts(Json& json, const std::vector<std::string>& facts) {
+  std::vector<std::string> notes;
+  const bool knows_gpus = json["parameters"].contains("gpus");
+  for (const std::string& fact : facts) {
+    const std::string key = fact.substr(0, fact.find('='));
+    const Json& layout = json["layout"];
+    const bool is_stated =
+        key == "gpus" ? knows_gpus : has_role(key, Role::layout) && layout.contains(key);
+    if (is_stated && layout[key] != to_integer(fact.substr(key.size() + 1)).value_or(0)) {
+      notes.push_back(fmt::format("{} is {} where the file says so", key, json_text(layout[key])));
+    }
+    if (!is_stated) set_value(json, fact);
+  }
+  Json& layout = json["layout"];
+  if (layout.contains("nodes") && layout["nodes"].is_number() && layout["gpus"] < layout["nodes"]) {
+    layout.erase("nodes");
+    json["parameters"].erase("nodes");
+    notes.push_back(
+        fmt::format("nodes is left out of records of {} ranks", json_text(layout["gpus"])));
+  }
+  return notes;
+}
+
+// Texts of the file go to terminals and pages.
+void make_harmless(Json& json) {
+  if (json.is_string()) json = printable(json.get<std::string>());
+  if (!json.is_structured()) return;
+  for (auto& each : json) make_harmless(each);
+}
+
+// Equal of two imports of the same bytes with the same options.
+std::string content_of(Json json) {
+  for (const char* key : {"repeat", "attempt", "samples"}) json.erase(key);
+  for (const char* key : {"file", "imported_at", "imported_by"}) {
+    json["provenance"]["imported"].erase(key);
+  }
+  json["provenance"].erase("source");  // the file's name
+  return hash_hex(json_text(json));
+}
+
+// Names a file as a format reads it, whatever options it is imported with.
+std::string file_key(const Json& json) {
+  const Json& imported = json.at("provenance").at("imported");
+  return imported.value("format", "") + " " + imported.value("xxh3", "");
+}
+
+// "all_reduce,in-place,gpus=8", "resnet,gpus=16".
+std::string folder_of(const Record& record) {
+  std::vector<std::string> parts = {record->workload};
+  if (record->is_collective()) {
+    parts = {record->collective->operation, record->collective->placement};
+  }
+  parts.push_back(record->parameters.folder());
+  std::erase(parts, "");
+  std::string folder = join(parts, ",");
+  for (char& c : folder) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) ||
+                       std::string_view("=,._+-%").find(c) != std::string_view::npos;
+    if (!plain) c = '-';
+  }
+  if (folder.starts_with(".")) folder.front() = '-';
+  if (folder.size() <= kLongestFolder) return folder;
+  return folder.substr(0, kLongestFolder - 17) + "-" + hash_hex(folder);
+}
+
+}  // namespace
+
+struct Import::Source {
+  struct Entry {
+    Json json;
+    std::string folder, content;  // content: a hash of all that an equal import would give
+    std::size_t line = 1;
+  };
+  ImportedFile told;
+  std::vector<Entry> entries;
+};
+
+Import::~Import() = default;
+
+Import::Import(const ImportRequest& request) : study_(request.results / request.study) {
+  check_study_name(request.study);
+  const ImportFormat& format = import_format_named(request.format);
+  if (!request.columns.empty() && format.name != std::string_view("csv")) {
+    throw Error(ErrorKind::usage, "only a csv table has columns to choose", "--column",
+                "leave it out, or import csv");
+  }
+  Json scratch = Json::object();
+  for (const std::string& each : request.set) set_value(scratch, each);
+  for (const std::string& name : request.files) sources_.push_back(read(name, request));
+}
+
+Import::Source Import::read(const std::string& name, const ImportRequest& request) const {
+  const ImportFormat& format = import_format_named(request.format);
+  const ForeignFile file{name, read_text(name, kLargestFile), request.columns, request.set};
+  check_format(format, file);
+  ImportContent content = format.read(file);
+  if (content.runs.size() > kMostRecords) {
+    throw Error(
+        ErrorKind::input,
+        fmt::format("the file gives {} records, more than {}", content.runs.size(), kMostRecords),
+        name, "split it");
+  }
+  Source source;
+  source.told = {name, content.tool, {}, content.notes};
+  const std::string hash = hash_hex(file.text), now = utc_time_stamp();
+  std::set<std::string> notes;
+  for (ImportedRun& run : content.runs) {
+    RunRecord& record = run.record;
+    record.kind = "imported";
+    record.study = request.study;
+    record.session = hash;
+    std::vector<std::string>& hosts = record.provenance.hosts;
+    if (hosts.size() > kMostHosts) hosts = each_once(hosts);
+    ImportFacts& facts = record.provenance.imported.emplace();
+    facts = {format.name,
+             content.tool,
+             fs::path(name).filename().string(),
+             hash,
+             static_cast<std::int64_t>(run.line),
+             now,
+             request.imported_by};
+    record.provenance.source = facts.tool + ": " + facts.file;
+    Json json = to_json(record);
+    for (const std::string& each : set_facts(json, request.set)) notes.insert(each);
+    make_harmless(json);
+    check_complete(json, file, run);
+    for (const char* each : {"nodes", "cpus_per_task"}) {
+      if (json["layout"].contains(each)) json["parameters"][each] = json["layout"][each];
+    }
+    Record checked(json, place_in(file, run.line));
+    if (!checked->is_collective()) json["point"] = checked->parameters.text();
+    json["identity"] = identity_hash(checked->workload, checked->parameters);
+    source.entries.push_back({json, folder_of(checked), content_of(json), run.line});
+  }
+  source.told.notes.insert(source.told.notes.end(), notes.begin(), notes.end());
+  return source;
+}
+
+std::vector<ImportedFile> Import::write(bool dry_run) const {
+  std::set<std::string> files, contents;
+  for (const Source& source : sources_) {
+    for (const Source::Entry& entry : source.entries) {
+      files.insert(file_key(entry.json));
+      contents.insert(entry.content);
+    }
+  }
+  std::map<std::string, fs::path> known;  // by content
+  std::map<std::string, int> repeats;     // the last one of a folder
+  std::error_code none;
+  if (fs::exists(study_, none)) {
+    for (const Record& record : load_store(study_).records) {
+      const fs::path file = record.where();
+      int& last = repeats[file.parent_path().filename().string()];
+      last = std::max(last, record->repeat);
+      if (!record->provenance.imported || !files.contains(file_key(record.json()))) continue;
+      const std::string content = content_of(record.json());
+      if (!contents.contains(content)) {
+        throw Error(ErrorKind::input,
+                    record->provenance.imported->file +
+                        " was imported before with other options or by another version",
+                    file.string(), "remove its records, or import into another study");
+      }
+      known.emplace(content, file);
+    }
+  }
+  const Store store(study_);
+  std::vector<ImportedFile> told;
+  for (const Source& source : sources_) {
+    told.push_back(source.told);
+    for (const Source::Entry& entry : source.entries) {
+      const auto found = known.find(entry.content);
+      if (found != known.end()) {
+        told.back().records.push_back({found->second, entry.line, false});
+        continue;
+      }
+      const int repeat = ++repeats[entry.folder];
+      const fs::path file = dry_run ? study_ / entry.folder / fmt::format("{}.1.json", repeat)
+                                    : store.write(entry.folder, repeat, entry.json, "");
+      known.emplace(entry.content, file);  // the same file may be named twice
+      told.back().records.push_back({file, entry.line, true});
+    }
+  }
+  return told;
+}
+
+}  // namespace paceline

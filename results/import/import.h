@@ -1,0 +1,57 @@
+// Other tools' files as records of kind imported.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "results/store.h"
+
+namespace paceline {
+
+struct ImportRequest {
+  std::string format;  // "nccl-tests", see format.h
+  std::vector<std::string> files;
+  std::string study;                      // a folder's name
+  std::filesystem::path results;          // the folder of studies
+  std::vector<std::string> set, columns;  // "gpus=8"; "fit_seconds=minutes*60", of csv
+  std::string imported_by;                // this program's version
+};
+
+struct ImportedRecord {
+  std::filesystem::path file;  // in the store
+  std::size_t line = 1;        // of the foreign file
+  bool is_new = true;          // else it was imported before
+};
+
+struct ImportedFile {
+  std::string name, tool;
+  std::vector<ImportedRecord> records;
+  std::vector<std::string> notes;  // what was left out
+};
+
+// Reads and checks all files, and only then writes. Every record carries what it came from: tool,
+// file, hash and line (ImportFacts).
+class Import {
+ public:
+  // Throws usage: a format, study or key that is none. Throws input naming file and line: a file of
+  // another format, damaged, or that lacks what a record must have.
+  explicit Import(const ImportRequest& request);
+  ~Import();
+
+  // STUDY in the folder of studies.
+  const std::filesystem::path& study() const { return study_; }
+
+  // Skips what was imported before: the same bytes with the same options. Throws input, before
+  // anything is written, if a file was imported with other options. `dry_run` writes nothing.
+  std::vector<ImportedFile> write(bool dry_run) const;
+
+ private:
+  struct Source;  // a file and its records
+  Source read(const std::string& name, const ImportRequest& request) const;
+
+  std::filesystem::path study_;
+  std::vector<Source> sources_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,92 @@
+#include "results/import/lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline {
+
+std::vector<TextLine> lines_of(std::string_view text) {
+  std::vector<TextLine> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back({lines.size() + 1, line});
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t";
+  std::vector<std::string_view> words;
+  for (std::size_t at = line.find_first_not_of(kBlanks); at < line.size();) {
+    const std::size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
+    words.push_back(line.substr(at, end - at));
+    at = line.find_first_not_of(kBlanks, end);
+  }
+  return words;
+}
+
+std::string place_in(const ForeignFile& file, std::size_t line) {
+  return fmt::format("{}:{}", file.name, line);
+}
+
+void refuse_line(const ForeignFile& file, std::size_t line, const std::string& what,
+                 const std::string& fix) {
+  throw Error(ErrorKind::input, what, place_in(file, line), fix);
+}
+
+double positive_number(std::string_view word, const std::string& what, const ForeignFile& file,
+                       std::size_t line) {
+  const auto number = to_real(word);
+  if (number && *number > 0) return *number;
+  refuse_line(file, line,
+              fmt::format("the {} \"{}\" is not a positive number", what, word.substr(0, 40)),
+              "remove the damaged line or import the complete file");
+}
+
+void set_replicas(RunRecord& record, int count) {
+  record.layout.gpus = count;
+  record.parameters.set("gpus", std::int64_t{count});
+}
+
+void keep_rows(CollectiveFacts& facts, std::vector<std::string>& notes) {
+  constexpr std::size_t kMostRows = 100;  // of some 250 bytes, in a record of 32 KB
+  const std::size_t all = facts.rows.size(), every = (all + kMostRows - 1) / kMostRows;
+  if (every < 2) return;
+  std::vector<CollectiveRow> kept;
+  for (std::size_t i = 0; i < all; i += every) kept.push_back(std::move(facts.rows[i]));
+  facts.rows = std::move(kept);
+  notes.push_back(fmt::format("of {} sizes, {} are kept", all, facts.rows.size()));
+}
+
+ElementType element_type(std::string_view foreign) {
+  struct Known {
+    const char* names;  // as other tools write it
+    ElementType type;
+  };
+  static const Known kKnown[] = {{"float float32 mpi_float", {"f32", 4}},
+                                 {"half float16", {"f16", 2}},
+                                 {"bfloat16", {"bf16", 2}},
+                                 {"double float64 mpi_double", {"f64", 8}},
+                                 {"int int32 mpi_int", {"i32", 4}},
+                                 {"uint8 mpi_char mpi_byte", {"u8", 1}},
+                                 {"int8 fp8_e4m3 fp8_e5m2 f8e4m3 f8e5m2", {"", 1}},
+                                 {"uint32", {"", 4}},
+                                 {"int64 uint64", {"", 8}}};
+  const std::string name = to_lower(foreign);
+  for (const Known& known : kKnown) {
+    for (const std::string& each : split(known.names, ' ')) {
+      if (each != name) continue;
+      return known.type.name.empty() ? ElementType{name, known.type.bytes} : known.type;
+    }
+  }
+  return {std::string(foreign), 0};
+}
+
+}  // namespace paceline

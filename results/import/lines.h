@@ -1,0 +1,46 @@
+// Lines and words of another tool's output, for readers of formats.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/import/format.h"
+
+namespace paceline {
+
+struct TextLine {
+  std::size_t number = 0;  // from 1
+  std::string_view text;   // without the line's end
+};
+
+std::vector<TextLine> lines_of(std::string_view text);
+
+// Separated by blanks.
+std::vector<std::string_view> words_of(std::string_view line);
+
+// "file.txt:12"
+std::string place_in(const ForeignFile& file, std::size_t line);
+
+[[noreturn]] void refuse_line(const ForeignFile& file, std::size_t line, const std::string& what,
+                              const std::string& fix);
+
+// A finite number above 0. Throws input naming the line and what the number is.
+double positive_number(std::string_view word, const std::string& what, const ForeignFile& file,
+                       std::size_t line);
+
+// Sets gpus in layout and parameters.
+void set_replicas(RunRecord& record, int count);
+
+// At most as many rows as fit into a record; says in a note what was left out.
+void keep_rows(CollectiveFacts& facts, std::vector<std::string>& notes);
+
+// Bytes of an element of a type as MPI, NCCL or Horovod name it, and its name here: "MPI_FLOAT",
+// "bfloat16", "float32". An unknown type keeps its name, and its size is 0.
+struct ElementType {
+  std::string name;
+  int bytes = 0;
+};
+ElementType element_type(std::string_view foreign);
+
+}  // namespace paceline

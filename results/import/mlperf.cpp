@@ -1,0 +1,220 @@
+// Logs of MLPerf Training (github.com/mlcommons/logging): lines ":::MLLOG {...}" with a key, a
+// value and the time in milliseconds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/core/text.h"
+#include "results/import/formats.h"
+#include "results/import/lines.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::string_view kMark = ":::MLLOG";
+
+std::string utc_text(double unix_milliseconds) {
+  const auto seconds = static_cast<std::time_t>(unix_milliseconds / 1e3);
+  std::tm utc{};
+  char text[32] = "";
+  if (gmtime_r(&seconds, &utc) != nullptr) strftime(text, sizeof text, "%FT%TZ", &utc);
+  return text;
+}
+
+class MlperfReader {
+ public:
+  explicit MlperfReader(const ForeignFile& file) : file_(file) {}
+
+  ImportContent read() {
+    for (const TextLine& line : lines_of(file_.text)) {
+      const std::size_t at = line.text.find(kMark);
+      if (at != line.text.npos) read_event(line.number, line.text.substr(at + kMark.size()));
+    }
+    for (const auto& [time, name] : {std::pair{started_, "run_start"}, {stopped_, "run_stop"}}) {
+      if (time) continue;
+      refuse_line(file_, 1, fmt::format("the log has no {}: it is cut short", name),
+                  "import the complete log");
+    }
+    content_.tool = "MLPerf Training";
+    make_record();
+    return std::move(content_);
+  }
+
+ private:
+  void read_event(std::size_t line, std::string_view text) {
+    const Json event = Json::parse(text, nullptr, false);
+    const auto key = event.is_object() ? event.find("key") : event.end();
+    if (event.is_discarded() || key == event.end() || !key->is_string() ||
+        !event.contains("time_ms") || !event["time_ms"].is_number()) {
+      refuse_line(file_, line, "the entry is not JSON with a key and time_ms",
+                  "import the complete log");
+    }
+    // Of several processes that log the same, the first.
+    const std::string space =
+        event.value("namespace", Json()).is_string() ? event["namespace"].get<std::string>() : "";
+    const double time = event["time_ms"].get<double>();
+    const Json value = event.value("value", Json()), data = event.value("metadata", Json());
+    const std::string name = key->get<std::string>();
+    if (name == "run_start") {
+      if (started_ && space == space_) {
+        refuse_line(file_, line, "the log has a second run", "split it into a file a run");
+      }
+      if (started_) return;
+      started_ = time;
+      space_ = space;
+      line_ = line;
+    }
+    if (started_ && space != space_) return;
+    if (name == "run_stop") {
+      stopped_ = time;
+      status_ = data.is_object() && data.value("status", Json()).is_string()
+                    ? data["status"].get<std::string>()
+                    : "";
+    } else if (name == "eval_start") {
+      evaluating_since_ = time;
+    } else if (name == "eval_stop" && evaluating_since_) {
+      evaluation_ms_ += std::max(0.0, time - *evaluating_since_);
+      evaluating_since_.reset();
+    } else if (name == "eval_accuracy" && value.is_number()) {
+      add_accuracy(value.get<double>(), data);
+    } else if (name == "tracked_stats" && value.is_object() && value.contains("throughput") &&
+               value["throughput"].is_number()) {
+      rates_.push_back(value["throughput"].get<double>());
+    } else {
+      values_.emplace(name, value);
+    }
+    if ((name == "block_start" || name == "epoch_start") && data.is_object()) count_epochs(data);
+  }
+
+  static std::optional<double> number(const Json& json, const char* key) {
+    const auto it = json.is_object() ? json.find(key) : json.end();
+    if (!json.is_object() || it == json.end() || !it->is_number()) return std::nullopt;
+    return it->get<double>();
+  }
+  std::optional<double> number(const char* key) const {
+    const auto it = values_.find(key);
+    if (it == values_.end() || !it->second.is_number()) return std::nullopt;
+    return it->second.get<double>();
+  }
+  std::string text(const char* key) const {
+    const auto it = values_.find(key);
+    return it == values_.end() || !it->second.is_string() ? "" : it->second.get<std::string>();
+  }
+
+  void add_accuracy(double accuracy, const Json& data) {
+    accuracy_ = accuracy;
+    const auto epoch = number(data, "epoch_num");
+    if (!epoch || !(*epoch >= 1) || *epoch > 1e6 || *epoch != std::floor(*epoch)) return;
+    EpochFacts facts;
+    facts.test_accuracy = accuracy;
+    facts.epoch = static_cast<std::int64_t>(*epoch);
+    epochs_.push_back(facts);
+    last_epoch_ = std::max(last_epoch_, *epoch);
+  }
+
+  // Blocks say how many epochs they have; of the last one the whole may not have been needed.
+  void count_epochs(const Json& data) {
+    const auto first = number(data, "first_epoch_num"), count = number(data, "epoch_count");
+    if (first && count) begun_ = std::max(begun_, *first + *count - 1);
+    if (const auto epoch = number(data, "epoch_num")) begun_ = std::max(begun_, *epoch);
+  }
+
+  void make_record() {
+    const double seconds = (*stopped_ - *started_) / 1e3, evaluation = evaluation_ms_ / 1e3;
+    if (!(seconds > evaluation)) {
+      refuse_line(file_, line_, "run_stop is not after run_start and the evaluations",
+                  "import an undamaged log");
+    }
+    ImportedRun& run = content_.runs.emplace_back();
+    run.line = line_;
+    RunRecord& record = run.record;
+    record.workload = text("submission_benchmark");
+    if (record.workload.empty()) record.workload = "mlperf";
+    record.status = status_ == "success" ? "completed" : "failed";
+    if (!record.completed()) {
+      record.reason = "run_stop has status \"" + status_ + "\": the target quality was not reached";
+    }
+    record.layout.replicas_are = "gpus";
+    record.timing.fit_seconds = seconds - evaluation;
+    if (evaluation > 0) record.timing.evaluation_seconds = evaluation;
+    Provenance& made = record.provenance;
+    made.time_is = "run_start to run_stop without evaluations";
+    made.started_at = utc_text(*started_);
+    made.hardware = text("submission_platform");
+    made.stack = join(each_once({text("submission_org"), text("submission_division")}), ", ");
+    add_rate(record);
+    add_quality(record, seconds);
+    for (const auto& [key, parameter] :
+         {std::pair{"global_batch_size", "global_batch"},
+          {"gradient_accumulation_steps", "gradient_accumulation_steps"},
+          {"seed", "seed"}}) {
+      const auto value = number(key);
+      if (!value || *value < 0 || *value > 9e15 || *value != std::floor(*value)) continue;
+      record.parameters.set(parameter, static_cast<std::int64_t>(*value));
+    }
+    record.plan.global_batch = number("global_batch_size");
+    if (const std::string optimizer = text("opt_name"); !optimizer.empty()) {
+      record.parameters.set("optimizer", optimizer);
+      record.plan.learning_rate = number((optimizer + "_opt_base_learning_rate").c_str());
+      if (!record.plan.learning_rate) record.plan.learning_rate = number("opt_base_learning_rate");
+    }
+  }
+
+  // The median of logged rates without the first, where there are such; else the samples tell.
+  void add_rate(RunRecord& record) {
+    const double epochs = last_epoch_ > 0 ? last_epoch_ : begun_;
+    const auto samples = number("train_samples");
+    if (samples && *samples > 0 && epochs > 0) record.throughput.samples = *samples * epochs;
+    if (rates_.size() > 1) rates_.erase(rates_.begin());
+    std::sort(rates_.begin(), rates_.end());
+    if (!rates_.empty() && rates_[rates_.size() / 2] > 0) {
+      record.throughput.samples_per_second = rates_[rates_.size() / 2];
+      record.provenance.rate_is = "median of the logged throughput without its first value";
+    } else if (record.throughput.samples) {
+      record.provenance.rate_is = "samples over the time";
+    }
+  }
+
+  void add_quality(RunRecord& record, double seconds) {
+    const bool is_share = accuracy_ && *accuracy_ >= 0 && *accuracy_ <= 1;
+    if (is_share) {
+      record.quality.epochs = epochs_;
+      record.quality.test_accuracy = accuracy_;
+    }
+    GoalFacts& goal = record.quality.until.emplace();
+    goal.goal = "MLPerf's target quality";
+    goal.reached = record.completed();
+    if (!record.completed()) return;
+    if (last_epoch_ > 0) goal.epochs = last_epoch_;
+    goal.fit_seconds = record.timing.fit_seconds;
+    goal.seconds_with_evaluation = seconds;
+  }
+
+  const ForeignFile& file_;
+  ImportContent content_;
+  std::map<std::string, Json> values_;
+  std::string space_, status_;
+  std::optional<double> started_, stopped_, evaluating_since_, accuracy_;
+  std::size_t line_ = 1;
+  double evaluation_ms_ = 0, last_epoch_ = 0, begun_ = 0;
+  std::vector<EpochFacts> epochs_;
+  std::vector<double> rates_;
+};
+
+}  // namespace
+
+bool is_mlperf(std::string_view text) {
+  return text.find(kMark) != text.npos;
+}
+
+ImportContent read_mlperf(const ForeignFile& file) {
+  return MlperfReader(file).read();
+}
+
+}  // namespace paceline

@@ -1,0 +1,69 @@
+// `paceline history` as a user runs it.
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+
+const std::string kTable = PACELINE_SOURCE_DIR "/results/reference/csc-gpt-neo";
+
+using CliHistory = testing::Cli;
+
+TEST_F(CliHistory, WritesAPageAndTheSameInFiles) {
+  const Ran ran = shell("COLUMNS=80 paceline history " + kTable + " --out out --no-plots");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(ran.out, "history: out/history.html")) << ran.out;
+  std::istringstream lines(ran.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  for (const char* name : {"history.html", "history.md", "history.csv", "history.json"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder() / "out" / name)) << name;
+  }
+  const Ran json = shell("paceline history " + kTable + " --json");
+  EXPECT_EQ(nlohmann::json::parse(json.out)["history"].size(), 1U);
+  const Ran again =
+      shell("paceline history " + kTable + " --out out --no-plots --metric throughput");
+  EXPECT_EQ(again.code, 0) << again.err;  // its own files are replaced
+}
+
+TEST_F(CliHistory, NeverReplacesOtherFiles) {
+  const Ran ran = shell("mkdir out; echo mine > out/history.md; paceline history " + kTable +
+                        " --out out; code=$?; cat out/history.md; exit $code");
+  EXPECT_EQ(ran.code, 65);
+  EXPECT_EQ(ran.out, "mine\n");
+}
+
+TEST_F(CliHistory, RefusesInOneLine) {
+  const std::pair<std::string, int> calls[] = {{"history nowhere", 65},
+                                               {"history " + kTable + " --metric tmie", 64},
+                                               {"history " + kTable + " --since yesterday", 64},
+                                               {"history " + kTable + " --since 2027-01-01", 65},
+                                               {"history " + kTable + " --point gpus=99", 64},
+                                               {"history " + kTable + " --point gpus", 64},
+                                               {"history " + kTable + " --format latex", 64},
+                                               {"history " + kTable + " --plots png", 64}};
+  for (const auto& [call, code] : calls) {
+    const Ran ran = shell("paceline " + call);
+    EXPECT_EQ(ran.code, code) << call;
+    EXPECT_EQ(ran.out, "") << call;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  }
+}
+
+TEST_F(CliHistory, NamesAreHarmless) {
+  const Ran ran = shell(
+      R"(mkdir odd; printf 'date,gpus,rate\n"2026-01-01\033[31m",1,1\n2026-01-02<b>,1,2\n2026-01-03,1,3\n' > odd/table.csv
+cat > odd/table.json <<'END'
+{"record": {"parameters": {"workload": "w\u001b[2J"}, "layout": {"replicas_are": "gpus"}, "provenance": {"source": "s"}},
+ "columns": {"date": {"to": ["/session"], "text": true}, "gpus": {"to": ["/layout/gpus"]},
+             "rate": {"to": ["/throughput/samples_per_second"]}}}
+END
+paceline history odd)");
+  EXPECT_FALSE(contains(ran.out + ran.err, "\x1b"));
+}
+
+}  // namespace
+}  // namespace paceline

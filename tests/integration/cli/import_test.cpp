@@ -1,0 +1,113 @@
+// import as a user has it: a file of another tool becomes a study that report shows.
+#include <nlohmann/json.hpp>
+
+#include "engine/core/text.h"
+#include "tests/integration/cli/paceline.h"
+#include "tests/unit/results/sample_record.h"
+
+namespace paceline {
+namespace {
+
+using testing::contains;
+using testing::Ran;
+
+class CliImport : public testing::Cli {
+ protected:
+  static std::string sample(const std::string& name) {
+    return shell_quote(std::string(PACELINE_SOURCE_DIR) + "/tests/data/import/" + name);
+  }
+};
+
+TEST_F(CliImport, ACollectiveIsATableOfItsOwn) {
+  const std::string import =
+      "import nccl-tests " + sample("nccl-tests-all_reduce_perf.txt") + " --study links";
+  const Ran dry = paceline(import + " --dry-run");
+  ASSERT_EQ(dry.code, 0) << dry.err;
+  EXPECT_TRUE(contains(dry.out, "2 records would be imported from nccl-tests")) << dry.out;
+  EXPECT_FALSE(std::filesystem::exists(folder() / "results"));
+  const Ran first = paceline(import);
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_TRUE(contains(first.out,
+                       "2 records imported from nccl-tests\nsee: paceline report "
+                       "results/local/links\n"))
+      << first.out;
+  EXPECT_TRUE(contains(paceline(import).out, "2 records imported before, skipped"));
+  const Ran report = paceline("report results/local/links");
+  ASSERT_EQ(report.code, 0) << report.err;
+  EXPECT_TRUE(contains(report.out,
+                       "# all-reduce, 8 ranks in 8 tasks on nid005471, nid005487, backend NCCL, "
+                       "imported from nccl-tests (nccl-tests-all_reduce_perf.txt)\n"
+                       "# out of place; mean of 20 calls\n"))
+      << report.out;
+  EXPECT_TRUE(contains(report.out, "134217728    33554432   f32   1907.80   70.35  123.12       0"))
+      << report.out;
+  EXPECT_FALSE(contains(report.out, "p95")) << report.out;
+  EXPECT_EQ(paceline("report results/local/links --only kind=imported --format csv").code, 0);
+  EXPECT_EQ(paceline("report results/local/links --only kind=collective").out, report.out);
+  EXPECT_EQ(paceline("archive results/local/links --out l.tar.gz").code, 0);
+  EXPECT_TRUE(contains(paceline("merge l.tar.gz other").out, "2 were added"));
+}
+
+TEST_F(CliImport, ATimelineShowsNegotiation) {
+  const Ran ran =
+      paceline("import horovod-timeline " + sample("horovod_timeline.json") + " --study t");
+  EXPECT_TRUE(contains(ran.out, "  the file ends within an event, which is left out\n")) << ran.out;
+  const Ran report = paceline("report results/local/t");
+  EXPECT_TRUE(contains(report.out, "all-reduce in training, 2 ranks, backend Horovod, imported"))
+      << report.out;
+  EXPECT_TRUE(contains(report.out, "negotiation")) << report.out;
+  EXPECT_TRUE(contains(report.out, "a step took 100 ms")) << report.out;
+}
+
+// Never in a row with measured runs, nor their base.
+TEST_F(CliImport, ImportedRowsAreLabelledBesideMeasuredOnes) {
+  for (const int gpus : {1, 2}) {
+    write_record_file(folder() / "s" / ("gpus=" + std::to_string(gpus)) / "1.1.json",
+                      testing::sample_record({.gpus = gpus, .fit_seconds = 10.0 / gpus}), "");
+  }
+  std::ofstream(folder() / "t.csv")
+      << "gpus,ntasks,fit_seconds,samples\n1,1,8,120000\n2,2,5,120000\n";
+  const Ran ran = paceline(
+      "import csv t.csv --study s --results . --set workload=mnist-cnn --set precision=fp32 "
+      "--set batch_per_replica=64 --set epochs=2 --set learning_rate=0.001 --set backend=mpi "
+      "--set cpus_per_task=1 --set nodes=1 --set replicas_are=cores --json");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(nlohmann::json::parse(ran.out).at("files").at(0).at("records").size(), 2U) << ran.out;
+  const Ran report = paceline("report s --format json");
+  ASSERT_EQ(report.code, 0) << report.err;
+  const auto tables = nlohmann::json::parse(report.out);
+  int imported = 0, measured = 0;
+  for (const auto& table : tables.contains("tables") ? tables["tables"] : nlohmann::json{tables}) {
+    for (const auto& row : table.at("rows")) {
+      const bool is_imported = contains(row.dump(), "\"imported");
+      ++(is_imported ? imported : measured);
+      // 8 s and 5 s; 10 s and 5 s.
+      if (row.at("gpus") != 2) continue;
+      EXPECT_NEAR(row.at("speed_up").get<double>(), is_imported ? 1.6 : 2, 1e-6) << row.dump();
+    }
+  }
+  EXPECT_EQ(imported, 2) << report.out;
+  EXPECT_EQ(measured, 2) << report.out;
+  EXPECT_EQ(paceline("explain s").code, 0);
+}
+
+TEST_F(CliImport, BadInputIsOneLine) {
+  std::ofstream(folder() / "t.csv") << "a\x1b[31m,b\n1,2\n";
+  expect_refused("import nccl-test x --study s", 64, {"did you mean \"nccl-tests\"?"});
+  expect_refused("import osu missing.txt --study s", 65, {"missing.txt"});
+  expect_refused("import osu " + sample("jobstats.txt") + " --study s", 65,
+                 {"looks like a report of jobstats; try: paceline import jobstats"});
+  expect_refused("import jobstats " + sample("jobstats.txt") + " --study ../s", 64,
+                 {"cannot be a folder's"});
+  expect_refused("import jobstats " + sample("jobstats.txt") + " --study s --column a=b", 64,
+                 {"only a csv table has columns"});
+  expect_refused("import csv t.csv --study s --set gpus=1", 65, {"no column gives the workload"});
+  expect_refused("import csv t.csv --study s --set gpu=1", 64, {"did you mean \"gpus\"?"});
+  expect_refused("import csv t.csv --study s --set gpus", 64, {"is not KEY=VALUE"});
+  expect_refused("import osu " + sample("osu_allreduce.txt") + " --study s", 65,
+                 {"add --set gpus=N"});
+  EXPECT_FALSE(std::filesystem::exists(folder() / "results"));
+}
+
+}  // namespace
+}  // namespace paceline

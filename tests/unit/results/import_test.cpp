@@ -1,0 +1,482 @@
+// Files of other tools as records.
+#include "results/import/import.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <functional>
+
+#include "engine/core/error.h"
+#include "results/import/format.h"
+#include "tests/unit/results/sample_record.h"
+
+namespace paceline {
+namespace {
+
+using testing::TemporaryFolder;
+namespace fs = std::filesystem;
+
+std::string sample(const std::string& name) {
+  return (fs::path(PACELINE_SOURCE_DIR) / "tests/data/import" / name).string();
+}
+
+std::string sample_text(const std::string& name) {
+  return read_text(sample(name));
+}
+
+class Importing : public ::testing::Test {
+ protected:
+  ImportRequest request(const std::string& format, const std::vector<std::string>& files,
+                        const std::vector<std::string>& set = {},
+                        const std::vector<std::string>& columns = {}) const {
+    return {format, files, "s", folder_.path(), set, columns, "0.1.0"};
+  }
+
+  // The records that the store has after the import, by folder.
+  std::vector<Record> import(const ImportRequest& request) const {
+    Import(request).write(false);
+    StoreContent content = load_store(folder_.path() / request.study);
+    EXPECT_TRUE(content.rejected.empty());
+    return content.records;
+  }
+
+  std::vector<Record> import_text(const std::string& format, const std::string& text,
+                                  const std::vector<std::string>& set = {},
+                                  const std::vector<std::string>& columns = {}) const {
+    std::ofstream(folder_ / "file") << text;
+    return import(request(format, {(folder_ / "file").string()}, set, columns));
+  }
+
+  // What it says; and it must have written nothing.
+  std::string refusal(const std::string& format, const std::string& text,
+                      const std::vector<std::string>& set = {},
+                      const std::vector<std::string>& columns = {}) const {
+    std::ofstream(folder_ / "file") << text;
+    return refusal(request(format, {(folder_ / "file").string()}, set, columns));
+  }
+  std::string refusal(const ImportRequest& request) const {
+    std::string line = "accepted";
+    const bool was_there = fs::exists(folder_.path() / "s");
+    try {
+      Import(request).write(false);
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.kind() == ErrorKind::input || error.kind() == ErrorKind::usage);
+      line = error.what();
+    }
+    EXPECT_EQ(line.find('\n'), line.npos);
+    EXPECT_TRUE(line == "accepted" || fs::exists(folder_.path() / "s") == was_there) << line;
+    return line;
+  }
+
+  TemporaryFolder folder_;
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+TEST_F(Importing, NcclTestsGiveBothPlacements) {
+  const auto records = import(request("nccl-tests", {sample("nccl-tests-all_reduce_perf.txt")}));
+  ASSERT_EQ(records.size(), 2U);
+  const RunRecord& in_place = *records[0];
+  EXPECT_EQ(in_place.kind, "imported");
+  EXPECT_TRUE(in_place.is_collective());
+  EXPECT_EQ(in_place.collective->placement, "in place");
+  EXPECT_EQ(records[1]->collective->placement, "out of place");
+  EXPECT_EQ(in_place.collective->operation, "all_reduce");
+  EXPECT_EQ(in_place.collective->dtype, "f32");
+  EXPECT_EQ(in_place.layout.gpus, 8);
+  EXPECT_EQ(in_place.layout.nodes, 2);
+  EXPECT_EQ(in_place.layout.ntasks, 8);
+  EXPECT_EQ(in_place.provenance.hardware, "NVIDIA GH200 120GB");
+  EXPECT_EQ(in_place.hosts(), "nid005471, nid005487");
+  ASSERT_EQ(in_place.collective->rows.size(), 25U);
+  const CollectiveRow& last = in_place.collective->rows.back();
+  EXPECT_EQ(last.bytes, 134217728);
+  EXPECT_EQ(last.count, 33554432);
+  EXPECT_NEAR(last.seconds, 1907.8e-6, 1e-12);
+  EXPECT_NEAR(*last.algbw_bytes_per_second / 1e9, 70.35, 0.01);
+  EXPECT_NEAR(*last.busbw_bytes_per_second / 1e9, 123.11, 0.01);
+  EXPECT_EQ(last.calls_a_sample, 20);
+  EXPECT_EQ(last.wrong, 0);
+  // What nccl-tests prints itself is the mean of all its bus bandwidths.
+  double sum = 0;
+  for (const Record& record : records) {
+    for (const CollectiveRow& row : record->collective->rows) sum += *row.busbw_bytes_per_second;
+  }
+  EXPECT_NEAR(sum / 50 / 1e9, 19.7866, 0.01);
+}
+
+TEST_F(Importing, RecordsSayWhereTheyAreFrom) {
+  const std::string file = sample("nccl-tests-all_reduce_perf.txt");
+  const auto records = import(request("nccl-tests", {file}));
+  const ImportFacts& facts = *records[0]->provenance.imported;
+  EXPECT_EQ(facts.format, "nccl-tests");
+  EXPECT_EQ(facts.file, "nccl-tests-all_reduce_perf.txt");
+  EXPECT_EQ(facts.xxh3.size(), 16U);
+  EXPECT_EQ(facts.line, 1);
+  EXPECT_EQ(facts.imported_by, "0.1.0");
+  EXPECT_EQ(facts.imported_at.size(), 20U);
+  EXPECT_EQ(records[0]->session, facts.xxh3);
+}
+
+TEST_F(Importing, OlderNcclTestsNameNoOperation) {
+  std::string text = sample_text("nccl-tests-all_reduce_perf.txt");
+  text.erase(0, text.find('\n') + 1);
+  EXPECT_EQ(import_text("nccl-tests", text)[0]->collective->operation, "all_reduce");
+  for (std::size_t at = 0; (at = text.find(" sum ", at)) != text.npos;) {
+    text.replace(at, 5, "none ");
+  }
+  EXPECT_TRUE(has(refusal("nccl-tests", text), "add --set operation=all_reduce"));
+}
+
+TEST_F(Importing, DamagedRowsOfNcclTestsAreRefused) {
+  const std::string text = sample_text("nccl-tests-all_reduce_perf.txt");
+  const auto broken = [&](const std::string& from, const std::string& to) {
+    std::string bad = text;
+    bad.replace(bad.find(from), from.size(), to);
+    return refusal("nccl-tests", bad);
+  };
+  EXPECT_TRUE(has(broken("1916.4", "1916.4 7"), "14 values, but there are 13 columns"));
+  EXPECT_TRUE(has(broken("1916.4", "916.4 "), "contradict each other"));
+  EXPECT_TRUE(
+      has(broken("1916.4", "nan   "), "file:41: the time \"nan\" is not a positive number"));
+  EXPECT_TRUE(has(broken("1916.4", "-5    "), "not a positive number"));
+  EXPECT_TRUE(has(refusal("nccl-tests", text.substr(0, text.find("1090.5") + 6)), "values"));
+  EXPECT_TRUE(has(refusal("nccl-tests", text.substr(0, text.find("           8"))), "no row"));
+  // Cut between two rows it tells what it has, and that it was cut.
+  const auto cut =
+      import_text("nccl-tests", text.substr(0, text.find("\n", text.find("17.93")) + 1));
+  EXPECT_TRUE(has(cut[0]->collective->note, "the output has no end"));
+}
+
+TEST_F(Importing, OsuTellsNoRanksButThoseOfTwo) {
+  const std::string file = sample("osu_allreduce.txt");
+  EXPECT_TRUE(has(refusal(request("osu", {file})),
+                  "osu_allreduce.txt:3: the file does not say how "
+                  "many replicas there were; add --set gpus=N"));
+  const auto records = import(request("osu", {file}, {"gpus=64", "nodes=4", "backend=mpi"}));
+  ASSERT_EQ(records.size(), 3U);
+  const RunRecord& all_reduce = *records[0];
+  EXPECT_EQ(all_reduce.collective->operation, "all_reduce");
+  EXPECT_EQ(all_reduce.layout.gpus, 64);
+  EXPECT_EQ(all_reduce.layout.nodes, 4);
+  const CollectiveRow& row = all_reduce.collective->rows[2];
+  EXPECT_EQ(row.count, 262144);
+  EXPECT_NEAR(row.seconds, 524.29e-6, 1e-12);
+  EXPECT_NEAR(*row.seconds_min, 500e-6, 1e-12);
+  EXPECT_EQ(row.calls_a_sample, 100);
+  EXPECT_EQ(records[1]->collective->operation, "point_to_point");
+  EXPECT_EQ(records[1]->collective->rows.size(), 2U);  // none of 0 bytes
+  EXPECT_EQ(records[1]->layout.gpus, 2);               // as the test says
+  EXPECT_FALSE(records[1]->layout.nodes.has_value());  // two ranks are not on four nodes
+  EXPECT_EQ(records[2]->collective->operation, "stream");
+  EXPECT_NEAR(records[2]->collective->rows[0].seconds, 1048576 / 20000e6, 1e-12);
+}
+
+TEST_F(Importing, OsuTestsThatAreNoTableOfTimesAreRefused) {
+  EXPECT_TRUE(has(refusal("osu",
+                          "# OSU MPI Non-blocking Allreduce Latency Test v7\n# Size  "
+                          "Overall(us)\n4   1\n"),
+                  "file:2: the OSU test \"Non-blocking Allreduce Latency\" cannot be imported"));
+  EXPECT_TRUE(has(refusal("osu",
+                          "# OSU MPI Allreduce Latency Test v7\n# Size  Avg Latency(us)\n4"
+                          "\n",
+                          {"gpus=2"}),
+                  "file:3: the row has 1 values, but there are 2 columns"));
+}
+
+TEST_F(Importing, JobstatsGiveUtilizationMemoryAndTime) {
+  const auto records = import(request("jobstats", {sample("jobstats.txt")}));
+  ASSERT_EQ(records.size(), 1U);
+  const RunRecord& job = *records[0];
+  EXPECT_EQ(job.workload, "resnet50");
+  EXPECT_EQ(job.timing.fit_seconds, 86400 + 9000);
+  EXPECT_EQ(job.layout.gpus, 4);
+  EXPECT_EQ(job.layout.nodes, 2);
+  EXPECT_EQ(job.layout.cpus_per_replica, 8);
+  EXPECT_NEAR(*job.utilization, 0.8, 1e-9);
+  ASSERT_EQ(job.gpus.size(), 4U);
+  EXPECT_EQ(job.gpus[3].memory_bytes, std::int64_t{20} << 30);
+  EXPECT_EQ(job.provenance.started_at, "2026-11-03T13:05:00");
+  EXPECT_EQ(job.provenance.allocation->job, "123456");
+  EXPECT_EQ(job.provenance.allocation->partition, "gpu");
+}
+
+TEST_F(Importing, JobstatsJson) {
+  const std::string node =
+      R"({"cpus": 4, "gpu_utilization": {"0": 50.5}, "gpu_used_memory": {"0": 1024},
+          "gpu_total_memory": {"0": 2048}, "total_time": 10, "used_memory": 5, "total_memory": 9})";
+  const std::string text =
+      R"({"gpus": 2, "total_time": 3600, "nodes": {"n1": )" + node + R"(, "n2": )" + node + "}}";
+  const auto records = import_text("jobstats", text, {"workload=w"});
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0]->layout.gpus, 2);
+  EXPECT_EQ(records[0]->workload, "w");
+  EXPECT_EQ(records[0]->layout.cpus_per_replica, 4);
+  EXPECT_NEAR(*records[0]->utilization, 0.505, 1e-9);
+  EXPECT_EQ(records[0]->gpus[1].memory_bytes, 1024);
+}
+
+TEST_F(Importing, JobsThatFailedOrRun) {
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = sample_text("jobstats.txt");
+    text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  EXPECT_TRUE(has(refusal("jobstats", with("COMPLETED", "RUNNING")), "the job has not ended"));
+  EXPECT_TRUE(has(refusal("jobstats", with("1-02:30:00", "soon")), "\"soon\" is not a time"));
+  EXPECT_TRUE(has(refusal("jobstats", with("Run Time", "Walk Time")), "no Run Time"));
+  const std::string whole = sample_text("jobstats.txt");
+  std::ofstream(folder_ / "cut") << whole.substr(0, whole.find("  GPU memory usage per node"));
+  std::ofstream(folder_ / "cut2") << whole.substr(0, whole.find("      n2 (GPU 0)"));
+  EXPECT_TRUE(
+      Import(request("jobstats", {(folder_ / "cut").string()})).write(true)[0].notes.empty());
+  EXPECT_EQ(Import(request("jobstats", {(folder_ / "cut2").string()})).write(true)[0].notes,
+            std::vector<std::string>{"job 123456 has 4 GPUs, but utilization and memory of 2"});
+  const auto failed = import_text("jobstats", with("COMPLETED", "OUT_OF_MEMORY"));
+  EXPECT_EQ(failed[0]->status, "failed");
+  EXPECT_EQ(failed[0]->reason, "Slurm's state is OUT_OF_MEMORY");
+}
+
+TEST_F(Importing, MlperfGivesTheRun) {
+  const std::string file = sample("mlperf-v1.1-HLS-1H-N2-resnet.txt");
+  EXPECT_TRUE(has(refusal(request("mlperf", {file})), "add --set gpus=N"));
+  const auto records = import(request("mlperf", {file}, {"gpus=8"}));
+  ASSERT_EQ(records.size(), 1U);
+  const RunRecord& run = *records[0];
+  EXPECT_EQ(run.workload, "resnet");
+  // run_stop - run_start, and the nine evaluations in it.
+  EXPECT_NEAR(*run.quality.until->seconds_with_evaluation, 3366.605, 1e-3);
+  EXPECT_NEAR(*run.timing.fit_seconds + *run.timing.evaluation_seconds, 3366.605, 2e-3);
+  EXPECT_EQ(run.throughput.samples, 1281167.0 * 35);
+  EXPECT_EQ(run.quality.epochs.size(), 9U);
+  EXPECT_NEAR(*run.quality.test_accuracy, 0.75948, 1e-5);
+  EXPECT_EQ(run.parameters.integer("global_batch"), 2048);
+  EXPECT_EQ(run.parameters.text("optimizer"), "lars");
+  EXPECT_EQ(run.plan.learning_rate, 9.0);
+  EXPECT_EQ(run.provenance.started_at, "2021-11-10T10:35:43Z");
+}
+
+TEST_F(Importing, MlperfLoggedRatesAreTakenWithoutTheFirst) {
+  std::string text = sample_text("mlperf-v1.1-HLS-1H-N2-resnet.txt");
+  std::string rates;
+  for (const char* rate : {"1", "200", "210", "205"}) {
+    rates += std::string(R"(:::MLLOG {"namespace": "worker0", "time_ms": 1636540543398, "key": )") +
+             R"("tracked_stats", "value": {"throughput": )" + rate + "}}\n";
+  }
+  text.insert(text.find(":::MLLOG", text.find("run_start")), rates);
+  EXPECT_EQ(import_text("mlperf", text, {"gpus=8"})[0]->throughput.samples_per_second, 205);
+}
+
+TEST_F(Importing, MlperfLogsThatAreCutOrFailed) {
+  std::string text = sample_text("mlperf-v1.1-HLS-1H-N2-resnet.txt");
+  const std::string cut = text.substr(0, text.rfind(":::MLLOG"));
+  EXPECT_TRUE(has(refusal("mlperf", cut, {"gpus=8"}), "the log has no run_stop: it is cut short"));
+  EXPECT_TRUE(has(refusal("mlperf", cut + ":::MLLOG {\"key\": \"run_st", {"gpus=8"}), "not JSON"));
+  EXPECT_TRUE(has(refusal("mlperf", text + text, {"gpus=8"}), "the log has a second run"));
+  text.replace(text.find("\"success\""), 9, "\"aborted\"");
+  const auto failed = import_text("mlperf", text, {"gpus=8"});
+  EXPECT_EQ(failed[0]->status, "failed");
+  EXPECT_TRUE(has(failed[0]->reason, "\"aborted\""));
+}
+
+TEST_F(Importing, HorovodTimelinesNeedNoEnd) {
+  Import import(request("horovod-timeline", {sample("horovod_timeline.json")}));
+  const auto files = import.write(false);
+  ASSERT_EQ(files[0].notes.size(), 1U);
+  EXPECT_TRUE(has(files[0].notes[0], "ends within an event"));
+  const auto records = load_store(import.study()).records;
+  ASSERT_EQ(records.size(), 1U);
+  const RunRecord& run = *records[0];
+  EXPECT_EQ(run.layout.gpus, 2);
+  EXPECT_EQ(run.collective->operation, "all_reduce in training");
+  ASSERT_EQ(run.collective->rows.size(), 2U);
+  const CollectiveRow& kernel = run.collective->rows[0];
+  EXPECT_EQ(kernel.label, "HorovodAllreduce_dense_kernel");
+  EXPECT_EQ(kernel.bytes, 1000000);
+  EXPECT_EQ(kernel.samples, 3);
+  EXPECT_NEAR(kernel.seconds, 5e-3, 1e-9);
+  EXPECT_NEAR(*kernel.seconds_min, 4e-3, 1e-9);
+  EXPECT_NEAR(*kernel.negotiation_seconds, 2e-3, 1e-9);
+  EXPECT_NEAR(*run.timing.step_seconds.front().p50, 0.1, 1e-9);
+  EXPECT_EQ(run.throughput.steps, 3);
+}
+
+TEST_F(Importing, HorovodTimelinesInOneLine) {
+  std::string text = sample_text("horovod_timeline.json");
+  text = text.substr(0, text.rfind(",\n")) + "]";
+  std::erase(text, '\n');
+  const auto records = import_text("horovod-timeline", text);
+  EXPECT_EQ(records[0]->collective->rows.size(), 2U);
+  text.replace(text.find("\"ph\": \"B\""), 9, "\"ph\": oops");
+  EXPECT_TRUE(has(refusal("horovod-timeline", text), "file:1: an event is not JSON"));
+}
+
+TEST_F(Importing, GoogleBenchmarkNamesHoldParameters) {
+  const auto row = [](const std::string& name, const std::string& more) {
+    return R"({"name": ")" + name +
+           R"(", "run_type": "iteration", "real_time": 2, "time_unit": "ms")" + more + "}";
+  };
+  const auto records =
+      import_text("google-benchmark",
+                  R"({"context": {"date": "2026-11-03"}, "benchmarks": [)" +
+                      row("BM_step/gpus:4/real_time", R"(, "items_per_second": 100)") + "," +
+                      row("mnist-cnn gpus=2,backend=mpi", "") + "," +
+                      R"({"name": "BM_bad", "error_occurred": true, "error_message": "no"}]})");
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[0]->status, "failed");
+  EXPECT_EQ(records[0]->reason, "no");
+  EXPECT_EQ(records[1]->workload, "BM_step/real_time");
+  EXPECT_EQ(records[1]->layout.gpus, 4);
+  EXPECT_NEAR(*records[1]->timing.fit_seconds, 2e-3, 1e-12);
+  EXPECT_EQ(records[1]->throughput.samples_per_second, 100);
+  EXPECT_EQ(records[1]->provenance.started_at, "2026-11-03");
+  EXPECT_EQ(records[2]->workload, "mnist-cnn");
+  EXPECT_EQ(records[2]->parameters.text("backend"), "mpi");
+  EXPECT_EQ(import(request("google-benchmark", {sample("google-benchmark.json")})).size(), 7U);
+}
+
+constexpr char kCsv[] =
+    "\xEF\xBB\xBFGPUs, time (min) ,img/s,precision,remark\n1,10,100,fp32,\n2,5.5,\"180\",fp32,x\n";
+const std::vector<std::string> kColumns = {"gpus=GPUs", "fit_seconds=time (min)*60",
+                                           "samples_per_second=img/s"};
+
+TEST_F(Importing, CsvColumnsAreMapped) {
+  std::ofstream(folder_ / "file") << kCsv;
+  const Import import(
+      request("csv", {(folder_ / "file").string()}, {"workload=w", "hardware=A100"}, kColumns));
+  EXPECT_EQ(import.write(false)[0].notes, std::vector<std::string>{"columns not imported: remark"});
+  const auto records = load_store(import.study()).records;
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[1]->layout.gpus, 2);
+  EXPECT_EQ(records[1]->parameters.integer("gpus"), 2);
+  EXPECT_EQ(records[1]->timing.fit_seconds, 330);
+  EXPECT_EQ(records[1]->throughput.samples_per_second, 180);
+  EXPECT_EQ(records[1]->parameters.text("precision"), "fp32");  // by the heading's name
+  EXPECT_EQ(records[1]->provenance.hardware, "A100");
+  EXPECT_EQ(records[1]->provenance.time_is, "column \"time (min)\"");
+  EXPECT_EQ(records[1]->provenance.imported->line, 3);
+}
+
+TEST_F(Importing, CsvSuggestsNearNames) {
+  const auto of = [&](std::vector<std::string> columns,
+                      std::vector<std::string> set = {"workload=w"}) {
+    return refusal("csv", kCsv, set, columns);
+  };
+  EXPECT_TRUE(has(of({"gpu=GPUs"}), "--column: records have no \"gpu\"; did you mean \"gpus\"?"));
+  EXPECT_TRUE(has(of({"gpus=GPU"}), "file:1: there is no column \"GPU\"; did you mean \"GPUs\"?"));
+  EXPECT_TRUE(has(of({"gpus=GPUs"}), "no column gives a time or a rate"));
+  EXPECT_TRUE(has(of(kColumns, {}), "no column gives the workload"));
+  EXPECT_TRUE(has(of({"samples_per_second=img/s"}), "no column gives gpus"));
+  EXPECT_TRUE(has(of(kColumns, {"workload=w", "fit_seconds=3"}),
+                  "fit_seconds is a result, which only a file can give"));
+  EXPECT_TRUE(has(of(kColumns, {"workload=w", "nodes=many"}), "\"many\" is not a number"));
+  EXPECT_TRUE(has(of({"gpus=GPUs", "gpus=remark"}), "gpus is given twice"));
+}
+
+TEST_F(Importing, CsvCellsThatAreNoNumbers) {
+  const auto of = [&](const std::string& cell) {
+    return refusal("csv", "gpus,fit_seconds\n1,2\n2," + cell + "\n", {"workload=w"});
+  };
+  EXPECT_TRUE(has(of("nan"), "file:3: \"nan\" is not a number"));
+  EXPECT_TRUE(has(of("-4"), "file:3, key /timing/fit_seconds: cannot be negative"));
+  EXPECT_TRUE(has(of("4,5"), "the row has 3 cells, but there are 2 columns"));
+  EXPECT_TRUE(has(of("\"4"), "a quote is not closed"));
+}
+
+TEST_F(Importing, TheSameFileAgainAddsNothing) {
+  const std::string file = sample("nccl-tests-all_reduce_perf.txt");
+  ASSERT_EQ(import(request("nccl-tests", {file, file})).size(), 2U);
+  fs::copy_file(file, folder_ / "copy.txt");
+  const Import again(request("nccl-tests", {(folder_ / "copy.txt").string()}));
+  for (const ImportedRecord& record : again.write(false)[0].records) EXPECT_FALSE(record.is_new);
+  EXPECT_EQ(load_store(again.study()).records.size(), 2U);
+  // An interrupted import is completed.
+  fs::remove(load_store(again.study()).records[0].where());
+  EXPECT_EQ(import(request("nccl-tests", {file})).size(), 2U);
+  try {
+    Import(request("nccl-tests", {file}, {"stack=x"})).write(false);
+    FAIL() << "other facts of the same file";
+  } catch (const Error& error) {
+    EXPECT_TRUE(has(error.what(), "was imported before with other options")) << error.what();
+  }
+  EXPECT_EQ(load_store(again.study()).records.size(), 2U);
+}
+
+TEST_F(Importing, TheSameResultOfAnotherFileIsAnotherRepeat) {
+  const std::string text = "gpus,fit_seconds\n1,2\n";
+  import_text("csv", text, {"workload=w"});
+  const auto records = import_text("csv", text + "\n", {"workload=w"});
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[1]->repeat, 2);
+}
+
+TEST_F(Importing, ADryRunWritesNothing) {
+  const Import import(request("jobstats", {sample("jobstats.txt")}));
+  const auto files = import.write(true);
+  EXPECT_EQ(files[0].records[0].file, import.study() / "resnet50,gpus=4,nodes=2/1.1.json");
+  EXPECT_FALSE(fs::exists(import.study()));
+}
+
+TEST_F(Importing, OneBadFileOfSeveralStopsAll) {
+  EXPECT_TRUE(has(refusal(request("nccl-tests", {sample("nccl-tests-all_reduce_perf.txt"),
+                                                 sample("osu_allreduce.txt")})),
+                  "osu_allreduce.txt: the file is not output of nccl-tests or rccl-tests, but "
+                  "looks like output of the OSU Micro-Benchmarks; try: paceline import osu"));
+}
+
+// Each sample is of its format alone.
+TEST_F(Importing, FormatsAreToldApart) {
+  const std::pair<const char*, const char*> samples[] = {
+      {"nccl-tests", "nccl-tests-all_reduce_perf.txt"},
+      {"osu", "osu_allreduce.txt"},
+      {"jobstats", "jobstats.txt"},
+      {"horovod-timeline", "horovod_timeline.json"},
+      {"google-benchmark", "google-benchmark.json"},
+      {"mlperf", "mlperf-v1.1-HLS-1H-N2-resnet.txt"}};
+  for (const auto& [name, file] : samples) {
+    const std::string text = sample_text(file);
+    for (const ImportFormat& format : import_formats()) {
+      if (format.name == std::string("csv")) continue;
+      EXPECT_EQ(format.is_one(text), format.name == std::string(name))
+          << file << " " << format.name;
+    }
+    EXPECT_TRUE(
+        has(refusal(request("csv", {sample(file)})), std::string("try: paceline import ") + name))
+        << file;
+  }
+  EXPECT_TRUE(has(refusal("osu", "hello"), "see docs/import.md"));
+  EXPECT_TRUE(has(refusal("osu", " \n"), "the file is empty"));
+  EXPECT_TRUE(has(refusal(request("ncl-tests", {})), "did you mean \"nccl-tests\"?"));
+}
+
+TEST_F(Importing, NamesNeverLeaveTheFolder) {
+  ImportRequest bad = request("jobstats", {sample("jobstats.txt")});
+  for (const char* study : {"../x", "a/b", ".", "", "a\nb", ".git"}) {
+    bad.study = study;
+    EXPECT_TRUE(has(refusal(bad), "cannot be a folder's")) << study;
+  }
+  std::string text = sample_text("jobstats.txt");
+  text.replace(text.find("resnet50"), 8, "../../\x1b[31m" + std::string(400, 'x'));
+  const auto records = import_text("jobstats", text);
+  ASSERT_EQ(records.size(), 1U);
+  const fs::path folder = fs::path(records[0].where()).parent_path();
+  EXPECT_EQ(folder.parent_path(), folder_.path() / "s");
+  EXPECT_EQ(records[0]->workload.find('\x1b'), std::string::npos);
+}
+
+TEST_F(Importing, LongLines) {
+  const std::string digits(10 << 20, '1');
+  EXPECT_TRUE(has(
+      refusal("nccl-tests",
+              "# nThread 1 minBytes 8\n#  size count time algbw busbw\n " + digits + " 1 1 1 1\n"),
+      "no row of results"));
+  EXPECT_TRUE(has(refusal("mlperf", ":::MLLOG " + std::string(10 << 20, '[')), "not JSON"));
+  EXPECT_TRUE(has(refusal("horovod-timeline", "[{\"NEGOTIATE_\": " + std::string(10 << 20, '{')),
+                  "no finished all-reduce"));
+}
+
+}  // namespace
+}  // namespace paceline
