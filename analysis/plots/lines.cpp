@@ -77,6 +77,7 @@ std::string data_block(const Lines& lines, const Span& range, std::size_t index)
       block += '\n';
       continue;
     }
+    if (point.begins_line) block += '\n';
     const Interval bar = point.interval.value_or(Interval{*point.y, *point.y});
     block += fmt::format("{} {} {} {}\n", shifted(lines, range, index, point), *point.y, bar.low,
                          bar.high);

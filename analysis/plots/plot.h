@@ -19,6 +19,7 @@ struct PlotPoint {
   std::vector<double> runs = {};  // the y of each run that the mean y covers, shown as small dots
   bool ringed = false;            // see Lines::ring_title
   std::string label = {};         // written beside it; one word
+  bool begins_line = false;       // no line leads to it from the point before
 };
 
 struct PlotSeries {

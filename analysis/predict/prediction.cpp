@@ -271,10 +271,10 @@ std::string why_not(const Prediction& prediction) {
 // Predictions never become the data of others.
 StoreContent measured_only(StoreContent content, std::vector<Run>& collectives) {
   for (const Record& record : content.records) {
-    if (record->kind == "collective") collectives.push_back(run_of(record));
+    if (record->is_collective()) collectives.push_back(run_of(record));
   }
   std::erase_if(content.records, [](const Record& record) {
-    return record->kind == "collective" || record->kind == "predicted";
+    return record->is_collective() || record->kind == "predicted";
   });
   return content;
 }

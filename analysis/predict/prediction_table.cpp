@@ -121,10 +121,12 @@ void add_notes(const Prediction& prediction, Table& table) {
   table.notes.push_back(
       "predicted rows were not run; ± is their 90 % interval, and of other rows half of the 95 % "
       "interval of the mean");
-  table.notes.push_back(fmt::format(
-      "held-out error: of {} at the largest measured size, predicted by the same procedure from "
-      "the smaller ones",
-      unit_of(prediction)));
+  if (prediction.predictor().held_out) {
+    table.notes.push_back(fmt::format(
+        "held-out error: of {} at the largest measured size, predicted by the same procedure from "
+        "the smaller ones",
+        unit_of(prediction)));
+  }
   table.notes.push_back(
       "a prediction is of the same machine, backend and settings at another size; how well the "
       "network trains there is not predicted");
@@ -188,9 +190,13 @@ Plot prediction_plot(const Prediction& prediction) {
   PlotSeries measured{prediction.kind, {}};
   PlotSeries predicted{"predicted", {}};
   predicted.is_predicted = true;
+  bool after_other = false;  // a line of predictions does not cross sizes that were run
   for (const SizeValue& size : prediction.sizes) {
-    (size.is_predicted ? predicted : measured)
-        .points.push_back({static_cast<double>(size.gpus), size.value.value, size.value.interval});
+    PlotSeries& series = size.is_predicted ? predicted : measured;
+    series.points.push_back(
+        {static_cast<double>(size.gpus), size.value.value, size.value.interval});
+    series.points.back().begins_line = size.is_predicted && after_other;
+    after_other = !size.is_predicted;
   }
   Lines lines;
   lines.series = {measured, predicted};

@@ -15,7 +15,7 @@ namespace paceline {
 
 namespace {
 
-constexpr double kUnlike = 0.1;
+constexpr double kUnlikeShare = 0.1;
 constexpr char kUnlikeCovers[] = "unlike";
 
 const EnergyFacts& energy_of(const Run& run) {
@@ -42,7 +42,7 @@ void note_unlike(const Run& run, std::map<std::string, std::vector<double>>& fou
       if (low->covers != high->covers || !low->joules || !high->joules) continue;
       if (*low->joules > *high->joules) std::swap(low, high);
       const double more = *high->joules / *low->joules - 1;
-      if (more <= kUnlike) continue;
+      if (more <= kUnlikeShare) continue;
       found[fmt::format("{}: {} counts {{:.0f}} % more than {}", low->covers, high->meter,
                         low->meter)]
           .push_back(more);

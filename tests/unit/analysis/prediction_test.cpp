@@ -126,6 +126,17 @@ TEST(Prediction, TheBaseIsASizeThatWasRun) {
   EXPECT_EQ(table.columns[4].heading, "speed-up\nover 2");
 }
 
+TEST(Prediction, ALineOfPredictionsDoesNotCrossSizesThatWereRun) {
+  const Plot plot =
+      prediction_plot(predicted(study_of(Scaling::weak, {2, 4, 8}), {1, 16, 32}).at(0));
+  const std::vector<PlotPoint>& points = std::get<Lines>(plot.body).series[1].points;
+  ASSERT_EQ(points.size(), 3U);
+  EXPECT_FALSE(points[0].begins_line);
+  EXPECT_TRUE(points[1].begins_line);
+  EXPECT_FALSE(points[2].begins_line);
+  EXPECT_NE(plot_script(plot, "svg").find("\n\n16 "), std::string::npos);
+}
+
 TEST(Prediction, EveryFormatSaysWhatWasPredicted) {
   const Prediction one = predicted(study_of(Scaling::fixed_epochs, {1, 2, 4}), {8}).at(0);
   const Table table = prediction_table(one);
