@@ -80,9 +80,10 @@ void add_report(CLI::App& app, Action& action) {
   verb->add_option("--only", arguments->only, "use only these records (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  verb->add_option("--columns", arguments->columns,
-                   "columns or groups (time, rate, scaling, phases, quality, cost, energy), separated by "
-                   "commas; +NAME adds one, -NAME leaves one out")
+  verb->add_option(
+          "--columns", arguments->columns,
+          "columns or groups (time, rate, scaling, phases, quality, cost, energy), separated by "
+          "commas; +NAME adds one, -NAME leaves one out")
       ->type_name("NAMES")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -10,7 +10,8 @@ namespace paceline {
 
 // One line for each reason why points with several replicas lack a one-replica point to compare
 // with. Matches like the report: by CPUs and everything that the spec varies except the amount of
-// work. Ignores points that the machine cannot run. Empty: all have a base, or there is only one size.
+// work. Ignores points that the machine cannot run. Empty: all have a base, or there is only one
+// size.
 std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points);
 
 }  // namespace paceline

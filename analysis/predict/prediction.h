@@ -24,7 +24,7 @@ struct PredictOptions {
   PredictorChoice predictor = PredictorChoice::better;
   std::vector<Selection> only;
   std::optional<LinkNetwork> network;  // described links, for the replay
-  std::string what_if;             // "bucket_mb=32,links=2x"; empty: as measured
+  std::string what_if;                 // "bucket_mb=32,links=2x"; empty: as measured
 };
 
 // How a predictor did at the largest measured size, told only the smaller ones.
