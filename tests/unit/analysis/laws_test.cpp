@@ -19,7 +19,7 @@ using testing::content_of;
 using testing::sample_record;
 
 // In units of what one replica computes in a step of its whole batch.
-struct Law {
+struct KnownLaw {
   const char* name = "ideal";
   double per_run = 0;     // once, in units of 100 steps
   double per_step = 0;    // in each step of any number of replicas, waiting for the host
@@ -32,45 +32,47 @@ struct Law {
 
 constexpr double kLawSteps = 100;
 
-std::vector<Law> laws() {
+std::vector<KnownLaw> laws() {
   const auto of = [](const char* name, auto change) {
-    Law law;
+    KnownLaw law;
     law.name = name;
     change(law);
     return law;
   };
   return {
-      of("ideal", [](Law&) {}),
-      of("serial part of the run", [](Law& law) { law.per_run = 0.2; }),
-      of("serial part of the step", [](Law& law) { law.per_step = 0.1; }),
-      of("serial input", [](Law& law) { law.per_sample = 0.15; }),
+      of("ideal", [](KnownLaw&) {}),
+      of("serial part of the run", [](KnownLaw& law) { law.per_run = 0.2; }),
+      of("serial part of the step", [](KnownLaw& law) { law.per_step = 0.1; }),
+      of("serial input", [](KnownLaw& law) { law.per_sample = 0.15; }),
       of("communication grows with replicas",
-         [](Law& law) { law.communication = [](double n) { return 0.12 * (n - 1); }; }),
+         [](KnownLaw& law) { law.communication = [](double n) { return 0.12 * (n - 1); }; }),
       of("communication grows with the square",
-         [](Law& law) { law.communication = [](double n) { return 0.03 * n * (n - 1); }; }),
+         [](KnownLaw& law) { law.communication = [](double n) { return 0.03 * n * (n - 1); }; }),
       of("communication grows with the logarithm",
-         [](Law& law) { law.communication = [](double n) { return 0.1 * std::log2(n); }; }),
+         [](KnownLaw& law) { law.communication = [](double n) { return 0.1 * std::log2(n); }; }),
       of("communication of a ring",
-         [](Law& law) { law.communication = [](double n) { return 0.2 * (n - 1) / n; }; }),
+         [](KnownLaw& law) { law.communication = [](double n) { return 0.2 * (n - 1) / n; }; }),
       of("communication is constant",
-         [](Law& law) { law.communication = [](double) { return 0.15; }; }),
+         [](KnownLaw& law) { law.communication = [](double) { return 0.15; }; }),
       of("late ranks",
-         [](Law& law) { law.lateness = [](double n) { return 0.1 * std::sqrt(std::log(n)); }; }),
-      of("shared memory", [](Law& law) { law.slow_many = 0.2; }),
-      of("slow base", [](Law& law) { law.slow_base = 0.3; }),
+         [](KnownLaw& law) {
+           law.lateness = [](double n) { return 0.1 * std::sqrt(std::log(n)); };
+         }),
+      of("shared memory", [](KnownLaw& law) { law.slow_many = 0.2; }),
+      of("slow base", [](KnownLaw& law) { law.slow_base = 0.3; }),
       of("slow base, growing communication",
-         [](Law& law) {
+         [](KnownLaw& law) {
            law.slow_base = 0.1;
            law.communication = [](double n) { return 0.1 * (n - 1); };
          }),
-      of("overhead", [](Law& law) { law.communication = [](double n) { return 1.2 * n; }; }),
+      of("overhead", [](KnownLaw& law) { law.communication = [](double n) { return 1.2 * n; }; }),
       of("serial part and growing communication",
-         [](Law& law) {
+         [](KnownLaw& law) {
            law.per_run = 0.05;
            law.communication = [](double n) { return 0.04 * (n - 1); };
          }),
       of("one bad size",  // as where ranks do not fill their nodes
-         [](Law& law) {
+         [](KnownLaw& law) {
            law.communication = [](double n) { return (n == 4 ? 0.5 : 0.1) * (n - 1); };
          }),
   };
@@ -83,7 +85,7 @@ struct Parts {
   double in_steps() const { return input + launch + communication + lateness + compute; }
 };
 
-Parts parts_of(const Law& law, Scaling scaling, double n) {
+Parts parts_of(const KnownLaw& law, Scaling scaling, double n) {
   const bool strong = scaling == Scaling::strong, weak = scaling == Scaling::weak;
   const double share = strong ? 1 / n : 1;  // of the batch that one replica has
   Parts parts;
@@ -101,17 +103,17 @@ Parts parts_of(const Law& law, Scaling scaling, double n) {
 }
 
 // What is compared: seconds, or of weak scaling seconds of a sample, in steps.
-double cost_of(const Law& law, Scaling scaling, double n) {
+double cost_of(const KnownLaw& law, Scaling scaling, double n) {
   const Parts parts = parts_of(law, scaling, n);
   return scaling == Scaling::weak ? parts.in_steps() / parts.samples
                                   : parts.in_steps() + parts.outside;
 }
 
-double speed_up_of(const Law& law, Scaling scaling, double n) {
+double speed_up_of(const KnownLaw& law, Scaling scaling, double n) {
   return cost_of(law, scaling, 1) / cost_of(law, scaling, n);
 }
 
-double fraction_of(const Law& law, Scaling scaling, double n) {
+double fraction_of(const KnownLaw& law, Scaling scaling, double n) {
   return (n / speed_up_of(law, scaling, n) - 1) / (n - 1);
 }
 
@@ -123,7 +125,7 @@ struct Design {
   bool rounds = true;  // shared, and the machine drifts from one to the next
 };
 
-Json record_by(const Law& law, const Design& design, int gpus, int repeat, double factor,
+Json record_by(const KnownLaw& law, const Design& design, int gpus, int repeat, double factor,
                const std::function<double()>& wobble) {
   const Parts parts = parts_of(law, design.scaling, gpus);
   double input = 0, launch = 0, communication = 0, lateness = 0, compute = 0;
@@ -166,7 +168,7 @@ Json record_by(const Law& law, const Design& design, int gpus, int repeat, doubl
   return record;
 }
 
-StoreContent content_by(const Law& law, const Design& design, std::mt19937_64& random) {
+StoreContent content_by(const KnownLaw& law, const Design& design, std::mt19937_64& random) {
   std::normal_distribution<double> normal;
   const auto factor = [&](double spread) {
     return std::exp(design.noise * spread * normal(random));
@@ -184,7 +186,7 @@ StoreContent content_by(const Law& law, const Design& design, std::mt19937_64& r
   return content_of(records);
 }
 
-std::string described(const Law& law, const Design& design) {
+std::string described(const KnownLaw& law, const Design& design) {
   std::string text =
       std::string(law.name) + ", " + std::string(name_of(design.scaling)) + " scaling, sizes";
   for (const int size : design.sizes) text += " " + std::to_string(size);
@@ -192,7 +194,7 @@ std::string described(const Law& law, const Design& design) {
          std::to_string(design.noise) + (design.rounds ? ", rounds" : "");
 }
 
-bool slows_down_again(const Law& law, const Design& design) {
+bool slows_down_again(const KnownLaw& law, const Design& design) {
   const double end = 100.0 * design.sizes.back();
   double best = 1;
   for (double n = 1; n <= end; n *= 1.05) {
@@ -202,7 +204,7 @@ bool slows_down_again(const Law& law, const Design& design) {
 }
 
 // Whether what a kind says is true by the law.
-bool is_true(FindingKind kind, const Law& law, const Design& design) {
+bool is_true(FindingKind kind, const KnownLaw& law, const Design& design) {
   constexpr double kRounding = 1e-6;
   const double first = fraction_of(law, design.scaling, design.sizes.front());
   const double last = fraction_of(law, design.scaling, design.sizes.back());
@@ -251,7 +253,7 @@ bool is_true(FindingKind kind, const Law& law, const Design& design) {
 }
 
 // The label of the largest true loss, as totals of ranks can tell it; empty: none is lost.
-std::string true_label(const Law& law, Scaling scaling, int gpus) {
+std::string true_label(const KnownLaw& law, Scaling scaling, int gpus) {
   const Parts base = parts_of(law, scaling, 1), here = parts_of(law, scaling, gpus);
   const auto lost = [&](double Parts::*part) {
     return here.*part * gpus / here.samples - base.*part / base.samples;
@@ -306,7 +308,7 @@ void expect_no_contradiction(const Explanation& explanation) {
   }
 }
 
-void judge(const Law& law, const Design& design, std::mt19937_64& random, Judged& judged) {
+void judge(const KnownLaw& law, const Design& design, std::mt19937_64& random, Judged& judged) {
   const auto explanations = explain(content_by(law, design, random), Base::matched);
   ASSERT_EQ(explanations.size(), 1U) << described(law, design);
   const Explanation& explanation = explanations[0];
@@ -354,7 +356,7 @@ const std::vector<std::vector<int>> kSizes = {{2}, {2, 4}, {2, 3, 4}, {2, 4, 8, 
 
 TEST(Laws, NoNoiseMakesTwoAnswersOfOne) {
   std::mt19937_64 random(7);
-  for (const Law& law : laws()) {
+  for (const KnownLaw& law : laws()) {
     for (const Scaling scaling : kScalings) {
       for (const double noise : {0.1, 0.5}) {
         for (const bool rounds : {true, false}) {
@@ -369,7 +371,7 @@ TEST(Laws, NoNoiseMakesTwoAnswersOfOne) {
 TEST(Laws, WithoutNoiseNoSentenceIsFalse) {
   std::mt19937_64 random(1);
   Judged judged;
-  for (const Law& law : laws()) {
+  for (const KnownLaw& law : laws()) {
     for (const Scaling scaling : kScalings) {
       for (const auto& sizes : kSizes) {
         for (const int repeats : {1, 3}) judge(law, {scaling, sizes, repeats}, random, judged);
@@ -389,7 +391,7 @@ TEST(Laws, NoiseMisleadsNoMoreOftenThanItsIntervalsSay) {
   constexpr int kTrials = 6;
   std::mt19937_64 random(2);
   Judged total;
-  for (const Law& law : laws()) {
+  for (const KnownLaw& law : laws()) {
     for (const Scaling scaling : kScalings) {
       Judged judged;
       for (const auto& sizes : {std::vector<int>{2, 4}, {2, 4, 8}}) {
@@ -423,14 +425,14 @@ TEST(Laws, NoiseMisleadsNoMoreOftenThanItsIntervalsSay) {
   EXPECT_LE(total.missed, 0.06 * total.intervals);
 }
 
-FindingKind kind_of(const Law& law, const Design& design) {
+FindingKind kind_of(const KnownLaw& law, const Design& design) {
   std::mt19937_64 random(3);
   const auto explanations = explain(content_by(law, design, random), Base::matched);
   return explanations.at(0).series.at(0).verdict.at(1).kind;
 }
 
-Law law_of(const std::string& name) {
-  for (Law& law : laws()) {
+KnownLaw law_of(const std::string& name) {
+  for (KnownLaw& law : laws()) {
     if (law.name == name) return law;
   }
   ADD_FAILURE() << name;

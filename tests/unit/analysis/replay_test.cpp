@@ -23,7 +23,7 @@ constexpr double kForward = 0.02, kBackward = 0.04, kUpdate = 0.011;
 constexpr double kFirst = 1e6, kSecond = 1e5;  // bytes of the two buckets
 constexpr int kSteps = 50, kBatch = 32;
 
-struct Law {
+struct StepLaw {
   double alpha = 1e-4, bytes_per_second = 1e8, wire = 1;
   double sum(double bytes, int p) const {
     if (p == 1) return 0;
@@ -41,7 +41,7 @@ struct Law {
   }
 };
 
-Json law_record(const Law& law, int gpus, int repeat, double noise = 1) {
+Json law_record(const StepLaw& law, int gpus, int repeat, double noise = 1) {
   const double step = law.step(gpus) * noise;
   Json record = sample_record(
       {.gpus = gpus, .repeat = repeat, .round = repeat, .fit_seconds = 1 + step * kSteps});
@@ -74,7 +74,7 @@ Json law_record(const Law& law, int gpus, int repeat, double noise = 1) {
   return record;
 }
 
-Json bench_record(const Law& law, int gpus) {
+Json bench_record(const StepLaw& law, int gpus) {
   Json record = sample_record({.gpus = gpus});
   record["kind"] = "collective";
   record["layout"]["nodes"] = gpus;
@@ -105,7 +105,7 @@ Made made_of(const std::vector<Json>& records, const std::vector<Json>& collecti
   return made;
 }
 
-std::vector<Json> runs_of(const Law& law, const std::vector<int>& sizes) {
+std::vector<Json> runs_of(const StepLaw& law, const std::vector<int>& sizes) {
   std::vector<Json> records;
   const double noise[] = {1, 1.01, 0.99};
   for (const int gpus : sizes) {
@@ -117,7 +117,7 @@ std::vector<Json> runs_of(const Law& law, const std::vector<int>& sizes) {
 }
 
 TEST(Replay, LargerRingsTakeWhatTheLawSays) {
-  const Law law;
+  const StepLaw law;
   const Made made = made_of(runs_of(law, {2, 4}), {bench_record(law, 2)});
   const Replay replay(made.sources);
   ASSERT_EQ(replay.why_not(), "");
@@ -134,10 +134,10 @@ TEST(Replay, LargerRingsTakeWhatTheLawSays) {
 }
 
 TEST(Replay, WhatIfMatchesTheLawWithThatChange) {
-  const Law law;
+  const StepLaw law;
   const Made made = made_of(runs_of(law, {2, 4}), {bench_record(law, 2)});
   const Replay replay(made.sources);
-  Law other = law;
+  StepLaw other = law;
   other.bytes_per_second *= 2;
   EXPECT_NEAR(replay.at(16, what_if_of("links=2x")).step_seconds / other.step(16), 1, 0.02);
   other = law;
@@ -151,7 +151,7 @@ TEST(Replay, WhatIfMatchesTheLawWithThatChange) {
 }
 
 TEST(Replay, WithoutCollectivesTheStepsTellAndANoteSaysSo) {
-  const Law law;
+  const StepLaw law;
   const Made made = made_of(runs_of(law, {2, 4}), {});
   const Replay replay(made.sources);
   ASSERT_EQ(replay.why_not(), "");
@@ -160,7 +160,7 @@ TEST(Replay, WithoutCollectivesTheStepsTellAndANoteSaysSo) {
 }
 
 TEST(Replay, ADescribedNetworkIsUsedAndTooManyReplicasForItAreRefused) {
-  const Law law;
+  const StepLaw law;
   Made made = made_of(runs_of(law, {2, 4}), {bench_record(law, 2)});
   made.sources.network = network_of(
       R"({"levels": [{"level": "node", "units": 32, "latency_seconds": 1e-4,
@@ -172,7 +172,7 @@ TEST(Replay, ADescribedNetworkIsUsedAndTooManyReplicasForItAreRefused) {
 }
 
 TEST(Replay, StrongScalingDividesTheBatch) {
-  const Law law;
+  const StepLaw law;
   std::vector<Json> records;
   for (const int gpus : {2, 4}) {
     Json record = law_record(law, gpus, 1);
@@ -197,16 +197,16 @@ TEST(Replay, StrongScalingDividesTheBatch) {
 }
 
 TEST(Replay, SaysInOneSentenceWhyItCannot) {
-  Json record = law_record(Law(), 1, 1);
+  Json record = law_record(StepLaw(), 1, 1);
   record.erase("plan");
   EXPECT_NE(Replay(made_of({record}, {}).sources).why_not(), "");
-  record = law_record(Law(), 1, 1);
+  record = law_record(StepLaw(), 1, 1);
   EXPECT_NE(Replay(made_of({record}, {}).sources).why_not().find("bench allreduce"),
             std::string::npos);
 }
 
 TEST(Replay, ALevelThatNoRunCrossedIsNamed) {
-  const Law law;
+  const StepLaw law;
   Made made = made_of(runs_of(law, {2, 4}), {});
   made.sources.network = network_of(
       R"({"levels": [{"level": "node", "units": 8, "latency_seconds": 1e-4, "bytes_per_second": 1e8},
@@ -218,7 +218,7 @@ TEST(Replay, ALevelThatNoRunCrossedIsNamed) {
 }
 
 TEST(Replay, AThousandReplicasTakeLessThanTenSeconds) {
-  const Law law;
+  const StepLaw law;
   const Made made = made_of(runs_of(law, {2, 4}), {bench_record(law, 2)});
   const Replay replay(made.sources);
   const auto began = std::chrono::steady_clock::now();
