@@ -199,11 +199,10 @@ void add_history(CLI::App& app, Action& action) {
       ->required();
   verb->add_option(
           "--metric", arguments->metrics,
-          "what to look at, separated by commas; time (or else throughput), serial-fraction "
-          "(or else efficiency), exposed-communication, energy and accuracy if not given")
-      ->type_name(
-          "TEXT:{time,throughput,speed-up,efficiency,serial-fraction,"
-          "exposed-communication,energy,accuracy}")
+          "what to look at, separated by commas: time, throughput, speed-up, efficiency, "
+          "serial-fraction, exposed-communication, energy, accuracy; if not given, time (or else "
+          "throughput), serial-fraction (or else efficiency) and the last three")
+      ->type_name("NAME")
       ->delimiter(',')
       ->allow_extra_args(false);
   verb->add_option("--point,--only", arguments->points, "use only these records (repeatable)")

@@ -39,7 +39,7 @@ TEST_F(CliImport, ACollectiveIsATableOfItsOwn) {
                        "imported from nccl-tests (nccl-tests-all_reduce_perf.txt)\n"
                        "# out of place; mean of 20 calls\n"))
       << report.out;
-  EXPECT_TRUE(contains(report.out, "134217728    33554432   f32   1907.80   70.35  123.12       0"))
+  EXPECT_TRUE(contains(report.out, "134217728    33554432   f32  1907.80   70.35  123.12       0"))
       << report.out;
   EXPECT_FALSE(contains(report.out, "p95")) << report.out;
   EXPECT_EQ(paceline("report results/local/links --only kind=imported --format csv").code, 0);
