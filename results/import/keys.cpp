@@ -122,11 +122,12 @@ std::string suggested_key(const std::string& name) {
 
 }  // namespace
 
-const RecordKey& record_key_named(const std::string& name, const std::string& option) {
+const RecordKey& record_key_named(std::string_view name, std::string_view option) {
   for (const RecordKey& key : record_keys()) {
     if (key.name == name) return key;
   }
-  throw Error(ErrorKind::usage, "records have no \"" + name + "\"", option, suggested_key(name));
+  throw Error(ErrorKind::usage, "records have no \"" + std::string(name) + "\"",
+              std::string(option), suggested_key(std::string(name)));
 }
 
 void set_value(Json& record, const std::string& assignment) {

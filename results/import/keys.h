@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/published.h"
@@ -18,7 +19,7 @@ struct RecordKey {
 };
 
 // Throws usage with the nearest names.
-const RecordKey& record_key_named(const std::string& name, const std::string& option);
+const RecordKey& record_key_named(std::string_view name, std::string_view option);
 
 // "hardware=A100" into `record`. Throws usage: no such key, a result, not a number.
 void set_value(Json& record, const std::string& assignment);
