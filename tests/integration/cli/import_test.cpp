@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/text.h"
+#include "results/store.h"
 #include "tests/integration/cli/paceline.h"
 #include "tests/unit/results/sample_record.h"
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace paceline {
 namespace {
@@ -21,7 +22,7 @@ std::vector<SizedCost> made_by(const Law& law, double overhead) {
   return points;
 }
 
-const LawWeight& law_named(const Forecast& forecast, const std::string& name) {
+const LawWeight& law_named(const Forecast& forecast, std::string_view name) {
   return *std::ranges::find_if(forecast.laws(),
                                [&](const LawWeight& each) { return each.law.name() == name; });
 }
