@@ -52,8 +52,7 @@ PredictOptions options_of(const PredictArguments& arguments) {
   PredictOptions options;
   options.gpus = arguments.gpus;
   std::ranges::sort(options.gpus);
-  const auto copies = std::ranges::unique(options.gpus);
-  options.gpus.erase(copies.begin(), copies.end());
+  options.gpus.erase(std::unique(options.gpus.begin(), options.gpus.end()), options.gpus.end());
   options.up_to = arguments.up_to;
   options.predictor = choice_of(arguments.by);
   for (const std::string& text : arguments.only) options.only.push_back(parsed_selection(text));

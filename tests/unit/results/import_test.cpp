@@ -391,7 +391,8 @@ TEST_F(Importing, TheSameFileAgainAddsNothing) {
   ASSERT_EQ(import(request("nccl-tests", {file, file})).size(), 2U);
   fs::copy_file(file, folder_ / "copy.txt");
   const Import again(request("nccl-tests", {(folder_ / "copy.txt").string()}));
-  for (const ImportedRecord& record : again.write(false)[0].records) EXPECT_FALSE(record.is_new);
+  const auto written = again.write(false);
+  for (const ImportedRecord& record : written[0].records) EXPECT_FALSE(record.is_new);
   EXPECT_EQ(load_store(again.study()).records.size(), 2U);
   // An interrupted import is completed.
   fs::remove(load_store(again.study()).records[0].where());
