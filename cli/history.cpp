@@ -217,13 +217,7 @@ void add_history(CLI::App& app, Action& action) {
   verb->add_option("--out", arguments->out,
                    "write history.html, .md, .csv, .json and the plots into this folder")
       ->type_name("FOLDER");
-  CLI::Option* plots = verb->add_option("--plots", arguments->plots,
-                                        "formats of the plots: svg, png, pdf, separated by commas")
-                           ->type_name("FORMAT")
-                           ->delimiter(',')
-                           ->allow_extra_args(false)
-                           ->capture_default_str();
-  verb->add_flag("--no-plots", arguments->no_plots, "write no plots")->excludes(plots);
+  CLI::Option* plots = add_plot_options(*verb, arguments->plots, arguments->no_plots);
   verb->callback([arguments, plots, &action] {
     action = [arguments, asked = plots->count() > 0] { return history(*arguments, asked); };
   });

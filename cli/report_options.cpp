@@ -43,4 +43,15 @@ TextStyle style_of_output() {
   return style;
 }
 
+CLI::Option* add_plot_options(CLI::App& verb, std::vector<std::string>& formats, bool& none) {
+  CLI::Option* plots = verb.add_option("--plots", formats,
+                                       "formats of the plots: svg, png, pdf, separated by commas")
+                           ->type_name("FORMAT")
+                           ->delimiter(',')
+                           ->allow_extra_args(false)
+                           ->capture_default_str();
+  verb.add_flag("--no-plots", none, "write no plots")->excludes(plots);
+  return plots;
+}
+
 }  // namespace paceline

@@ -1,7 +1,9 @@
 // Options that several verbs on studies share.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "analysis/render/render.h"
 #include "analysis/study/comparison.h"
@@ -14,5 +16,8 @@ Base base_or_setting_of(const std::string& text);  // or "bucket_mb=8"
 std::string name_and_text(std::string_view name, std::size_t column, const std::string& text);
 
 TextStyle style_of_output();  // colours and line width of standard output
+
+// Adds --plots and --no-plots, which exclude each other. Returns the first.
+CLI::Option* add_plot_options(CLI::App& verb, std::vector<std::string>& formats, bool& none);
 
 }  // namespace paceline
