@@ -1,12 +1,16 @@
 // Options that several verbs on studies share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "analysis/render/render.h"
 #include "analysis/study/comparison.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace paceline {
 
