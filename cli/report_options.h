@@ -21,7 +21,7 @@ std::string name_and_text(std::string_view name, std::size_t column, const std::
 
 TextStyle style_of_output();  // colours and line width of standard output
 
-// Adds --plots and --no-plots, which exclude each other. Returns the first.
+// Adds --plots and --no-plots, which exclude each other. Returns the option --plots.
 CLI::Option* add_plot_options(CLI::App& verb, std::vector<std::string>& formats, bool& none);
 
 }  // namespace paceline
