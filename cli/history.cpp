@@ -32,9 +32,10 @@ A shift is a change of level beyond chance, neither a spike nor a drift. What ea
 how often a shift is false: docs/history.md)";
 
 struct HistoryArguments {
-  std::vector<std::string> studies, metrics, points, plots = {"svg", "png"};
+  std::vector<std::string> studies, metrics, points;
+  PlotOptions plots;
   std::string since, format = "text", out;
-  bool json = false, no_plots = false;
+  bool json = false;
 };
 
 HistoryOptions options_of(const HistoryArguments& arguments) {
@@ -161,15 +162,10 @@ class Pages {
   std::optional<Error> refused_;
 };
 
-int history(const HistoryArguments& arguments, bool plots_asked) {
-  if (arguments.out.empty() && plots_asked) {
-    throw Error(ErrorKind::usage, "plots need an output folder", "--plots", "add --out DIR");
-  }
+int history(const HistoryArguments& arguments) {
   const Format format = history_format_of(arguments);
   const HistoryOptions options = options_of(arguments);
-  const std::vector<std::string> formats =
-      arguments.no_plots ? std::vector<std::string>{} : arguments.plots;
-  for (const std::string& each : formats) check_plot_format(each);
+  const std::vector<std::string> formats = plot_formats(arguments.plots, arguments.out);
   StoreContent content = load_stores({arguments.studies.begin(), arguments.studies.end()});
   const History found = find_history(make_history(std::move(content), options));
   Pages pages(found, formats);
@@ -217,10 +213,8 @@ void add_history(CLI::App& app, Action& action) {
   verb->add_option("--out", arguments->out,
                    "write history.html, .md, .csv, .json and the plots into this folder")
       ->type_name("FOLDER");
-  CLI::Option* plots = add_plot_options(*verb, arguments->plots, arguments->no_plots);
-  verb->callback([arguments, plots, &action] {
-    action = [arguments, asked = plots->count() > 0] { return history(*arguments, asked); };
-  });
+  add_plot_options(*verb, arguments->plots);
+  verb->callback([arguments, &action] { action = [arguments] { return history(*arguments); }; });
 }
 
 }  // namespace paceline

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "analysis/gate/sides.h"
-#include "analysis/plots/draw.h"
 #include "analysis/predict/prediction.h"
 #include "analysis/predict/prediction_files.h"
 #include "analysis/predict/prediction_table.h"
@@ -36,8 +35,8 @@ struct PredictArguments {
   std::vector<int> gpus;
   std::optional<int> up_to;
   std::string by = "better", network, what_if, out;
-  std::vector<std::string> plots = {"svg", "png"};
-  bool json = false, no_plots = false;
+  PlotOptions plots;
+  bool json = false;
 };
 
 PredictorChoice choice_of(const std::string& name) {
@@ -63,11 +62,8 @@ PredictOptions options_of(const PredictArguments& arguments) {
   return options;
 }
 
-int predict_sizes(const PredictArguments& arguments, bool plots_asked) {
-  if (arguments.out.empty() && plots_asked) {
-    throw Error(ErrorKind::usage, "plots need an output folder", "--plots", "add --out DIR");
-  }
-  for (const std::string& format : arguments.plots) check_plot_format(format);
+int predict_sizes(const PredictArguments& arguments) {
+  const std::vector<std::string> formats = plot_formats(arguments.plots, arguments.out);
   const PredictOptions options = options_of(arguments);
   const std::vector<std::filesystem::path> places(arguments.studies.begin(),
                                                   arguments.studies.end());
@@ -87,7 +83,6 @@ int predict_sizes(const PredictArguments& arguments, bool plots_asked) {
   print_text(render(tables, arguments.json ? Format::json : Format::text, style_of_output()));
   flush_output();
   if (arguments.out.empty()) return EXIT_SUCCESS;
-  const auto formats = arguments.no_plots ? std::vector<std::string>{} : arguments.plots;
   for (const auto& file : write_predictions(predictions, arguments.out, formats)) {
     if (!arguments.json) print("wrote {}\n", file.string());
   }
@@ -132,10 +127,9 @@ void add_predict(CLI::App& app, Action& action) {
   verb->add_option("--out", arguments->out,
                    "write prediction.html, .md, .csv, .json and the plots into this folder")
       ->type_name("FOLDER");
-  CLI::Option* plots = add_plot_options(*verb, arguments->plots, arguments->no_plots);
-  verb->callback([arguments, plots, &action] {
-    action = [arguments, asked = plots->count() > 0] { return predict_sizes(*arguments, asked); };
-  });
+  add_plot_options(*verb, arguments->plots);
+  verb->callback(
+      [arguments, &action] { action = [arguments] { return predict_sizes(*arguments); }; });
 }
 
 }  // namespace paceline

@@ -32,14 +32,12 @@ in common stand side by side, with the ratio of their times.)";
 struct ReportArguments {
   std::vector<std::string> studies;
   std::string base = "matched", format = "text", out;
-  std::vector<std::string> plots = {"svg", "png"}, only, columns;
-  bool no_plots = false, anonymous = false, pool = false;
+  PlotOptions plots;
+  std::vector<std::string> only, columns;
+  bool anonymous = false, pool = false;
 };
 
-int report(const ReportArguments& arguments, bool plots_asked) {
-  if (arguments.out.empty() && plots_asked) {
-    throw Error(ErrorKind::usage, "plots need an output folder", "--plots", "add --out DIR");
-  }
+int report(const ReportArguments& arguments) {
   ReportOptions options;
   options.base = base_or_setting_of(arguments.base);
   options.format = format_of(arguments.format);
@@ -48,7 +46,7 @@ int report(const ReportArguments& arguments, bool plots_asked) {
   options.anonymous = arguments.anonymous;
   options.pool = arguments.pool;
   options.columns = arguments.columns;
-  options.plots = arguments.no_plots ? std::vector<std::string>{} : arguments.plots;
+  options.plots = plot_formats(arguments.plots, arguments.out);
   for (const std::string& text : arguments.only) options.only.push_back(parsed_selection(text));
   OutputStream output;
   write_report({arguments.studies.begin(), arguments.studies.end()}, options, output);
@@ -87,10 +85,8 @@ void add_report(CLI::App& app, Action& action) {
       ->type_name("NAMES")
       ->delimiter(',')
       ->allow_extra_args(false);
-  CLI::Option* plots = add_plot_options(*verb, arguments->plots, arguments->no_plots);
-  verb->callback([arguments, plots, &action] {
-    action = [arguments, asked = plots->count() > 0] { return report(*arguments, asked); };
-  });
+  add_plot_options(*verb, arguments->plots);
+  verb->callback([arguments, &action] { action = [arguments] { return report(*arguments); }; });
 }
 
 }  // namespace paceline

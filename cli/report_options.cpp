@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "analysis/plots/draw.h"
 #include "engine/core/aligned.h"
 #include "engine/core/error.h"
 #include "engine/core/terminal.h"
@@ -44,15 +45,24 @@ TextStyle style_of_output() {
   return style;
 }
 
-CLI::Option* add_plot_options(CLI::App& verb, std::vector<std::string>& formats, bool& none) {
-  CLI::Option* plots = verb.add_option("--plots", formats,
-                                       "formats of the plots: svg, png, pdf, separated by commas")
-                           ->type_name("FORMAT")
-                           ->delimiter(',')
-                           ->allow_extra_args(false)
-                           ->capture_default_str();
-  verb.add_flag("--no-plots", none, "write no plots")->excludes(plots);
-  return plots;
+void add_plot_options(CLI::App& verb, PlotOptions& plots) {
+  CLI::Option* formats = verb.add_option("--plots", plots.formats,
+                                         "formats of the plots: svg, png, pdf, separated by commas")
+                             ->type_name("FORMAT")
+                             ->delimiter(',')
+                             ->allow_extra_args(false)
+                             ->capture_default_str()
+                             ->each([&plots](const std::string&) { plots.asked = true; });
+  verb.add_flag("--no-plots", plots.none, "write no plots")->excludes(formats);
+}
+
+std::vector<std::string> plot_formats(const PlotOptions& plots, const std::string& out) {
+  if (out.empty() && plots.asked) {
+    throw Error(ErrorKind::usage, "plots need an output folder", "--plots", "add --out DIR");
+  }
+  if (plots.none) return {};
+  for (const std::string& format : plots.formats) check_plot_format(format);
+  return plots.formats;
 }
 
 }  // namespace paceline

@@ -9,8 +9,7 @@
 
 namespace CLI {
 class App;
-class Option;
-}  // namespace CLI
+}
 
 namespace paceline {
 
@@ -21,7 +20,16 @@ std::string name_and_text(std::string_view name, std::size_t column, const std::
 
 TextStyle style_of_output();  // colours and line width of standard output
 
-// Adds --plots and --no-plots, which exclude each other. Returns the option --plots.
-CLI::Option* add_plot_options(CLI::App& verb, std::vector<std::string>& formats, bool& none);
+struct PlotOptions {
+  std::vector<std::string> formats = {"svg", "png"};
+  bool none = false, asked = false;
+};
+
+// Adds --plots and --no-plots, which exclude each other.
+void add_plot_options(CLI::App& verb, PlotOptions& plots);
+
+// The formats to write to the folder `out`. Throws usage on plots that were asked for but have no
+// folder, and on an unknown format.
+std::vector<std::string> plot_formats(const PlotOptions& plots, const std::string& out);
 
 }  // namespace paceline

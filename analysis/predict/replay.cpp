@@ -11,6 +11,7 @@
 #include "analysis/predict/nonnegative_fit.h"
 #include "analysis/predict/rank_draws.h"
 #include "analysis/predict/replay_facts.h"
+#include "analysis/predict/rest.h"
 #include "analysis/predict/step_replay.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -37,6 +38,12 @@ struct Scene {
   bool overlap = false, joint = false;
   double compute = 1;  // factor of forward and backward
   double input = 1;
+
+  double sum_seconds() const {
+    double seconds = 0;
+    for (const BucketEvent& bucket : buckets) seconds += bucket.sum_seconds;
+    return seconds;
+  }
 };
 
 StepCost mean_step(const RunSteps& steps, const Scene& scene, std::uint64_t seed) {
@@ -84,7 +91,7 @@ struct Replay::Facts {
   std::vector<std::string> notes;
   std::map<int, MeasuredSize> sizes;
   std::optional<FittedLinks> links;
-  double rest = 0;
+  Rest rest;
   std::vector<double> off;  // logarithms: the measured sizes over their replays with the rest
 
   explicit Facts(ReplaySources given) : sources(std::move(given)) {
@@ -209,25 +216,23 @@ struct Replay::Facts {
     return (fit[0] * batch + fit[1]) / (fit[0] * other + fit[1]);
   }
 
-  // Replays the sizes of several replicas. The rest are seconds of a step that were measured and
-  // that the replay of the same runs lacks, for example because ranks disturb each other: a mean.
   void compare_with_measured() {
-    std::vector<std::pair<double, double>> steps;  // measured, replayed
+    std::vector<ComparedSize> compared;
     for (const auto& [gpus, size] : sizes) {
       if (gpus < 2) continue;
       const Scene scene = scene_at(gpus, {}, size);
-      double measured = 0, replayed = 0;
+      ComparedSize one{0, 0, scene.sum_seconds()};
       for (const MeasuredRun& each : size.runs) {
-        measured += each.steps.step_seconds / static_cast<double>(size.runs.size());
-        replayed += mean_step(each.steps, scene, 1).step / static_cast<double>(size.runs.size());
+        const auto runs = static_cast<double>(size.runs.size());
+        one.measured += each.steps.step_seconds / runs;
+        one.replayed += mean_step(each.steps, scene, 1).step / runs;
       }
-      steps.emplace_back(measured, replayed);
+      compared.push_back(one);
     }
-    for (const auto& [measured, replayed] : steps) {
-      rest += (measured - replayed) / static_cast<double>(steps.size());
-    }
-    for (const auto& [measured, replayed] : steps) {
-      off.push_back(std::log(measured / std::max(replayed + rest, measured / 10)));
+    rest = rest_of(compared);
+    for (const ComparedSize& one : compared) {
+      const double replayed = one.replayed + rest.seconds(one.sums);
+      off.push_back(std::log(one.measured / std::max(replayed, one.measured / 10)));
     }
   }
 
@@ -349,7 +354,7 @@ ReplayedStep Replay::at(int gpus, const WhatIf& what_if) const {
     result.exposed_seconds += cost.exposed / runs;
     result.straggler_seconds += cost.straggler / runs;
   }
-  if (gpus > 1) result.step_seconds += facts.rest;
+  if (gpus > 1) result.step_seconds += facts.rest.seconds(scene.sum_seconds());
   const double rate = facts.batch_at(gpus) * gpus / result.step_seconds;
   const double error = std::exp(facts.log_error(gpus));
   result.samples_per_second = rate;

@@ -22,7 +22,11 @@ def predict(paceline, folder, sizes, change):
     ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if ran.returncode != 0:
         sys.exit(f"{' '.join(command)}: {ran.stderr}")
-    rows = [row for table in json.loads(ran.stdout)["tables"] for row in table["rows"]]
+    tables = json.loads(ran.stdout)["tables"]
+    ignored = [note for table in tables for note in table.get("notes", []) if note.startswith("ignored")]
+    if ignored:
+        sys.exit(f"{' '.join(command)}: {ignored[0]}")
+    rows = [row for table in tables for row in table["rows"]]
     return {row["gpus"]: row for row in rows if row.get("kind") == "predicted"}
 
 

@@ -1,0 +1,32 @@
+#include "analysis/predict/rest.h"
+
+namespace paceline {
+
+namespace {
+
+double squares_missed(const Rest& rest, const std::vector<ComparedSize>& sizes) {
+  double missed = 0;
+  for (const ComparedSize& size : sizes) {
+    const double by = size.measured - size.replayed - rest.seconds(size.sums);
+    missed += by * by;
+  }
+  return missed;
+}
+
+}  // namespace
+
+Rest rest_of(const std::vector<ComparedSize>& sizes) {
+  if (sizes.empty()) return {};
+  double lacks = 0, products = 0, squares = 0;
+  for (const ComparedSize& size : sizes) {
+    lacks += size.measured - size.replayed;
+    products += (size.measured - size.replayed) * size.sums;
+    squares += size.sums * size.sums;
+  }
+  const Rest fixed{lacks / static_cast<double>(sizes.size()), 0};
+  if (sizes.size() == 1 || squares == 0) return fixed;
+  const Rest share{0, products / squares};
+  return squares_missed(share, sizes) < squares_missed(fixed, sizes) ? share : fixed;
+}
+
+}  // namespace paceline
