@@ -92,10 +92,14 @@ endfunction()
 
 # Several files to a compilation, with the same option in builds of any type: half of what such a folder takes is templates that each
 # of its files makes anew. Not for folders whose loops are measured (a file with options of its own stays
-# apart anyway); two files of one folder may then not give the same name to things of their own.
+# apart anyway); files that are compiled together may not give the same name to things of their own.
 function(paceline_together target)
+  set(files 8)
+  if(ARGC GREATER 1)
+    set(files ${ARGV1})
+  endif()
   if(PACELINE_PCH)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
   endif()
 endfunction()
 

@@ -151,10 +151,6 @@ std::vector<std::string> legend(const Explanation& explanation) {
   return notes;
 }
 
-Json number(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json json_of(const Fitted& fit) {
   return {{"value", fit.value},
           {"low", fit.interval ? Json(fit.interval->low) : Json(nullptr)},
@@ -191,10 +187,10 @@ Json json_of(const PointExplanation& point) {
                {"label_by_means", point.by_means.empty() ? Json(nullptr) : Json(point.by_means)},
                {"because", point.because},
                {"efficiency", speed_up ? Json(*speed_up->efficiency) : Json(nullptr)},
-               {"product", number(point.product)},
-               {"residual", number(point.residual)},
-               {"computation_scaling", number(point.computation_scaling)},
-               {"samples_to_goal", number(point.samples_to_goal)},
+               {"product", number_or_null(point.product)},
+               {"residual", number_or_null(point.residual)},
+               {"computation_scaling", number_or_null(point.computation_scaling)},
+               {"samples_to_goal", number_or_null(point.samples_to_goal)},
                {"lost", point.lost ? json_of(*point.lost) : Json(nullptr)},
                {"losses", Json::object()},
                {"counterfactuals", Json::array()}};

@@ -310,7 +310,7 @@ std::string fastest_sentence(const Study& study, const Best& best) {
 }
 
 const std::vector<Expense>& expenses() {
-  constexpr double kWattHour = 3600, kKilo = 1000;
+  constexpr double kKilo = 1000;
   static const std::vector<Expense> all = {{"energy", "Wh", kWattHour, energy_joules, true},
                                            {"edp", "kJ s", kKilo, energy_delay, true},
                                            {"gpu-hours", "GPU-hours", 1, gpu_hours},

@@ -218,10 +218,6 @@ std::string command_text(const std::string& text) {
   return escaped;
 }
 
-Json number_or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json json_of(const Check& check) {
   return {{"subject", check.subject},
           {"quantity", info_of(check.quantity).key},

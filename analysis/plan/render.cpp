@@ -119,10 +119,6 @@ std::string sessions_text(const Design& design, std::size_t width) {
          aligned(rows, 0, width);
 }
 
-Json number_or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json json_of(const Sequel& sequel) {
   return {{"mean_rounds", sequel.rounds},
           {"decided", sequel.decided},

@@ -11,8 +11,6 @@ namespace paceline {
 
 namespace {
 
-constexpr double kWattHour = 3600;
-
 std::string name_of(const ScalingSeries& series, const PlotSource& source) {
   return series.name.empty() ? source.facts.front().run().kind : series.name;
 }

@@ -9,6 +9,8 @@
 
 namespace paceline {
 
+inline constexpr double kWattHour = 3600;  // joules
+
 // Of training, without evaluation and checkpoints; idle power is part of it. Empty: not known.
 std::optional<double> energy_joules(const Run& run);
 std::optional<double> joules_per_sample(const Run& run);

@@ -7,7 +7,7 @@ namespace paceline {
 
 namespace {
 
-constexpr double kWattHour = 3600, kKilo = 1000;
+constexpr double kKilo = 1000;
 
 Cell scaled_cell(const RowFacts& facts, std::optional<double> (*quantity)(const Run&),
                  double unit) {

@@ -25,4 +25,8 @@ std::string json_text(const Json& json, int indent) {
   return text;
 }
 
+Json number_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
 }  // namespace paceline

@@ -19,7 +19,6 @@ namespace paceline {
 
 namespace {
 
-constexpr double kMicro = 1e-6;
 constexpr std::size_t kMostTensors = 80, kLongestName = 60;
 constexpr int kMostRanks = 1000000;
 

@@ -9,6 +9,8 @@
 
 namespace paceline {
 
+inline constexpr double kMicro = 1e-6, kMega = 1e6, kGiga = 1e9;  // units that tools print
+
 struct TextLine {
   std::size_t number = 0;  // from 1
   std::string_view text;   // without the line's end

@@ -17,7 +17,6 @@ namespace paceline {
 
 namespace {
 
-constexpr double kMicro = 1e-6, kGiga = 1e9;
 constexpr std::size_t kSides = 2;
 constexpr const char* kSideNames[kSides] = {"out of place", "in place"};
 

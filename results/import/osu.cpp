@@ -13,8 +13,6 @@ namespace paceline {
 
 namespace {
 
-constexpr double kMicro = 1e-6, kMega = 1e6;
-
 struct OsuTest {
   std::size_t line = 1;
   std::string title;  // "Allreduce Latency"
