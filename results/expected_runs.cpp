@@ -25,11 +25,7 @@ std::string text_of(const ExpectedRuns& plan) {
       kSchema, json_text(Json(plan.study)), json_text(Json(plan.workload)), plan.repeats);
   const char* separator = "\n";
   for (const Point& point : plan.points) {
-    Json json = Json::object();
-    for (const auto& [name, value] : point.values()) {
-      json[name] = std::visit([](const auto& v) { return Json(v); }, value);
-    }
-    text += separator + json_text(json);
+    text += separator + json_text(json_of(point));
     separator = ",\n";
   }
   return text + "\n]}\n";

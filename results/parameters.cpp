@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "engine/core/error.h"
@@ -265,6 +266,14 @@ std::optional<std::string> Point::text(std::string_view name) const {
   const Value* value = find(name);
   if (!value) return std::nullopt;
   return to_text(*value);
+}
+
+Json json_of(const Point& point) {
+  Json json = Json::object();
+  for (const auto& [name, value] : point.values()) {
+    json[name] = std::visit([](const auto& v) { return Json(v); }, value);
+  }
+  return json;
 }
 
 std::string Point::text() const {

@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "engine/core/json.h"
+
 namespace paceline {
 
 using Value = std::variant<bool, std::int64_t, double, std::string>;
@@ -135,6 +137,8 @@ class Point {
  private:
   std::vector<std::pair<std::string, Value>> values_;
 };
+
+Json json_of(const Point& point);  // {"gpus": 4, "backend": "nccl"}
 
 // "train" of "train@3f9a12cd3f9a12cd", a value of parameter program: its name and its recipe's
 // hash.

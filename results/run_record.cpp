@@ -209,10 +209,7 @@ void read_parameters(const Json& json, RunRecord& record, const std::string& whe
 }
 
 Json parameters_json(const RunRecord& record) {
-  Json json = Json::object();
-  for (const auto& [name, value] : record.parameters.values()) {
-    json[name] = std::visit([](const auto& v) { return Json(v); }, value);
-  }
+  Json json = json_of(record.parameters);
   if (!record.workload.empty()) json["workload"] = record.workload;
   if (record.control) json[kControl] = true;
   return json;

@@ -43,10 +43,6 @@ std::string percent(double share) {
   return "±" + decimal(share * 100, 2) + " %";
 }
 
-std::string counted(std::size_t number, const char* noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-}
-
 }  // namespace
 
 PointPrecision UntilPrecise::look_at(const std::vector<const RunStatus*>& runs,

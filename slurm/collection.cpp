@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/json.h"
+#include "results/quantiles.h"
 #include "sweeps/unfinished.h"
 
 namespace paceline {
@@ -14,12 +15,6 @@ namespace paceline {
 namespace {
 
 constexpr double kUnlike = 1.05;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 // Slurm's name of the node, which tells virtual ones apart that share a host.
 std::string node_of(const RunRecord& record) {

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 
+#include "engine/core/text.h"
+
 namespace paceline {
 
 namespace {
-
-std::string counted(int count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 Need larger(const Need& a, const Need& b) {
   Need both = a;

@@ -73,14 +73,6 @@ class Appender {
   int descriptor_;
 };
 
-Json parameters_json(const Point& point) {
-  Json json = Json::object();
-  for (const auto& [name, value] : point.values()) {
-    json[name] = std::visit([](const auto& v) { return Json(v); }, value);
-  }
-  return json;
-}
-
 Value value_of(const Json& json) {
   if (json.is_boolean()) return json.get<bool>();
   if (json.is_number_integer()) return json.get<std::int64_t>();
@@ -199,7 +191,7 @@ void Journal::describe(const std::string& event, const std::string& session, con
   for (const Element& element : elements) {
     rows.push_back({{"point", element.point},
                     {"point_folder", element.point_folder},
-                    {"parameters", parameters_json(element.parameters)},
+                    {"parameters", json_of(element.parameters)},
                     {"repeat", element.repeat},
                     {"identity", element.identity},
                     {"data_hash", element.data_hash}});

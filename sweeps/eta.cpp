@@ -6,18 +6,9 @@
 #include <cmath>
 
 #include "engine/core/text.h"
+#include "results/quantiles.h"
 
 namespace paceline {
-
-namespace {
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-}  // namespace
 
 void Eta::add(std::size_t point, double seconds) {
   seconds_[point].push_back(seconds);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/aligned.h"
+#include "engine/core/text.h"
 #include "results/machine.h"
 #include "sweeps/bases.h"
 #include "sweeps/eta.h"
@@ -79,14 +80,6 @@ PointState state_of_point(const StudyPlan& plan, const std::vector<const RunStat
   }
   state.is_told = !reasons.empty();
   return state;
-}
-
-Json parameters_json(const Point& point) {
-  Json json = Json::object();
-  for (const auto& [name, value] : point.values()) {
-    json[name] = std::visit([](const auto& v) { return Json(v); }, value);
-  }
-  return json;
 }
 
 // "... and 99900 more points: 0 runs done, 74925 to do; --all lists them"
@@ -186,9 +179,6 @@ std::optional<double> estimated_seconds(const StudyPlan& plan) {
 
 std::string plan_text(const StudyPlan& plan, std::size_t width, std::size_t most) {
   const Spec& spec = plan.spec;
-  const auto counted = [](auto number, const char* noun) {
-    return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-  };
   std::string text = fmt::format(
       "{}: {} x {} of {}, {}\n", spec.name, counted(plan.expansion.points.size(), "point"),
       counted(spec.repeats, "repeat"), spec.workload,
@@ -215,7 +205,7 @@ Json plan_json(const StudyPlan& plan) {
                       {"gpus", layout.gpus},
                       {"cpus_per_replica", layout.cpus_per_replica},
                       {"cannot_run", planned.cannot_run},
-                      {"parameters", parameters_json(planned.parameters)}});
+                      {"parameters", json_of(planned.parameters)}});
   }
   for (const RunStatus& status : plan.runs) {
     runs.push_back({{"point", plan.expansion.points[status.run.point].point.text()},

@@ -22,10 +22,6 @@ std::string option_percent(double share) {
   return fmt::format("{:g}%", share * 100);
 }
 
-std::string counted(std::size_t number, const char* noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-}
-
 std::string hours_text(const Design& design, int rounds) {
   const char* unit = design.request.on_cores ? "core-hours" : "GPU-hours";
   if (!design.hours_per_round) return fmt::format("{} unknown, as no pilot ran these points", unit);

@@ -23,11 +23,6 @@ struct Cells {
   std::set<double> cpus;
 };
 
-std::optional<double> cpus_on_axis(const Run& run) {
-  if (run.replicas_are_cores) return run.cpus_per_replica();
-  return run.cpus_per_task ? std::optional<double>(*run.cpus_per_task) : std::nullopt;
-}
-
 // Seconds, or seconds per thousand samples where only rates compare.
 double cost_of(const RowFacts& row, bool rates) {
   return rates ? 1000 / row.samples_per_second->value : row.fit_seconds->value;
@@ -37,7 +32,7 @@ std::map<MapKey, Cells> grouped(const PlotSource& source) {
   std::map<MapKey, Cells> groups;
   for (const RowFacts& row : source.facts) {
     const Run& run = row.run();
-    const auto cpus = cpus_on_axis(run);
+    const auto cpus = run.matched_cpus();
     if (!cpus) continue;
     Cells& cells = groups[{run.kind, run.system, run.backend}];
     const double cost = cost_of(row, source.comparison.rates);

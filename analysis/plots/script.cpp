@@ -6,6 +6,7 @@
 #include <array>
 
 #include "analysis/plots/script_parts.h"
+#include "engine/core/aligned.h"
 #include "engine/core/utf8.h"
 
 namespace paceline {
@@ -20,21 +21,16 @@ constexpr std::array kPointTypes = {7, 5, 9, 13, 11, 15, 6, 4};
 constexpr std::size_t kMostTitle = 70, kMostSubtitle = 92;
 constexpr std::size_t kLineHeight = 22, kLinesHeight = 440;
 
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
-}
-
 // One line, or two of which the first ends with a comma.
 std::vector<std::string> title_lines(const std::string& title) {
-  if (width_of(title) <= kMostTitle) return {title};
+  if (columns_of(title) <= kMostTitle) return {title};
   std::size_t end = title.find(", ");
   for (std::size_t next = end;
-       next != std::string::npos && width_of(title.substr(0, next)) < kMostTitle;
+       next != std::string::npos && columns_of(title.substr(0, next)) < kMostTitle;
        next = title.find(", ", next + 1)) {
     end = next;
   }
-  if (end == std::string::npos || width_of(title.substr(0, end)) >= kMostTitle) return {title};
+  if (end == std::string::npos || columns_of(title.substr(0, end)) >= kMostTitle) return {title};
   return {title.substr(0, end + 1), title.substr(end + 2)};
 }
 
@@ -54,7 +50,7 @@ std::vector<std::string> legend_of(const Plot& plot) {
 // Short names stand in several columns.
 std::size_t legend_columns(const std::vector<std::string>& names) {
   std::size_t longest = 0;
-  for (const std::string& name : names) longest = std::max(longest, width_of(name));
+  for (const std::string& name : names) longest = std::max(longest, columns_of(name));
   const std::size_t fit = 68 / (longest + 6);
   return std::clamp<std::size_t>(fit, 1, std::max<std::size_t>(1, names.size()));
 }
@@ -132,7 +128,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::string clipped(const std::string& text, std::size_t characters) {
-  if (width_of(text) <= characters) return text;
+  if (columns_of(text) <= characters) return text;
   std::size_t seen = 0, end = 0;
   for (; end < text.size(); ++end) {
     const bool begins = (static_cast<unsigned char>(text[end]) >> 6) != 2;

@@ -33,18 +33,13 @@ const char* cpus_name(const Run& run) {
   return run.replicas_are_cores ? "cpus_per_replica" : "cpus_per_task";
 }
 
-std::optional<double> matched_cpus(const Run& run) {
-  if (run.replicas_are_cores) return run.cpus_per_replica();
-  return run.cpus_per_task ? std::optional<double>(*run.cpus_per_task) : std::nullopt;
-}
-
 // Of what differing() names; empty: the run has none.
 std::string setting_of(const Run& run, const std::string& axis) {
   if (axis == "gpus") return std::to_string(run.gpus);
   if (axis == "nodes") return run.nodes ? std::to_string(*run.nodes) : "";
   if (axis == "backend") return run.backend;
   if (axis == cpus_name(run)) {
-    const auto cpus = matched_cpus(run);
+    const auto cpus = run.matched_cpus();
     return cpus ? fmt::format("{:g}", *cpus) : "";
   }
   return run.parameters.text(axis).value_or("");
@@ -198,7 +193,7 @@ class Comparer {
 
   // What a run must have in common with its base.
   std::string matched_key(const Run& run, const std::string& backend) const {
-    const auto cpus = matched_cpus(run);
+    const auto cpus = run.matched_cpus();
     std::string key =
         fmt::format("{} {} ", run.replicas_are_cores, cpus ? fmt::format("{:a}", *cpus) : "-");
     for (const std::string* part : {&run.kind, &run.system, &backend}) add_to_key(key, *part);
@@ -228,7 +223,7 @@ class Comparer {
   // "bucket_mb 8": what rows are matched by, beside their system.
   std::vector<std::pair<std::string, std::string>> matched_by(const Run& run) const {
     std::vector<std::pair<std::string, std::string>> by;
-    if (const auto cpus = matched_cpus(run)) {
+    if (const auto cpus = run.matched_cpus()) {
       by.emplace_back(run.replicas_are_cores ? "CPUs per replica" : "cpus-per-task",
                       fmt::format("{:g}", *cpus));
     }

@@ -32,10 +32,6 @@ std::vector<std::string> parts_of(const Study& study, const Row& row) {
 
 }  // namespace
 
-std::string counted(std::size_t number, const char* noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-}
-
 std::string counted_replicas(const Study& study, int gpus) {
   return fmt::format("{} {}{}", gpus, study.replicas_are_cores ? "replica" : "GPU",
                      gpus == 1 ? "" : "s");

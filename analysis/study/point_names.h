@@ -12,9 +12,6 @@ namespace paceline {
 // Always includes the replicas, and, for a single row, its backend.
 std::vector<std::string> point_names(const Study& study, const std::vector<const Row*>& rows);
 
-// "1 row", "2 rows".
-std::string counted(std::size_t number, const char* noun);
-
 // "1 GPU", "2 replicas".
 std::string counted_replicas(const Study& study, int gpus);
 

@@ -76,6 +76,11 @@ std::optional<double> Run::cpus_per_replica() const {
   return static_cast<double>(*cpus_per_task) * ntasks.value_or(1) / gpus;
 }
 
+std::optional<double> Run::matched_cpus() const {
+  if (replicas_are_cores) return cpus_per_replica();
+  return cpus_per_task ? std::optional<double>(*cpus_per_task) : std::nullopt;
+}
+
 Run run_of(const Record& record) {
   const Provenance& made = record->provenance;
   const Timing& timing = record->timing;

@@ -67,6 +67,8 @@ struct Run {
   // Somebody else's numbers, with no command of ours.
   bool made_elsewhere() const { return kind == "published" || kind == "imported"; }
   std::optional<double> cpus_per_replica() const;
+  // Those by which rows are matched: of a replica where replicas are cores, else of a task.
+  std::optional<double> matched_cpus() const;
 };
 
 Run run_of(const Record& record);

@@ -172,6 +172,10 @@ std::string shell_quote(std::string_view word) {
   return quoted + "'";
 }
 
+std::string counted(std::int64_t number, std::string_view noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
 void add_to_key(std::string& key, std::string_view part) {
   key += std::to_string(part.size());
   key += ':';

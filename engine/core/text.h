@@ -44,6 +44,7 @@ std::string decimal(double value, int digits);
 std::string format_bytes(double bytes);      // "11.6 MB", powers of 1000
 std::string format_seconds(double seconds);  // "1.24 s", "3 min 20 s", "850 us"
 std::string format_rate(double per_second);  // "54,229", "2.31"
+std::string counted(std::int64_t number, std::string_view noun);  // "1 row", "2 rows"
 std::string shell_quote(std::string_view word);
 
 }  // namespace paceline

@@ -106,10 +106,6 @@ Topology read(const std::string& synthetic) {
   return topology;
 }
 
-std::string plural(int count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 CpuSet usable_cpus() {
@@ -148,10 +144,10 @@ std::string summary(const Topology& topology) {
   CpuSet ids;
   for (const Cpu& cpu : topology.cpus) ids.push_back(cpu.id);
   return fmt::format("{}; {} of {} usable ({}), {}{}, {}, {}", topology.cpu_model,
-                     topology.cpus.size(), plural(topology.machine_cpus, "CPU"), format_cpus(ids),
-                     plural(topology.machine_cores, "core"),
+                     topology.cpus.size(), counted(topology.machine_cpus, "CPU"), format_cpus(ids),
+                     counted(topology.machine_cores, "core"),
                      topology.hyperthreads() ? " with hyper-threads" : "",
-                     plural(topology.numa_nodes, "NUMA node"),
+                     counted(topology.numa_nodes, "NUMA node"),
                      format_bytes(static_cast<double>(topology.memory_bytes)));
 }
 

@@ -136,6 +136,7 @@ TEST_F(CliVerbs, WordsOfTheParserAreOurs) {
   expect_refused("report s --out a --out b", 64, {"--out: is given 2 times; give it once"});
   expect_refused("report '" + kStudy + "' --out x --plots gif", 64,
                  {"unknown plot format \"gif\"", "known: svg, png, pdf"});
+  expect_refused("report '" + kStudy + "' --plots svg", 64, {"--plots", "add --out DIR"});
 }
 
 TEST_F(CliVerbs, NamesAreTextAndNotEmpty) {
