@@ -231,13 +231,8 @@ struct Replay::Facts {
     }
     rest = rest_of(compared);
     for (const ComparedSize& one : compared) {
-      off.push_back(std::log(one.measured / with_rest(one.replayed, one.sums)));
+      off.push_back(std::log(one.measured / rest.with_rest(one.replayed, one.sums)));
     }
-  }
-
-  // A rest may be negative; no step becomes so.
-  double with_rest(double replayed, double sums) const {
-    return std::max(replayed + rest.seconds(sums), replayed / 10);
   }
 
   // The level that so many replicas cross and no measured size did.
@@ -358,7 +353,8 @@ ReplayedStep Replay::at(int gpus, const WhatIf& what_if) const {
     result.exposed_seconds += cost.exposed / runs;
     result.straggler_seconds += cost.straggler / runs;
   }
-  if (gpus > 1) result.step_seconds = facts.with_rest(result.step_seconds, scene.sum_seconds());
+  if (gpus > 1)
+    result.step_seconds = facts.rest.with_rest(result.step_seconds, scene.sum_seconds());
   const double rate = facts.batch_at(gpus) * gpus / result.step_seconds;
   const double error = std::exp(facts.log_error(gpus));
   result.samples_per_second = rate;

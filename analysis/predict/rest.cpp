@@ -1,6 +1,12 @@
 #include "analysis/predict/rest.h"
 
+#include <algorithm>
+
 namespace paceline {
+
+double Rest::with_rest(double replayed, double sums) const {
+  return std::max(replayed + seconds(sums), replayed / 10);
+}
 
 namespace {
 

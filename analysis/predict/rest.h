@@ -16,6 +16,8 @@ struct Rest {
   double fixed = 0, share_of_sums = 0;
 
   double seconds(double sums) const { return fixed + share_of_sums * sums; }
+  // A replayed step with its rest. A rest may be negative; at least a tenth of the step stays.
+  double with_rest(double replayed, double sums) const;
 };
 
 // Ranks that disturb each other in computing leave a fixed rest. Links that a benchmark alone found

@@ -32,6 +32,12 @@ TEST(Rest, IsFixedWhereNothingIsSummed) {
   EXPECT_NEAR(rest_of({{0.11, 0.10, 0}, {0.13, 0.11, 0}}).fixed, 0.015, 1e-12);
 }
 
+TEST(Rest, LeavesNoStepNegative) {
+  EXPECT_NEAR((Rest{0.02, 0}.with_rest(0.1, 1)), 0.12, 1e-12);
+  EXPECT_NEAR((Rest{-0.02, 0}.with_rest(0.1, 1)), 0.08, 1e-12);
+  EXPECT_NEAR((Rest{0, -1}.with_rest(0.1, 1)), 0.01, 1e-12);
+}
+
 TEST(Rest, OfNoSizeIsNothing) {
   EXPECT_EQ(rest_of({}).seconds(1), 0);
 }
