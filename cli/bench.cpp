@@ -24,6 +24,7 @@
 #include "engine/train/reducer.h"
 #include "results/names.h"
 #include "results/store.h"
+#include "run/bench_backends.h"
 #include "run/bench_record.h"
 #include "run/preflight.h"
 #include "run/training_run.h"
@@ -34,22 +35,23 @@ namespace paceline {
 namespace {
 
 constexpr char kVerbFooter[] = R"(Examples:
-  paceline bench allreduce --gpus 2 --backend mpi
+  paceline bench allreduce --gpus 2
   paceline bench input --data cassava)";
 
 constexpr char kBenchFooter[] = R"(Examples:
-  paceline bench allreduce --gpus 2 --backend mpi
-  paceline bench allreduce --gpus 2 --backend gloo --sizes 4K,1M,16M --record gloo.json
-  paceline bench allreduce --gpus 2 --backend mpi --like mnist-cnn
-  srun --mpi=pmix -n 8 paceline bench allreduce --gpus 8 --nodes 4 --backend mpi --json
+  paceline bench allreduce --gpus 2
+  paceline bench allreduce --gpus 2 --backends ring,mpi,gloo --sizes 4K,1M,16M --record out
+  paceline bench allreduce --gpus 2 --backends ring --like mnist-cnn
+  srun --mpi=pmix -n 8 paceline bench allreduce --gpus 8 --nodes 4 --backends mpi --json
 
-Columns are those of nccl-tests: algbw = size / time, busbw = algbw * 2 (n-1)/n. "of memcpy" is the
-share of the bound inside a node: every rank copies half of its data over the other half and back,
-all at once. "times it" is how many times faster than the library's own all-reduce. Sizes take K, M
-and G (powers of 1024).)";
+Backends stand side by side, one column each; each round starts each of them anew. One backend
+alone gets the columns of nccl-tests: algbw = size / time, busbw = algbw * 2 (n-1)/n. Each call sums
+a buffer that its rank has written just before; "reused" calls sum one buffer that nobody writes.
+"memcpy" is the bound inside a node: every rank copies half of its data over the other half and
+back, all at once. Sizes take K, M and G (powers of 1024).)";
 
 struct BenchArguments {
-  std::string backend, cpus_per_task, gpus, nodes;
+  std::string backends, cpus_per_task, gpus, nodes;
   std::string least = "4", most = "64M", sizes, like, dtype = "f32", record;
   double bucket_mb = 8, last_bucket_mb = 1;
   std::int64_t step_factor = 4, iterations = 0, warmup = 3, rounds = 5;
@@ -138,14 +140,15 @@ void check_memory(const std::vector<BenchSize>& sizes, DType type, const Layout&
               "", "measure smaller sizes");
 }
 
-Point place_of(const BenchArguments& arguments) {
+// `backend`: empty for the default.
+Point resolve_place(const BenchArguments& arguments, const std::string& backend) {
   Point given;
   const auto set = [&](const char* name, const std::string& text) {
     if (!text.empty()) given.set(name, parsed_value(name, text, std::string("--") + name));
   };
   set("gpus", arguments.gpus);
   set("nodes", arguments.nodes);
-  set("backend", arguments.backend);
+  set("backend", backend);
   if (!arguments.cpus_per_task.empty()) {
     given.set("cpus_per_task",
               parsed_value("cpus_per_task", arguments.cpus_per_task, "--cpus-per-task"));
@@ -230,14 +233,9 @@ class Bench {
       facts_.hosts.push_back(card.host);
       facts_.affinity.push_back(card.cpus);
     }
-    Backend::Baseline baseline;
-    if (!arguments_.no_baselines) baseline = world.backend().baseline();
-    facts_.library = baseline.name;
     on_every_replica(world.communicators(), [&](Communicator& communicator, std::size_t i) {
       bind_this_thread(assignment.replicas[i]);
-      Communicator* library =
-          baseline.communicators.empty() ? nullptr : baseline.communicators[i].get();
-      measure(communicator, library, i == 0 && process_.rank == 0);
+      measure(communicator, i == 0 && process_.rank == 0);
     });
     facts_.backend_used = world.description();  // NCCL connects ranks when they first sum
   }
@@ -258,16 +256,16 @@ class Bench {
     return rows;
   }
 
-  void measure(Communicator& communicator, Communicator* library, bool keeps) {
+  void measure(Communicator& communicator, bool keeps) {
     BenchOptions options;
     options.type = facts_.type;
     options.rounds = facts_.rounds;
     options.iterations = static_cast<std::size_t>(arguments_.iterations);
     options.warmup = static_cast<std::size_t>(arguments_.warmup);
-    options.copies = !arguments_.no_baselines;
+    options.baselines = !arguments_.no_baselines;
     std::size_t most = 0;
     for (const BenchSize& size : sizes_) most = std::max(most, size.count);
-    AllReduceBench bench(communicator, library, most, options);
+    AllReduceBench bench(communicator, most, options);
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
       const BenchRow row = bench.measure(sizes_[i].count);
       if (!keeps) continue;
@@ -304,16 +302,13 @@ class Bench {
   std::vector<BenchRow> rows_;
 };
 
-int bench(const BenchArguments& arguments, const std::vector<std::string>& command) {
-  check_counts(arguments);
-  const Point parameters = place_of(arguments);
+int bench_one(const BenchArguments& arguments, const std::string& backend,
+              const std::vector<BenchSize>& sizes, const std::vector<std::string>& command) {
+  const Point parameters = resolve_place(arguments, backend);
   check_sums(Settings(parameters).text("backend"));
-  const DType type = dtype_of(arguments.dtype);
-  const std::vector<BenchSize> sizes = sizes_of(arguments, type);
   LaunchSpec launch = launch_spec_of(place_config_of(parameters));
   launch.deadlines = deadlines_of(arguments.deadlines, environment_of_process());
-  check_memory(sizes, type, launch.layout);
-  check_replicas(arguments);
+  check_memory(sizes, dtype_of(arguments.dtype), launch.layout);
   const Environment environment = environment_of_process();
   const ProcessRank process = find_process_rank(environment);
   if (process.rank == 0 && !arguments.record.empty()) check_new_record(arguments.record);
@@ -326,6 +321,50 @@ int bench(const BenchArguments& arguments, const std::vector<std::string>& comma
                   [&] { return Bench(arguments, parameters, launch, sizes, command).go(); });
 }
 
+// Writes each record into the study folder `--record`, and prints them side by side.
+int bench_several(const BenchArguments& arguments, const std::vector<std::string>& backends,
+                  const std::vector<std::string>& command) {
+  for (const std::string& backend : backends) check_sums(backend);
+  log::Setup logging;
+  if (arguments.quiet) logging.level = log::Level::warning;
+  log::set_up(logging);
+  const auto merged = bench_backends(
+      {backends, arguments.backends.empty(), command, static_cast<int>(arguments.rounds)});
+  std::vector<Record> records;
+  bool wrong = false;
+  for (const RunRecord& record : merged) {
+    const Json json = to_json(record);
+    if (!arguments.record.empty()) {
+      Point point;
+      point.set("backend", record.provenance.backend_asked);
+      const auto file = Store(arguments.record).write(point.folder(), 1, json, "");
+      log::info("record: {}", file.string());
+    }
+    records.emplace_back(json, "this run");
+    for (const CollectiveRow& row : record.collective->rows) wrong |= row.wrong.value_or(0) > 0;
+  }
+  print_text(render_collectives(records, arguments.json ? Format::json : Format::text));
+  flush_output();
+  return wrong ? 1 : 0;
+}
+
+int bench(const BenchArguments& arguments, const std::vector<std::string>& command) {
+  check_counts(arguments);
+  check_replicas(arguments);
+  const std::vector<BenchSize> sizes = sizes_of(arguments, dtype_of(arguments.dtype));
+  const bool is_launched = find_process_rank(environment_of_process()).launched;
+  std::vector<std::string> backends;
+  if (!arguments.backends.empty()) backends = split(arguments.backends, ',');
+  if (is_launched && backends.size() > 1) {
+    throw Error(ErrorKind::usage, "ranks that a launcher started measure one backend a call",
+                "--backends", "call it once for each, and give the records to paceline report");
+  }
+  if (is_launched || backends.size() == 1 || arguments.gpus == "1") {
+    return bench_one(arguments, backends.empty() ? "" : backends.front(), sizes, command);
+  }
+  return bench_several(arguments, backends.empty() ? backends_to_compare() : backends, command);
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& command) {
@@ -334,12 +373,14 @@ void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& co
   bench_verb->footer(kVerbFooter);
   add_bench_input(*bench_verb, action);
   CLI::App* verb = bench_verb->add_subcommand(
-      "allreduce", "Benchmark all-reduce beside memcpy and the library's own");
+      "allreduce", "Benchmark the all-reduces of several backends beside memcpy");
   auto a = std::make_shared<BenchArguments>();
   verb->add_option("--gpus", a->gpus, "number of replicas")->type_name("N");
   verb->add_option("--nodes", a->nodes, "nodes that the replicas are spread over")->type_name("N");
-  verb->add_option("--backend", a->backend, "communication stack (paceline list backends)")
-      ->type_name("NAME");
+  verb->add_option("--backends,--backend", a->backends,
+                   "communication stacks (paceline list backends) [default: all that serve here]")
+      ->type_name("NAME,...")
+      ->take_last();
   verb->add_option("--cpus-per-task", a->cpus_per_task, "CPUs of one task")->type_name("N");
   verb->add_flag("--oversubscribe", a->oversubscribe, "allow replicas to share CPUs");
   auto* least = verb->add_option("--min-bytes", a->least, "smallest size")
@@ -378,12 +419,15 @@ void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& co
                    "calls per round [default: as many as fit in 0.25 s]");
   verb->add_option("--warmup", a->warmup, "calls before the first round")->capture_default_str();
   verb->add_option("--rounds", a->rounds,
-                   "rounds; all-reduce, memcpy and library take turns in each")
-      ->capture_default_str();
-  verb->add_flag("--no-baselines", a->no_baselines,
-                 "do not measure memcpy and the library's all-reduce");
+                   "rounds; backends, and all-reduce and memcpy, take turns in each")
+      ->capture_default_str()
+      ->take_last();
+  verb->add_flag("--no-baselines", a->no_baselines, "do not measure memcpy and reused buffers");
   verb->add_flag("--json", a->json, "print the record to standard output");
-  verb->add_option("--record", a->record, "write the record to this new file")->type_name("FILE");
+  verb->add_option("--record", a->record,
+                   "write the record to this new file; of several backends, into this folder")
+      ->type_name("FILE")
+      ->take_last();
   verb->add_flag("--quiet", a->quiet, "no progress");
   add_deadlines(*verb, a->deadlines, false);
   verb->footer(kBenchFooter);

@@ -34,9 +34,12 @@ std::vector<Name> read_names(const nlohmann::json& rows) {
     name.tasks = row.value("tasks", "");
     name.mpirun = row.value("mpirun", false);
     name.inside = row.value("inside", false);
+    name.needs_store = !name.mpirun;
+    name.sums_node = row.value("sums_node", false);
     name.alone = row.value("alone", false);
     name.drifts = row.value("drifts", false);
     name.gpu_each = row.value("gpu_each", false);
+    name.was = row.value("was", "");
     name.stand_in = row.value("stand_in", "");
     name.gpus = row.value("gpus", false);
     name.serial = row.value("serial", false);
@@ -66,12 +69,16 @@ void add_part(Name& whole, const Name& part) {
   whole.reason = part.reason;
 }
 
+// Threads of a task stand inside any backend of one task a replica. Ranks of a node stand inside
+// one that does not sum the node by itself, and that sums in the same memory.
 void check_inside(const Name& inside, const Name& between, const std::string& where) {
-  if (inside.inside && between.tasks == "replica") return;
+  const bool threads = inside.tasks == "node";
+  const bool fits = threads || (!between.sums_node && !between.gpu_each);
+  if (inside.inside && between.tasks == "replica" && fits) return;
   throw Error(ErrorKind::usage, fmt::format("{}/{} cannot be stacked", inside.name, between.name),
               where,
-              "use mirrored inside tasks and a backend with one task per replica between them, "
-              "such as mirrored/mpi");
+              "put mirrored inside tasks, or ring inside nodes, and a backend with one task per "
+              "replica between them, such as mirrored/ring or ring/mpi");
 }
 
 Name find_stack(std::string_view text, const std::string& where) {
@@ -83,6 +90,7 @@ Name find_stack(std::string_view text, const std::string& where) {
     check_inside(inside, whole, where);
     add_part(whole, inside);
     whole.tasks = inside.tasks;
+    whole.needs_store = whole.needs_store || inside.tasks == "replica";
     whole.inside = false;
   }
   for (const std::string& wrapper : stack.wrappers) {

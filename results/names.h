@@ -13,13 +13,16 @@ struct Name {
   std::string reason;  // why it is not built
   std::string about;   // a few words, or empty
   // For backends:
-  std::string tasks;      // "replica" (one task per replica) or "node" (one task per node)
-  bool mpirun = false;    // mpirun starts its tasks
-  bool inside = false;    // may stand before the slash of a stack
-  bool alone = false;     // supports a single replica only
-  bool drifts = false;    // does not reduce, so replicas drift apart
-  bool gpu_each = false;  // each replica needs its own GPU
-  std::string stand_in;   // the backend that simulates its layout without GPUs
+  std::string tasks;         // "replica" (one task per replica) or "node" (one task per node)
+  bool mpirun = false;       // mpirun starts its tasks
+  bool inside = false;       // may stand before the slash of a stack
+  bool needs_store = false;  // its ranks meet in the bootstrap store
+  bool sums_node = false;    // sums inside a node by itself
+  bool alone = false;        // supports a single replica only
+  bool drifts = false;       // does not reduce, so replicas drift apart
+  bool gpu_each = false;     // each replica needs its own GPU
+  std::string stand_in;      // the backend that simulates its layout without GPUs
+  std::string was;           // its name in records of schema 1, if that is another
   // For devices:
   bool gpus = false;                    // replicas are GPUs
   bool serial = false;                  // uses one compute thread

@@ -11,6 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"
 #include "engine/core/text.h"
+#include "results/record/schema_1.h"
 
 namespace paceline {
 
@@ -228,8 +229,7 @@ void check_schema(const Json& json, const std::string& where) {
                             kRecordSchema),
                 where + ", key /schema", "use a newer paceline");
   }
-  if (version != kRecordSchema)
-    fail(fmt::format("has unknown schema {}", version), where, "/schema");
+  if (version < 1) fail(fmt::format("has unknown schema {}", version), where, "/schema");
 }
 
 void check_choice(const char* key, const std::string& value,
@@ -352,8 +352,14 @@ Json to_json(const EnergyFacts& energy) {
   return json_of_section(energy);
 }
 
-RunRecord run_record_of(const Json& json, const std::string& where) {
-  check_schema(json, where);
+RunRecord run_record_of(const Json& given, const std::string& where) {
+  check_schema(given, where);
+  Json upgraded;
+  if (given.at("schema") == Json(1)) {
+    upgraded = given;
+    rename_backend_of_schema_1(upgraded);
+  }
+  const Json& json = upgraded.is_null() ? given : upgraded;
   RunRecord record;
   record.kind.clear();
   record.status.clear();

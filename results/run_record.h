@@ -1,4 +1,4 @@
-// The run record, schema 1, as plain structs, used by all writers and readers. README.md in this
+// The run record, schema 2, as plain structs, used by all writers and readers. README.md in this
 // folder shows the JSON.
 //
 // Names include units. Seconds cover the whole run unless stated otherwise. Empty members are
@@ -23,7 +23,7 @@
 
 namespace paceline {
 
-constexpr int kRecordSchema = 1;
+constexpr int kRecordSchema = 2;
 
 struct LayoutFacts {
   std::optional<int> nodes, ntasks, cpus_per_task;
@@ -89,6 +89,7 @@ struct RunRecord {
   Point parameters;      // all known parameters in the record
   bool control = false;  // an A/A control, never a result
   std::string identity;
+  std::string renamed_backend;  // its backend's name in a file of schema 1, if that is another
   LayoutFacts layout;
   Provenance provenance;
   Timing timing;
@@ -134,6 +135,7 @@ struct RunRecord {
   template <typename Each>
   void sections(Each& each) {
     each.always("identity", identity);
+    each("renamed_backend", renamed_backend);
     each("layout", layout, kRequired);
     each("provenance", provenance);
     each("timing", timing);

@@ -19,7 +19,6 @@ struct BenchFacts {
   Layout layout;
   DType type = DType::f32;
   std::size_t rounds = 0;
-  std::string library;  // "MPI_Allreduce", or empty
   std::string backend_used, cpu_model, started_at;
   std::vector<std::string> hosts, affinity, command;
   bool oversubscribed = false;
@@ -27,5 +26,8 @@ struct BenchFacts {
 
 RunRecord bench_record(const BenchFacts& facts, const std::vector<BenchSize>& sizes,
                        const std::vector<BenchRow>& rows);
+
+// One record of several rounds of a backend, each with the same sizes: medians over rounds.
+RunRecord merge_rounds(const std::vector<RunRecord>& rounds);
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -12,7 +13,6 @@
 #include "engine/launch/affinity.h"
 #include "engine/launch/environment_check.h"
 #include "engine/launch/program.h"
-#include "engine/launch/shared_memory.h"
 #include "engine/launch/topology.h"
 #include "engine/meter/energy_meter.h"
 #include "engine/start/launcher.h"
@@ -30,7 +30,7 @@ constexpr char kInstallGnuplot[] =
     "install it (Debian: gnuplot-nox; module load gnuplot; spack install gnuplot; conda install -c "
     "conda-forge gnuplot)";
 // Two ranks of the largest workload of the quick study need less; Docker gives 64 MB by default.
-constexpr std::int64_t kSmallSharedMemory = 128'000'000;
+constexpr double kSmallSharedMemory = 128e6;
 
 Section about_build() {
   const Build b = build();
@@ -100,17 +100,25 @@ void check_launcher(const std::optional<Launcher>& launcher, const std::vector<S
        "put the mpirun of that MPI first in PATH", true});
 }
 
+std::optional<double> free_bytes(const std::filesystem::path& folder) {
+  std::error_code code;
+  const auto space = std::filesystem::space(folder, code);
+  if (code) return std::nullopt;
+  return static_cast<double>(space.available);
+}
+
 Section about_launch(const Environment& environment, const std::string& evidence,
                      const std::vector<Service>& asked, Diagnosis& diagnosis) {
   const auto launcher = find_launcher(environment);
   check_launcher(launcher, asked, diagnosis);
-  const auto folder = shared_memory_folder(environment);
-  const std::int64_t free = free_bytes(folder);
-  const bool mpi = backend_of_mpirun().built;
-  if (mpi && free >= 0 && free < kSmallSharedMemory) {
+  const std::string folder = "/dev/shm";
+  const auto free = free_bytes(folder);
+  if (free && *free < kSmallSharedMemory) {
     diagnosis.problems.push_back(
-        {fmt::format("{} has only {} free: windows of backend mpi may not fit", folder.string(),
-                     format_bytes(static_cast<double>(free))),
+        {fmt::format(
+             "{} has only {} free: the ranks of a node may not fit their gradients there, and "
+             "ring and mpi-ring then sum over messages",
+             folder, format_bytes(*free)),
          "enlarge it (mount -o remount,size=..., docker run --shm-size=...)", false});
   }
   return {
@@ -118,10 +126,8 @@ Section about_launch(const Environment& environment, const std::string& evidence
       {{"launcher in force", evidence},
        {"mpirun", launcher ? fmt::format("{} ({})", launcher->program.string(), launcher->version)
                            : "not found"},
-       {"shared memory", free < 0
-                             ? folder.string() + ": not there"
-                             : fmt::format("{} free in {}", format_bytes(static_cast<double>(free)),
-                                           folder.string())}}};
+       {"shared memory", free ? fmt::format("{} free in {}", format_bytes(*free), folder)
+                              : folder + ": not there"}}};
 }
 
 std::string text_of(const Name& name, std::string_view kind, const std::vector<Service>& asked,

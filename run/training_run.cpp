@@ -226,6 +226,7 @@ class ThisRun {
       cards_.push_back(card);
     }
     facts_.oversubscribed = check_rank_cards(cards_, launch_.oversubscribe);
+    log::info("backend {}: {}", launch_.backend, world.description());
     for (std::size_t r = 0; r < cards_.size(); ++r) {
       log::info("replica {} on {}: CPUs {}: {} compute, {} input, {} communication threads", r,
                 cards_[r].host, cards_[r].cpus, threads_.compute, threads_.input, threads_.comm);

@@ -73,11 +73,6 @@ bool flight_is_on(const Environment& environment) {
               kFlightVariable, "unset it, or set it to off");
 }
 
-// MPI ranks meet by MPI; the store then only carries word of a loss.
-bool needs_store(const LaunchSpec& launch) {
-  return !find_name("backend", launch.backend).mpirun;
-}
-
 }  // namespace
 
 bool must_spawn(const LaunchSpec& launch, const ProcessRank& process) {
@@ -231,8 +226,9 @@ World::World(const LaunchSpec& launch, const ProcessRank& process, const CpuAssi
     throw Error(ErrorKind::usage, fmt::format("backend {} cannot be used: {}",
                                               parts_->backend->name(), support.because()));
   }
+  // MPI ranks meet by MPI; a store then only carries news of a loss.
   const bool store_is_known = environment_of_process().count(kStoreVariable) != 0;
-  if (process.size > 1 && (needs_store(launch) || store_is_known)) {
+  if (process.size > 1 && (find_name("backend", launch.backend).needs_store || store_is_known)) {
     parts_->join_store(process, membership.deadlines);
     membership.store = parts_->client.get();
     membership.control = parts_->control.get();

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/explain/cpu_for_communication.h"
 #include "analysis/findings/findings.h"
 #include "analysis/study/contrast.h"
 #include "analysis/study/point_names.h"
@@ -297,6 +298,7 @@ class Explainer {
       found.insert(found.end(), series.verdict.begin(), series.verdict.end());
     }
     it_.causes = causes_finding(it_.study, it_.comparison, found);
+    it_.lacks_cpu = cpu_for_communication(it_.study);
     add_notes();
   }
 

@@ -63,8 +63,9 @@ struct Explanation {
   std::vector<RowFacts> facts;
   std::vector<PointExplanation> points;
   std::vector<SeriesExplanation> series;
-  std::vector<Finding> unlike;  // runs that differ widely
-  std::vector<Finding> causes;  // of steady fractions
+  std::vector<Finding> unlike;         // runs that differ widely
+  std::vector<Finding> causes;         // of steady fractions
+  std::vector<std::string> lacks_cpu;  // see cpu_for_communication()
   std::vector<std::string> notes;
 };
 
@@ -89,7 +90,7 @@ ExplanationView view_of(const Explanation& explanation);
 // Lines have at most `width` columns, except for longer single words.
 std::string explanation_text(const Explanation& explanation, std::size_t width = 300);
 // {"schema": 2, "explanations": [{"title", "base", "points": [..], "series": [..], "warnings":
-// [..], "unlike_runs", "causes", "notes"}]}
+// [..], "unlike_runs", "causes", "cpu_for_communication", "notes"}]}
 std::string explanations_json(const std::vector<Explanation>& explanations);
 
 }  // namespace paceline

@@ -242,6 +242,7 @@ ExplanationView view_of(const Explanation& explanation) {
   for (const SeriesExplanation& series : explanation.series) {
     append(view.series, sentences_of(series));
   }
+  append(view.series, explanation.lacks_cpu);
   for (const Finding& cause : explanation.causes) view.series.push_back(cause.text);
   view.notes = legend(explanation);
   return view;
@@ -277,6 +278,7 @@ std::string explanations_json(const std::vector<Explanation>& explanations) {
                    {"warnings", explanation.study.warnings},
                    {"unlike_runs", json_of(explanation.unlike)},
                    {"causes", json_of(explanation.causes)},
+                   {"cpu_for_communication", explanation.lacks_cpu},
                    {"notes", explanation.notes}});
   }
   const Json document = {{"schema", 2}, {"explanations", all}};

@@ -80,8 +80,6 @@ std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
     add(lines, join({backend.empty() ? "all-reduce" : backend, size}, ", "),
         curve_of(block.rows, ranks,
                  [](const CollectiveRow& row) { return std::optional(row.seconds); }));
-    add(lines, block.library.empty() ? "library" : fmt::format("{}, {}", block.library, size),
-        curve_of(block.rows, ranks, [](const CollectiveRow& row) { return row.library_seconds; }));
   }
   if (lines.series.empty()) return {};
   lines.x_tics = tics(lines);

@@ -1,10 +1,6 @@
 #include "analysis/plots/draw.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "analysis/plots/script.h"
 #include "engine/core/child.h"
@@ -21,30 +17,6 @@ namespace {
 
 constexpr double kDeadlineSeconds = 60, kGraceSeconds = 2;
 constexpr std::size_t kMostMessages = 2048;
-
-// A folder of our own, gone with us.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "paceline-plot.XXXXXX").string();
-    if (!mkdtemp(name.data())) {
-      throw Error(ErrorKind::input,
-                  std::string("a temporary folder cannot be created: ") + std::strerror(errno),
-                  name, "set TMPDIR to a writable folder");
-    }
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // env finds it on PATH, without a shell, and ends with 127 where there is none.
 void run_gnuplot(const fs::path& script, const fs::path& picture, const std::string& name) {
@@ -81,7 +53,7 @@ void check_plot_format(const std::string& format) {
 
 std::string draw_plot(const Plot& plot, const std::string& format) {
   check_plot_format(format);
-  const ScratchFolder folder;
+  const ScratchFolder folder("paceline-plot");
   const fs::path script = folder.path() / "plot.gp";
   const fs::path picture = folder.path() / ("plot." + format);
   replace_file(script, plot_script(plot, format));

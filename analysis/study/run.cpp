@@ -99,6 +99,7 @@ Run run_of(const Record& record) {
   run.parameters = record->parameters;
   run.precision = run.parameters.text("precision").value_or("");
   run.backend = run.parameters.text("backend").value_or("");
+  run.renamed_backend = record->renamed_backend;
   run.system = system_of(made);
   run.machine = machine_of(record);
   run.cpu_model = made.cpu_model;

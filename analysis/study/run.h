@@ -27,6 +27,7 @@ struct Run {
   std::vector<std::pair<std::string, std::string>> origin;  // see origin.h
   std::string command, started_at;
   bool has_probe = false;   // the machine's speed was measured beside the run
+  std::string renamed_backend;  // its backend's name in a record of an earlier version
   bool by_program = false;  // of workload command: somebody's own program measured itself
   Point parameters;
   int repeat = 1, attempt = 1, round = 0;

@@ -13,8 +13,12 @@ namespace {
 
 constexpr double kShortestSample = 50e-6;  // seconds: the clock and the barrier's end are far less
 constexpr std::size_t kMostSamples = 500;  // a round
+constexpr std::size_t kMostCalls = 1000;   // a sample
+// Small buffers are written anew in one piece of memory that the caches hold.
+constexpr std::size_t kSmallBuffers = std::size_t{1} << 20;
+constexpr std::size_t kLine = 64;
 
-BenchTimes times_of(std::vector<double> samples) {
+BenchTimes summarize(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   const auto at = [&](double share) {
     return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1))];
@@ -24,43 +28,54 @@ BenchTimes times_of(std::vector<double> samples) {
 
 }  // namespace
 
-struct AllReduceBench::Samples {
-  std::vector<double> all_reduce, copy, library;
-};
-
-AllReduceBench::AllReduceBench(Communicator& communicator, Communicator* library, std::size_t most,
+AllReduceBench::AllReduceBench(Communicator& communicator, std::size_t most,
                                const BenchOptions& options)
-    : communicator_(communicator), library_(library), options_(options) {
-  const std::size_t bytes = most * size_of(options.type);
+    : communicator_(communicator), options_(options) {
+  const std::size_t bytes = std::max(most * size_of(options.type), kSmallBuffers);
   data_ = communicator_.allocate(bytes);
   if (data_.bytes() < bytes) data_ = host_memory(bytes);
 }
 
-void AllReduceBench::all_reduce(Communicator& with, std::size_t count) {
-  with.all_reduce(data_.data(), count, options_.type, lane_, "all-reduce");
+std::byte* AllReduceBench::buffer(std::size_t call) const {
+  return data_.data() + call * stride_;
 }
 
-void AllReduceBench::copy(std::size_t count) {
-  const std::size_t half = count * size_of(options_.type) / 2;
-  std::memcpy(data_.data() + half, data_.data(), half);
-  std::memcpy(data_.data(), data_.data() + half, half);
+// Of zeros, whose sums stay zeros however often they are summed.
+void AllReduceBench::write_buffers(std::size_t calls) {
+  for (std::size_t call = 0; call < calls; ++call) {
+    std::memset(buffer(call), 0, count_ * size_of(options_.type));
+  }
+}
+
+void AllReduceBench::all_reduce(std::byte* data) {
+  communicator_.all_reduce(data, count_, options_.type, lane_, "all-reduce");
+}
+
+void AllReduceBench::copy(std::byte* data) {
+  const std::size_t half = count_ * size_of(options_.type) / 2;
+  std::memcpy(data + half, data, half);
+  std::memcpy(data, data + half, half);
 }
 
 template <typename Call>
 double AllReduceBench::time(std::size_t calls, const Call& call) {
   communicator_.barrier();
   const double start = now_seconds();
-  for (std::size_t i = 0; i < calls; ++i) call();
+  for (std::size_t i = 0; i < calls; ++i) call(buffer(i));
   return (now_seconds() - start) / static_cast<double>(calls);
 }
 
 // Rank 0 decides for all.
 template <typename Call>
-AllReduceBench::Turn AllReduceBench::turn_of(const Call& call) {
-  const double once = std::max(time(std::max<std::size_t>(1, options_.warmup), call), 1e-8);
+AllReduceBench::Turn AllReduceBench::choose_turn(const Call& call) {
+  const std::size_t buffers = std::clamp<std::size_t>(data_.bytes() / stride_, 1, kMostCalls);
+  const std::size_t trial = std::clamp<std::size_t>(options_.warmup, 1, buffers);
+  write_buffers(trial);
+  const double once = std::max(time(trial, call), 1e-8);
   const auto rounds = static_cast<double>(options_.rounds);
   std::size_t numbers[2];
-  numbers[0] = static_cast<std::size_t>(std::clamp(kShortestSample / once, 1.0, 1000.0));
+  numbers[0] = static_cast<std::size_t>(
+      std::clamp(kShortestSample / once, 1.0, static_cast<double>(buffers)));
   numbers[1] = static_cast<std::size_t>(
       std::clamp(options_.seconds_per_size / rounds / (once * static_cast<double>(numbers[0])), 1.0,
                  static_cast<double>(kMostSamples)));
@@ -73,7 +88,7 @@ AllReduceBench::Turn AllReduceBench::turn_of(const Call& call) {
 }
 
 // The slowest rank's share of each sample.
-BenchTimes AllReduceBench::gathered(std::vector<double> samples) {
+BenchTimes AllReduceBench::gather(std::vector<double> samples) {
   const auto ranks = static_cast<std::size_t>(communicator_.size());
   std::vector<double> all(samples.size() * ranks);
   communicator_.all_gather(samples.data(), samples.size() * sizeof(double), all.data());
@@ -81,13 +96,13 @@ BenchTimes AllReduceBench::gathered(std::vector<double> samples) {
     double& slowest = samples[i % samples.size()];
     slowest = std::max(slowest, all[i]);
   }
-  return times_of(std::move(samples));
+  return summarize(std::move(samples));
 }
 
 void AllReduceBench::check(BenchRow& row) {
   fill_for_check(data_.data(), row.count, options_.type, communicator_.rank());
   communicator_.barrier();
-  all_reduce(communicator_, row.count);
+  all_reduce(data_.data());
   const SumCheck mine = check_sum(data_.data(), row.count, options_.type, communicator_.size());
   std::vector<SumCheck> all(static_cast<std::size_t>(communicator_.size()));
   communicator_.all_gather(&mine, sizeof mine, all.data());
@@ -101,31 +116,32 @@ void AllReduceBench::check(BenchRow& row) {
 
 BenchRow AllReduceBench::measure(std::size_t count) {
   BenchRow row;
-  row.count = count;
-  std::memset(data_.data(), 0, count * size_of(options_.type));  // sums of zeros stay zeros
-  const auto ours = [&] { all_reduce(communicator_, count); };
-  const auto library = [&] { all_reduce(*library_, count); };
-  const auto copies = [&] { copy(count); };
-  // The library's has turns of its own: it may be a thousand times slower.
-  const Turn turn = turn_of(ours), of_library = library_ != nullptr ? turn_of(library) : Turn{};
+  row.count = count_ = count;
+  stride_ = (count * size_of(options_.type) + kLine - 1) / kLine * kLine;
+  const auto sum = [this](std::byte* data) { all_reduce(data); };
+  const auto sum_first = [this](std::byte*) { all_reduce(buffer(0)); };
+  const auto copies = [this](std::byte* data) { copy(data); };
+  const Turn turn = choose_turn(sum);
   row.calls = turn.calls;
   row.samples = turn.samples * options_.rounds;
-  if (options_.copies) time(options_.warmup, copies);
-  Samples samples;
+  std::vector<double> sums, reused, copied;
   for (std::size_t round = 0; round < options_.rounds; ++round) {
     for (std::size_t i = 0; i < turn.samples; ++i) {
-      samples.all_reduce.push_back(time(turn.calls, ours));
+      write_buffers(turn.calls);
+      sums.push_back(time(turn.calls, sum));
     }
-    for (std::size_t i = 0; i < of_library.samples; ++i) {
-      samples.library.push_back(time(of_library.calls, library));
+    if (!options_.baselines) continue;
+    for (std::size_t i = 0; i < turn.samples; ++i) {
+      write_buffers(turn.calls);
+      copied.push_back(time(turn.calls, copies));
     }
-    for (std::size_t i = 0; options_.copies && i < turn.samples; ++i) {
-      samples.copy.push_back(time(turn.calls, copies));
-    }
+    for (std::size_t i = 0; i < turn.samples; ++i) reused.push_back(time(turn.calls, sum_first));
   }
-  row.all_reduce = gathered(std::move(samples.all_reduce));
-  if (library_ != nullptr) row.library = gathered(std::move(samples.library));
-  if (options_.copies) row.copy = gathered(std::move(samples.copy));
+  row.all_reduce = gather(std::move(sums));
+  if (options_.baselines) {
+    row.reused = gather(std::move(reused));
+    row.copy = gather(std::move(copied));
+  }
   check(row);
   return row;
 }

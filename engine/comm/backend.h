@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/comm/communicator.h"
+#include "engine/comm/group.h"
 #include "engine/core/error.h"
 #include "engine/core/support.h"
 #include "engine/launch/gpus.h"
@@ -35,6 +36,8 @@ struct Membership {
   // Errors name a task t as rank t * ranks_a_task. More than 1 if a communicator represents several
   // replicas.
   int ranks_a_task = 1;
+  // The processes that are to be connected, by their ranks. Empty: all.
+  std::vector<int> only = {};
   // The run's bootstrap store, through which ranks meet. Null if the world has one process or no
   // store is known.
   StoreClient* store = nullptr;
@@ -48,6 +51,12 @@ struct Membership {
   const ReplicaGpus* gpus = nullptr;
   // Records why this process ends, for cases where it cannot return. May be empty.
   std::function<void(const Error&)> last_words = {};
+
+  // The processes that are connected.
+  RankGroup group() const {
+    const RankGroup all = RankGroup::numbered(process.rank, process.size, ranks_a_task);
+    return only.empty() ? all : subgroup(all, only);
+  }
 };
 
 class Backend {
@@ -56,29 +65,22 @@ class Backend {
   virtual std::string_view name() const = 0;
   // Whether it can serve this membership on this machine now. If not, why, with a cure.
   virtual Support serves(const Membership& membership) const = 0;
-  // Joins the world. Returns one communicator for each replica of this process, in rank order. The
-  // backend outlives them, and leaves the world in its destructor.
+  // Joins the world. Returns one communicator for each replica of this process, in rank order; none
+  // for a process that is not to be connected. Collective over all processes. The backend outlives
+  // the communicators, and leaves the world in its destructor.
   virtual std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) = 0;
   // Whether it reduces only in GPU memory.
   virtual bool needs_gpus() const { return false; }
   // The backend that replaces it if gradients are on GPUs. Empty: itself, wrapped in staged/ if it
   // reduces on the host.
   virtual std::string_view on_gpus() const { return ""; }
-  // Switches to the library's own all-reduce, for comparison. Call before connect(). Returns false
-  // if there is none.
-  virtual bool flatten() { return false; }
-  // The library's own all-reduce beside Paceline's, for alternating measurements. One communicator
-  // for each replica of this process, or none. Collective; call after connect(), and destroy before
-  // the backend.
-  struct Baseline {
-    std::string name;  // "MPI_Allreduce"
-    std::vector<std::unique_ptr<Communicator>> communicators;
-  };
-  virtual Baseline baseline() { return {}; }
+  // The stack "this/between": this one inside tasks or nodes, `between` among them. Throws usage if
+  // it cannot stand inside.
+  virtual std::unique_ptr<Backend> around(std::unique_ptr<Backend> between);
   // Name and version of the library that it calls, which must be equal on all ranks. Empty: no
   // library or unknown. Call after connect().
   virtual std::string library() const { return ""; }
-  // The transport in use ("Open MPI v4.1.4, shared window in /dev/shm"), for the record. Complete
+  // The transport in use ("Open MPI v4.1.4, 2 ranks on 1 node, MPI_Allreduce of component tuned"), for the record. Complete
   // after the first sum.
   virtual std::string description() const = 0;
 };

@@ -60,9 +60,9 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Memory in which this backend reduces fastest, for the gradient arena (mpi: the node's shared
-  // window; nccl: a registered buffer). Empty: use the device's memory. Collective, at most once.
-  // Valid as long as the communicator.
+  // Memory in which this backend reduces fastest, for the gradient arena (ring: memory that the
+  // ranks of a node share; nccl: a registered buffer). Empty: use the device's memory. Collective,
+  // at most once. Valid as long as the communicator.
   virtual Memory allocate(std::size_t bytes) = 0;
 
   // Whether all_reduce accepts memory of this kind. If not, staged/ wraps the backend.

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "engine/comm/algorithms/hierarchical.h"
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
 #include "engine/core/find_factory.h"
@@ -29,6 +28,11 @@ bool has(const std::vector<Factory<Function>>& table, std::string_view name) {
 
 }  // namespace
 
+std::unique_ptr<Backend> Backend::around(std::unique_ptr<Backend> between) {
+  throw Error(ErrorKind::usage, fmt::format("{}/{} cannot be stacked", name(), between->name()), "",
+              "use mirrored inside tasks, or ring inside nodes");
+}
+
 std::unique_ptr<Backend> make_backend(std::string_view text,
                                       const std::vector<Factory<BackendFactory>>& backends,
                                       const std::vector<Factory<WrapperFactory>>& wrappers,
@@ -41,7 +45,7 @@ std::unique_ptr<Backend> make_backend(std::string_view text,
     if (inside && instead == backend->name()) inside.reset();
     if (!inside && has(backends, instead)) backend = factory_of(backends, std::string(instead))();
   }
-  if (inside) backend = make_hierarchical_backend(std::move(inside), std::move(backend));
+  if (inside) backend = inside->around(std::move(backend));
   for (const std::string& wrapper : stack.wrappers) {
     backend = factory_of(wrappers, wrapper)(std::move(backend));
   }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -193,6 +194,23 @@ void make_folder(const fs::path& folder) {
       ErrorKind::input,
       "folder cannot be created: " + (code ? code.message() : std::string("a file is there")),
       part.string(), "choose another folder or fix its permissions");
+}
+
+ScratchFolder::ScratchFolder(const std::string& prefix) {
+  std::error_code code;
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(code);
+  std::string name = ((code ? "/tmp" : parent) / (prefix + "-XXXXXX")).string();
+  if (mkdtemp(name.data()) == nullptr) {
+    throw Error(ErrorKind::input,
+                std::string("a temporary folder cannot be created: ") + std::strerror(errno), name,
+                "set TMPDIR to a writable folder");
+  }
+  path_ = name;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace paceline

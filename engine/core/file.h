@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 #include "engine/core/hash.h"
@@ -50,5 +51,18 @@ void replace_folder(const std::filesystem::path& from, const std::filesystem::pa
 
 // Creates the folder and its parents. Throws input naming the part that failed.
 void make_folder(const std::filesystem::path& folder);
+
+// A new folder in TMPDIR, removed with its content by the destructor. Throws input.
+class ScratchFolder {
+ public:
+  explicit ScratchFolder(const std::string& prefix);  // of its name
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 }  // namespace paceline

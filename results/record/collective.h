@@ -17,7 +17,9 @@ struct CollectiveRow {
   std::optional<double> seconds_min, seconds_p95, algbw_bytes_per_second, busbw_bytes_per_second;
   std::optional<std::int64_t> wrong;
   std::string label;  // "bucket 3"
-  std::optional<double> memcpy_seconds, library_seconds;
+  std::optional<double> memcpy_seconds;
+  std::optional<double>
+      reused_seconds;  // of calls that sum one buffer, which nobody writes between
   std::optional<double> negotiation_seconds;  // until all ranks were ready, before `seconds`
   std::string first_wrong;
 
@@ -35,14 +37,14 @@ struct CollectiveRow {
     each("wrong", wrong);
     each("label", label);
     each("memcpy_seconds", memcpy_seconds, kPositive);
-    each("library_seconds", library_seconds, kPositive);
+    each("reused_seconds", reused_seconds, kPositive);
     each("negotiation_seconds", negotiation_seconds);
     each("first_wrong", first_wrong);
   }
 };
 
 struct CollectiveFacts {
-  std::string operation, dtype, library;
+  std::string operation, dtype;
   std::string placement;  // "in place", "out of place"; empty: not stated
   std::optional<std::int64_t> rounds;
   std::string note;
@@ -52,7 +54,6 @@ struct CollectiveFacts {
   void fields(Each& each) {
     each("operation", operation);
     each("dtype", dtype);
-    each("library", library);
     each("placement", placement);
     each("rounds", rounds);
     each("note", note);

@@ -32,14 +32,14 @@ bool told(Communicator& communicator, bool go) {
 
 // What ranks other than 0 do: measure as often as rank 0 does.
 void follow(Communicator& communicator, std::size_t count, const BenchOptions& options) {
-  AllReduceBench bench(communicator, nullptr, count, options);
+  AllReduceBench bench(communicator, count, options);
   while (told(communicator, true)) bench.measure(count);
 }
 
 // Rank 0 runs the benchmark's loop. A measurement is an iteration for each of its calls.
 void lead(benchmark::State& state, Communicator& communicator, std::size_t count,
           const BenchOptions& options, bool reduces) {
-  AllReduceBench bench(communicator, nullptr, count, options);
+  AllReduceBench bench(communicator, count, options);
   std::vector<double> ratios;
   BenchRow row;
   while (state.KeepRunningBatch(static_cast<benchmark::IterationCount>(options.iterations))) {

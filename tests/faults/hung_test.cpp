@@ -87,8 +87,8 @@ TEST(HungInput, OfALoneReplicaEndsTheRun) {
 }
 
 TEST(HungInput, OfOneRankIsSaidToBeThat) {
-  if (!find_name("backend", "gloo").built) GTEST_SKIP() << "gloo is not built here";
-  Victim run(fed_by_a_thread("gloo"));
+  if (!find_name("backend", "ring").built) GTEST_SKIP() << "gloo is not built here";
+  Victim run(fed_by_a_thread("ring"));
   ASSERT_TRUE(run.trains()) << run.errors();
   const auto rank = run.rank(1);
   ASSERT_TRUE(rank);

@@ -75,13 +75,14 @@ TEST_P(Killed, IsNamedAndNothingIsLeft) {
 
 INSTANTIATE_TEST_SUITE_P(Of, Killed,
                          testing::Values(Way{"mpi", Starter::us}, Way{"gloo", Starter::us},
+                                         Way{"ring", Starter::us}, Way{"mpi-ring", Starter::us},
                                          Way{"mirrored/mpi", Starter::mpirun},
-                                         Way{"gloo", Starter::srun}),
+                                         Way{"ring", Starter::srun}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(DISABLED_AlsoOf, Killed,
                          testing::Values(Way{"mpi", Starter::mpirun}, Way{"gloo", Starter::mpirun},
-                                         Way{"mpi+bf16", Starter::us},
-                                         Way{"mirrored/gloo", Starter::mpirun}),
+                                         Way{"mpi+bf16", Starter::us}, Way{"ring", Starter::mpirun},
+                                         Way{"mirrored/ring", Starter::mpirun}),
                          [](const auto& info) { return std::to_string(info.index); });
 
 using Stopped = Rank;
@@ -104,9 +105,11 @@ TEST_P(Stopped, IsNamedWithinTheDeadline) {
   expect_order(run);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Stopped, testing::Values(Way{"mpi", Starter::us}), name_of);
+INSTANTIATE_TEST_SUITE_P(Of, Stopped,
+                         testing::Values(Way{"mpi", Starter::us}, Way{"ring", Starter::us}), name_of);
 INSTANTIATE_TEST_SUITE_P(DISABLED_AlsoOf, Stopped,
                          testing::Values(Way{"gloo", Starter::us}, Way{"mpi", Starter::mpirun},
+                                         Way{"mpi-ring", Starter::mpirun},
                                          Way{"mirrored/mpi", Starter::mpirun}),
                          [](const auto& info) { return std::to_string(info.index); });
 
@@ -133,7 +136,7 @@ TEST_P(Slow, IsWaitedFor) {
   expect_order(run);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Slow, testing::Values(Way{"gloo", Starter::us}), name_of);
+INSTANTIATE_TEST_SUITE_P(Of, Slow, testing::Values(Way{"ring", Starter::us}), name_of);
 INSTANTIATE_TEST_SUITE_P(DISABLED_AlsoOf, Slow, testing::Values(Way{"mpi", Starter::us}),
                          [](const auto& info) { return std::to_string(info.index); });
 

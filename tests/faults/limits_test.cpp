@@ -52,7 +52,7 @@ TEST_P(Memory, TheLineSaysMemory) {
   EXPECT_TRUE(std::filesystem::is_empty(run.folder()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Memory, testing::Values("mirrored", "gloo"), backend_name);
+INSTANTIATE_TEST_SUITE_P(Of, Memory, testing::Values("mirrored", "ring"), backend_name);
 INSTANTIATE_TEST_SUITE_P(DISABLED_AlsoOf, Memory, testing::Values("self", "mpi"), backend_name);
 
 using FileSize = Limits;
@@ -67,7 +67,7 @@ TEST_P(FileSize, ARecordThatDoesNotFitIsNotLeft) {
   EXPECT_TRUE(std::filesystem::is_empty(run.folder())) << "something was left behind";
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, FileSize, testing::Values("mirrored", "gloo"), backend_name);
+INSTANTIATE_TEST_SUITE_P(Of, FileSize, testing::Values("mirrored", "ring"), backend_name);
 
 // A file system of one or two pages, in a mount namespace of our own.
 TEST(Disk, AFullOneLosesNothingElse) {

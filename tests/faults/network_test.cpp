@@ -20,10 +20,10 @@ std::string quoted(const std::vector<std::string>& words) {
 }
 
 TEST(PeerHost, ThatIsGoneIsNoticedWithinTheDeadline) {
-  if (!find_name("backend", "gloo").built) GTEST_SKIP() << "gloo is not built here";
+  if (!find_name("backend", "ring").built) GTEST_SKIP() << "gloo is not built here";
   const std::string refused = why_not("unshare -Urn ip link add wire0 type veth peer name wire1");
   if (!refused.empty()) GTEST_SKIP() << "no right to make network namespaces: " << refused;
-  const auto command = training("gloo", Starter::us, deadline(3));
+  const auto command = training("ring", Starter::us, deadline(3));
   Victim run({"unshare", "-Urn", kTwoHosts, quoted(command)});
   ASSERT_TRUE(run.trains()) << run.errors();
   std::ofstream(run.folder() / "cut");

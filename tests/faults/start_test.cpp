@@ -14,7 +14,7 @@ constexpr double kPatience = 60;  // far above the deadline, for a busy machine
 class Start : public testing::Test {
  protected:
   void SetUp() override {
-    if (!find_name("backend", "gloo").built) GTEST_SKIP() << "gloo is not built here";
+    if (!find_name("backend", "ring").built) GTEST_SKIP() << "gloo is not built here";
   }
   static void expect_missing(Victim& run, const End& end) {
     EXPECT_TRUE(end.in_time);
@@ -26,7 +26,7 @@ class Start : public testing::Test {
 };
 
 TEST_F(Start, ARankThatNeverStartsIsNamed) {
-  Victim run(training("gloo", Starter::us, deadline(3)), {{"RANK", "0"},
+  Victim run(training("ring", Starter::us, deadline(3)), {{"RANK", "0"},
                                                           {"WORLD_SIZE", "2"},
                                                           {"LOCAL_RANK", "0"},
                                                           {"LOCAL_WORLD_SIZE", "2"},
@@ -36,7 +36,7 @@ TEST_F(Start, ARankThatNeverStartsIsNamed) {
 }
 
 TEST_F(Start, DISABLED_ARankThatHangsBeforeItMeetsTheOthersIsNamed) {
-  Victim run(training("gloo", Starter::us, deadline(3)));
+  Victim run(training("ring", Starter::us, deadline(3)));
   const auto target = run.rank(1);
   ASSERT_TRUE(target);
   run.send(*target, SIGSTOP);

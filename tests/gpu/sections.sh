@@ -258,8 +258,7 @@ accuracy() {
 # Two replicas share the card through a backend that sums on the host, and give what one of twice the
 # batch gives. Without it a group of GPUs is refused.
 section_replicas() {
-  local backend=gloo what status one two
-  if "$paceline" list backends | grep '^mpi ' | grep -qv 'not built' && command -v mpirun > /dev/null; then backend=mpi; fi
+  local backend=ring what status one two
   what="2 replicas on one card through $backend"
   train replicas-1 40 mnist-cnn --precision "$plain" --gpus 1 --backend self --batch-per-replica 64 --steps 20 --evaluate none --cpus-per-task 1 &&
     train replicas-2 60 mnist-cnn --precision "$plain" --gpus 2 --backend "$backend" --batch-per-replica 32 --steps 20 --evaluate none --cpus-per-task 1

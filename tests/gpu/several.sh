@@ -37,7 +37,7 @@ two_nodes() {
 section_several() {
   local cards cpus backend name what nccl=nccl one
   cards=$(cards_here)
-  if ((rehearse)); then nccl=gloo small[2]=$plain; fi  # the precision
+  if ((rehearse)); then nccl=ring small[2]=$plain; fi  # the precision
   if ((cards < 2)); then
     row several "2 cards or more" "" "" skipped "this process sees $cards; ask for more, with --gpu-bind=none"
     return
@@ -47,7 +47,7 @@ section_several() {
     tests_failed=1
     return
   fi
-  for backend in "$nccl" mirrored $( ((rehearse)) || echo gloo); do
+  for backend in "$nccl" mirrored $( ((rehearse)) || echo ring); do
     name=several-$backend what="$cards cards through $backend"
     cpus=1
     if [ "$backend" = mirrored ]; then cpus=$cards; fi

@@ -31,7 +31,7 @@ TIMER_SLACK = 300000  # nanoseconds by which the kernel may prolong a sleep
 # Samples of a replica so that two cores take about as long as links of these Mbit/s.
 WORKLOADS = {"mnist-mlp": {"batch": 2048, "rates": (100, 200), "changes": {"wire": "bf16"}},
              "layers": {"batch": 1024, "rates": (200, 400), "changes": {"wire": "bf16", "bucket": 2}}}
-BACKENDS = ("mpi", "gloo")
+BACKENDS = ("mpi-ring", "ring")
 CALIBRATION = (2, 3, 4)
 CHECKS = (5, 6, 8, 10)
 CHANGED = (4, 8)

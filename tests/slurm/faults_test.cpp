@@ -111,7 +111,7 @@ TEST_F(SlurmFaults, ACutLink) {
   if (!cluster_->has_several_hosts())
     GTEST_SKIP() << "no right to make network namespaces: all nodes are one host";
   write_site("link.site", R"("reference": false, "requeue": true)");
-  write_spec("link", R"("steps": 5000, "nodes": 2)", R"("gpus": [2], "backend": ["gloo"])");
+  write_spec("link", R"("steps": 5000, "nodes": 2)", R"("gpus": [2], "backend": ["ring"])");
   ASSERT_EQ(submit("link").code, 0);
   ASSERT_TRUE(ranks_run("link"));
   const std::string node =
@@ -134,7 +134,7 @@ TEST_F(SlurmFaults, ExposedCommunicationFollowsTheLinks) {
   if (!cluster_->has_several_hosts())
     GTEST_SKIP() << "no right to make network namespaces: all nodes are one host";
   write_spec("rate", R"("steps": 6, "nodes": 2, "overlap": false)",
-             R"("gpus": [2], "backend": ["gloo"])");
+             R"("gpus": [2], "backend": ["ring"])");
   for (const double megabits : {100.0, 25.0}) {
     const std::string name = "rate" + std::to_string(static_cast<int>(megabits));
     for (const char* node : {"n1", "n2", "n3", "n4"}) {

@@ -78,9 +78,8 @@ class HierarchicalCommunicator final : public Communicator {
 
 class HierarchicalBackend final : public Backend {
  public:
-  HierarchicalBackend(std::unique_ptr<Backend> inside, std::unique_ptr<Backend> between)
-      : between_(std::move(between)),
-        name_(fmt::format("{}/{}", inside->name(), between_->name())) {}
+  HierarchicalBackend(std::string_view inside, std::unique_ptr<Backend> between)
+      : between_(std::move(between)), name_(fmt::format("{}/{}", inside, between_->name())) {}
 
   std::string_view name() const override { return name_; }
 
@@ -92,8 +91,6 @@ class HierarchicalBackend final : public Backend {
     auto leaders = between_->connect(leader_of(membership));
     return connect_around(std::move(leaders.front()), membership);
   }
-
-  bool flatten() override { return between_->flatten(); }
 
   std::string library() const override { return between_->library(); }
 
@@ -111,10 +108,14 @@ class HierarchicalBackend final : public Backend {
 Membership leader_of(Membership membership) {
   membership.ranks_a_task = membership.replicas_here;
   membership.replicas_here = 1;
-  // The team of the task knows which replica did not come, the leaders only which task.
-  membership.deadlines.abort_seconds += kLeaderSeconds;
-  membership.deadlines.start_seconds += kLeaderSeconds;
+  membership.deadlines = deadlines_of_leader(membership.deadlines);
   return membership;
+}
+
+Deadlines deadlines_of_leader(Deadlines deadlines) {
+  deadlines.abort_seconds += kLeaderSeconds;
+  deadlines.start_seconds += kLeaderSeconds;
+  return deadlines;
 }
 
 std::vector<std::unique_ptr<Communicator>> connect_around(std::shared_ptr<Communicator> between,
@@ -129,9 +130,9 @@ std::vector<std::unique_ptr<Communicator>> connect_around(std::shared_ptr<Commun
   return communicators;
 }
 
-std::unique_ptr<Backend> make_hierarchical_backend(std::unique_ptr<Backend> inside,
+std::unique_ptr<Backend> make_hierarchical_backend(std::string_view inside,
                                                    std::unique_ptr<Backend> between) {
-  return std::make_unique<HierarchicalBackend>(std::move(inside), std::move(between));
+  return std::make_unique<HierarchicalBackend>(inside, std::move(between));
 }
 
 }  // namespace paceline

@@ -10,9 +10,13 @@
 
 namespace paceline {
 
-// `between` has one communicator per task.
-std::unique_ptr<Backend> make_hierarchical_backend(std::unique_ptr<Backend> inside,
+// "inside/between", where `between` has one communicator per task.
+std::unique_ptr<Backend> make_hierarchical_backend(std::string_view inside,
                                                    std::unique_ptr<Backend> between);
+
+// Leaders wait longer than the others: those know which replica did not come, leaders only which
+// task or node.
+Deadlines deadlines_of_leader(Deadlines deadlines);
 
 // The membership of a task's leader in the backend between tasks.
 Membership leader_of(Membership membership);

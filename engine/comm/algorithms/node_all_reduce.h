@@ -4,7 +4,7 @@
 // reduces. After a barrier, every rank sums its slice over all parts, in rank order, and writes the
 // sum to every part. A second barrier ends the collective. One rank reads and writes each element
 // once, so the time is that of a memory copy, and every rank gets the same bits. Used by `mirrored`
-// (parts in one process), `mpi` (parts in a shared window) and `gloo` (parts in a shared file).
+// (parts in one process), `ring` and `mpi-ring` (parts in a shared file).
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ namespace paceline {
 constexpr int kMaxTeam = 256;
 
 // The state that all ranks share. All zero is a valid initial state. It lives in process memory or
-// in a shared window, so it contains only lock-free atomics.
+// in a shared file, so it contains only lock-free atomics.
 struct NodeAllReduceState {
   struct alignas(64) Flag {
     std::atomic<std::uint32_t> epoch;

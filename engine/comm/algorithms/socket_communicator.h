@@ -11,10 +11,9 @@ namespace paceline {
 class SocketCommunicator : public WireCommunicator {
  public:
   // See SocketWire.
-  SocketCommunicator(std::map<int, Descriptor> connections, int rank, int size,
-                     const Deadlines& deadlines, int ranks_a_task)
-      : WireCommunicator(wire_),
-        wire_(std::move(connections), rank, size, deadlines, ranks_a_task) {}
+  SocketCommunicator(std::map<int, Descriptor> connections, RankGroup group,
+                     const Deadlines& deadlines)
+      : WireCommunicator(wire_), wire_(std::move(connections), std::move(group), deadlines) {}
 
   std::string description() const { return wire_.description(); }
   bool is_local() const { return wire_.is_local(); }

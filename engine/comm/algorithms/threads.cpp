@@ -62,11 +62,19 @@ void ThreadCommunicator::all_gather(const void* mine, std::size_t bytes, void* a
   reduction_.barrier("all-gather");
 }
 
+Support serves_one_replica_a_task(const Membership& membership, std::string_view backend) {
+  if (membership.replicas_here == 1) return Support::yes();
+  return Support::no(fmt::format(
+      "backend {0} needs one task per replica, but this task has {1} replicas: start one "
+      "task for each, or use mirrored/{0}",
+      backend, membership.replicas_here));
+}
+
 Support serves_one_process(const Membership& membership, std::string_view backend) {
   if (membership.process.size == 1) return Support::yes();
   return Support::no(
       fmt::format("backend {} is one process, but {} were started ({}): start one, "
-                  "or choose a backend between processes such as mpi",
+                  "or choose a backend between processes such as ring",
                   backend, membership.process.size, membership.process.evidence));
 }
 

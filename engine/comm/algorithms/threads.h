@@ -58,6 +58,9 @@ std::vector<std::unique_ptr<Communicator>> connect_threads(const Membership& mem
   return communicators;
 }
 
+// No, with a cure, if this task has several replicas.
+Support serves_one_replica_a_task(const Membership& membership, std::string_view backend);
+
 // No, with a cure, if a launcher started more than one process.
 Support serves_one_process(const Membership& membership, std::string_view backend);
 

@@ -1,9 +1,14 @@
 #include "engine/comm/checks/call_timeout.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <utility>
+#include <vector>
 
+#include "engine/comm/rendezvous/liveness.h"
 #include "engine/core/clock.h"
+#include "engine/core/list_text.h"
 
 namespace paceline {
 
@@ -43,6 +48,20 @@ CallTimeout::Call::Call(CallTimeout& call_timeout, std::string_view label)
 CallTimeout::Call::~Call() {
   std::lock_guard lock(call_timeout_.mutex_);
   call_timeout_.since_ = 0;
+}
+
+Error timeout_error(std::string_view call, const Deadlines& deadlines, LivenessConnection* control,
+                    std::string_view label) {
+  std::string what =
+      fmt::format("{} did not return within {:g} s", call, deadlines.limit_seconds());
+  if (control != nullptr) {
+    const std::vector<int> late = control->late_ranks();
+    if (!late.empty()) {
+      what +=
+          fmt::format(": rank{} {} did not come", late.size() == 1 ? "" : "s", numbers_text(late));
+    }
+  }
+  return Error(ErrorKind::stall, what, std::string(label), "see what the other ranks were doing");
 }
 
 }  // namespace paceline

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "engine/comm/communicator.h"
+#include "engine/core/error.h"
 
 namespace paceline {
 
@@ -45,5 +46,12 @@ class CallTimeout {
   bool stop_ = false;
   std::thread thread_;
 };
+
+class LivenessConnection;
+
+// Why a library's collective `call` ends past its deadline: stall, with the ranks that are late if
+// `control` (may be null) knows them. The library itself does not say.
+Error timeout_error(std::string_view call, const Deadlines& deadlines, LivenessConnection* control,
+                    std::string_view label);
 
 }  // namespace paceline

@@ -39,15 +39,17 @@ std::string greeting(const std::string& word, int rank) {
 struct Meeting {
   StoreClient& store;
   std::string_view name;
-  int rank, ranks_a_task;
+  const RankGroup& group;
   Deadlines deadlines;
   Deadline end{deadlines.limit_seconds()};
 
   std::string key_of(int peer) const { return fmt::format("{}/{}", name, peer); }
+  int name_of_member(int peer) const { return group.names[static_cast<std::size_t>(peer)]; }
 
   Descriptor reach(int peer) const {
-    const std::string where = store.get(key_of(peer), end.milliseconds_left() / 1000.0,
-                                        fmt::format("the address of rank {}", peer * ranks_a_task));
+    const std::string where =
+        store.get(key_of(peer), end.milliseconds_left() / 1000.0,
+                  fmt::format("the address of rank {}", name_of_member(peer)));
     const std::vector<std::string> parts = split(where, ' ');
     const auto port = parts.size() == 4 ? to_integer(parts[1]) : std::nullopt;
     if (!port) throw Error(ErrorKind::internal, "the store holds no address of a rank", where);
@@ -55,12 +57,12 @@ struct Meeting {
     if (!socket) {  // on another machine
       socket = connect_to(resolve(parts[0]).front(), static_cast<std::uint16_t>(*port), end);
     }
-    if (!socket || !send_all(socket, greeting(parts[2], rank), end)) {
+    if (!socket || !send_all(socket, greeting(parts[2], group.rank), end)) {
       throw Error(ErrorKind::peer_lost,
-                  fmt::format("no connection to rank {}", peer * ranks_a_task),
+                  fmt::format("no connection to rank {}", name_of_member(peer)),
                   format_address(parts[0], static_cast<std::uint16_t>(*port)),
                   "see that rank's error, and check for a firewall between the nodes")
-          .on_rank(rank * ranks_a_task);
+          .on_rank(group.name());
     }
     tune(socket);
     return socket;
@@ -89,20 +91,19 @@ struct Meeting {
 
 [[noreturn]] void throw_missing(const Meeting& meeting) {
   std::vector<int> ranks;
-  for (const int peer : meeting.peers) ranks.push_back(peer * meeting.ranks_a_task);
+  for (const int peer : meeting.peers) ranks.push_back(meeting.name_of_member(peer));
   throw Error(
       ErrorKind::stall,
       fmt::format("no connection from rank{} {} within {:g} s", ranks.size() == 1 ? "" : "s",
                   numbers_text(ranks), meeting.deadlines.limit_seconds()),
       "control connections", "see those ranks' errors, and check for a firewall between the nodes")
-      .on_rank(meeting.rank * meeting.ranks_a_task);
+      .on_rank(meeting.group.name());
 }
 
 }  // namespace
 
-std::map<int, Descriptor> connect_mesh(StoreClient& store, int rank, int size,
-                                       const Deadlines& deadlines, int ranks_a_task,
-                                       std::string_view name) {
+std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& group,
+                                       const Deadlines& deadlines, std::string_view name) {
   const std::string host = store.local_address(), word = random_token();
   const std::string local_name = "paceline-" + random_token();
   const Descriptor listener = listen_at(resolve(host).front(), 0);
@@ -111,14 +112,14 @@ std::map<int, Descriptor> connect_mesh(StoreClient& store, int rank, int size,
     throw Error(ErrorKind::internal, "this rank cannot listen for the others", host,
                 "raise the limit on open files (ulimit -n)");
   }
-  Meeting meeting{store, name, rank, ranks_a_task, deadlines};
-  store.set(meeting.key_of(rank),
+  Meeting meeting{store, name, group, deadlines};
+  store.set(meeting.key_of(group.rank),
             fmt::format("{} {} {} {}", host, local_port_of(listener), word, local_name));
 
   std::map<int, Descriptor> connections;
-  for (const int peer : peers_of(rank, size)) {
-    if (peer < rank) connections[peer] = meeting.reach(peer);
-    if (peer > rank) meeting.peers.insert(peer);
+  for (const int peer : peers_of(group.rank, group.size())) {
+    if (peer < group.rank) connections[peer] = meeting.reach(peer);
+    if (peer > group.rank) meeting.peers.insert(peer);
   }
   while (!meeting.peers.empty()) {
     Descriptor socket = accept_either(listener, local_listener, meeting.end);

@@ -1,11 +1,12 @@
-// Connections between ranks that meet through the bootstrap store: Unix sockets within a machine,
-// TCP between machines.
+// Connections between the members of a group, which meet through the bootstrap store: Unix sockets
+// within a machine, TCP between machines.
 #pragma once
 
 #include <map>
 #include <string_view>
 
 #include "engine/comm/communicator.h"
+#include "engine/comm/group.h"
 #include "engine/comm/rendezvous/socket.h"
 
 namespace paceline {
@@ -18,9 +19,8 @@ class StoreClient;
 // machine. A connection is accepted only if the peer knows the secret that the listener put into
 // the store. Several meshes of one world need different names.
 //
-// Collective. Throws stall naming the missing ranks. Errors name rank r as r * ranks_a_task.
-std::map<int, Descriptor> connect_mesh(StoreClient& store, int rank, int size,
-                                       const Deadlines& deadlines, int ranks_a_task,
-                                       std::string_view name = "mesh");
+// Collective over the group. Throws stall naming the missing ranks.
+std::map<int, Descriptor> connect_mesh(StoreClient& store, const RankGroup& group,
+                                       const Deadlines& deadlines, std::string_view name = "mesh");
 
 }  // namespace paceline

@@ -21,9 +21,9 @@ constexpr double kSecondsToBlame = 2;
 
 }  // namespace
 
-SocketWire::SocketWire(std::map<int, Descriptor> connections, int rank, int size,
-                       const Deadlines& deadlines, int ranks_a_task)
-    : rank_(rank), size_(size), deadlines_(deadlines), ranks_a_task_(ranks_a_task) {
+SocketWire::SocketWire(std::map<int, Descriptor> connections, RankGroup group,
+                       const Deadlines& deadlines)
+    : group_(std::move(group)), deadlines_(deadlines) {
   for (auto& [peer, socket] : connections) {
     if (paceline::is_local(socket)) ++local_links_;
     links_[peer].socket = std::move(socket);
@@ -141,18 +141,18 @@ void SocketWire::check_connections(std::string_view label) {
 
 void SocketWire::throw_lost(int peer, std::string_view label) const {
   throw Error(ErrorKind::peer_lost,
-              fmt::format("the connection to rank {} broke", peer * ranks_a_task_),
+              fmt::format("the connection to rank {} broke", name_of_member(peer)),
               std::string(label), "see that rank's error")
-      .on_rank(rank_ * ranks_a_task_);
+      .on_rank(group_.name());
 }
 
 void SocketWire::throw_late(int peer, bool came) const {
   throw Error(
       ErrorKind::stall,
-      fmt::format("rank {} {} within {:g} s", peer * ranks_a_task_,
+      fmt::format("rank {} {} within {:g} s", name_of_member(peer),
                   came ? "came but did not continue" : "did not come", deadlines_.limit_seconds()),
       std::string(label_), came ? "see which rank it waited for" : "see what it was doing")
-      .on_rank(rank_ * ranks_a_task_);
+      .on_rank(group_.name());
 }
 
 void SocketWire::throw_if_aborted() {
@@ -160,7 +160,7 @@ void SocketWire::throw_if_aborted() {
   const std::lock_guard lock(mutex_);
   throw Error(ErrorKind::peer_lost, why_.empty() ? "another rank gave up" : why_,
               fmt::format("while waiting at {}", label_), "see that rank's error")
-      .on_rank(rank_ * ranks_a_task_);
+      .on_rank(group_.name());
 }
 
 void SocketWire::abort(std::string_view why) noexcept {

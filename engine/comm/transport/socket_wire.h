@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/comm/communicator.h"
+#include "engine/comm/group.h"
 #include "engine/comm/rendezvous/socket.h"
 #include "engine/comm/transport/wire.h"
 
@@ -17,13 +18,11 @@ namespace paceline {
 
 class SocketWire final : public Wire {
  public:
-  // `connections` by rank, from connect_mesh(). Messages go only to these ranks. Errors name member
-  // m as rank m * ranks_a_task.
-  SocketWire(std::map<int, Descriptor> connections, int rank, int size, const Deadlines& deadlines,
-             int ranks_a_task);
+  // `connections` by member, from connect_mesh(). Messages go only to these members.
+  SocketWire(std::map<int, Descriptor> connections, RankGroup group, const Deadlines& deadlines);
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  int rank() const override { return group_.rank; }
+  int size() const override { return group_.size(); }
   Messages messages() const override;
   std::string description() const;  // "TCP", "Unix sockets": the links of this rank
   // All links are within this machine.
@@ -61,9 +60,10 @@ class SocketWire final : public Wire {
   [[noreturn]] void throw_late(int peer, bool came) const;
   void throw_if_aborted();
 
-  int rank_, size_;
+  int name_of_member(int peer) const { return group_.names[static_cast<std::size_t>(peer)]; }
+
+  RankGroup group_;
   Deadlines deadlines_;
-  int ranks_a_task_;
   std::map<int, Link> links_;
   std::size_t local_links_ = 0;
   Messages messages_{};

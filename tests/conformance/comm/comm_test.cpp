@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(InProcess, Comm, testing::ValuesIn(cases()), [](const a
 });
 
 TEST(CommTable, HoldsTheBackendsEveryBuildHas) {
-  for (const char* name : {"self", "null", "mirrored"}) {
+  for (const char* name : {"self", "null", "mirrored", "ring"}) {
     EXPECT_EQ(make_backend(name)->name(), name);
     EXPECT_FALSE(make_backend(name)->description().empty());
   }

@@ -260,7 +260,7 @@ int run(const std::string& text, int replicas, const std::string& what, bool gpu
   auto communicators = backend->connect(membership);
   if (hearing) hearing->tell(&communicators);
   const BackendStack stack = split_stack(text);
-  const bool casts = !stack.wrappers.empty() && stack.wrappers.back() != "flat";
+  const bool casts = !stack.wrappers.empty();
   std::exception_ptr first;
   bool only_consequence = true;
   std::mutex mutex;

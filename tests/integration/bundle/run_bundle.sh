@@ -46,9 +46,8 @@ if grep -q '^  cpu .*not built' "$scratch/doctor"; then device=reference; fi
 ends_with 0 "${bare[@]}" "$bundle/bin/paceline" train mnist-mlp --device $device --cpus-per-task 1 --steps 2 \
   --evaluate none --record "$scratch/record.json"
 holds "$scratch/record.json" '"completed"'
-if "$bundle/bin/paceline" list backends | grep -q '^gloo .*not built'; then ranks=(--gpus 1); else ranks=(--gpus 2 --backend gloo); fi
 ends_with 0 "${carries[@]}" "$bundle/bin/paceline" train mnist-mlp --device $device --cpus-per-task 1 --steps 2 \
-  --evaluate none "${ranks[@]}"
+  --evaluate none --gpus 2 --backend ring
 
 run=$bundle/gpu-run
 ends_with 0 "${bare[@]}" "$run" --help
@@ -85,13 +84,11 @@ for file in b32-bf16.json mnist-98.json replicas-2.json tests/gpu.device.json lo
 holds "$scratch/results/tests.json" '"gpu.device":'
 
 # Several replicas, a lost one among them; on the CPU they stand for cards.
-if [ "${ranks[1]}" = 2 ]; then
-  ends_with 0 "${bare[@]}" "$run" --rehearse --several --out "$scratch/several" --minutes 4
-  for what in "2 cards through gloo | loss " "2 cards through mirrored | loss " "a lost rank ends 2 through gloo | exit code 71 " \
-    "resnet50-imagenet 224/b128 bf16, each of 2 cards, graph | "; do
-    holds "$scratch/several/summary.md" "| several | $what"
-  done
-fi
+ends_with 0 "${bare[@]}" "$run" --rehearse --several --out "$scratch/several" --minutes 4
+for what in "2 cards through ring | loss " "2 cards through mirrored | loss " "a lost rank ends 2 through ring | exit code 71 " \
+  "resnet50-imagenet 224/b128 bf16, each of 2 cards, graph | "; do
+  holds "$scratch/several/summary.md" "| several | $what"
+done
 
 # A program that plays one with a card. What is missing is named at once; a way to compute that breaks the
 # card's context is left out by the next run.

@@ -18,7 +18,7 @@ class Consistency : public testing::Cli {
   Ran gloo(const std::string& of_0, const std::string& of_1) const {
     const std::string run =
         " paceline train mnist-mlp --gpus 2 --cpus-per-task 1 --oversubscribe --steps 5 --quiet "
-        "--backend gloo ";
+        "--backend ring ";
     return shell(
         "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 PACELINE_PORTS=21100-21999 "
         "PACELINE_TOKEN=consistency-$$\n"
@@ -40,7 +40,7 @@ class Consistency : public testing::Cli {
   }
 
   void SetUp() override {
-    if (!find_name("backend", "gloo").built) GTEST_SKIP() << "gloo is not built here";
+    
   }
 };
 

@@ -42,7 +42,7 @@ TEST_F(CliEnergy, OfTrainingEvaluationAndIdle) {
 // A node is counted once, by its first process.
 TEST_F(CliEnergy, OfANodeOnce) {
   const Json energy =
-      energy_of("--gpus 2 --backend gloo --oversubscribe --epochs 2 --train-limit 19200");
+      energy_of("--gpus 2 --backend ring --oversubscribe --epochs 2 --train-limit 19200");
   EXPECT_NEAR(energy["joules"], 100 * energy["seconds"].get<double>(), 1);
   EXPECT_EQ(energy["meters"][0]["counters"], 1);
 }

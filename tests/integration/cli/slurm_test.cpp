@@ -172,8 +172,8 @@ TEST_F(CliSlurm, SmokeNeedsNoGpuAndFewSteps) {
       paceline("submit nccl.json --site " + kGpu + " --smoke --dry-run --scripts nccl");
   EXPECT_EQ(nccl.code, 0) << nccl.err;
   const std::string points = all("nccl", ".points"), scripts = all("nccl", ".sbatch");
-  EXPECT_TRUE(contains(points, "\"--backend=gloo\"") &&
-              contains(points, "\"--backend=mirrored/gloo\""))
+  EXPECT_TRUE(contains(points, "\"--backend=ring\"") &&
+              contains(points, "\"--backend=mirrored/ring\""))
       << points;
   EXPECT_FALSE(contains(points, "--backend=nccl") || contains(points, "mirrored/nccl\""));
   EXPECT_TRUE(contains(scripts,

@@ -64,7 +64,7 @@ void expect_causality(const json& trace, double tolerance) {
 }
 
 TEST_F(Trace, IsOneFileOfAllRanks) {
-  for (const char* backend : {"mirrored", "gloo"}) {
+  for (const char* backend : {"mirrored", "ring"}) {
     SCOPED_TRACE(backend);
     std::filesystem::remove(folder() / "trace.json");
     const json trace = trace_of(std::string(kOneCpu) + backend);

@@ -129,18 +129,18 @@ TEST_P(Started, AStoppedRankIsWarnedOfAndNamed) {
   EXPECT_EQ("paceline: " + last_line(mortem.out), line);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Started, ::testing::Values("gloo", "mpi"),
+INSTANTIATE_TEST_SUITE_P(Backends, Started, ::testing::Values("ring", "mpi"),
                          [](const auto& backend) { return std::string(backend.param); });
 
 // One rank computes as an old processor does. Without updates: those of another instruction set
 // round otherwise, and replicas must not differ.
 TEST_F(Failures, ASlowRankIsInTheRecord) {
-  need("gloo");
+  need("ring");
   if (!contains(text_of("/proc/cpuinfo"), "avx2")) GTEST_SKIP() << "no rank can be made slower";
   const Ran ran = shell(
       "export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1\n"
       "rank() { RANK=$1 LOCAL_RANK=$1 paceline train mnist-mlp --input synthetic --train-limit "
-      "4096 --evaluate none --oversubscribe --gpus 2 --cpus-per-task 1 --backend gloo --epochs "
+      "4096 --evaluate none --oversubscribe --gpus 2 --cpus-per-task 1 --backend ring --epochs "
       "1000 "
       "--batch-per-replica 512 --steps 120 --no-update --record run.json; }\n"
       "export PACELINE_PORTS=29500-29599\n"
@@ -220,10 +220,10 @@ TEST_F(Failures, APostMortemOfNothingIsRefused) {
 }
 
 TEST_F(Failures, ABackendThatCannotSumIsSaidBeforeTheFirstStep) {
-  need("gloo");
+  need("ring");
   const Ran ran =
       shell(std::string(kRun) +
-            "--gpus 2 --backend gloo --cpus-per-task 1 --first-sum-seconds 0.000000001");
+            "--gpus 2 --backend ring --cpus-per-task 1 --first-sum-seconds 0.000000001");
   EXPECT_EQ(ran.code, 72) << ran.err;
   EXPECT_TRUE(contains(ran.err, "a first sum of ") &&
               contains(ran.err, "over 2 ranks did not end within"))

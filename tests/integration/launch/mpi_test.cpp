@@ -1,4 +1,4 @@
-// The mpi backend and spawn_ranks() with real mpirun; the ranks are the program of ranks.cpp.
+// The mpi-ring backend and spawn_ranks() with real mpirun; the ranks are the program of ranks.cpp.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -89,8 +89,7 @@ TEST(Spawn, StallNamesTheRankThatDidNotCome) {
 TEST(Spawn, StallBetweenNodesEndsToo) {
   const RunVerdict verdict = spawn(2, "failing", "stalls", {{"PACELINE_TEST_RANKS_PER_NODE", "1"}});
   EXPECT_EQ(verdict.exit_code, 72);
-  EXPECT_TRUE(contains(verdict.line, "rank 0: barrier: the other nodes did not come"))
-      << verdict.line;
+  EXPECT_TRUE(contains(verdict.line, "rank 0: barrier: another rank did not come")) << verdict.line;
 }
 
 TEST(Spawn, RanksTalkAndTheirCodePasses) {
@@ -168,7 +167,7 @@ TEST(Mpi, SingletonsAreRefused) {
 }
 
 // A /dev/shm of 48 MB in a mount namespace of our own.
-TEST(Mpi, WindowLargerThanSharedMemoryIsRefused) {
+TEST(Mpi, RanksShareNothingWhereSharedMemoryIsFull) {
   const std::string start = "unshare -m sh -c 'mount -t tmpfs -o size=48m tmpfs /dev/shm && ";
   const std::string refused_here = why_not(start + "true'");
   if (!refused_here.empty()) {
@@ -181,14 +180,14 @@ TEST(Mpi, WindowLargerThanSharedMemoryIsRefused) {
   std::string assignments;
   for (const auto& [name, value] : environment) assignments += name + "=" + value + " ";
   const auto run = [&](const std::string& bytes) {
-    const auto command = launch_command(*launcher, 2, {LAUNCH_RANKS, "window", bytes});
+    const auto command = launch_command(*launcher, 2, {LAUNCH_RANKS, "share", bytes});
     return run_shell(start + assignments + kStatusFolderVariable + "= " + join(command, " ") + "'");
   };
-  const std::string refused = run("64000000");
-  EXPECT_TRUE(contains(refused, "need a shared window of 128 MB")) << refused;
-  EXPECT_TRUE(contains(refused, "--shm-size")) << refused;
-  EXPECT_FALSE(contains(refused, "Bus error")) << refused;
-  EXPECT_FALSE(contains(run("8000000"), "need a shared window"));
+  const std::string full = run("64000000");
+  EXPECT_TRUE(contains(full, "shares 0 bytes")) << full;
+  EXPECT_FALSE(contains(full, "Bus error")) << full;
+  const std::string fits = run("8000000");
+  EXPECT_TRUE(contains(fits, "shares 8000000 bytes")) << fits;
 }
 
 }  // namespace

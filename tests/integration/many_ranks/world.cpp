@@ -118,9 +118,9 @@ void is_a_rank(const BootstrapAddress& where, int rank, const Seats& seats, int 
     const Deadlines deadlines{kPatience, kPatience, kPatience};
     std::vector<std::unique_ptr<Communicator>> communicators;
     {
-      auto made = std::make_unique<SocketCommunicator>(
-          connect_mesh(client, rank, seats.ranks(), deadlines, 1), rank, seats.ranks(), deadlines,
-          1);
+      const RankGroup group = RankGroup::numbered(rank, seats.ranks());
+      auto made = std::make_unique<SocketCommunicator>(connect_mesh(client, group, deadlines),
+                                                       group, deadlines);
       const std::lock_guard lock(ends.mutex);
       ends.client = &client;
       ends.communicator = made.get();

@@ -1,5 +1,5 @@
 // Gradients summed over two replicas by each backend, against the reference on the whole batch, in
-// locked steps. `backends_test STACK`; under mpirun for mpi, while ranks of gloo are started here.
+// locked steps. `backends_test STACK`; under mpirun for mpi, while other ranks are started here.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -107,8 +107,9 @@ int main(int argc, char** argv) {
   try {
     const Environment environment = environment_of_process();
     const ProcessRank process = find_process_rank(environment);
-    const bool alone = !process.launched && std::string(argv[1]).starts_with("gloo");
-    if (alone) return start_ranks(argv[0], argv[1]);
+    const std::string stack = argv[1];
+    const bool needs_ranks = stack.starts_with("gloo") || stack.starts_with("ring");
+    if (!process.launched && needs_ranks) return start_ranks(argv[0], argv[1]);
     return run_rank(environment, process, [&] { return run(argv[1], process); });
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -50,9 +50,10 @@ void on_ranks(int size, const Deadlines& deadlines,
     threads.emplace_back([&, rank] {
       try {
         StoreClient store(world.where, rank, kPatience);
+        const RankGroup group = RankGroup::numbered(rank, size);
         SocketCommunicator communicator(over_tcp ? std::move(links[static_cast<std::size_t>(rank)])
-                                                 : connect_mesh(store, rank, size, deadlines, 1),
-                                        rank, size, deadlines, 1);
+                                                 : connect_mesh(store, group, deadlines),
+                                        group, deadlines);
         body(communicator);
       } catch (const std::exception& error) {
         ADD_FAILURE() << error.what();
@@ -145,7 +146,7 @@ TEST(Mesh, RanksThatNeverConnectAreNamed) {
   StoreClient store(world.where, 0, kPatience);
   expect_error(ErrorKind::stall, {"rank 0: control connections: no connection from rank 1 within"},
                [&] {
-                 connect_mesh(store, 0, 2, {1, 0.2}, 1);
+                 connect_mesh(store, RankGroup::numbered(0, 2), {1, 0.2});
                });
 }
 
@@ -161,7 +162,8 @@ TEST(Mesh, TheFirstMessageMayComeWithTheGreeting) {
     store.get("done", kPatience);
   });
   StoreClient store(world.where, 0, kPatience);
-  SocketCommunicator communicator(connect_mesh(store, 0, 2, {20, 60}, 1), 0, 2, {20, 60}, 1);
+  SocketCommunicator communicator(connect_mesh(store, RankGroup::numbered(0, 2), {20, 60}),
+                                  RankGroup::numbered(0, 2), {20, 60});
   communicator.barrier();
   store.set("done", "");
   one.join();
@@ -174,11 +176,11 @@ TEST(Mesh, RanksOfAnotherMachineMeetByTcp) {
     StoreClient store(world.where, 1, kPatience);
     const std::string where = store.get("elsewhere/0", kPatience);
     store.set("mesh/0", where.substr(0, where.rfind(' ')) + " paceline-nowhere");
-    const auto links = connect_mesh(store, 1, 2, {20, 60}, 1);
+    const auto links = connect_mesh(store, RankGroup::numbered(1, 2), {20, 60});
     EXPECT_FALSE(is_local(links.at(0)));
   });
   StoreClient store(world.where, 0, kPatience);
-  const auto links = connect_mesh(store, 0, 2, {20, 60}, 1, "elsewhere");
+  const auto links = connect_mesh(store, RankGroup::numbered(0, 2), {20, 60}, "elsewhere");
   EXPECT_FALSE(is_local(links.at(1)));
   one.join();
 }
@@ -191,10 +193,10 @@ TEST(Mesh, AStrangerIsPassedOver) {
     const auto port = static_cast<std::uint16_t>(*to_integer(split(where, ' ').at(1)));
     const Descriptor stranger = connect_to_port(port);
     send_all(stranger, std::string(40, 'x'), Deadline(kPatience));
-    EXPECT_EQ(connect_mesh(store, 1, 2, {20, 60}, 1).size(), 1U);
+    EXPECT_EQ(connect_mesh(store, RankGroup::numbered(1, 2), {20, 60}).size(), 1U);
   });
   StoreClient store(world.where, 0, kPatience);
-  EXPECT_EQ(connect_mesh(store, 0, 2, {20, 60}, 1).size(), 1U);
+  EXPECT_EQ(connect_mesh(store, RankGroup::numbered(0, 2), {20, 60}).size(), 1U);
   one.join();
 }
 

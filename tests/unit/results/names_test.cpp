@@ -26,8 +26,8 @@ TEST(Names, AStackFollowsFromItsParts) {
   const Name mpi = find_name("backend", "mpi"), gloo = find_name("backend", "gloo");
   EXPECT_TRUE(mpi.mpirun);
   EXPECT_FALSE(gloo.mpirun);
-  const Name wrapped = find_name("backend", "mpi+flat+bf16");
-  EXPECT_EQ(wrapped.name, "mpi+flat+bf16");
+  const Name wrapped = find_name("backend", "mpi+bf16");
+  EXPECT_EQ(wrapped.name, "mpi+bf16");
   EXPECT_EQ(wrapped.tasks, "replica");
   EXPECT_TRUE(wrapped.mpirun);
   EXPECT_EQ(wrapped.built, mpi.built);
@@ -38,14 +38,29 @@ TEST(Names, AStackFollowsFromItsParts) {
   EXPECT_EQ(two.reason, gloo.built ? "" : gloo.reason);
 }
 
+// Ranks of MPI meet by MPI, unless ring inside of a node needs the store.
+TEST(Names, StackNeedsTheStoreIfAnyPartDoes) {
+  for (const char* stack : {"ring", "gloo", "ring/mpi", "ring/gloo", "mirrored/ring"}) {
+    EXPECT_TRUE(find_name("backend", stack).needs_store) << stack;
+  }
+  for (const char* stack : {"mpi", "mpi-ring", "mirrored/mpi"}) {
+    EXPECT_FALSE(find_name("backend", stack).needs_store) << stack;
+  }
+  const Name stack = find_name("backend", "ring/mpi");
+  EXPECT_EQ(stack.tasks, "replica");
+  EXPECT_TRUE(stack.mpirun);
+}
+
 TEST(Names, TheNearestPartIsSuggested) {
   EXPECT_TRUE(contains(backend_refusal("mirored/mpi"), "\"mirrored\"?"));
   EXPECT_TRUE(contains(backend_refusal("mpi+bf61"), "spec.json:3: unknown wrapper \"bf61\""));
   EXPECT_TRUE(contains(backend_refusal("gloo+bf16+bf16"), "twice"));
+  EXPECT_TRUE(contains(backend_refusal("mpi+flat"), "use mpi or gloo alone"));
 }
 
 TEST(Names, WhatCannotBeStackedIsRefused) {
-  for (const char* stack : {"mpi/mirrored", "self/mpi", "null/gloo", "mirrored/mirrored"}) {
+  for (const char* stack : {"mpi/mirrored", "self/mpi", "null/gloo", "mirrored/mirrored",
+                            "ring/ring", "ring/mpi-ring", "ring/nccl", "mpi-ring/ring"}) {
     EXPECT_TRUE(contains(backend_refusal(stack), "cannot be stacked")) << stack;
   }
 }

@@ -1,5 +1,4 @@
-// One task a replica and no MPI: in memory that the ranks of one machine share, else in our ring
-// over sockets of our own. Gloo itself is "gloo+flat", and what measurements stand beside.
+// One task a replica and no MPI: gloo::allreduce over Gloo's TCP transport.
 #include <fmt/format.h>
 #include <gloo/common/error.h>
 #include <gloo/rendezvous/context.h>
@@ -10,7 +9,6 @@
 #include <memory>
 #include <string>
 
-#include "engine/comm/algorithms/shared_communicator.h"
 #include "engine/comm/algorithms/threads.h"
 #include "engine/comm/backend.h"
 #include "engine/comm/backends/gloo/gloo_communicator.h"
@@ -52,16 +50,10 @@ class Rendezvous final : public gloo::rendezvous::Store {
 
 class GlooBackend final : public Backend {
  public:
-  std::string_view name() const override { return flat_ ? "gloo+flat" : "gloo"; }
+  std::string_view name() const override { return "gloo"; }
 
   Support serves(const Membership& membership) const override {
-    if (membership.replicas_here != 1) {
-      return Support::no(
-          fmt::format("backend gloo needs one task per replica, but this task has {} replicas: "
-                      "start one task for each, or use mirrored/gloo",
-                      membership.replicas_here));
-    }
-    return Support::yes();
+    return serves_one_replica_a_task(membership, name());
   }
 
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
@@ -69,84 +61,49 @@ class GlooBackend final : public Backend {
     if (membership.store == nullptr) {
       throw Error(ErrorKind::internal, "backend gloo was given no bootstrap store");
     }
-    const ProcessRank& process = membership.process;
-    store_ = membership.store;
-    rank_ = process.rank;
-    size_ = process.size;
-    ranks_a_task_ = membership.ranks_a_task;
-    deadlines_ = membership.deadlines;
-    address_ = store_->local_address();
+    const RankGroup group = membership.group();
+    if (group.rank < 0) return {};
+    const std::string address = membership.store->local_address();
+    description_ = fmt::format("Gloo, gloo::allreduce, {} ranks over TCP, rank {} at {}",
+                               group.size(), group.name(), address);
     std::vector<std::unique_ptr<Communicator>> communicators;
-    communicators.push_back(flat_ ? flat_communicator() : own_communicator());
+    communicators.push_back(std::make_unique<gloo_backend::GlooCommunicator>(
+        connect_gloo(membership, group, address),
+        connect_mesh(*membership.store, group, membership.deadlines, "gloo-control"), group,
+        membership.deadlines, membership.control));
     return communicators;
   }
 
-  Baseline baseline() override {
-    if (flat_ || size_ == 0) return {};
-    Baseline baseline{"gloo::allreduce", {}};
-    baseline.communicators.push_back(flat_communicator());
-    return baseline;
-  }
-
-  bool flatten() override {
-    flat_ = true;
-    return true;
-  }
-
-  std::string description() const override {
-    if (size_ == 0) return flat_ ? "Gloo, gloo::allreduce" : "our ring";
-    if (flat_) return fmt::format("Gloo, gloo::allreduce, {} ranks over TCP, {}", size_, where());
-    return fmt::format("{}, {}", sum_, where());
-  }
+  std::string description() const override { return description_; }
 
  private:
-  std::string where() const { return fmt::format("rank {} at {}", rank_, address_); }
-
-  // In memory where all ranks are of one machine, else in our ring over sockets. Collective.
-  std::unique_ptr<Communicator> own_communicator() {
-    auto sockets = std::make_unique<SocketCommunicator>(
-        connect_mesh(*store_, rank_, size_, deadlines_, ranks_a_task_), rank_, size_, deadlines_,
-        ranks_a_task_);
-    const std::string transport = sockets->description();
-    if (auto shared = SharedCommunicator::make(sockets, deadlines_, ranks_a_task_)) {
-      sum_ = fmt::format("shared memory of {} ranks, control over {}", size_, transport);
-      return shared;
-    }
-    sum_ = fmt::format("our ring, {} ranks over {}", size_, transport);
-    return sockets;
-  }
-
-  // Gloo connects every rank with every other. Collective.
-  std::unique_ptr<Communicator> flat_communicator() const {
-    const double seconds = deadlines_.limit_seconds();
-    const auto context = std::make_shared<gloo::rendezvous::Context>(rank_, size_);
+  // Gloo connects every rank with every other. Collective over the group.
+  static std::shared_ptr<gloo::Context> connect_gloo(const Membership& membership,
+                                                     const RankGroup& group,
+                                                     const std::string& address) {
+    const double seconds = membership.deadlines.limit_seconds();
+    const auto context = std::make_shared<gloo::rendezvous::Context>(group.rank, group.size());
     context->setTimeout(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000)));
-    // Gloo writes to peers that may be gone; it hears of it by EPIPE.
+    // Gloo writes to peers that may be gone, and learns of it by EPIPE.
     std::signal(SIGPIPE, SIG_IGN);
     try {
       gloo::transport::tcp::attr where;
-      where.hostname = address_;
+      where.hostname = address;
       auto device = gloo::transport::tcp::CreateDevice(where);
-      Rendezvous rendezvous(*store_, seconds);
+      Rendezvous rendezvous(*membership.store, seconds);
       context->connectFullMesh(rendezvous, device);
     } catch (const gloo::Exception& error) {
       throw Error(ErrorKind::peer_lost,
                   fmt::format("this rank cannot connect to the others: {}", error.what()),
-                  "gloo at " + address_,
+                  "gloo at " + address,
                   "see the other ranks' errors, and check for a firewall between the nodes: Gloo "
                   "listens on ports that the system chooses")
-          .on_rank(rank_ * ranks_a_task_);
+          .on_rank(group.name());
     }
-    return std::make_unique<gloo_backend::FlatCommunicator>(
-        context, connect_mesh(*store_, rank_, size_, deadlines_, ranks_a_task_, "gloo+flat"),
-        deadlines_, ranks_a_task_);
+    return context;
   }
 
-  bool flat_ = false;
-  StoreClient* store_ = nullptr;
-  int rank_ = 0, size_ = 0, ranks_a_task_ = 1;
-  Deadlines deadlines_;
-  std::string address_, sum_;
+  std::string description_ = "Gloo, gloo::allreduce";
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "engine/comm/backends/gloo/gloo_communicator.h"
 
-#include <fmt/format.h>
 #include <gloo/allreduce.h>
 #include <gloo/common/error.h>
 
@@ -8,31 +7,14 @@
 #include <cstring>
 
 #include "engine/comm/algorithms/sum.h"
+#include "engine/comm/checks/call_timeout.h"
 #include "engine/core/error.h"
 
 namespace paceline::gloo_backend {
 
-namespace {
+namespace {}  // namespace
 
-// What Gloo's exception in a sum with `peer` means.
-[[noreturn]] void throw_translated(const gloo::Exception& error, int rank, int peer,
-                                   const Deadlines& deadlines, std::string_view label) {
-  const std::string_view words = error.what();
-  if (words.find("imed out") == std::string_view::npos) {
-    throw Error(ErrorKind::peer_lost, fmt::format("the connection to rank {} broke", peer),
-                std::string(label), "see that rank's error")
-        .on_rank(rank);
-  }
-  throw Error(ErrorKind::stall,
-              fmt::format("rank {} came but did not continue within {:g} s", peer,
-                          deadlines.limit_seconds()),
-              std::string(label), "see which rank it waited for")
-      .on_rank(rank);
-}
-
-}  // namespace
-
-void FlatCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
+void GlooCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                                   std::string_view label) {
   if (size() == 1 || count == 0) return;
   lane.submit([this, data, count, type, label] {
@@ -40,7 +22,7 @@ void FlatCommunicator::all_reduce(void* data, std::size_t count, DType type, Lan
   });
 }
 
-void FlatCommunicator::reduce(std::byte* data, std::size_t count, DType type,
+void GlooCommunicator::reduce(std::byte* data, std::size_t count, DType type,
                               std::string_view label) {
   check_summable(type);
   gloo::AllreduceOptions options(context_);
@@ -64,8 +46,13 @@ void FlatCommunicator::reduce(std::byte* data, std::size_t count, DType type,
   try {
     gloo::allreduce(options);
   } catch (const gloo::Exception& error) {
-    const int left = (rank() + size() - 1) % size();
-    throw_translated(error, rank() * ranks_a_task_, left * ranks_a_task_, deadlines_, label);
+    const std::string_view message = error.what();
+    if (message.find("imed out") != std::string_view::npos) {
+      throw timeout_error("gloo::allreduce", deadlines_, control_, label).on_rank(group_.name());
+    }
+    throw Error(ErrorKind::peer_lost, "a connection to another rank broke", std::string(label),
+                "see the other ranks' errors")
+        .on_rank(group_.name());
   }
 }
 

@@ -1,24 +1,30 @@
-// "gloo+flat": gloo::allreduce over Gloo's own connections. The control plane is Paceline's.
+// gloo::allreduce over Gloo's own connections. The control plane is Paceline's.
 #pragma once
 
 #include <gloo/context.h>
 
 #include <memory>
+#include <utility>
 
 #include "engine/comm/algorithms/socket_communicator.h"
 
+namespace paceline {
+class LivenessConnection;
+}
+
 namespace paceline::gloo_backend {
 
-class FlatCommunicator final : public SocketCommunicator {
+class GlooCommunicator final : public SocketCommunicator {
  public:
-  // `connections` between the ranks of `context`; see SocketCommunicator.
-  FlatCommunicator(std::shared_ptr<gloo::Context> context, std::map<int, Descriptor> connections,
-                   const Deadlines& deadlines, int ranks_a_task)
-      : SocketCommunicator(std::move(connections), context->rank, context->size, deadlines,
-                           ranks_a_task),
+  // `connections` between the members of `group`, which are the ranks of `context`. `control` knows
+  // which ranks are late; may be null.
+  GlooCommunicator(std::shared_ptr<gloo::Context> context, std::map<int, Descriptor> connections,
+                   const RankGroup& group, const Deadlines& deadlines, LivenessConnection* control)
+      : SocketCommunicator(std::move(connections), group, deadlines),
         context_(std::move(context)),
+        group_(group),
         deadlines_(deadlines),
-        ranks_a_task_(ranks_a_task) {}
+        control_(control) {}
 
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
@@ -27,8 +33,9 @@ class FlatCommunicator final : public SocketCommunicator {
   void reduce(std::byte* data, std::size_t count, DType type, std::string_view label);
 
   std::shared_ptr<gloo::Context> context_;
+  RankGroup group_;
   Deadlines deadlines_;
-  int ranks_a_task_;
+  LivenessConnection* control_;
 };
 
 }  // namespace paceline::gloo_backend

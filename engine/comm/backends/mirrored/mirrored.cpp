@@ -1,7 +1,9 @@
 // Replicas as threads of one process that reduce through their common memory, as the mirrored
 // strategy of other frameworks places them: one task a node.
 #include <memory>
+#include <utility>
 
+#include "engine/comm/algorithms/hierarchical.h"
 #include "engine/comm/algorithms/threads.h"
 
 namespace paceline {
@@ -16,6 +18,9 @@ class MirroredBackend final : public Backend {
   }
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
     return connect_threads<ThreadCommunicator>(membership);
+  }
+  std::unique_ptr<Backend> around(std::unique_ptr<Backend> between) override {
+    return make_hierarchical_backend(name(), std::move(between));
   }
   std::string_view on_gpus() const override { return "nccl"; }
   std::string description() const override { return "threads of one process, shared memory"; }

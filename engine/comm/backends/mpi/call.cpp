@@ -25,7 +25,7 @@ bool may_be_lost_peer(int error_class) {
 constexpr double kSecondsToBlame = 2;
 
 std::string name_of(const Awaited& who) {
-  return who.rank < 0 ? "the other nodes" : fmt::format("rank {}", who.rank);
+  return who.rank < 0 ? "another rank" : fmt::format("rank {}", who.rank);
 }
 
 [[noreturn]] void throw_stall(double seconds, std::string_view label, const Awaited& who) {

@@ -23,7 +23,7 @@ struct Patience {
   double spin_seconds = 0;
   std::function<void()> interrupt;
 };
-// The peer of a wait: a rank of the world, or all other nodes. If it already `came` to the
+// The peer of a wait: a rank of the world, or any other (-1). If it already `came` to the
 // collective, the deadline is longer, so that the rank that waits for the missing one reports
 // first.
 struct Awaited {

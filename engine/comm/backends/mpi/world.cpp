@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
 #include <exception>
-#include <optional>
 
+#include "engine/comm/algorithms/node_all_reduce.h"
+#include "engine/comm/algorithms/node_groups.h"
+#include "engine/comm/group.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/launch/topology.h"
@@ -14,15 +15,6 @@
 namespace paceline::mpi {
 
 namespace {
-
-std::optional<int> test_ranks_per_node() {
-  const char* text = std::getenv(kRanksPerNodeVariable);
-  if (text == nullptr) return std::nullopt;
-  const auto value = to_integer(text);
-  if (value && *value >= 1 && *value <= 1 << 20) return static_cast<int>(*value);
-  throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a number of ranks", text),
-              kRanksPerNodeVariable, "unset it: it is for tests");
-}
 
 // The communication lane's thread calls MPI while the main thread only waits.
 void initialise() {
@@ -97,12 +89,28 @@ void World::count_cpus() {
   for (const unsigned char use : may_use) node_cpus_ += use;
 }
 
+std::vector<int> World::names() const {
+  return RankGroup::numbered(rank_, size_, ranks_a_task_).names;
+}
+
+MPI_Comm World::split(bool member) {
+  MPI_Comm members = MPI_COMM_NULL;
+  check(MPI_Comm_split(all_, member ? 0 : MPI_UNDEFINED, rank_, &members), "MPI_Comm_split");
+  if (members != MPI_COMM_NULL) splits_.push_back(members);
+  return members;
+}
+
+double World::spin_seconds() const {
+  return node_size() <= node_cpus_ ? kSpinMicroseconds * 1e-6 : 0;
+}
+
 bool World::failing() const noexcept {
   return failed_ || std::uncaught_exceptions() > exceptions_at_start_;
 }
 
 World::~World() {
   if (failing()) return;
+  for (MPI_Comm& split : splits_) MPI_Comm_free(&split);
   if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
   MPI_Comm_free(&node_);
   MPI_Comm_free(&all_);

@@ -11,9 +11,6 @@
 
 namespace paceline::mpi {
 
-// For tests: this many consecutive ranks count as a node, so that one machine simulates several.
-inline constexpr char kRanksPerNodeVariable[] = "PACELINE_TEST_RANKS_PER_NODE";
-
 // "Open MPI v4.1.4", "MPICH Version: 4.0.2". Callable before initialisation.
 std::string library_version();
 
@@ -37,13 +34,17 @@ class World {
   int name() const { return rank_ * ranks_a_task_; }
   const std::vector<int>& node_names() const { return node_ranks_; }
   const std::vector<int>& leader_names() const { return leader_ranks_; }
+  std::vector<int> names() const;  // of all
 
   MPI_Comm all() const { return all_; }
   MPI_Comm node() const { return node_; }
   MPI_Comm leaders() const { return leaders_; }  // null on ranks that are not leaders
 
-  // Number of CPUs that the ranks of this node may use together.
-  int node_cpus() const { return node_cpus_; }
+  // The members' communicator, freed by the world; null on other ranks. Collective over all.
+  MPI_Comm split(bool member);
+
+  // How long waits poll before they sleep: not at all where the ranks of this node share CPUs.
+  double spin_seconds() const;
 
   void fail() noexcept { failed_ = true; }
   // After a failure, no collective may be called.
@@ -56,6 +57,7 @@ class World {
   MPI_Comm all_ = MPI_COMM_NULL, node_ = MPI_COMM_NULL, leaders_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1, nodes_ = 1, node_rank_ = 0, node_cpus_ = 1, ranks_a_task_ = 1;
   std::vector<int> node_ranks_, leader_ranks_;  // times ranks_a_task_
+  std::vector<MPI_Comm> splits_;
   std::atomic<bool> failed_{false};
   int exceptions_at_start_;
 };

@@ -48,16 +48,14 @@ std::size_t hosts_of(const std::vector<GpuCard>& cards) {
 }
 
 std::shared_ptr<SocketCommunicator> connect_tasks(const Membership& membership) {
-  const ProcessRank& process = membership.process;
-  if (process.size == 1) return nullptr;
+  if (membership.process.size == 1) return nullptr;
   if (membership.store == nullptr) {
     throw Error(ErrorKind::internal, "backend nccl was given no bootstrap store");
   }
   const Membership leader = membership.replicas_here == 1 ? membership : leader_of(membership);
+  const RankGroup tasks = leader.group();
   return std::make_shared<SocketCommunicator>(
-      connect_mesh(*membership.store, process.rank, process.size, leader.deadlines,
-                   leader.ranks_a_task),
-      process.rank, process.size, leader.deadlines, leader.ranks_a_task);
+      connect_mesh(*membership.store, tasks, leader.deadlines), tasks, leader.deadlines);
 }
 
 class NcclBackend final : public Backend {
@@ -71,7 +69,7 @@ class NcclBackend final : public Backend {
       if (membership.gpus != nullptr) return Support::yes();
       return Support::no(
           fmt::format("{} reduces only in GPU memory, and these replicas have no GPUs: use "
-                      "--device cuda, or backend mpi, gloo or mirrored",
+                      "--device cuda, or backend ring, mpi, gloo or mirrored",
                       library->version_text()));
     } catch (const Error& error) {
       return Support::no(error.what());

@@ -37,7 +37,6 @@ class CastBackend final : public Backend {
     return communicators;
   }
   // In fp32: what a program has that does not cast.
-  Baseline baseline() override { return inner_->baseline(); }
   std::string library() const override { return inner_->library(); }
   std::string description() const override {
     return fmt::format("{}; fp32 travels as {}", inner_->description(),

@@ -1,7 +1,7 @@
-// Sums in memory that processes of one machine share; here the ranks are threads with a mapping
-// each.
-#include "engine/comm/algorithms/shared_communicator.h"
+// Sums of ranks on nodes; here the ranks are threads with a mapping each.
+#include "engine/comm/algorithms/node_communicator.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,10 +10,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/comm/algorithms/node_groups.h"
+#include "engine/comm/algorithms/socket_communicator.h"
 #include "engine/comm/rendezvous/client.h"
 #include "engine/comm/transport/mesh.h"
 #include "engine/core/error.h"
@@ -23,7 +25,8 @@
 namespace paceline {
 namespace {
 
-void on_sharing_ranks(int size, const std::function<void(SharedCommunicator&)>& body) {
+// Runs `body` as each of `size` ranks, `per_node` consecutive ones to a node.
+void on_nodes(int size, int per_node, const std::function<void(NodeCommunicator&)>& body) {
   World world(size);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
@@ -31,12 +34,30 @@ void on_sharing_ranks(int size, const std::function<void(SharedCommunicator&)>& 
       try {
         const Deadlines deadlines{20, 60};
         StoreClient store(world.where, rank, kPatience);
-        auto sockets = std::make_unique<SocketCommunicator>(
-            connect_mesh(store, rank, size, deadlines, 1), rank, size, deadlines, 1);
-        const auto shared = SharedCommunicator::make(sockets, deadlines, 1);
-        ASSERT_TRUE(shared);
-        EXPECT_FALSE(sockets);
-        body(*shared);
+        const auto connect = [&](const RankGroup& group, const std::string& name) {
+          return std::make_unique<SocketCommunicator>(connect_mesh(store, group, deadlines, name),
+                                                      group, deadlines);
+        };
+        const RankGroup all = RankGroup::numbered(rank, size);
+        std::vector<int> node, leaders;
+        for (int other = 0; other < size; ++other) {
+          if (other / per_node == rank / per_node) node.push_back(other);
+          if (other % per_node == 0) leaders.push_back(other);
+        }
+        NodeSetup setup;
+        setup.all = connect(all, "all");
+        if (leaders.size() > 1)
+          setup.node = connect(subgroup(all, node), fmt::format("node {}", node[0]));
+        setup.names = node;
+        setup.deadlines = deadlines;
+        const auto ranks = NodeCommunicator::make(setup);
+        ASSERT_TRUE(ranks);
+        EXPECT_FALSE(setup.all);
+        const RankGroup leading = subgroup(all, leaders);
+        if (leaders.size() > 1) {
+          ranks->connect_leaders(leading.rank < 0 ? nullptr : connect(leading, "leaders"));
+        }
+        body(*ranks);
       } catch (const std::exception& error) {
         ADD_FAILURE() << error.what();
       }
@@ -53,10 +74,14 @@ int shared_files() {
   return count;
 }
 
-class SharingWorld : public testing::TestWithParam<int> {};
+struct Nodes {
+  int ranks, per_node;
+};
 
-TEST_P(SharingWorld, SumsInTheArenaAndOutsideOfIt) {
-  on_sharing_ranks(GetParam(), [](SharedCommunicator& all) {
+class NodeSums : public testing::TestWithParam<Nodes> {};
+
+TEST_P(NodeSums, AreRightInTheArenaAndOutside) {
+  on_nodes(GetParam().ranks, GetParam().per_node, [](NodeCommunicator& all) {
     const auto n = static_cast<float>(all.size());
     const float mine = 1.0F + static_cast<float>(all.rank()), sum = n * (n + 1) / 2;
     InlineLane lane;
@@ -80,32 +105,34 @@ TEST_P(SharingWorld, SumsInTheArenaAndOutsideOfIt) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, SharingWorld, testing::Values(2, 3, 5));
+// One node, whole nodes, and a last node with fewer ranks.
+INSTANTIATE_TEST_SUITE_P(Sizes, NodeSums,
+                         testing::Values(Nodes{2, 2}, Nodes{5, 5}, Nodes{4, 2}, Nodes{5, 2}));
 
-TEST(SharedCommunicator, LeavesNoFile) {
+TEST(NodeCommunicator, LeavesNoFile) {
   const int before = shared_files();
-  on_sharing_ranks(2, [&](SharedCommunicator& all) {
+  on_nodes(2, 2, [&](NodeCommunicator& all) {
     all.barrier();
     EXPECT_LE(shared_files(), before);
   });
 }
 
 // A peer that is gone while the memory is made leaves no file behind either.
-TEST(SharedCommunicator, LeavesNoFileWhereAPeerIsLost) {
+TEST(NodeCommunicator, LeavesNoFileWhereAPeerIsLost) {
   const Deadlines deadlines{20, 60};
   std::array<int, 2> ends{};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
   std::map<int, Descriptor> links;
   links[1] = Descriptor(ends[0]);
-  SocketCommunicator ranks(std::move(links), 0, 2, deadlines, 1);
+  SocketCommunicator ranks(std::move(links), RankGroup::numbered(0, 2), deadlines);
   const int before = shared_files();
   close(ends[1]);
   EXPECT_THROW(SharedParts::make(ranks, 4096), Error);
   EXPECT_LE(shared_files(), before);
 }
 
-TEST(SharedCommunicator, AnAbortEndsTheSumThatOthersDoNotJoin) {
-  on_sharing_ranks(2, [](SharedCommunicator& all) {
+TEST(NodeCommunicator, AbortEndsASumThatOthersDoNotJoin) {
+  on_nodes(2, 2, [](NodeCommunicator& all) {
     if (all.rank() == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(300));
     std::thread other([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -119,25 +146,12 @@ TEST(SharedCommunicator, AnAbortEndsTheSumThatOthersDoNotJoin) {
   });
 }
 
-// Ranks of two machines keep their sockets.
-TEST(SharedCommunicator, IsNotForRanksOfSeveralMachines) {
-  const Descriptor listener = listen_at(loopback(), 0);
-  std::vector<Descriptor> ends;
-  ends.push_back(connect_to_port(local_port_of(listener)));
-  ends.push_back(accept_either(listener, listener, Deadline(kPatience)));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      const Deadlines deadlines{20, 60};
-      std::map<int, Descriptor> links;
-      links[1 - rank] = std::move(ends[static_cast<std::size_t>(rank)]);
-      auto sockets = std::make_unique<SocketCommunicator>(std::move(links), rank, 2, deadlines, 1);
-      EXPECT_FALSE(SharedCommunicator::make(sockets, deadlines, 1));
-      ASSERT_TRUE(sockets);
-      sockets->barrier();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+TEST(NodeGroups, RanksOfThisProcessShareANode) {
+  on_nodes(3, 3, [](NodeCommunicator& all) {
+    const NodeGroups nodes = find_nodes(all);
+    EXPECT_EQ(nodes.mine, (std::vector<int>{0, 1, 2}));
+    EXPECT_EQ(nodes.leaders, (std::vector<int>{0}));
+  });
 }
 
 }  // namespace

@@ -1,0 +1,64 @@
+#include "engine/comm/backends/mpi/mpi_backend.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "engine/comm/algorithms/threads.h"
+#include "engine/comm/checks/stall_monitor.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace paceline::mpi {
+
+namespace {
+
+constexpr char kStartCure[] =
+    "see whether all ranks were started, and whether the launcher's PMI is this MPI's (srun "
+    "--mpi=list)";
+
+}  // namespace
+
+Support MpiBackend::serves(const Membership& membership) const {
+  if (const Support support = serves_one_replica_a_task(membership, name()); !support) {
+    return support;
+  }
+  // Open MPI takes its rank from PMIx only; a step without it is N jobs of one rank.
+  if (membership.process.evidence == "Slurm step" && membership.process.size > 1 &&
+      library_version().starts_with("Open MPI")) {
+    return Support::no(
+        fmt::format("srun started {} processes that Open MPI cannot join: start "
+                    "them with srun --mpi=pmix, or with mpirun",
+                    membership.process.size));
+  }
+  return Support::yes();
+}
+
+std::vector<std::unique_ptr<Communicator>> MpiBackend::connect(const Membership& membership) {
+  {
+    const StallMonitor::Call starting(membership.stall_monitor, "MPI_Init", kStartCure);
+    world_ = std::make_unique<World>(membership.process, membership.ranks_a_task);
+  }
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  auto mine = connect_in(*world_, membership);
+  if (mine) communicators.push_back(std::move(mine));
+  return communicators;
+}
+
+std::string MpiBackend::description() const {
+  if (!world_) return library_version();
+  return fmt::format("{}, {} ranks on {}, {}", library_version(), world_->size(),
+                     counted(world_->nodes(), "node"), sum());
+}
+
+OnTimeout abort_job(const World& world, const Membership& membership) {
+  return [&world, membership](const std::string& label) {
+    Error error = timeout_error("MPI_Allreduce", membership.deadlines, membership.control, label);
+    error.on_rank(world.name());
+    if (membership.last_words) membership.last_words(error);
+    MPI_Abort(MPI_COMM_WORLD, exit_code(error.kind()));
+    std::abort();
+  };
+}
+
+}  // namespace paceline::mpi

@@ -1,0 +1,26 @@
+// Benchmarks an all-reduce of several backends, in interleaved rounds of fresh processes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/run_record.h"
+
+namespace paceline {
+
+struct BackendsBench {
+  std::vector<std::string> backends;
+  bool may_skip = false;  // leaves out a backend that does not serve, with a note
+  // `paceline bench allreduce` as it was called. Options that are appended replace earlier ones.
+  std::vector<std::string> command;
+  int rounds = 5;
+};
+
+// Each round calls the command once for each backend, the first one in turn. Returns a record a
+// backend, in the given order. Throws the error of a call that fails, or of all if none serves.
+std::vector<RunRecord> bench_backends(const BackendsBench& bench);
+
+// The backends that sum between replicas on CPUs and are built.
+std::vector<std::string> backends_to_compare();
+
+}  // namespace paceline
