@@ -12,6 +12,7 @@
 
 #include "cli/verb.h"
 #include "engine/core/backend_stack.h"
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/output.h"
@@ -163,6 +164,7 @@ int begin_run(const ElementOptions& options) {
   print_note("{}: {} repeat {}\n", grant.text(), run.what.point, run.what.repeat);
   check_grant(grant, run.what.parameters);
   check_services(run, environment);
+  if (const std::string note = set_aside_note(); !note.empty()) print_note("note: {}\n", note);
   for (const Problem& note : surroundings_of(environment)) {
     print_note("note: {}; {}\n", note.what, note.cure);
   }
@@ -177,6 +179,7 @@ int become_run(const ElementOptions& options) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  restore_environment();
   execv(this_program().c_str(), arguments.data());
   throw Error(ErrorKind::internal, std::string("the run cannot be started: ") + strerror(errno),
               this_program().string(), "check that the program still exists");

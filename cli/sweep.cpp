@@ -11,6 +11,7 @@
 #include "cli/report_options.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/json_text.h"
 #include "engine/core/output.h"
@@ -166,6 +167,7 @@ int run(const SweepOptions& options, StudyPlan& plan, const std::vector<Resolved
 }
 
 int sweep(const SweepOptions& options) {
+  if (const std::string note = set_aside_note(); !note.empty()) print_note("{}\n", note);
   StudyPlan plan = plan_of(options);
   const TargetPrecision precision = budget_of(options, plan, precision_of(options, plan.spec));
   if (!options.data.empty()) {

@@ -47,10 +47,12 @@ Section about_machine() {
   CpuSet cpus;
   for (const Cpu& cpu : machine.cpus) cpus.push_back(cpu.id);
   std::sort(cpus.begin(), cpus.end());
+  const std::string note = set_aside_note();
   return {"machine",
           {{"CPU", machine.cpu_model},
            {"usable CPUs", fmt::format("{} of {} (affinity mask {})", cpus.size(),
                                        machine.machine_cpus, format_cpus(cpus))},
+           {"OpenMP variables", note.empty() ? "none set aside" : note},
            {"cores", fmt::format("{} of {}{}", machine.usable_cores(), machine.machine_cores,
                                  machine.hyperthreads() ? ", with hyper-threads" : "")},
            {"NUMA nodes", std::to_string(machine.numa_nodes)},

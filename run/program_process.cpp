@@ -10,6 +10,7 @@
 #include <set>
 
 #include "engine/core/clock.h"
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/launch/affinity.h"
@@ -71,6 +72,7 @@ class Becoming {
       show_gpus();
     }
     set_variables();
+    restore_environment();
     const std::vector<std::string>& words = runs ? program_.command : program_.setup;
     std::vector<std::string> command;
     for (const std::string& word : words) command.push_back(text_of(word, program_.shell));

@@ -18,6 +18,7 @@
 #include "engine/comm/stack.h"
 #include "engine/comm/table.h"
 #include "engine/comm/wrappers/recorded/recorded_communicator.h"
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/core/output.h"
@@ -200,6 +201,7 @@ struct World::Parts {
 World::World(const LaunchSpec& launch, const ProcessRank& process, const CpuAssignment& assignment)
     : parts_(std::make_unique<Parts>()) {
   bind_this_thread(all_of(assignment));
+  if (const std::string note = set_aside_note(); !note.empty()) log::info("{}", note);
   Membership membership;
   membership.process = process;
   membership.replicas_here = launch.layout.gpus / launch.layout.ntasks;

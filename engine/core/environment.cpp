@@ -2,15 +2,61 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+#include <iterator>
+#include <string_view>
+
 namespace paceline {
+
+namespace {
+
+// The last two make teams of threads smaller than asked.
+constexpr std::string_view kOpenMpVariables[] = {"OMP_PROC_BIND",     "OMP_PLACES",
+                                                 "GOMP_CPU_AFFINITY", "KMP_AFFINITY",
+                                                 "OMP_THREAD_LIMIT",  "OMP_MAX_ACTIVE_LEVELS"};
+
+char* entries_set_aside[std::size(kOpenMpVariables)];  // "OMP_PLACES=cores", or null
+
+bool is_entry_of(std::string_view entry, std::string_view name) {
+  return entry.starts_with(name) && entry.substr(name.size()).starts_with('=');
+}
+
+bool set_aside(char* entry) {
+  for (std::size_t i = 0; i < std::size(kOpenMpVariables); ++i) {
+    if (!is_entry_of(entry, kOpenMpVariables[i])) continue;
+    if (entries_set_aside[i] == nullptr) entries_set_aside[i] = entry;  // getenv() takes the first
+    return true;
+  }
+  return false;
+}
+
+void set_variables_aside(int, char**, char** environment) {
+  char** kept = environment;
+  for (char** entry = environment; *entry != nullptr; ++entry) {
+    if (!set_aside(*entry)) *kept++ = *entry;
+  }
+  *kept = nullptr;
+}
+
+// The dynamic loader calls it before the constructors of all shared libraries. It may use only what
+// works before the C library is initialized.
+[[gnu::used,
+  gnu::section(".preinit_array")]] void (*before_libraries)(int, char**,
+                                                            char**) = set_variables_aside;
+
+void add_entry(std::string_view entry, Environment& environment) {
+  const auto equals = entry.find('=');
+  if (equals == entry.npos) return;
+  environment.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+}
+
+}  // namespace
 
 Environment environment_of_process() {
   Environment environment;
-  for (char** entry = environ; entry && *entry; ++entry) {
-    const std::string text = *entry;
-    if (const auto equals = text.find('='); equals != std::string::npos) {
-      environment[text.substr(0, equals)] = text.substr(equals + 1);
-    }
+  for (char** entry = environ; entry && *entry; ++entry) add_entry(*entry, environment);
+  for (const char* entry : entries_set_aside) {
+    if (entry != nullptr) add_entry(entry, environment);
   }
   return environment;
 }
@@ -18,6 +64,24 @@ Environment environment_of_process() {
 std::string value_of(const Environment& environment, const std::string& name) {
   const auto entry = environment.find(name);
   return entry == environment.end() ? "" : entry->second;
+}
+
+std::string set_aside_note() {
+  std::string names;
+  for (const char* entry : entries_set_aside) {
+    if (entry == nullptr) continue;
+    const std::string_view text = entry;
+    names += (names.empty() ? "" : ", ") + std::string(text.substr(0, text.find('=')));
+  }
+  if (names.empty()) return "";
+  return names +
+         " set aside: Paceline binds its own threads; programs of a study keep your setting";
+}
+
+void restore_environment() {
+  for (char* entry : entries_set_aside) {
+    if (entry != nullptr) putenv(entry);
+  }
 }
 
 }  // namespace paceline

@@ -1,4 +1,9 @@
 // The environment as a value, so that tests can construct one.
+//
+// Some OpenMP variables bind threads or limit their number. libgomp, which oneDNN loads, reads them
+// before main(): it narrows the affinity mask of the process, and a part of the machine goes
+// missing. Paceline binds and counts its own threads, so these variables are set aside: they are
+// removed from this process before any library is initialized. Programs that it starts have them.
 #pragma once
 
 #include <map>
@@ -7,9 +12,17 @@
 namespace paceline {
 
 using Environment = std::map<std::string, std::string>;
+
+// As the user set it, including variables set aside.
 Environment environment_of_process();
 
 // Empty if the variable is not set.
 std::string value_of(const Environment& environment, const std::string& name);
+
+// A sentence naming the variables set aside. Empty if there are none.
+std::string set_aside_note();
+
+// Puts back the variables set aside. Call it before this process becomes another program (exec).
+void restore_environment();
 
 }  // namespace paceline

@@ -38,20 +38,14 @@ ThreadPlan plan_threads(int cpus_per_replica, const ThreadRequest& request) {
 
 void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool oversubscribe) {
   const int cpus = static_cast<int>(mask.size());
-  if (cpus_per_replica > cpus && cpus == 1) {
-    throw Error(ErrorKind::usage,
-                fmt::format("a replica needs {} CPUs, but the affinity mask has only CPU {}",
-                            cpus_per_replica, format_cpus(mask)),
-                "",
-                fmt::format("Open MPI binds each rank to a core by default: start with mpirun "
-                            "--bind-to none or --map-by slot:PE={0}, or srun --cpus-per-task={0}",
-                            cpus_per_replica));
-  }
   if (cpus_per_replica > cpus) {
     throw Error(ErrorKind::usage,
                 fmt::format("a replica needs {} CPUs, but the affinity mask has {} ({})",
                             cpus_per_replica, cpus, format_cpus(mask)),
-                "", "use fewer with --cpus-per-task, or start with a wider mask");
+                "",
+                fmt::format("use fewer with --cpus-per-task, or start with a wider mask (mpirun "
+                            "--bind-to none or --map-by slot:PE={0}, srun --cpus-per-task={0})",
+                            cpus_per_replica));
   }
   if (replicas * cpus_per_replica <= cpus || oversubscribe) return;
   throw Error(ErrorKind::usage,

@@ -24,8 +24,7 @@ ThreadPlan plan_threads(int cpus_per_replica, const ThreadRequest& request);
 
 // Checks that `replicas` replicas of `cpus_per_replica` CPUs each fit in `mask`, the CPUs that this
 // task (or all tasks about to be started here) may use. Throws usage with a cure if not: always if
-// one replica alone needs more than the mask, else unless `oversubscribe`. A mask of one CPU is
-// usually Open MPI's default binding, and the cure says so.
+// one replica alone needs more than the mask, else unless `oversubscribe`.
 void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool oversubscribe);
 
 }  // namespace paceline

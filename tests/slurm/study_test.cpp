@@ -145,6 +145,34 @@ TEST_F(SlurmStudy, SeveralNodesBySrunAndByMpirun) {
   }
 }
 
+// Sites export them; they would leave one CPU to a task, and the same to all tasks.
+TEST_F(SlurmStudy, OpenMpVariablesTakeNoCpus) {
+  for (const std::string variable :
+       {"OMP_PROC_BIND=true", "OMP_PLACES=cores", "GOMP_CPU_AFFINITY=0", "KMP_AFFINITY=compact"}) {
+    SCOPED_TRACE(variable);
+    const auto usable = [&](const std::string& assignment) {
+      return shell(assignment + " srun -n 1 -c 2 '" PACELINE_BINARY "' doctor | grep 'usable CPUs'")
+          .out;
+    };
+    EXPECT_EQ(usable(variable), usable(""));
+    EXPECT_TRUE(contains(usable(variable), "affinity mask"));
+  }
+  write_site("bound.site",
+             R"("reference": false, "setup": ["export OMP_PROC_BIND=true OMP_PLACES=cores"])");
+  write("bound.json", R"({"name": "bound", "workload": "mnist-mlp",
+    "fixed": {"device": "cpu", "gpus": 2, "cpus_per_task": 1, "input": "synthetic", "steps": 20,
+              "evaluate": "none"},
+    "axes": {"backend": ["gloo"]}})");
+  const Ran sent =
+      shell("paceline submit bound.json --site bound.site --results results --yes --no-collect");
+  ASSERT_EQ(sent.code, 0) << sent.out;
+  wait_for_the_queue();
+  expect_all_once(study("bound"), 1);
+  const std::string log = shell("cat results/bound/slurm/*/*.log").out;
+  EXPECT_TRUE(contains(log, "OMP_PROC_BIND, OMP_PLACES set aside: ")) << log;
+  EXPECT_FALSE(contains(log, "would share CPUs")) << log;
+}
+
 // The first process starts the ranks: itself on its node, by the job's launcher on several.
 TEST_F(SlurmStudy, AProgramOfTheUsersOwnHasItsRanks) {
   const std::string nodes = cluster_->has_several_hosts() ? "[1, 2]" : "[1]";

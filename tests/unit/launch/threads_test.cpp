@@ -35,13 +35,12 @@ TEST(CheckMask, FittingReplicasPass) {
   EXPECT_NO_THROW(check_mask({7}, 1, 1, false));
 }
 
-TEST(CheckMask, OneCpuMaskNamesTheBindingAndItsCure) {
-  for (const char* part : {"the affinity mask has only CPU 7", "--bind-to none",
-                           "--map-by slot:PE=4", "--cpus-per-task=4"}) {
+TEST(CheckMask, NarrowMaskNamesHowToWidenIt) {
+  for (const char* part : {"the affinity mask has 1 (7)", "--bind-to none", "--map-by slot:PE=4",
+                           "srun --cpus-per-task=4"}) {
     EXPECT_ERROR(check_mask({7}, 1, 4, false), usage, part);
   }
   // Threads of one replica are never oversubscribed.
-  EXPECT_ERROR(check_mask({7}, 1, 4, true), usage, "has only CPU 7");
   EXPECT_ERROR(check_mask({0, 1}, 1, 4, true), usage, "has 2 (0-1)");
 }
 
