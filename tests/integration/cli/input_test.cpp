@@ -5,6 +5,7 @@
 #include "results/names.h"
 #include "tests/integration/cli/paceline.h"
 #include "tests/unit/input/made.h"
+#include "tests/unit/input/npz_files.h"
 
 namespace paceline {
 namespace {
@@ -203,6 +204,28 @@ TEST_F(CliInput, ClassesThatDoNotFitAreRefused) {
   }
   expect_refused("train mnist-mlp --quiet --data other --cpus-per-task 1", 65,
                  {"a class that train/ does not have", "other/test/c"});
+}
+
+// ~/.keras/datasets holds other sets beside MNIST.
+TEST_F(CliInput, TheArchiveThatKerasCachesIsMnist) {
+  const std::string images = make_npy("(20, 28, 28)", std::string(20 * 784, 'x'));
+  const std::string labels = make_npy("(20,)", std::string(20, '\3'));
+  const std::string zip = make_zip({{"x_train.npy", images},
+                                    {"y_train.npy", labels},
+                                    {"x_test.npy", images},
+                                    {"y_test.npy", labels}},
+                                   true);
+  write_file(folder() / "keras" / "mnist.npz", zip);
+  write_file(folder() / "keras" / "cats" / "1.png", make_png(28, 28, 1, 1));
+  const auto record = record_of("train mnist-mlp --cpus-per-task 1 --data keras --stage fast ", "");
+  ASSERT_FALSE(record.is_null());
+  EXPECT_EQ(record.at("throughput").at("samples"), 3 * 20);
+  const Ran verified = paceline("data verify keras");
+  EXPECT_EQ(verified.code, 0) << verified.err;
+  EXPECT_TRUE(contains(verified.out, "NumPy archive")) << verified.out;
+  write_file(folder() / "keras" / "mnist.npz", zip.substr(0, zip.size() / 2));
+  expect_refused("train mnist-mlp --quiet --cpus-per-task 1 --data keras", 65,
+                 {"cut short", "keras/mnist.npz"});
 }
 
 TEST_F(CliInput, StagesOnceAndSaysHowLong) {
