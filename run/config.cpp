@@ -55,6 +55,7 @@ CheckpointConfig checkpoint_config_of(const Settings& given) {
   if (!given.given("checkpoint_every")) return checkpoints;
   checkpoints.schedule = checkpoint_schedule_of(given.text("checkpoint_every"), "");
   checkpoints.keep = static_cast<int>(given.integer("keep_checkpoints"));
+  checkpoints.weights_only = given.flag("save_weights_only");
   return checkpoints;
 }
 

@@ -71,7 +71,7 @@ class ThisRun {
     check_tasks(launch_, process_);
     check_target();
     set_up_log();
-    if (request_.config.checkpoints.is_on()) {
+    if (request_.config.checkpoints.can_resume()) {
       stop_ = std::make_unique<StopRequests>(request_file(environment_of_process()));
     }
     const CpuAssignment assignment = assign_cpus(launch_, process_);
@@ -433,7 +433,7 @@ LaunchSpec launch_spec_of(const PlaceConfig& process) {
 
 LaunchSpec launch_spec_of(const RunConfig& config) {
   LaunchSpec launch = launch_spec_of(config.place);
-  launch.stops_between_steps = config.checkpoints.is_on();
+  launch.stops_between_steps = config.checkpoints.can_resume();
   return launch;
 }
 

@@ -151,7 +151,12 @@ void Trainer::resume() {
   run.cpus = setup_.checkpoint_cpus;
   run.tell = setup_.tell;
   checkpoints_ = std::make_unique<CheckpointManager>(*setup_.checkpoints, std::move(run));
-  if (checkpoints_->saves() && communicator_.rank() == 0) memory_.checkpoint = memory_.state();
+  if (checkpoints_->saves() && communicator_.rank() == 0) {
+    memory_.checkpoint = memory_.state();
+    if (setup_.checkpoints->content == CheckpointContent::model) {
+      memory_.checkpoint -= memory_.moments;
+    }
+  }
   if (const auto before = checkpoints_->resume()) go_on_from(*before);
 }
 
