@@ -76,6 +76,7 @@ CheckpointSetup checkpoint_setup(const std::string& workload, const Point& param
   setup.facts = facts_of(parameters, data_hash);
   setup.schedule = config.schedule;
   setup.keep = config.keep;
+  if (config.weights_only) setup.content = CheckpointContent::model;
   const std::filesystem::path run = run_directory(places, workload);
   if (config.is_on() || !places.run.empty()) setup.run = run;
   if (!first) return setup;

@@ -55,6 +55,7 @@ CheckpointConfig checkpoint_config_of(const Settings& given) {
   if (!given.given("checkpoint_every")) return checkpoints;
   checkpoints.schedule = checkpoint_schedule_of(given.text("checkpoint_every"), "");
   checkpoints.keep = static_cast<int>(given.integer("keep_checkpoints"));
+  checkpoints.weights_only = given.flag("save_weights_only");
   return checkpoints;
 }
 
@@ -86,6 +87,10 @@ ScheduleSpec schedule_spec_of(const Settings& given) {
   spec.decay_factor = given.real("decay_factor");
   spec.end_rate = given.real("end_rate");
   spec.power = given.real("power");
+  spec.metric = find_metric(given.text("plateau_metric")).value();
+  spec.patience = static_cast<int>(std::min<std::int64_t>(given.integer("patience"), kManyEpochs));
+  spec.min_delta = given.real("min_delta");
+  spec.cooldown = static_cast<int>(std::min<std::int64_t>(given.integer("cooldown"), kManyEpochs));
   return spec;
 }
 

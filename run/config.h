@@ -38,7 +38,10 @@ struct InputConfig {
 struct CheckpointConfig {
   CheckpointSchedule schedule;
   int keep = 0;  // newest checkpoints; 0: all
+  bool weights_only = false;
   bool is_on() const { return schedule.unit != CheckpointUnit::never; }
+  // A run may stop at any step and go on later.
+  bool can_resume() const { return is_on() && !weights_only; }
 };
 
 struct EventConfig {

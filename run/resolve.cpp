@@ -168,10 +168,17 @@ void check_needs(const Point& p, const Offered& offered, const std::string& work
   }
 }
 
+// The schedule needs a metric after each epoch that only an evaluation gives.
+bool watches_test_set(const Point& p) {
+  const Settings given(p);
+  return given.text("schedule") == "plateau" &&
+         is_of_test(find_metric(given.text("plateau_metric")).value());
+}
+
 // The workload's, then what others decide, then the table's.
 void set_defaults(Point& p, const Offered& offered) {
   if (!p.find("epochs") && !p.find("steps")) p.set("epochs", kDefaultEpochs);
-  const bool by_epoch = p.find("until") || p.find("evaluate_every");
+  const bool by_epoch = p.find("until") || p.find("evaluate_every") || watches_test_set(p);
   p.set_default("evaluate", std::string(by_epoch ? "epoch" : "end"));
   for (const Parameter& parameter : parameters()) {
     if (offered.has(parameter.need) && is_with(p, parameter)) set_initial(p, parameter);
@@ -287,6 +294,12 @@ void check_schedule(const Point& p) {
   if (given.text("schedule") == "step" && !given.given("decay_epochs")) {
     throw Error(ErrorKind::usage, "schedule step needs the epochs at which the rate drops", "",
                 "give --decay-epochs, such as 30,60,80");
+  }
+  if (watches_test_set(p) && given.text("evaluate") != "epoch") {
+    throw Error(ErrorKind::usage,
+                fmt::format("schedule plateau watches {}, but evaluate is {}",
+                            given.text("plateau_metric"), given.text("evaluate")),
+                "", "give --evaluate epoch, or --plateau-metric train_loss");
   }
   const double warmup = given.real("warmup_epochs");
   if (!given.given("epochs") || warmup <= static_cast<double>(given.integer("epochs"))) return;

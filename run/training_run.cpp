@@ -71,7 +71,7 @@ class ThisRun {
     check_tasks(launch_, process_);
     check_target();
     set_up_log();
-    if (request_.config.checkpoints.is_on()) {
+    if (request_.config.checkpoints.can_resume()) {
       stop_ = std::make_unique<StopRequests>(request_file(environment_of_process()));
     }
     const CpuAssignment assignment = assign_cpus(launch_, process_);
@@ -82,6 +82,7 @@ class ThisRun {
     find_events();
     find_weights();
     data_ = load_run_data(request_, workload_, network_, process_, facts_);
+    fit_head_to_data();
     warn_of_large_batch();
     find_state();
     const std::size_t stopped_after = train_in_world(assignment);
@@ -126,6 +127,19 @@ class ThisRun {
     if (outcome.stopped) return outcome.resumed_after + outcome.steps;
     if (process_.rank == 0) finish(outcome);
     return 0;
+  }
+
+  // The data set decides how many classes there are.
+  void fit_head_to_data() {
+    const int classes = data_.train.classes;
+    if (classes < 2) {
+      throw Error(ErrorKind::input, fmt::format("the data set has {} class", classes),
+                  data_.train.name, "give a set of at least two classes");
+    }
+    if (classes == network_.classes()) return;
+    log::info("the data set has {} classes: the last layer has as many outputs, instead of {}",
+              classes, network_.classes());
+    network_.resize_head(classes);
   }
 
   // An endless stream fills any batch.
@@ -420,7 +434,7 @@ LaunchSpec launch_spec_of(const PlaceConfig& process) {
 
 LaunchSpec launch_spec_of(const RunConfig& config) {
   LaunchSpec launch = launch_spec_of(config.place);
-  launch.stops_between_steps = config.checkpoints.is_on();
+  launch.stops_between_steps = config.checkpoints.can_resume();
   return launch;
 }
 

@@ -226,7 +226,9 @@ Submission prepare_submission(const SubmissionInput& input) {
 std::string points_line(const StudyPlan& plan, const ScheduledRun& run, const ScriptSetup& setup) {
   const PlannedPoint& planned = plan.expansion.points[run.point];
   std::vector<std::string> words = run_words(plan.spec, planned, run, setup.folder, setup.session);
-  if (planned.parameters.find("checkpoint_every")) {
+  const bool resumes = planned.parameters.find("checkpoint_every") &&
+                       !Settings(planned.parameters).flag("save_weights_only");
+  if (resumes) {
     const fs::path kept =
         setup.folder / "slurm" / "runs" / planned.point.folder() / std::to_string(run.repeat);
     words.insert(words.end(), {"--run-dir=" + kept.string(), "--resume=latest"});

@@ -4,15 +4,20 @@ namespace paceline {
 
 namespace {
 
-// The four IDX files, or any image set with splits train and test (TFDS's, for example).
+// The four IDX files, or Keras' mnist.npz; else an image set with splits train and test (TFDS's,
+// for example). ~/.keras/datasets may hold folders of images beside the archive.
+bool has_mnist_files(const std::filesystem::path& folder) {
+  return !mnist_files(folder).empty() || !is_image_set(folder);
+}
+
 DatasetPair load(const std::filesystem::path& folder, const InputOptions& options) {
-  if (!is_image_set(folder)) return load_mnist(folder);
+  if (has_mnist_files(folder)) return load_mnist(folder);
   return load_images(open_image_set(folder, options.reading), "train", "test", {28, 28, 1},
                      options);
 }
 
 std::string hash(const std::filesystem::path& folder) {
-  return is_image_set(folder) ? image_set_hash(folder) : mnist_hash(folder);
+  return has_mnist_files(folder) ? mnist_hash(folder) : image_set_hash(folder);
 }
 
 }  // namespace

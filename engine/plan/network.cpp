@@ -83,6 +83,12 @@ Network& Network::softmax_twice() {
   return *this;
 }
 
+Network& Network::resize_head(int classes) {
+  classes_ = classes;
+  layers_.at(static_cast<std::size_t>(last_)).units = classes;
+  return *this;
+}
+
 Network& Network::named(std::string name) {
   layers_.back().name = std::move(name);
   return *this;

@@ -75,6 +75,9 @@ class Network {
   Network& softmax_twice();
   bool has_softmax_twice() const { return softmax_twice_; }
 
+  // Gives the last layer, a dense one, an output for each of so many classes.
+  Network& resize_head(int classes);
+
   Network& named(std::string name);  // names the most recent layer
   int last() const { return last_; }
   Network& from(int layer);  // the next layer reads `layer`

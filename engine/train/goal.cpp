@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -12,11 +11,6 @@ namespace paceline {
 
 namespace {
 
-constexpr std::pair<const char*, Goal::Measure> kMeasures[] = {
-    {"test_accuracy", Goal::Measure::test_accuracy},
-    {"test_top5", Goal::Measure::test_top5},
-    {"test_loss", Goal::Measure::test_loss}};
-
 [[noreturn]] void refuse(std::string_view text, const char* wanted) {
   throw Error(ErrorKind::usage, fmt::format("until cannot be \"{}\"", text), "", wanted);
 }
@@ -24,23 +18,12 @@ constexpr std::pair<const char*, Goal::Measure> kMeasures[] = {
 }  // namespace
 
 bool Goal::met_by(const EpochQuality& quality) const {
-  switch (measure) {
-    case Measure::test_accuracy:
-      return quality.test_accuracy >= value;
-    case Measure::test_top5:
-      return quality.test_top5 >= value;
-    case Measure::test_loss:
-      return quality.test_loss >= 0 && quality.test_loss <= value;
-  }
-  return false;
+  const double reached = metric_at(quality, metric);
+  return is_loss(metric) ? reached >= 0 && reached <= value : reached >= value;
 }
 
 std::string Goal::text() const {
-  for (const auto& [name, known] : kMeasures) {
-    if (known != measure) continue;
-    return fmt::format("{}{}{}", name, measure == Measure::test_loss ? "<=" : ">=", value);
-  }
-  return "";
+  return fmt::format("{}{}{}", to_string(metric), is_loss(metric) ? "<=" : ">=", value);
 }
 
 Goal goal_of(std::string_view text) {
@@ -51,15 +34,13 @@ Goal goal_of(std::string_view text) {
   const char order = name.empty() ? ' ' : name.back();
   if (order == '<' || order == '>') name.remove_suffix(1);
   const auto value = to_real(text.substr(sign + 1));
-  for (const auto& [known, measure] : kMeasures) {
-    if (name != known) continue;
-    const bool loss = measure == Goal::Measure::test_loss;
-    if (order == (loss ? '>' : '<') || !value || !std::isfinite(*value)) refuse(text, kForms);
-    if (!(*value > 0)) refuse(text, "give a value above 0");
-    if (!loss && *value > 1) refuse(text, "give a share of the samples, at most 1");
-    return {measure, *value};
-  }
-  refuse(text, kForms);
+  const auto metric = find_metric(name);
+  if (!metric || !is_of_test(*metric)) refuse(text, kForms);
+  const bool loss = is_loss(*metric);
+  if (order == (loss ? '>' : '<') || !value || !std::isfinite(*value)) refuse(text, kForms);
+  if (!(*value > 0)) refuse(text, "give a value above 0");
+  if (!loss && *value > 1) refuse(text, "give a share of the samples, at most 1");
+  return {*metric, *value};
 }
 
 }  // namespace paceline

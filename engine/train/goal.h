@@ -4,14 +4,13 @@
 #include <string>
 #include <string_view>
 
-#include "engine/train/outcome.h"
+#include "engine/train/metric.h"
 
 namespace paceline {
 
 struct Goal {
-  enum class Measure { test_accuracy, test_top5, test_loss };
-  Measure measure = Measure::test_accuracy;
-  double value = 0;  // minimum for shares of samples, maximum for the loss
+  Metric metric = Metric::test_accuracy;  // of the test set
+  double value = 0;                       // minimum for shares of samples, maximum for the loss
 
   bool met_by(const EpochQuality& quality) const;
   std::string text() const;  // "test_accuracy>=0.98"

@@ -17,8 +17,9 @@ Decay decay_of(const std::string& name) {
   if (name == "step") return Decay::step;
   if (name == "cosine") return Decay::cosine;
   if (name == "polynomial") return Decay::polynomial;
+  if (name == "plateau") return Decay::plateau;
   throw Error(ErrorKind::usage, "unknown schedule \"" + name + "\"", "",
-              "known: constant, step, cosine, polynomial");
+              "known: constant, step, cosine, polynomial, plateau");
 }
 
 std::vector<double> decay_epochs_of(std::string_view text) {
@@ -36,7 +37,12 @@ std::vector<double> decay_epochs_of(std::string_view text) {
 }
 
 Schedule::Schedule(ScheduleSpec spec, double first, double full, double end, double epochs)
-    : spec_(std::move(spec)), first_(first), full_(full), end_(end), epochs_(epochs) {}
+    : spec_(std::move(spec)),
+      first_(first),
+      full_(full),
+      end_(end),
+      epochs_(epochs),
+      fallen_(full) {}
 
 double Schedule::rate(double epochs) const {
   if (epochs >= spec_.warmup_epochs) return decayed(epochs);
@@ -56,10 +62,33 @@ double Schedule::decayed(double epochs) const {
     }
     case Decay::cosine:
       return end_ + (full_ - end_) * (1 + std::cos(std::numbers::pi * t)) / 2;
+    case Decay::plateau:
+      return fallen_;
     case Decay::polynomial:
       return end_ + (full_ - end_) * std::pow(1 - t, spec_.power);
   }
   return full_;
+}
+
+bool Schedule::end_epoch(const EpochQuality& quality) {
+  const double value = metric_at(quality, spec_.metric);
+  if (spec_.decay != Decay::plateau || value < 0) return false;
+  if (resting_ > 0) {
+    --resting_;
+    waited_ = 0;
+  }
+  const bool better = !best_ || (is_loss(spec_.metric) ? value < *best_ - spec_.min_delta
+                                                       : value > *best_ + spec_.min_delta);
+  if (better) {
+    best_ = value;
+    waited_ = 0;
+    return false;
+  }
+  if (resting_ > 0 || ++waited_ < spec_.patience || fallen_ <= end_) return false;
+  fallen_ = std::max(fallen_ * spec_.decay_factor, end_);
+  resting_ = spec_.cooldown;
+  waited_ = 0;
+  return true;
 }
 
 }  // namespace paceline

@@ -17,24 +17,37 @@
 // step        r f^n, n being the number of given epochs that have passed since the start
 //   cosine      z + (r - z) (1 + cos(pi t)) / 2     (Loshchilov and Hutter, arXiv 1608.03983, (5))
 //   polynomial  z + (r - z) (1 - t)^p               (Keras' PolynomialDecay)
+//   plateau     r, multiplied by f, down to z, after each epoch that ends a plateau of a metric
+//
+// A plateau is what Keras' ReduceLROnPlateau takes for one. An epoch improves the metric if it is
+// better than the best so far by more than min_delta. After `patience` epochs in a row that do not,
+// the rate falls, and the next `cooldown` epochs are not counted. It is a function of the epochs'
+// quality, which is the same on all ranks and in every checkpoint.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/train/metric.h"
+
 namespace paceline {
 
-enum class Decay { constant, step, cosine, polynomial };
+enum class Decay { constant, step, cosine, polynomial, plateau };
 Decay decay_of(const std::string& name);  // throws usage
 
 struct ScheduleSpec {
   Decay decay = Decay::constant;
   double warmup_epochs = 0;            // may be fractional; 0: none
   std::vector<double> decay_epochs{};  // for step; increasing
-  double decay_factor = 0.1;           // for step
-  double end_rate = 0;                 // for cosine and polynomial, for one replica
+  double decay_factor = 0.1;           // for step and plateau
+  double end_rate = 0;                 // for cosine, polynomial and plateau, for one replica
   double power = 1;                    // for polynomial
+  Metric metric = Metric::test_loss;   // for plateau, and what follows
+  int patience = 10;
+  double min_delta = 1e-4;
+  int cooldown = 0;
 };
 
 // Parses "30,60,80". Throws usage unless the numbers are positive and increasing.
@@ -49,12 +62,17 @@ class Schedule {
   // The rate after `epochs` of training. Constant after the end.
   double rate(double epochs) const;
   double full() const { return full_; }
+  // Call after each epoch, and on resume for those before. Returns true if the rate falls now.
+  bool end_epoch(const EpochQuality& quality);
 
  private:
   double decayed(double epochs) const;
 
   ScheduleSpec spec_;
   double first_, full_, end_, epochs_;
+  double fallen_;               // for plateau: the rate after the warm-up
+  std::optional<double> best_;  // of the metric
+  int waited_ = 0, resting_ = 0;
 };
 
 }  // namespace paceline

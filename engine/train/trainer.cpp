@@ -11,11 +11,9 @@
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/train/common_plan.h"
-#include "engine/train/evaluation.h"
 #include "engine/train/first_sum.h"
 #include "engine/train/input_outcome.h"
 #include "engine/train/next_batch.h"
-#include "engine/train/statistics.h"
 #include "engine/train/throughput.h"
 #include "engine/train/weights.h"
 #include "engine/train/weights_file.h"
@@ -153,7 +151,12 @@ void Trainer::resume() {
   run.cpus = setup_.checkpoint_cpus;
   run.tell = setup_.tell;
   checkpoints_ = std::make_unique<CheckpointManager>(*setup_.checkpoints, std::move(run));
-  if (checkpoints_->saves() && communicator_.rank() == 0) memory_.checkpoint = memory_.state();
+  if (checkpoints_->saves() && communicator_.rank() == 0) {
+    memory_.checkpoint = memory_.state();
+    if (setup_.checkpoints->content == CheckpointContent::model) {
+      memory_.checkpoint -= memory_.moments;
+    }
+  }
   if (const auto before = checkpoints_->resume()) go_on_from(*before);
 }
 
@@ -167,6 +170,7 @@ void Trainer::go_on_from(const TrainingProgress& before) {
                    stream.steps_of_first_epoch();
   epoch_totals_ = LossSums::of(progress_.sums);
   outcome_.epochs = progress_.epochs;
+  for (const EpochQuality& epoch : outcome_.epochs) schedule_->end_epoch(epoch);
   outcome_.resumed = true;
   outcome_.resumed_after = progress_.step;
   if (progress_.position_in_epoch == 0) end_if_goal_is_reached();
@@ -413,26 +417,6 @@ void Trainer::check_parameters() {
               fmt::format("learning rate {}", rate_), "lower the learning rate");
 }
 
-void Trainer::evaluate_now() {
-  const double start = now_seconds();
-  const RunPart before = enter(RunPart::evaluation);
-  Evaluation result;
-  const auto measure = [&] {
-    result = evaluate(*program_, setup_.data->test, communicator_, feeding_);
-  };
-  if (config_.norm_statistics == NormStatistics::averaged) {
-    with_averaged_statistics(*program_, plan_, communicator_, measure);
-  } else {
-    measure();
-  }
-  evaluation_ += result.input;
-  outcome_.epochs.back().test_loss = result.loss;
-  outcome_.epochs.back().test_accuracy = result.accuracy;
-  if (counts_top5()) outcome_.epochs.back().test_top5 = result.top5;
-  enter(before);
-  outcome_.evaluation_seconds += now_seconds() - start;
-}
-
 TrainingOutcome Trainer::run() {
   if (progress_.step >= total_steps_) return std::move(outcome_);  // it went on at its end
   communicator_.barrier();
@@ -493,6 +477,7 @@ void Trainer::train_epochs(TrainingState& run, Feeder& feeder) {
       evaluate_now();
       end_if_goal_is_reached();
     }
+    lower_rate_on_plateau();
     for (const auto& observer : observers_) outcome_.stopped |= observer->after_epoch(run, seconds);
   }
 }

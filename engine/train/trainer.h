@@ -76,6 +76,7 @@ class Trainer {
   bool evaluates_after_epoch() const;
   void evaluate_now();
   void end_if_goal_is_reached();
+  void lower_rate_on_plateau();
   bool counts_top5() const { return plan_.classes > 5; }
   const StagedBatch& step_of(Feeder& feeder);
   void load(const Batch& batch);

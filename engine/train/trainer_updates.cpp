@@ -1,4 +1,9 @@
 // What a trainer tells the optimizer in each step, and when it evaluates and ends.
+#include <fmt/format.h>
+
+#include "engine/core/clock.h"
+#include "engine/train/evaluation.h"
+#include "engine/train/statistics.h"
 #include "engine/train/trainer.h"
 
 namespace paceline {
@@ -29,11 +34,39 @@ void Trainer::measure_gradients(const UpdateRule& rule) {
   clock_->end(Phase::update);
 }
 
+// Every rank has the same sums of an epoch, so the rate falls on all of them.
+void Trainer::lower_rate_on_plateau() {
+  if (!schedule_->end_epoch(outcome_.epochs.back()) || !setup_.tell) return;
+  setup_.tell(fmt::format("{} did not improve: the learning rate falls to {:.4g} after epoch {}",
+                          to_string(config_.schedule.metric), schedule_->rate(progress_.epoch),
+                          progress_.epoch));
+}
+
 bool Trainer::evaluates_after_epoch() const {
   const bool last = progress_.step >= total_steps_;
   if (config_.evaluate == Evaluate::end) return last;
   return config_.evaluate == Evaluate::epoch &&
          (last || progress_.epoch % config_.evaluate_every == 0);
+}
+
+void Trainer::evaluate_now() {
+  const double start = now_seconds();
+  const RunPart before = enter(RunPart::evaluation);
+  Evaluation result;
+  const auto measure = [&] {
+    result = evaluate(*program_, setup_.data->test, communicator_, feeding_);
+  };
+  if (config_.norm_statistics == NormStatistics::averaged) {
+    with_averaged_statistics(*program_, plan_, communicator_, measure);
+  } else {
+    measure();
+  }
+  evaluation_ += result.input;
+  outcome_.epochs.back().test_loss = result.loss;
+  outcome_.epochs.back().test_accuracy = result.accuracy;
+  if (counts_top5()) outcome_.epochs.back().test_top5 = result.top5;
+  enter(before);
+  outcome_.evaluation_seconds += now_seconds() - start;
 }
 
 // Every rank has the same sums of an evaluation, so all of them end with the same step.

@@ -36,6 +36,7 @@ const std::shared_ptr<const SampleSource>& ImageSet::split(const std::string& sp
     throw Error(ErrorKind::input, reason->second, "data set " + name,
                 "get the missing file, or the whole set again");
   }
+  if (split_name == "test" && splits.contains("validation")) return splits.at("validation");
   std::vector<std::string> names;
   for (const auto& [known, source] : splits) names.push_back(known);
   throw Error(ErrorKind::input, "the data set has no split \"" + split_name + "\"",

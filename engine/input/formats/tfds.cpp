@@ -95,6 +95,42 @@ class TfdsSource final : public SampleSource {
   std::vector<LostRecords> lost_;
 };
 
+// Samples [first, first + count) of another source.
+class PartOfSource final : public SampleSource {
+ public:
+  PartOfSource(std::shared_ptr<const SampleSource> whole, std::size_t first, std::size_t count)
+      : whole_(std::move(whole)), first_(first), count_(count) {}
+
+  std::size_t samples() const override { return count_; }
+  void read(std::size_t i, EncodedSample& sample) const override {
+    whole_->read(first_ + i, sample);
+  }
+  std::string where(std::size_t i) const override { return whole_->where(first_ + i); }
+  std::int32_t label(std::size_t i) const override { return whole_->label(first_ + i); }
+  std::string hash() const override {
+    return hash_hex(fmt::format("{} {} {}", whole_->hash(), first_, count_));
+  }
+  // What is lost of the whole is said once.
+  std::vector<LostRecords> lost() const override {
+    return first_ == 0 ? whole_->lost() : std::vector<LostRecords>();
+  }
+  std::vector<fs::path> files() const override { return whole_->files(); }
+
+ private:
+  std::shared_ptr<const SampleSource> whole_;
+  std::size_t first_, count_;
+};
+
+// Prepared sets lie in a random order, so the last samples are of all classes.
+void split_off_test(ImageSet& set) {
+  if (set.splits.size() != 1 || !set.splits.contains("train") || !set.absent.empty()) return;
+  const auto whole = set.splits.at("train");
+  const std::size_t all = whole->samples(), test = all / 5;
+  if (test == 0) return;
+  set.splits["train"] = std::make_shared<PartOfSource>(whole, 0, all - test);
+  set.splits["test"] = std::make_shared<PartOfSource>(whole, all - test, test);
+}
+
 // A descendant of a JSON value by its keys (of an array: the index), or null.
 const Json* child(const Json& value, std::initializer_list<std::string_view> keys) {
   const Json* at = &value;
@@ -135,6 +171,7 @@ class TfdsFolder {
       set_.splits[split] =
           std::make_shared<TfdsSource>(files, lengths, keys_, set_.classes.size(), options_);
     });
+    split_off_test(set_);
     return std::move(set_);
   }
 

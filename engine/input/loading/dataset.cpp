@@ -13,6 +13,7 @@
 #include "engine/core/random.h"
 #include "engine/core/text.h"
 #include "engine/input/formats/idx.h"
+#include "engine/input/formats/npz.h"
 
 namespace paceline {
 
@@ -26,52 +27,71 @@ constexpr std::array<const char*, 4> kMnistFiles = {
 constexpr int kMnistClasses = 10;
 constexpr std::size_t kSyntheticBytes = 64U << 20;
 
+constexpr char kNpzFile[] = "mnist.npz";  // as Keras caches it
+
 fs::path find_file(const fs::path& folder, const std::string& name) {
   for (const char* ending : {".gz", ""}) {
     const fs::path file = folder / (name + ending);
     if (fs::exists(file)) return file;
   }
   throw Error(ErrorKind::input, "MNIST file " + name + "[.gz] is missing", folder.string(),
-              "use --data with the folder of the four files");
+              "use --data with the folder of the four files, or of mnist.npz");
 }
 
-Dataset read_split(const fs::path& folder, const std::string& name, const char* images_file,
-                   const char* labels_file) {
-  const fs::path images_path = find_file(folder, images_file);
-  const fs::path labels_path = find_file(folder, labels_file);
-  IdxArray images = read_idx(images_path), labels = read_idx(labels_path);
-  if (images.extents.size() != 3) {
-    throw Error(ErrorKind::input, "the file holds no images (rank 3 is expected)",
-                images_path.string(), "check whether it was renamed");
+// An array, and where it is from.
+struct NamedArray {
+  IdxArray array;
+  std::string where;
+};
+
+Dataset split_of(const std::string& name, NamedArray images, const NamedArray& labels) {
+  if (images.array.extents.size() != 3) {
+    throw Error(ErrorKind::input, "the file holds no images (rank 3 is expected)", images.where,
+                "check whether it was renamed");
   }
-  if (labels.extents.size() != 1 || labels.extents[0] != images.extents[0]) {
+  const std::vector<std::uint32_t>& extents = images.array.extents;
+  if (labels.array.extents.size() != 1 || labels.array.extents[0] != extents[0]) {
     throw Error(ErrorKind::input,
-                fmt::format("{} images but {} labels", images.extents[0], labels.extents[0]),
-                images_path.string() + ", " + labels_path.filename().string(),
-                "take both files from one distribution");
+                fmt::format("{} images but {} labels", extents[0], labels.array.extents[0]),
+                images.where + ", " + fs::path(labels.where).filename().string(),
+                "take both from one distribution");
   }
-  if (images.elements.empty()) {
-    throw Error(ErrorKind::input, "the file holds no samples", images_path.string(),
-                "get the file again");
+  if (images.array.elements.empty()) {
+    throw Error(ErrorKind::input, "the file holds no samples", images.where, "get the file again");
   }
   Dataset set;
   set.name = name;
-  set.samples = images.extents[0];
-  set.height = static_cast<int>(images.extents[1]);
-  set.width = static_cast<int>(images.extents[2]);
+  set.samples = extents[0];
+  set.height = static_cast<int>(extents[1]);
+  set.width = static_cast<int>(extents[2]);
   set.channels = 1;
   set.classes = kMnistClasses;
-  set.images = std::move(images.elements);
-  set.labels.assign(labels.elements.begin(), labels.elements.end());
+  set.images = std::move(images.array.elements);
+  set.labels.assign(labels.array.elements.begin(), labels.array.elements.end());
   const auto wrong = std::find_if(set.labels.begin(), set.labels.end(),
                                   [](std::int32_t label) { return label >= kMnistClasses; });
   if (wrong != set.labels.end()) {
     throw Error(
         ErrorKind::input,
         fmt::format("label {} of sample {} is not a digit", *wrong, wrong - set.labels.begin()),
-        labels_path.string(), "get the file again");
+        labels.where, "get the file again");
   }
   return set;
+}
+
+DatasetPair read_idx_files(const fs::path& folder) {
+  const auto read = [&](std::size_t i) {
+    const fs::path file = find_file(folder, kMnistFiles[i]);
+    return NamedArray{read_idx(file), file.string()};
+  };
+  return {split_of("mnist train", read(0), read(1)), split_of("mnist test", read(2), read(3)), ""};
+}
+
+DatasetPair read_npz(const fs::path& file) {
+  const NpzFile npz(file);
+  const auto read = [&](const char* name) { return NamedArray{npz.array(name), npz.where(name)}; };
+  return {split_of("mnist train", read("x_train"), read("y_train")),
+          split_of("mnist test", read("x_test"), read("y_test")), ""};
 }
 
 Dataset random_split(const std::string& name, const Dataset& like, std::size_t samples,
@@ -95,14 +115,14 @@ Dataset random_split(const std::string& name, const Dataset& like, std::size_t s
 }  // namespace
 
 DatasetPair load_mnist(const fs::path& folder) {
-  DatasetPair pair;
-  pair.train = read_split(folder, "mnist train", kMnistFiles[0], kMnistFiles[1]);
-  pair.test = read_split(folder, "mnist test", kMnistFiles[2], kMnistFiles[3]);
+  const std::vector<fs::path> files = mnist_files(folder);
+  const bool npz = !files.empty() && files[0].filename() == kNpzFile;
+  DatasetPair pair = npz ? read_npz(files[0]) : read_idx_files(folder);
   if (pair.train.height != pair.test.height || pair.train.width != pair.test.width) {
     throw Error(ErrorKind::input,
                 fmt::format("training images have {} x {} pixels, but test images {} x {}",
                             pair.train.height, pair.train.width, pair.test.height, pair.test.width),
-                folder.string(), "take all four files from one distribution");
+                folder.string(), "take all files from one distribution");
   }
   pair.hash = mnist_hash(folder);
   return pair;
@@ -110,7 +130,12 @@ DatasetPair load_mnist(const fs::path& folder) {
 
 std::string mnist_hash(const fs::path& folder) {
   Hash hash;
-  for (const char* name : kMnistFiles) hash.add(read_text(find_file(folder, name)));
+  std::vector<fs::path> files = mnist_files(folder);
+  if (files.empty() || files[0].filename() != kNpzFile) {
+    files.clear();
+    for (const char* name : kMnistFiles) files.push_back(find_file(folder, name));
+  }
+  for (const fs::path& file : files) hash.add(read_text(file));
   return hash.hex();
 }
 
@@ -124,6 +149,7 @@ std::vector<fs::path> mnist_files(const fs::path& folder) {
       break;
     }
   }
+  if (files.empty() && fs::is_regular_file(folder / kNpzFile)) files.push_back(folder / kNpzFile);
   return files;
 }
 

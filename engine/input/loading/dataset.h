@@ -58,12 +58,13 @@ struct DatasetPair {
   std::string hash;  // of the files' bytes; "synthetic" without files
 };
 
-// Loads the four IDX files (.gz or plain) of `folder`. Throws input naming the file: missing,
-// damaged, different counts of images and labels, different image sizes, labels out of range.
+// Loads the four IDX files (.gz or plain) of `folder`, or Keras' mnist.npz if there are none.
+// Throws input naming the file: missing, damaged, different counts of images and labels, different
+// image sizes, labels out of range.
 DatasetPair load_mnist(const std::filesystem::path& folder);
 // Only the hash, without reading the samples.
 std::string mnist_hash(const std::filesystem::path& folder);
-// Those of the four files that exist.
+// Those of the four files that exist, or mnist.npz.
 std::vector<std::filesystem::path> mnist_files(const std::filesystem::path& folder);
 
 // Splits of an image set, decoded and resized to height x width on demand. If this process is the

@@ -24,13 +24,6 @@ namespace {
 
 constexpr std::size_t kBlock = 32;  // images that a thread takes at a time
 
-bool is_mnist(const fs::path& folder) {
-  for (const char* name : {"train-images-idx3-ubyte", "t10k-images-idx3-ubyte"}) {
-    if (fs::exists(folder / name) || fs::exists(folder / (std::string(name) + ".gz"))) return true;
-  }
-  return false;
-}
-
 class Verifier {
  public:
   Verifier(const fs::path& folder, int threads, bool quiet)
@@ -38,7 +31,7 @@ class Verifier {
 
   Verified run() {
     const double began = now_seconds();
-    if (is_mnist(folder_)) {
+    if (!mnist_files(folder_).empty()) {
       guarded([&] { check_mnist(); });
     } else {
       // Without any of a set's files the caller is told what was looked for.
@@ -72,7 +65,7 @@ class Verifier {
   void check_mnist() {
     const DatasetPair sets = load_mnist(folder_);
     result_.name = "mnist";
-    result_.format = "IDX files";
+    result_.format = mnist_files(folder_)[0].extension() == ".npz" ? "NumPy archive" : "IDX files";
     for (int digit = 0; digit < sets.train.classes; ++digit) {
       result_.classes.push_back(std::to_string(digit));
     }

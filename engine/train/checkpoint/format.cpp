@@ -303,6 +303,21 @@ void verify_checkpoint(const fs::path& folder, const CheckpointManifest& manifes
   }
 }
 
+void check_has_state(const fs::path& folder, const CheckpointManifest& manifest, const Plan& plan,
+                     int optimizer_arenas) {
+  const auto lacks = [&](const char* name) {
+    return std::none_of(manifest.files.begin(), manifest.files.end(),
+                        [&](const CheckpointFile& file) { return file.name == name; });
+  };
+  const bool moments = optimizer_arenas > 0 && lacks(kOptimizerFile);
+  if (!moments && (plan.statistics.empty() || !lacks(kStatisticsFile))) return;
+  throw Error(ErrorKind::usage,
+              std::string("the checkpoint has weights only, without ") +
+                  (moments ? "the optimizer's state" : "each rank's running averages"),
+              folder.string(),
+              "start a new run from its weights with --weights " + folder.string());
+}
+
 void read_checkpoint(const fs::path& folder, const CheckpointManifest& manifest,
                      const Program& program, const Plan& plan, int optimizer_arenas,
                      Snapshot& snapshot) {

@@ -49,6 +49,11 @@ CheckpointManifest read_manifest(const std::filesystem::path& folder);
 // modified.
 void verify_checkpoint(const std::filesystem::path& folder, const CheckpointManifest& manifest);
 
+// Throws usage if it is a model without the state that a run of this plan and optimizer resumes
+// from.
+void check_has_state(const std::filesystem::path& folder, const CheckpointManifest& manifest,
+                     const Plan& plan, int optimizer_arenas);
+
 // Reads everything into `snapshot`, whose arenas are allocated for the plan; statistics for
 // manifest.ranks ranks. Throws input naming file and tensor if they do not match the plan.
 void read_checkpoint(const std::filesystem::path& folder, const CheckpointManifest& manifest,

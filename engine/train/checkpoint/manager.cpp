@@ -81,8 +81,9 @@ CheckpointManager::CheckpointManager(const CheckpointSetup& setup, Run run)
   // Now, not in the middle of the training.
   const std::size_t bytes = run_.plan->arena_elements * size_of(run_.plan->real);
   snapshot_.parameters = host_memory(bytes);
-  if (state_arenas(run_.optimizer) > 0) snapshot_.first = host_memory(bytes);
-  if (state_arenas(run_.optimizer) > 1) snapshot_.second = host_memory(bytes);
+  const int moments = keeps_moments() ? state_arenas(run_.optimizer) : 0;
+  if (moments > 0) snapshot_.first = host_memory(bytes);
+  if (moments > 1) snapshot_.second = host_memory(bytes);
 }
 
 std::optional<TrainingProgress> CheckpointManager::resume() {
@@ -111,6 +112,7 @@ void CheckpointManager::check_goes_on(const CheckpointManifest& manifest) const 
                     manifest.network, setup_.workload, run_.plan->network),
         where, "use the same workload, or load only its weights with --weights");
   }
+  check_has_state(setup_.resume, manifest, *run_.plan, state_arenas(run_.optimizer));
   std::vector<std::string> changed;
   for (const auto& [name, now] : setup_.facts) {
     const std::optional<std::string> then = value_in(manifest.run, name);
@@ -210,8 +212,10 @@ void CheckpointManager::take_down(TrainingProgress& progress) {
     run_.device->copy_to_host(to.data(), from.data(), from.size());
   };
   copy(state.parameters, snapshot_.parameters);
-  copy(state.first, snapshot_.first);
-  copy(state.second, snapshot_.second);
+  if (keeps_moments()) {
+    copy(state.first, snapshot_.first);
+    copy(state.second, snapshot_.second);
+  }
   std::vector<std::byte> scale(state.loss_scale.size());
   if (!scale.empty()) {
     run_.device->copy_to_host(scale.data(), state.loss_scale.data(), scale.size());
@@ -251,8 +255,8 @@ void CheckpointManager::write(CheckpointManifest manifest) {
   background_.start([this, manifest = std::move(manifest)]() mutable {
     try {
       const auto place = folder_->place_of(manifest.progress);
-      const std::size_t bytes = write_checkpoint(place, snapshot_, *run_.program, *run_.plan,
-                                                 manifest, CheckpointContent::everything);
+      const std::size_t bytes =
+          write_checkpoint(place, snapshot_, *run_.program, *run_.plan, manifest, setup_.content);
       folder_->prune(setup_.keep);
       log::debug("checkpoint {}: {}", place.string(), format_bytes(static_cast<double>(bytes)));
       std::lock_guard lock(mutex_);

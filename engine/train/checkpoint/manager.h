@@ -42,8 +42,9 @@ struct ResumeFact {
 
 // The caller's settings. Only rank 0 uses the folders.
 struct CheckpointSetup {
-  CheckpointSchedule schedule;   // never: only the final model
-  int keep = 0;                  // newest checkpoints; 0: all
+  CheckpointSchedule schedule;  // never: only the final model
+  int keep = 0;                 // newest checkpoints; 0: all
+  CheckpointContent content = CheckpointContent::everything;
   std::filesystem::path run;     // the run's folder; empty: writes nothing
   std::filesystem::path resume;  // a complete checkpoint; empty: start from scratch
   std::string workload;
@@ -98,6 +99,7 @@ class CheckpointManager {
   void put_back(const CheckpointManifest& manifest);
   void hand_out(std::span<std::byte> to, const std::byte* from);
   void hand_out_statistics(std::span<std::byte> to, int ranks_then);
+  bool keeps_moments() const { return setup_.content == CheckpointContent::everything; }
   bool is_first() const { return run_.communicator->rank() == 0; }
   void tell(const std::string& line) const {
     if (run_.tell) run_.tell(line);

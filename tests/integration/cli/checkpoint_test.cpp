@@ -141,6 +141,33 @@ TEST_F(CliCheckpoint, ResumeOfAnotherJobAndOfNothing) {
   EXPECT_FALSE(fs::exists(folder() / "r.json"));
 }
 
+// As ModelCheckpoint(save_weights_only=True), with the weights before the training.
+TEST_F(CliCheckpoint, WeightsOnlyCanBeStartedFromAndNotResumed) {
+  const std::string run = "train mnist-mlp --cpus-per-task 1 --train-limit 640 --epochs 2 ";
+  const std::string saving = "--checkpoint-every 1epoch --save-weights-only --run-dir run ";
+  ASSERT_EQ(paceline(run + saving + "--quiet --record whole.json").code, 0);
+  const fs::path last = folder() / "run" / "checkpoints" / "mnist-mlp-0002";
+  EXPECT_TRUE(fs::exists(folder() / "run" / "checkpoints" / "mnist-mlp-0000"));
+  EXPECT_TRUE(fs::exists(last / "parameters.safetensors"));
+  EXPECT_FALSE(fs::exists(last / "optimizer.safetensors"));
+  EXPECT_EQ(paceline("checkpoint verify run").code, 0);
+  expect_refused(run + saving + "--quiet --resume latest", 64,
+                 {"weights only", "optimizer's state", "--weights ", "mnist-mlp-0002"});
+  const Ran again = paceline(run + "--weights run/checkpoints/mnist-mlp-0002 --record more.json");
+  ASSERT_EQ(again.code, 0) << again.err;
+  const auto loss = [&](const char* name) {
+    return record(name)["quality"]["epochs"][0]["train_loss"].get<double>();
+  };
+  EXPECT_LT(loss("more.json"), loss("whole.json") / 2);
+  // Nothing could go on from its checkpoint, so it ends at the first signal.
+  const Ran stopped = interrupted(kTrain +
+                                      "--epochs 1000 --cpus-per-task 1 --checkpoint-every "
+                                      "60minutes --save-weights-only",
+                                  "step 20/", "TERM");
+  EXPECT_NE(stopped.code, 0);
+  EXPECT_NE(stopped.code, 75) << stopped.err;
+}
+
 TEST_F(CliCheckpoint, WhatCannotBeDoneIsRefused) {
   const std::string run = "train mnist-mlp --cpus-per-task 1 --steps 3 --quiet ";
   expect_refused(run + "--checkpoint-every 5", 64,

@@ -131,6 +131,24 @@ TEST_F(Guides, ARunWithOneLossDoesNotGoOnWithTheOther) {
                  {"mnist-mlp, softmax twice", "--weights"});
 }
 
+// Of fit() that is given all samples, every worker passes all of them: here each epoch is divided.
+TEST_F(Guides, ReplicasDivideTheStepsOfAnEpoch) {
+  const auto of = [&](int gpus, const std::string& length) {
+    const json one = record("--train-limit 1280 --batch-per-replica 64 " + length + " --gpus " +
+                            std::to_string(gpus) + (gpus > 1 ? " --backend mirrored" : ""));
+    return std::pair{one["throughput"]["steps"].get<int>(),
+                     one["throughput"]["samples"].get<int>()};
+  };
+  for (const int gpus : {1, 2, 4}) {
+    EXPECT_EQ(of(gpus, "--epochs 2"), (std::pair{40 / gpus, 2 * 1280})) << gpus;
+    EXPECT_EQ(of(gpus, "--epochs 2 --steps-per-epoch 8/replicas"), (std::pair{16 / gpus, 16 * 64}))
+        << gpus;
+  }
+  // A last step is of the run and not divided: N replicas take N times the samples.
+  EXPECT_EQ(of(1, "--steps 6"), (std::pair{6, 6 * 64}));
+  EXPECT_EQ(of(2, "--steps 6"), (std::pair{6, 12 * 64}));
+}
+
 // 1000 samples are 15.6 batches of 64.
 TEST_F(Guides, TheLastBatchIsKeptUnlessItIsDropped) {
   for (const char* replicas : {"--gpus 1", "--gpus 2 --backend mirrored --batch-per-replica 32"}) {

@@ -5,6 +5,7 @@
 #include "results/names.h"
 #include "tests/integration/cli/paceline.h"
 #include "tests/unit/input/made.h"
+#include "tests/unit/input/npz_files.h"
 
 namespace paceline {
 namespace {
@@ -132,6 +133,99 @@ TEST_F(CliInput, ADamagedHeaderEndsTheRunOrLosesTheRestOfItsShard) {
       paceline("bench input --data pets --size 28x28 --on-bad-sample skip --epochs 2");
   EXPECT_EQ(bench.code, 0) << bench.err;
   EXPECT_TRUE(contains(bench.out, loss)) << bench.out;
+}
+
+// A TFDS folder of `classes` classes, with an image of each in both splits.
+void write_classes(const fs::path& folder, int classes, int side, int channels) {
+  std::vector<std::string> examples;
+  std::string names;
+  for (int label = 0; label < classes; ++label) {
+    examples.push_back(make_example(make_png(side, side, channels, label), label));
+    names += "class " + std::to_string(label) + "\n";
+  }
+  write_tfds(folder, {examples});
+  write_file(folder / "label.labels.txt", names);
+}
+
+TEST_F(CliInput, TheHeadHasAsManyOutputsAsTheDataSetHasClasses) {
+  write_classes(folder() / "leaves", 7, 40, 3);
+  write_classes(folder() / "things", 100, 40, 3);
+  const std::string recipe =
+      "train resnet50-cassava --weights none --batch-per-replica 2 --steps 1 --test-limit 2 --json "
+      "--cpus-per-replica 1 --oversubscribe --data ";
+  constexpr std::int64_t kFive = 25621461, kHead = 1016 + 1;
+  const Ran seven = paceline(recipe + "leaves");
+  ASSERT_EQ(seven.code, 0) << seven.err;
+  EXPECT_TRUE(contains(seven.err, "has 7 classes")) << seven.err;
+  const auto record = nlohmann::json::parse(seven.out);
+  EXPECT_EQ(record.at("plan").at("parameter_count"), kFive + 2 * kHead);
+  EXPECT_GE(record.at("quality").at("test_accuracy"), 0);
+  const Ran hundred = paceline(recipe + "things --gpus 2 --backend mirrored");
+  ASSERT_EQ(hundred.code, 0) << hundred.err;
+  EXPECT_EQ(nlohmann::json::parse(hundred.out).at("plan").at("parameter_count"),
+            kFive + 95 * kHead);
+}
+
+TEST_F(CliInput, CheckpointsAndWeightsFollowTheClasses) {
+  write_classes(folder() / "letters", 26, 28, 1);
+  const std::string run =
+      "train mnist-mlp --cpus-per-task 1 --batch-per-replica 8 --epochs 2 --json ";
+  const Ran letters = paceline(run + "--data letters --checkpoint-every 1epoch --run-dir run");
+  ASSERT_EQ(letters.code, 0) << letters.err;
+  const auto whole = nlohmann::json::parse(letters.out);
+  EXPECT_GE(whole.at("quality").at("test_accuracy"), 0);
+  EXPECT_GE(whole.at("quality").at("epochs").at(0).at("train_top5"), 0);  // of more than 5 classes
+  ASSERT_EQ(paceline("checkpoint verify run").code, 0);
+  fs::remove_all(folder() / "run" / "checkpoints" / "mnist-mlp-0002");
+  const Ran resumed =
+      paceline(run + "--data letters --checkpoint-every 1epoch --run-dir run --resume latest");
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(nlohmann::json::parse(resumed.out).at("quality").at("parameter_checksum"),
+            whole.at("quality").at("parameter_checksum"));
+  const Ran digits = paceline(run + "--data digits --weights run/model");
+  ASSERT_EQ(digits.code, 0) << digits.err;
+  EXPECT_TRUE(contains(digits.err, "layer dense_1 is initialised afresh")) << digits.err;
+  expect_refused(
+      "train mnist-mlp --quiet --data digits --run-dir run --resume latest "
+      "--checkpoint-every 1epoch --cpus-per-task 1 --batch-per-replica 8",
+      64, {"data_hash", "--weights"});
+}
+
+TEST_F(CliInput, ClassesThatDoNotFitAreRefused) {
+  write_classes(folder() / "letters", 26, 28, 1);
+  write_file(folder() / "letters" / "label.labels.txt", "a\nb\nc\n");
+  expect_refused("train mnist-mlp --quiet --data letters --cpus-per-task 1", 65,
+                 {"label", "is out of range", "3 classes", "record"});
+  write_classes(folder() / "same", 1, 28, 1);
+  expect_refused("train mnist-mlp --quiet --data same --cpus-per-task 1", 65,
+                 {"the data set has 1 class", "at least two"});
+  for (const char* file : {"train/a/1.png", "train/b/1.png", "test/a/1.png", "test/c/1.png"}) {
+    write_file(folder() / "other" / file, make_png(28, 28, 1, 1));
+  }
+  expect_refused("train mnist-mlp --quiet --data other --cpus-per-task 1", 65,
+                 {"a class that train/ does not have", "other/test/c"});
+}
+
+// ~/.keras/datasets holds other sets beside MNIST.
+TEST_F(CliInput, TheArchiveThatKerasCachesIsMnist) {
+  const std::string images = make_npy("(20, 28, 28)", std::string(20 * 784, 'x'));
+  const std::string labels = make_npy("(20,)", std::string(20, '\3'));
+  const std::string zip = make_zip({{"x_train.npy", images},
+                                    {"y_train.npy", labels},
+                                    {"x_test.npy", images},
+                                    {"y_test.npy", labels}},
+                                   true);
+  write_file(folder() / "keras" / "mnist.npz", zip);
+  write_file(folder() / "keras" / "cats" / "1.png", make_png(28, 28, 1, 1));
+  const auto record = record_of("train mnist-mlp --cpus-per-task 1 --data keras --stage fast ", "");
+  ASSERT_FALSE(record.is_null());
+  EXPECT_EQ(record.at("throughput").at("samples"), 3 * 20);
+  const Ran verified = paceline("data verify keras");
+  EXPECT_EQ(verified.code, 0) << verified.err;
+  EXPECT_TRUE(contains(verified.out, "NumPy archive")) << verified.out;
+  write_file(folder() / "keras" / "mnist.npz", zip.substr(0, zip.size() / 2));
+  expect_refused("train mnist-mlp --quiet --cpus-per-task 1 --data keras", 65,
+                 {"cut short", "keras/mnist.npz"});
 }
 
 TEST_F(CliInput, StagesOnceAndSaysHowLong) {

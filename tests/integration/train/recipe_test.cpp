@@ -2,6 +2,7 @@
 // size, and after a run went on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/train/checkpoint/manager.h"
@@ -89,6 +90,40 @@ TEST_F(Recipe, SchedulesGoOnExactly) {
     run.config.schedule.decay_epochs = {1.5, 2};
     run.config.optimizer = Optimizer::momentum;
     expect_exact_resume(run);
+  }
+}
+
+// No epoch improves by so much: the rate falls after the second and each that follows.
+TEST_F(Recipe, APlateauLowersTheRateOfAllRanks) {
+  for (const int replicas : {1, 3}) {
+    TrainingRun run = run_of(replicas, 24 / replicas, "cpu");
+    std::vector<std::string> told;
+    run.told = &told;
+    run.config.step_limit = 0;
+    run.config.evaluate = Evaluate::epoch;
+    run.config.schedule = {
+        .decay = Decay::plateau, .decay_factor = 0.5, .patience = 1, .min_delta = 1000};
+    const Result whole = train(run, digits());
+    EXPECT_NE(std::find(told.begin(), told.end(),
+                        "test_loss did not improve: the learning rate falls to 0.00025 after "
+                        "epoch 3"),
+              told.end());
+    CheckpointSetup saving, going_on;
+    saving.schedule = checkpoint_schedule_of("1 epoch", "");
+    saving.run = scratch_.path() / std::to_string(replicas);
+    saving.workload = going_on.workload = "small";
+    going_on.resume = saving.run / "checkpoints" / "small-0003";
+    run.checkpoints = &saving;
+    run.config.epochs = 3;
+    train(run, digits());
+    run.checkpoints = &going_on;
+    run.config.epochs = 4;
+    EXPECT_EQ(train(run, digits()).parameters, whole.parameters);
+    run.checkpoints = nullptr;
+    run.config.schedule = {.decay = Decay::step, .decay_epochs = {2, 3}, .decay_factor = 0.5};
+    EXPECT_EQ(train(run, digits()).parameters, whole.parameters);
+    run.config.schedule = {};
+    EXPECT_NE(train(run, digits()).parameters, whole.parameters);
   }
 }
 
@@ -210,7 +245,7 @@ TEST_F(Recipe, AGoalEndsTheTrainingOnAllRanks) {
   for (const EpochQuality& epoch : whole.outcome.epochs) best = std::max(best, epoch.test_accuracy);
   const double wanted = best / 2;
   while (whole.outcome.epochs[first].test_accuracy < wanted) ++first;
-  run.config.until = Goal{Goal::Measure::test_accuracy, wanted};
+  run.config.until = Goal{Metric::test_accuracy, wanted};
   const Result ended = train(run, digits());
   EXPECT_TRUE(ended.outcome.goal_reached);
   EXPECT_EQ(ended.outcome.epochs.size(), first + 1);
@@ -224,7 +259,7 @@ TEST_F(Recipe, AGoalEndsTheTrainingOnAllRanks) {
     EXPECT_EQ(rarely.outcome.epochs[i].test_accuracy >= 0, (i + 1) % 5 == 0) << i;
   }
   run.config.evaluate_every = 1;
-  run.config.until = Goal{Goal::Measure::test_accuracy, 1};
+  run.config.until = Goal{Metric::test_accuracy, 1};
   run.config.epochs = 2;
   EXPECT_FALSE(train(run, digits()).outcome.goal_reached);
 }
@@ -235,7 +270,7 @@ TEST_F(Recipe, ARunThatReachedItsGoalIsDoneWhenResumed) {
   run.config.step_limit = 0;
   run.config.epochs = 3;
   run.config.evaluate = Evaluate::epoch;
-  run.config.until = Goal{Goal::Measure::test_accuracy, 0.01};
+  run.config.until = Goal{Metric::test_accuracy, 0.01};
   CheckpointSetup saving, going_on;
   saving.schedule = checkpoint_schedule_of("2 epochs", "");
   saving.run = scratch_.path() / "run";

@@ -102,6 +102,42 @@ TEST_F(Resume, OfReplicasWithStatisticsOfTheirOwn) {
   expect_equal(run);
 }
 
+TEST_F(Resume, WeightsAloneAreWhereARunBegins) {
+  TrainingRun run = run_of(2, 16, 12);
+  CheckpointSetup saving = every("6 steps");
+  saving.content = CheckpointContent::model;
+  run.checkpoints = &saving;
+  const Result trained = train(run, data());
+  EXPECT_EQ(names(), (std::vector<std::string>{"small-0000", "small-0000-step-00000006",
+                                               "small-0001-step-00000012"}));
+  const std::filesystem::path folder = scratch_.path() / "run" / "checkpoints";
+  for (const std::string& name : names()) {
+    EXPECT_TRUE(std::filesystem::exists(folder / name / kParametersFile));
+    EXPECT_FALSE(std::filesystem::exists(folder / name / "optimizer.safetensors"));
+    EXPECT_FALSE(std::filesystem::exists(folder / name / "statistics.safetensors"));
+  }
+  // The last ones, and those before the first step.
+  run.checkpoints = nullptr;
+  run.config.update = false;
+  const Result untrained = train(run, data());
+  run.config.seed = 2;
+  run.config.weights = folder / "small-0001-step-00000012" / kParametersFile;
+  EXPECT_EQ(train(run, data()).parameters, trained.parameters);
+  run.config.weights = folder / "small-0000" / kParametersFile;
+  EXPECT_EQ(train(run, data()).parameters, untrained.parameters);
+  EXPECT_NE(untrained.parameters, trained.parameters);
+  run.config.weights.clear();
+  const CheckpointSetup going_on = from("small-0000-step-00000006");
+  run.checkpoints = &going_on;
+  expect_error(
+      ErrorKind::usage,
+      {"weights only, without the optimizer's state", "small-0000-step-00000006", "--weights"},
+      [&] { train(run, data()); });
+  run.config.optimizer = Optimizer::sgd;
+  expect_error(ErrorKind::usage, {"weights only, without each rank's running averages"},
+               [&] { train(run, data()); });
+}
+
 TEST_F(Resume, OfEveryOptimizer) {
   for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum, Optimizer::adagrad}) {
     SCOPED_TRACE(name_of(optimizer));

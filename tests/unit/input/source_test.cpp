@@ -100,6 +100,37 @@ TEST_F(SourceTest, TfdsMissingShardIsNamed) {
   refuse({"no split \"validation\"", "test"}, "validation");
 }
 
+// Of food101, imagenette and others, which have no test split.
+TEST_F(SourceTest, ValidationIsTheTestWhereThereIsNone) {
+  write_pets();
+  const std::string info = read_text(folder() / "dataset_info.json");
+  std::string renamed = info;
+  renamed.replace(renamed.find("\"test\""), 6, "\"validation\"");
+  write_file(folder() / "dataset_info.json", renamed);
+  fs::rename(folder() / "pets-test.tfrecord-00000-of-00001",
+             folder() / "pets-validation.tfrecord-00000-of-00001");
+  const ImageSet set = open_image_set(folder());
+  EXPECT_EQ(set.split("test"), set.split("validation"));
+  EXPECT_EQ(set.split("test")->samples(), 4U);
+  EXPECT_EQ(set.split("train")->samples(), 7U);
+}
+
+// Of tf_flowers, cats_vs_dogs and others: the last fifth is the test.
+TEST_F(SourceTest, TfdsWithOnlyATrainSplitIsDivided) {
+  write_tfds(folder(), {examples(0, 6), examples(6, 5)});
+  write_file(folder() / "dataset_info.json",
+             R"({"name": "pets", "splits": [{"name": "train", "shardLengths": ["6", "5"]}]})");
+  const ImageSet set = open_image_set(folder());
+  const SampleSource &train = *set.split("train"), &test = *set.split("test");
+  ASSERT_EQ(train.samples(), 9U);
+  ASSERT_EQ(test.samples(), 2U);
+  EXPECT_EQ(sample_of(train, 8).image, "image 8");
+  EXPECT_EQ(sample_of(test, 0).image, "image 9");
+  EXPECT_EQ(test.label(1), 10 % 3);
+  EXPECT_NE(test.where(0).find("00001-of-00002, record 3"), std::string::npos) << test.where(0);
+  EXPECT_NE(train.hash(), test.hash());
+}
+
 TEST_F(SourceTest, TfdsCountsMustAgree) {
   write_pets();
   write_file(folder() / "pets-train.tfrecord-00001-of-00002", make_record(examples(0, 1)[0]));

@@ -91,6 +91,25 @@ TEST(SampleStream, EndlessStreamStraddlesPasses) {
   }
 }
 
+// Where a script shuffles behind its repeat, a buffer holds samples of two passes, and some come
+// twice before others come at all.
+TEST(SampleStream, NoSampleComesTwiceBeforeAllCameOnce) {
+  for (const std::size_t buffer : {0UL, 1UL, 16UL, 1000UL}) {
+    SampleStream stream({.seed = 3,
+                         .samples = 60,
+                         .global_batch = 12,
+                         .shuffle_buffer = buffer,
+                         .steps_per_epoch = 4});
+    std::vector<int> counts(60);
+    for (std::size_t step = 0; step < 15; ++step) {
+      for (const std::uint32_t sample : step_samples(stream, step, 3)) ++counts[sample];
+      const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+      EXPECT_LE(*most - *least, 1) << "buffer " << buffer << ", step " << step;
+    }
+    EXPECT_EQ(counts, std::vector<int>(60, 3)) << "buffer " << buffer;
+  }
+}
+
 TEST(SampleStream, GoingBackGivesTheSame) {
   SampleStream stream({.seed = 2, .samples = 10, .global_batch = 4});
   const auto first = step_samples(stream, 1, 1);

@@ -36,6 +36,14 @@ TEST(Plan, ShapesFollowTheLayers) {
   EXPECT_EQ(plan.parameter_count, 3U * 3 * 2 * 4 + 4 + 3 * 3 * 4 * 6 + 6 + 24 * 5 + 5);
 }
 
+TEST(Plan, TheHeadFollowsTheClasses) {
+  const Plan plan = make_plan(cnn().resize_head(100), 3, DType::f32, fuse_nothing);
+  EXPECT_EQ(plan.classes, 100);
+  const std::size_t head = 64U * 10 + 10, resized = 64U * 100 + 100;
+  EXPECT_EQ(plan.parameter_count - resized,
+            make_plan(cnn(), 3, DType::f32, fuse_nothing).parameter_count - head);
+}
+
 TEST(Plan, FusesWhatTheDeviceSupports) {
   EXPECT_EQ(texts(make_plan(cnn(), 8, DType::f32, fuse_all)),
             (std::vector<std::string>{"input", "conv2d + relu + max_pool", "dense + relu + dropout",

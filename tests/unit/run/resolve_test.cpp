@@ -56,10 +56,20 @@ TEST(Resolve, ADefaultComesWithWhatItIsFor) {
   EXPECT_EQ(resolved({{"checkpoint_every", "1epoch"}}).integer("keep_checkpoints"), 5);
   EXPECT_EQ(resolved({{"weight_decay", "0.1"}}).text("weight_decay_form"), "decoupled");
   EXPECT_EQ(resolved({{"until", "test_accuracy=0.9"}}).text("evaluate"), "epoch");
+  const Point plateau = resolved({{"schedule", "plateau"}});
+  EXPECT_EQ(plateau.text("plateau_metric"), "test_loss");
+  EXPECT_EQ(plateau.integer("patience"), 10);
+  EXPECT_EQ(plateau.real("decay_factor"), 0.1);
+  EXPECT_EQ(plateau.text("evaluate"), "epoch") << "of which the metric is";
+  EXPECT_EQ(resolved({{"schedule", "plateau"}, {"plateau_metric", "train_loss"}}).text("evaluate"),
+            "end");
   EXPECT_FALSE(resolved({{"steps", "3"}}).find("epochs"));
 }
 
 TEST(Resolve, WhatMeansNothingIsRefused) {
+  refused({{"schedule", "plateau"}, {"evaluate", "end"}},
+          {"watches test_loss", "evaluate is end", "--plateau-metric train_loss"});
+  refused({{"patience", "3"}}, {"patience is for schedule plateau"});
   refused({{"decay_factor", "0.5"}}, {"decay_factor is for schedule step", "--schedule step"});
   refused({{"end_rate", "0.5"}}, {"schedule cosine or polynomial", "--schedule cosine"});
   refused({{"momentum", "0.5"}}, {"momentum is for optimizer momentum"});

@@ -84,6 +84,66 @@ TEST(Schedule, LastsAsLongAsTheRunEvenIfItsStepsEndBefore) {
   EXPECT_DOUBLE_EQ(schedule_of(config, 100).rate(0.05), 0.05);
 }
 
+EpochQuality quality_of(double test_loss, double test_accuracy = -1) {
+  EpochQuality quality;
+  quality.test_loss = test_loss;
+  quality.test_accuracy = test_accuracy;
+  return quality;
+}
+
+// Keras' ReduceLROnPlateau(factor=0.5, patience=2, min_delta=0.1, cooldown=2, min_lr=0.2), epoch by
+// epoch. Its cooldown is counted down before it is looked at, so that the last of its epochs waits.
+TEST(Schedule, FallsOnAPlateauAsKerasDoes) {
+  TrainConfig config;
+  config.learning_rate = 1;
+  config.schedule = {.decay = Decay::plateau,
+                     .decay_factor = 0.5,
+                     .end_rate = 0.2,
+                     .patience = 2,
+                     .min_delta = 0.1,
+                     .cooldown = 2};
+  struct Epoch {
+    double loss, rate;  // the rate after it
+  };
+  const std::vector<Epoch> epochs = {{1.00, 1},    // the best so far
+                                     {0.95, 1},    // not better by 0.1: 1 epoch waited
+                                     {0.90, 0.5},  // nor this: 2
+                                     {0.95, 0.5},  // in the cooldown
+                                     {0.95, 0.5},  // its last epoch: 1
+                                     {0.80, 0.5},  // the best
+                                     {0.75, 0.5},  // 1
+                                     {0.72, 0.25}, {0.60, 0.25},  // the best, in the cooldown
+                                     {0.60, 0.25},                // 1
+                                     {0.60, 0.2},                 // 0.125 would be below the least
+                                     {0.60, 0.2},  {0.60, 0.2},  {0.60, 0.2}, {0.60, 0.2}};
+  Schedule schedule = schedule_of(config, 100);
+  EXPECT_EQ(schedule.rate(0), 1);
+  double before = 1;
+  for (std::size_t i = 0; i < epochs.size(); ++i) {
+    EXPECT_FALSE(schedule.end_epoch(EpochQuality{})) << "not evaluated";
+    EXPECT_EQ(schedule.end_epoch(quality_of(epochs[i].loss)), epochs[i].rate < before) << i;
+    EXPECT_EQ(schedule.rate(static_cast<double>(i) + 1), epochs[i].rate) << i;
+    before = epochs[i].rate;
+  }
+}
+
+TEST(Schedule, APlateauOfAnAccuracyIsBelowItsBest) {
+  TrainConfig config = config_of(RateRule::linear);
+  config.schedule = {.decay = Decay::plateau,
+                     .warmup_epochs = 2,
+                     .decay_factor = 0.1,
+                     .metric = Metric::test_accuracy,
+                     .patience = 1,
+                     .min_delta = 0.05};
+  Schedule schedule = schedule_of(config, 100);
+  EXPECT_FALSE(schedule.end_epoch(quality_of(1, 0.5)));
+  EXPECT_FALSE(schedule.end_epoch(quality_of(2, 0.56))) << "the loss is not looked at";
+  EXPECT_DOUBLE_EQ(schedule.rate(2), 0.8);
+  EXPECT_TRUE(schedule.end_epoch(quality_of(1, 0.6)));
+  EXPECT_DOUBLE_EQ(schedule.rate(3), 0.08);
+  EXPECT_DOUBLE_EQ(schedule.rate(1), 0.1 * (1 + 0.5 * 7)) << "a warm-up is not changed";
+}
+
 TEST(Schedule, NamesAndEpochsAreChecked) {
   EXPECT_EQ(decay_of("cosine"), Decay::cosine);
   expect_error(ErrorKind::usage, {"linear", "polynomial"}, [] { decay_of("linear"); });
