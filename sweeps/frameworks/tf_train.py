@@ -118,7 +118,7 @@ def main():
     replicas = strategy.num_replicas_in_sync
     with strategy.scope():
         model, classes = network(keras, a)
-        optimizer = keras.optimizers.Adam(1e-3)
+        optimizer = keras.optimizers.Adam(1e-4 if a.workload == "resnet50" else 1e-3)
         optimizer.build(model.trainable_variables)
         variables = model.trainable_variables
         parameters = int(sum(tf.size(v).numpy() for v in variables))
