@@ -194,6 +194,11 @@ def machine():
     return f"{cpu.get('model name', '?')}{kind}, {os.cpu_count()} CPUs, Linux {platform.release().split('-')[0]}"
 
 
+def to_range(summary):
+    """The range of a ratio; a single round has none."""
+    return f"{summary['ratio_low']:.2f} to {summary['ratio_high']:.2f}" if summary["rounds"] > 1 else ""
+
+
 def markdown(study, cells, versions, within, command):
     rows = [(c, summarize(c["pairs"])) for c in cells]
     rounds = max(p["rounds"] for _, s in rows for p in s["peers"].values())
@@ -207,8 +212,8 @@ def markdown(study, cells, versions, within, command):
         workload, precision, batch, threads = c["cell"]
         best = s["peers"][s["fastest"]]
         lines.append(f"| {workload} | {precision} | {batch} | {threads} | {1e3 * s['step_seconds']:.3f} | {s['fastest']} | "
-                     f"{1e3 * best['step_seconds']:.3f} | **{best['ratio']:.2f}** | {best['ratio_low']:.2f} to "
-                     f"{best['ratio_high']:.2f} | {100 * s['share_of_peak']:.0f} % |")
+                     f"{1e3 * best['step_seconds']:.3f} | **{best['ratio']:.2f}** | {to_range(best)} | "
+                     f"{100 * s['share_of_peak']:.0f} % |")
     lines += ["", "All peers, each at the best of its settings:", "",
               "| workload | precision | batch | threads | peer | setting | rounds | ms | samples/s | ratio | range | of the peak |",
               "| --- | --- | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: | --- | ---: |"]
@@ -217,7 +222,7 @@ def markdown(study, cells, versions, within, command):
         for peer, p in sorted(s["peers"].items(), key=lambda item: item[1]["ratio"]):
             lines.append(f"| {workload} | {precision} | {batch} | {threads} | {peer} | {c['settings'][peer]['best']} | "
                          f"{p['rounds']} | {1e3 * p['step_seconds']:.3f} | {batch / p['step_seconds']:,.0f} | {p['ratio']:.2f} | "
-                         f"{p['ratio_low']:.2f} to {p['ratio_high']:.2f} | {100 * p['share_of_peak']:.0f} % |")
+                         f"{to_range(p)} | {100 * p['share_of_peak']:.0f} % |")
     lines += ["", "The peak is what Paceline's probe reaches beside each run, with products of that precision on these threads:", ""]
     for key in sorted({(c["cell"][1], c["cell"][3]) for c in cells}):
         probes = [probe for c in cells if (c["cell"][1], c["cell"][3]) == key for probe in c["probes"]]
