@@ -206,7 +206,9 @@ class Program {
 
 // The current speed of this replica's threads. Records of different machines are compared by it.
 struct Probe {
-  double flops_per_second = 0;  // fused multiply-adds of the real type, counted as two
+  // Fused multiply-adds, counted as two: of bf16 pairs in a run in bf16 on a CPU that has such an
+  // instruction (but not of AMX's tiles), else of the real type.
+  double flops_per_second = 0;
   double bytes_per_second = 0;  // copied bytes, counted once
 };
 

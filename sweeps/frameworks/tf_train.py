@@ -85,6 +85,7 @@ def main():
     p.add_argument("--threads", type=int, default=2, help="of this process")
     p.add_argument("--steps", type=int, default=100)
     p.add_argument("--warmup", type=int, default=20)
+    p.add_argument("--block", type=int, default=1, help="steps that are timed together, without waiting between them")
     p.add_argument("--jit", action="store_true", help="compile the step by XLA")
     a = p.parse_args()
 
@@ -117,7 +118,7 @@ def main():
     replicas = strategy.num_replicas_in_sync
     with strategy.scope():
         model, classes = network(keras, a)
-        optimizer = keras.optimizers.Adam(1e-3)
+        optimizer = keras.optimizers.Adam(1e-4 if a.workload == "resnet50" else 1e-3)
         optimizer.build(model.trainable_variables)
         variables = model.trainable_variables
         parameters = int(sum(tf.size(v).numpy() for v in variables))
@@ -139,28 +140,27 @@ def main():
     def step():
         return strategy.run(replica)
 
-    def finish(loss):
-        """Waits for a step."""
-        for part in strategy.experimental_local_results(loss):
-            part.numpy()
+    def run(steps):
+        """Waits for the last step and returns its loss."""
+        for _ in range(steps):
+            loss = step()
+        return sum(float(part.numpy()) for part in strategy.experimental_local_results(loss))
 
-    for _ in range(a.warmup):
-        loss = step()
-    finish(loss)
+    first_loss = run(1)
+    if a.warmup > 1:
+        run(a.warmup - 1)
     times = []
-    start = time.perf_counter()
-    for _ in range(a.steps):
-        loss = step()
-        finish(loss)
-        now = time.perf_counter()
-        times.append(now - start)
-        start = now
+    for _ in range(-(-a.steps // a.block)):
+        start = time.perf_counter()
+        loss = run(a.block)
+        times.append((time.perf_counter() - start) / a.block)
     if rank == 0:
-        samples = a.steps * a.batch * replicas
-        print(json.dumps({"peer": "tensorflow", "version": tf.__version__, "workload": a.workload, "strategy": a.strategy,
+        print(json.dumps({"peer": "tensorflow", "version": tf.__version__, "libraries": f"Keras {keras.__version__}",
+                          "workload": a.workload, "strategy": a.strategy, "first_loss": first_loss, "loss": loss,
                           "device": a.device, "precision": a.precision, "batch_per_replica": a.batch, "replicas": replicas,
                           "threads": a.threads, "steps": a.steps, "global_batch": a.batch * replicas,
-                          "parameter_count": parameters, "throughput": samples / sum(times), "step_seconds": times}))
+                          "parameter_count": parameters, "throughput": a.batch * replicas * len(times) / sum(times),
+                          "step_seconds": times}))
 
 
 if __name__ == "__main__":

@@ -1,111 +1,262 @@
 #!/usr/bin/env python3
-"""Paceline and tuned PyTorch side by side on one machine, in interleaved rounds.
+"""Paceline beside every peer on one machine, in interleaved rounds: which peer is the fastest, and by what.
 
-  python3 tests/peers/compare.py --paceline build/release/bin/paceline --rounds 5 \\
-      --out results/comparisons/mnist-pytorch
-  python3 tests/peers/compare.py --workloads resnet50-cassava --precisions fp32 bf16 --batches 32 \\
-      --threads 2 --steps 3 --warmup 1 --rounds 5 --out results/comparisons/resnet50-pytorch
+  peers/bin/python tests/peers/compare.py --paceline build/release/bin/paceline
+  peers/bin/python tests/peers/compare.py --only mnist --rounds 5 --out results/comparisons
 
-Each round runs every configuration once with each program, PyTorch eager and compiled; a ratio is
-of the median steps of one round, and the median over rounds is quoted against PyTorch's faster way.
-Paceline trains on real samples it gathers each step (resnet50: synthetic ones, 300 x 300); PyTorch
-repeats one batch that lies in memory.
-Writes OUT.json (every step time) and OUT.md (the table). Needs torch and numpy.
+Peers are PyTorch (eager, compiled), TensorFlow (tf.function, XLA) and JAX (jit). A round runs Paceline
+and then a peer, each in a process of its own on the same CPUs, for every peer; a ratio is of the median
+steps of two such adjacent runs. The first round tries all settings of a peer, and later ones its best. A
+peer that took more than --within times as long as the fastest there is left out of later rounds.
+
+Every run is checked: parameters, global batch and precision are Paceline's, and the loss falls.
+Writes mnist-peers and resnet50-peers, each as .json (every run) and .md (the tables), below --out.
+Needs torch, tensorflow-cpu (or tensorflow) and jax in the Python that runs this.
 """
 import argparse, json, os, platform, statistics, subprocess, sys, tempfile
 
 FRAMEWORKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../sweeps/frameworks")
 
+# Peer: program, then its settings for each study: name to arguments and environment.
+PEERS = {
+    "PyTorch eager": ("torch_train.py", {
+        "mnist": {"channels_last": ([], {}), "NCHW": (["--nchw"], {})},
+        "resnet50": {"channels_last": ([], {})}}),
+    "PyTorch compiled": ("torch_train.py", {
+        "mnist": {"default": (["--compile"], {}), "max-autotune": (["--compile", "--autotune"], {})},
+        "resnet50": {"default": (["--compile"], {})}}),
+    "TensorFlow": ("tf_train.py", {
+        "mnist": {"oneDNN": ([], {}), "without oneDNN": ([], {"TF_ENABLE_ONEDNN_OPTS": "0"})},
+        "resnet50": {"oneDNN": ([], {})}}),
+    "TensorFlow XLA": ("tf_train.py", {
+        "mnist": {"jit_compile": (["--jit"], {})},
+        "resnet50": {"jit_compile": (["--jit"], {})}}),
+    "JAX": ("jax_train.py", {
+        "mnist": {"a step a call": ([], {}), "ten steps a call": (["--scan"], {})},
+        "resnet50": {"a step a call": ([], {})}}),
+}
 
-def run(command, env=None):
-    done = subprocess.run(command, capture_output=True, text=True, env=env)
+STUDIES = {
+    "mnist": {
+        "title": "MNIST", "rounds": 5, "steps": 300, "warmup": 50, "block": 10, "falls_within": 20,
+        "cells": [(workload, "fp32", batch, threads) for workload in ("mnist-mlp", "mnist-cnn")
+                  for batch in (64, 128) for threads in (1, 2)],
+        "ours": [], "theirs": lambda workload: [workload]},
+    "resnet50": {
+        "title": "ResNet-50", "rounds": 3, "steps": 3, "warmup": 1, "block": 1, "falls_within": 4,
+        "cells": [("resnet50-cassava", precision, 32, 2) for precision in ("fp32", "bf16")],
+        "ours": ["--input=synthetic", "--weights=none", "--variant=v1.5"],
+        "theirs": lambda workload: ["resnet50", "--size=300", "--bias"]},
+}
+
+
+def run(command, threads, environment=None):
+    """The output of a process that has the first `threads` of this process' CPUs."""
+    cpus = sorted(os.sched_getaffinity(0))[:threads]
+    done = subprocess.run(command, capture_output=True, text=True,
+                          env=dict(os.environ, OMP_NUM_THREADS=str(threads), CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu",
+                                   **(environment or {})),
+                          preexec_fn=lambda: os.sched_setaffinity(0, cpus))
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
     return done.stdout
 
 
-def ours(a, workload, precision, batch, threads):
-    command = [a.paceline, "train", workload, "--gpus=1", "--backend=self", "--device=cpu", f"--precision={precision}",
-               f"--cpus-per-task={threads}", f"--batch-per-replica={batch}", f"--steps={a.steps}",
-               "--evaluate=none", "--quiet", "--json"]
-    if workload.startswith("resnet50"):
-        command += ["--input=synthetic", "--weights=none"]
+def train_ours(a, study, cell, more):
+    workload, precision, batch, threads = cell
     with tempfile.TemporaryDirectory() as folder:
-        out = run(command + [f"--record={folder}/record.json"])
-    record = json.loads(out)
-    return record["timing"]["step_seconds"][0]["p50"], record
+        return json.loads(run([a.paceline, "train", workload, "--gpus=1", "--backend=self", "--device=cpu",
+                               f"--precision={precision}", f"--cpus-per-task={threads}", f"--batch-per-replica={batch}",
+                               "--evaluate=none", "--quiet", "--json", f"--record={folder}/record.json",
+                               *STUDIES[study]["ours"], *more], threads))
 
 
-def theirs(a, workload, precision, batch, threads, compiled):
-    network = ["resnet50", "--v1", "--size=300"] if workload == "resnet50-cassava" else [workload]
-    command = [os.path.join(FRAMEWORKS, "tuned"), sys.executable, os.path.join(FRAMEWORKS, "torch_train.py"), *network,
-               f"--precision={precision}", f"--batch={batch}", f"--threads={threads}", f"--steps={a.steps}",
-               f"--warmup={a.warmup}"]
-    out = run(command + (["--compile"] if compiled else []), dict(os.environ, OMP_NUM_THREADS=str(threads)))
+def check_ours(a, study, cell):
+    """Trains on one batch again and again, as the peers do. Returns the first loss and the last."""
+    steps = STUDIES[study]["falls_within"]
+    record = train_ours(a, study, cell, [f"--train-limit={cell[2]}", f"--epochs={steps}"])
+    losses = [epoch["train_loss"] for epoch in record["quality"]["epochs"]]
+    if not losses[-1] < losses[0]:
+        sys.exit(f"Paceline's loss does not fall in {steps} steps of {cell[0]}: {losses[0]:.4g} to {losses[-1]:.4g}")
+    return losses[0], losses[-1]
+
+
+def measure_ours(a, study, cell):
+    record = train_ours(a, study, cell, [f"--steps={a.steps or STUDIES[study]['steps']}"])
+    load = record["provenance"].get("machine_load", {})
+    return {"step_seconds": record["timing"]["step_seconds"][0]["p50"], "probe": record["probe"],
+            "flops_per_step": record["plan"]["flops_per_sample"] * cell[2], "busy": load.get("why") if load.get("busy") else None,
+            "parameter_count": record["plan"]["parameter_count"], "global_batch": record["plan"]["global_batch"],
+            "precision": record["parameters"]["precision"], "provenance": record["provenance"]}
+
+
+def measure_peer(a, study, cell, peer, setting):
+    workload, precision, batch, threads = cell
+    program, settings = PEERS[peer]
+    arguments, environment = settings[study][setting]
+    s = STUDIES[study]
+    threaded = [] if program == "jax_train.py" else [f"--threads={threads}"]  # JAX takes the CPUs that it has
+    out = run([os.path.join(FRAMEWORKS, "tuned"), sys.executable, os.path.join(FRAMEWORKS, program), *s["theirs"](workload),
+               f"--precision={precision}", f"--batch={batch}", f"--steps={a.steps or s['steps']}", f"--warmup={s['warmup']}",
+               f"--block={s['block']}", *threaded, *arguments], threads, environment)
     result = json.loads(out.strip().splitlines()[-1])
-    return result["median_step_seconds"], result
+    result["step_seconds"] = statistics.median(result["step_seconds"])
+    return result
+
+
+def check_peer(peer, ours, theirs):
+    """Exits if the peer did other work than Paceline."""
+    for key in ("parameter_count", "global_batch", "precision"):
+        if theirs[key] != ours[key]:
+            sys.exit(f"unequal work: {key} of {peer} is {theirs[key]}, Paceline's is {ours[key]}")
+    if not theirs["loss"] < theirs["first_loss"]:
+        sys.exit(f"the loss of {peer} does not fall: {theirs['first_loss']:.4g} to {theirs['loss']:.4g}")
+
+
+def ratios(pairs):
+    return [pair["theirs"] / pair["ours"] for pair in pairs]
+
+
+def choose_setting(tried):
+    """The setting of a peer, {name: pair of the first round}, with the lowest ratio."""
+    return min(tried, key=lambda setting: ratios([tried[setting]]))
+
+
+def keep_near(first, within):
+    """The peers, {name: pair of the first round}, that took at most `within` times as long as the fastest."""
+    ratio = {peer: ratios([pair])[0] for peer, pair in first.items()}
+    return [peer for peer in first if ratio[peer] <= within * min(ratio.values())]
+
+
+def summarize(pairs):
+    """Paired figures of {peer: pairs}; a pair has seconds of ours and theirs and those at the probed peak.
+
+    The fastest is the peer of the lowest median ratio among those of most rounds.
+    """
+    peers = {}
+    for peer, all_ in pairs.items():
+        r = ratios(all_)
+        peers[peer] = {"rounds": len(all_), "step_seconds": statistics.median(pair["theirs"] for pair in all_),
+                       "ratio": statistics.median(r), "ratio_low": min(r), "ratio_high": max(r),
+                       "share_of_peak": statistics.median(pair["limit"] / pair["theirs"] for pair in all_)}
+    most = max(summary["rounds"] for summary in peers.values())
+    ours = [pair for all_ in pairs.values() for pair in all_]
+    return {"fastest": min((p for p in peers if peers[p]["rounds"] == most), key=lambda p: peers[p]["ratio"]), "peers": peers,
+            "step_seconds": statistics.median(pair["ours"] for pair in ours),
+            "share_of_peak": statistics.median(pair["limit"] / pair["ours"] for pair in ours)}
+
+
+def measure(a, study):
+    """Runs all rounds of a study, and yields after each its cells, with every pair, and the versions of all programs."""
+    rounds = a.rounds or STUDIES[study]["rounds"]
+    cells = [{"cell": cell, "pairs": {}, "settings": {}, "losses": {}, "probes": [], "busy": 0, "runs": 0}
+             for cell in STUDIES[study]["cells"]]
+    versions = {}
+
+    def pair(c, peer, setting):
+        ours, theirs = measure_ours(a, study, c["cell"]), measure_peer(a, study, c["cell"], peer, setting)
+        check_peer(peer, ours, theirs)
+        provenance = ours["provenance"]
+        versions["Paceline"] = f"{provenance['version']} ({provenance['commit']}), {provenance['libraries'].rsplit(', ', 1)[0]}"
+        versions[peer.split()[0]] = f"{theirs['version']}, {theirs['libraries']}"
+        c["losses"][peer] = [theirs["first_loss"], theirs["loss"]]
+        c["probes"].append(ours["probe"])
+        c["runs"] += 1
+        c["busy"] += ours["busy"] is not None
+        c["parameter_count"], c["flops_per_step"] = ours["parameter_count"], ours["flops_per_step"]
+        print(f"{study} {c['cell']} {peer} ({setting}): {1e3 * theirs['step_seconds']:.3f} ms, Paceline "
+              f"{1e3 * ours['step_seconds']:.3f} ms", file=sys.stderr, flush=True)
+        return {"ours": ours["step_seconds"], "theirs": theirs["step_seconds"],
+                "limit": ours["flops_per_step"] / ours["probe"]["flops_per_second"]}
+
+    for number in range(rounds):
+        print(f"{study}: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+        for c in cells:
+            if number == 0:
+                c["losses"]["Paceline"] = check_ours(a, study, c["cell"])
+                for peer, (_, settings) in PEERS.items():
+                    tried = {setting: pair(c, peer, setting) for setting in settings[study]}
+                    best = choose_setting(tried)
+                    c["settings"][peer] = {"best": best, "tried": tried}
+                    c["pairs"][peer] = [tried[best]]
+                c["near"] = keep_near({peer: pairs[0] for peer, pairs in c["pairs"].items()}, a.within)
+            else:
+                for peer in c["near"]:
+                    c["pairs"][peer].append(pair(c, peer, c["settings"][peer]["best"]))
+        yield cells, versions
 
 
 def machine():
-    cpu = dict(line.split(":", 1) for line in open("/proc/cpuinfo").read().split("\n\n")[0].splitlines() if ":" in line)
+    with open("/proc/cpuinfo") as file:
+        cpu = dict(line.split(":", 1) for line in file.read().split("\n\n")[0].splitlines() if ":" in line)
     cpu = {key.strip(): value.strip() for key, value in cpu.items()}
     kind = f" (family {cpu['cpu family']}, model {cpu['model']})" if "cpu family" in cpu else ""
     return f"{cpu.get('model name', '?')}{kind}, {os.cpu_count()} CPUs, Linux {platform.release().split('-')[0]}"
 
 
+def to_range(summary):
+    """The range of a ratio; a single round has none."""
+    return f"{summary['ratio_low']:.2f} to {summary['ratio_high']:.2f}" if summary["rounds"] > 1 else ""
+
+
+def markdown(study, cells, versions, within, command):
+    rows = [(c, summarize(c["pairs"])) for c in cells]
+    rounds = max(p["rounds"] for _, s in rows for p in s["peers"].values())
+    busy, runs = sum(c["busy"] for c in cells), sum(c["runs"] for c in cells)
+    lines = [f"# {STUDIES[study]['title']}: training steps beside the fastest peer", "",
+             f"Median training step in ms. A ratio is the peer's step over Paceline's in two adjacent runs: median of {rounds} "
+             f"interleaved rounds, and range.", "",
+             "| workload | precision | batch | threads | Paceline ms | fastest peer | its ms | ratio | range | Paceline of the peak |",
+             "| --- | --- | ---: | ---: | ---: | --- | ---: | ---: | --- | ---: |"]
+    for c, s in rows:
+        workload, precision, batch, threads = c["cell"]
+        best = s["peers"][s["fastest"]]
+        lines.append(f"| {workload} | {precision} | {batch} | {threads} | {1e3 * s['step_seconds']:.3f} | {s['fastest']} | "
+                     f"{1e3 * best['step_seconds']:.3f} | **{best['ratio']:.2f}** | {to_range(best)} | "
+                     f"{100 * s['share_of_peak']:.0f} % |")
+    lines += ["", "All peers, each at the best of its settings:", "",
+              "| workload | precision | batch | threads | peer | setting | rounds | ms | samples/s | ratio | range | of the peak |",
+              "| --- | --- | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: | --- | ---: |"]
+    for c, s in rows:
+        workload, precision, batch, threads = c["cell"]
+        for peer, p in sorted(s["peers"].items(), key=lambda item: item[1]["ratio"]):
+            lines.append(f"| {workload} | {precision} | {batch} | {threads} | {peer} | {c['settings'][peer]['best']} | "
+                         f"{p['rounds']} | {1e3 * p['step_seconds']:.3f} | {batch / p['step_seconds']:,.0f} | {p['ratio']:.2f} | "
+                         f"{to_range(p)} | {100 * p['share_of_peak']:.0f} % |")
+    lines += ["", "The peak is what Paceline's probe reaches beside each run, with products of that precision on these threads:", ""]
+    for key in sorted({(c["cell"][1], c["cell"][3]) for c in cells}):
+        probes = [probe for c in cells if (c["cell"][1], c["cell"][3]) == key for probe in c["probes"]]
+        flops, copied = (statistics.median(p[name] for p in probes) / 1e9 for name in ("flops_per_second", "bytes_per_second"))
+        lines.append(f"- {key[0]}, {key[1]} thread{'s' if key[1] > 1 else ''}: {flops:.0f} GFLOP/s; memory is copied at {copied:.1f} GB/s")
+    lines += ["", "A step's operations are those of direct convolutions. Winograd's convolutions save some, so a share can pass 100 %.", "",
+              "Checked in every run: parameters (" + ", ".join(sorted({f"{c['cell'][0]} {c['parameter_count']:,}" for c in cells})) +
+              "), global batch and precision are equal, and the loss falls. All update by Adam. Data is in memory.",
+              f"A peer that took more than {within:g} times as long as the fastest in the first round is in no other.",
+              f"Others kept the CPUs busy in {busy} of {runs} runs of Paceline.", "",
+              f"Machine: {machine()}. Python {platform.python_version()}.", ""]
+    lines += [f"- {name} {version}" for name, version in sorted(versions.items())]
+    return "\n".join(lines + ["", f"Repeat: `{command}`"]) + "\n"
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--paceline", default="build/release/bin/paceline")
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--steps", type=int, default=600)
-    p.add_argument("--warmup", type=int, default=50, help="steps of PyTorch that are not counted")
-    p.add_argument("--workloads", nargs="+", default=["mnist-mlp", "mnist-cnn"])
-    p.add_argument("--precisions", nargs="+", default=["fp32"], choices=["fp32", "bf16"])
-    p.add_argument("--batches", type=int, nargs="+", default=[64, 128])
-    p.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    p.add_argument("--eager-only", action="store_true", help="leave torch.compile out (no C++ compiler, or little time)")
-    p.add_argument("--out", required=True)
+    p.add_argument("--only", choices=list(STUDIES), help="only this study")
+    p.add_argument("--rounds", type=int, help="default: 5 of mnist, 3 of resnet50")
+    p.add_argument("--steps", type=int, help="of a run; default: 300 of mnist, 3 of resnet50")
+    p.add_argument("--within", type=float, default=2, help="leave slower peers out after the first round")
+    p.add_argument("--out", default="results/comparisons", help="folder of the results")
     a = p.parse_args()
-    cells = [(w, p, b, t) for w in a.workloads for p in a.precisions for b in a.batches for t in a.threads]
-    times = {cell: {"paceline": [], "eager": [], "compiled": []} for cell in cells}
-    facts = {}
-    for number in range(a.rounds):
-        for cell in cells:
-            seconds, record = ours(a, *cell)
-            times[cell]["paceline"].append(seconds)
-            facts["paceline"] = record["provenance"]
-            for way in ["eager"] + ([] if a.eager_only else ["compiled"]):
-                seconds, result = theirs(a, *cell, way == "compiled")
-                times[cell][way].append(seconds)
-                facts["pytorch"] = result["version"]
-            print(f"round {number + 1}/{a.rounds} {cell}: " + ", ".join(
-                f"{way} {1e3 * all_[-1]:.3f} ms" for way, all_ in times[cell].items() if all_), file=sys.stderr)
-    rows, lines = [], []
-    for cell in cells:
-        ways = {way: all_ for way, all_ in times[cell].items() if all_ and way != "paceline"}
-        best = min(ways, key=lambda way: statistics.median(ways[way]))
-        ratios = [theirs_ / ours_ for theirs_, ours_ in zip(ways[best], times[cell]["paceline"])]
-        rows.append({"workload": cell[0], "precision": cell[1], "batch_per_replica": cell[2],
-                     "threads": cell[3], "pytorch_faster_way": best,
-                     "ratio_median": statistics.median(ratios), "ratios": ratios, "step_seconds": times[cell]})
-        ms = [1e3 * statistics.median(x) for x in (times[cell]["paceline"], ways[best])]
-        lines.append(f"| {cell[0]} | {cell[1]} | {cell[2]} | {cell[3]} | {ms[0]:.3f} | {ms[1]:.3f} ({best}) | "
-                     f"**{statistics.median(ratios):.2f}** | {min(ratios):.2f} to {max(ratios):.2f} |")
-    provenance = facts["paceline"]
-    head = [f"Median training step in ms; ratio = PyTorch / Paceline, median of {a.rounds} interleaved rounds.", "",
-            f"Machine: {machine()}. Paceline {provenance['version']} ({provenance['commit']}), {provenance['libraries']}; "
-            f"PyTorch {facts['pytorch']}, tuned, the faster of eager and compiled"
-            + (" (only eager was run)." if a.eager_only else "."), "",
-            f"Repeat: `python3 tests/peers/compare.py {' '.join(sys.argv[1:])}`", "",
-            "| workload | precision | batch | threads | Paceline ms | PyTorch ms | ratio | range |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    os.makedirs(os.path.dirname(a.out) or ".", exist_ok=True)
-    with open(a.out + ".json", "w") as file:
-        json.dump({"machine": machine(), "paceline": {k: provenance[k] for k in ("version", "commit", "compiler", "libraries")},
-                   "pytorch": facts["pytorch"], "rows": rows}, file, indent=1)
-    with open(a.out + ".md", "w") as file:
-        file.write("\n".join(head + lines) + "\n")
-    print("\n".join(head + lines))
+    os.makedirs(a.out, exist_ok=True)
+    for study in [a.only] if a.only else STUDIES:
+        for cells, versions in measure(a, study):
+            text = markdown(study, cells, versions, a.within, f"python3 tests/peers/compare.py {' '.join(sys.argv[1:])}".strip())
+            with open(os.path.join(a.out, study + "-peers.json"), "w") as file:
+                json.dump({"machine": machine(), "versions": versions,
+                           "cells": [{**c, "summary": summarize(c["pairs"])} for c in cells]}, file, indent=1)
+            with open(os.path.join(a.out, study + "-peers.md"), "w") as file:
+                file.write(text)
+        print(text)
 
 
 if __name__ == "__main__":

@@ -55,10 +55,12 @@ class CpuDevice final : public Device {
   Memory allocate(std::size_t bytes) override { return host_memory(bytes); }
   Probe probe() override {
     std::vector<double> operations(static_cast<std::size_t>(parallel_.threads()));
+    const bool pairs = activation_ == DType::bf16 && kernels_.product.multiply_add;
+    const auto multiply_add = pairs ? kernels_.product.multiply_add : kernels_.multiply_add;
     return timed_probe(
         [&](std::size_t rounds) {
           parallel_.each([&](int thread) {
-            operations[static_cast<std::size_t>(thread)] = kernels_.multiply_add(rounds);
+            operations[static_cast<std::size_t>(thread)] = multiply_add(rounds);
           });
           return std::accumulate(operations.begin(), operations.end(), 0.0);
         },

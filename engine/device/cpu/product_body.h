@@ -130,7 +130,26 @@ void tile(const TileWork& work) {
   }
 }
 
-constexpr ProductKernels kProduct = {pack_left, pack_right, tile};
+double multiply_add_pairs(std::size_t rounds) {
+  constexpr std::size_t kSums = 16;  // enough to hide the latency of two units
+  Vec sums[kSums] = {};
+  const __m512i ones = _mm512_set1_epi16(0x3f80);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    for (Vec& sum : sums) {
+      sum = reinterpret_cast<Vec>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum),
+                                                   reinterpret_cast<__m512bh>(ones),
+                                                   reinterpret_cast<__m512bh>(ones)));
+    }
+  }
+  float keep[kLanes];
+  for (const Vec& sum : sums) {
+    store(keep, sum);
+    asm volatile("" : : "r"(keep) : "memory");  // keeps the sums from being optimized away
+  }
+  return 4.0 * kSums * kLanes * static_cast<double>(rounds);
+}
+
+constexpr ProductKernels kProduct = {pack_left, pack_right, tile, multiply_add_pairs};
 
 #else
 

@@ -40,6 +40,8 @@ struct ProductKernels {
   void (*pack_left)(const PackWork& work) = nullptr;
   void (*pack_right)(const PackWork& work) = nullptr;
   void (*tile)(const TileWork& work) = nullptr;
+  // Products of pairs for the probe. Returns the number of operations.
+  double (*multiply_add)(std::size_t rounds) = nullptr;
 };
 
 }  // namespace paceline::cpu

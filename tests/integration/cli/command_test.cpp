@@ -140,6 +140,12 @@ TEST_F(CliCommand, FrameworksDoEqualWork) {
       << report;
 }
 
+TEST_F(CliCommand, TheFastestPeerIsChosenByPairedRuns) {
+  if (shell("command -v python3").code != 0) GTEST_SKIP() << "no python3 on the PATH";
+  const Ran ran = shell("python3 -B '" PACELINE_SOURCE_DIR "/tests/peers/compare_test.py'");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+}
+
 TEST_F(CliCommand, DoctorNamesTheFrameworksOfPython) {
   fs::create_directory(folder() / "bin");
   write("bin/python3",

@@ -67,6 +67,20 @@ TEST_F(Ratios, AStepOfAResidualNetworkComputes) {
   });
 }
 
+TEST_F(Ratios, TheProbeOfARunInBf16MultipliesPairs) {
+  const auto probe = [this](const std::string& precision) {
+    return training("mnist-mlp", "--gpus 1 --steps 5 --precision " + precision);
+  };
+  if (probe("bf16")["provenance"]["libraries"].get<std::string>().find("avx512bf16") ==
+      std::string::npos) {
+    GTEST_SKIP() << "this CPU has no bf16 products";
+  }
+  expect_at_least(1.4, "multiply-adds in bf16 against fp32", [&] {
+    return probe("bf16")["probe"]["flops_per_second"].get<double>() /
+           probe("fp32")["probe"]["flops_per_second"].get<double>();
+  });
+}
+
 TEST_F(Ratios, TwoReplicasAreAsFastAsThoseThatDoNotSum) {
   const std::map<std::string, double> bounds = {{"mirrored", 0.55}, {"ring", 0.5}, {"mpi-ring", 0.5}};
   for (const auto& [name, bound] : bounds) {
