@@ -77,12 +77,13 @@ void NodeAllReduce::barrier(std::string_view label, double extra_seconds) {
   const std::uint32_t epoch = ++epoch_;
   control_.arrived[static_cast<std::size_t>(rank_)].epoch.store(epoch);
   if (control_.sleepers.load() > 0) ring_bell();
-  if (all_arrived(epoch)) return;
+  // A rank that gave up had arrived, too, but its part may be gone.
+  if (all_arrived(epoch)) return throw_if_aborted(label);
   if (spin_seconds_ > 0) {
     const double end = now_seconds() + spin_seconds_;
     do {
       for (int i = 0; i < 64; ++i) {
-        if (all_arrived(epoch)) return;
+        if (all_arrived(epoch)) return throw_if_aborted(label);
         pause_briefly();
       }
     } while (now_seconds() < end);
@@ -103,8 +104,8 @@ void NodeAllReduce::sleep_until_arrived(std::uint32_t epoch, std::string_view la
       futex(control_.bell, FUTEX_WAIT, bell, &timeout);
     }
     control_.sleepers.fetch_sub(1);
-    if (come || all_arrived(epoch)) return;
     throw_if_aborted(label);
+    if (come || all_arrived(epoch)) return;
     if (watch_) watch_(label);
     const double waited = now_seconds() - start;
     const double limit = deadlines_.limit_seconds() + extra_seconds;

@@ -54,6 +54,7 @@ class MpiRingBackend final : public mpi::MpiBackend {
                                                     mpi::abort_job(world, membership));
     };
     if (world.size() == 1) return connect(world.all());
+    if (world.nodes() == world.size()) return ring_of_all(world, membership.deadlines);
     NodeSetup setup;
     setup.all = connect(world.all());
     if (world.nodes() > 1) setup.node = connect(world.node());
@@ -62,10 +63,7 @@ class MpiRingBackend final : public mpi::MpiBackend {
     setup.spin_microseconds = world.spin_seconds() * 1e6;
     auto ranks = NodeCommunicator::make(setup);
     const Deadlines of_leaders = deadlines_of_leader(membership.deadlines);
-    if (!ranks) {  // no memory to share: every rank is a member of the ring
-      sum_ = "our ring of MPI messages";
-      return std::make_unique<MpiRing>(world, world.all(), membership.deadlines, world.names());
-    }
+    if (!ranks) return ring_of_all(world, membership.deadlines);
     sum_ = "memory that the ranks of a node share";
     if (world.nodes() == 1) return ranks;
     sum_ += ", our ring of MPI messages between nodes";
@@ -78,6 +76,12 @@ class MpiRingBackend final : public mpi::MpiBackend {
   std::string sum() const override { return sum_; }
 
  private:
+  // Where ranks cannot share memory, or have a node each.
+  std::unique_ptr<Communicator> ring_of_all(mpi::World& world, const Deadlines& deadlines) {
+    sum_ = "our ring of MPI messages";
+    return std::make_unique<MpiRing>(world, world.all(), deadlines, world.names());
+  }
+
   std::string sum_ = "one rank";
 };
 
