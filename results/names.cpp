@@ -85,6 +85,7 @@ Name find_stack(std::string_view text, const std::string& where) {
     whole.tasks = inside.tasks;
     whole.inside = false;
   }
+  whole.one_task = stack.inside.empty() && whole.tasks == "node";
   for (const std::string& wrapper : stack.wrappers) {
     add_part(whole, *find_in(names.wrappers, "wrapper", wrapper, where));
   }

@@ -17,6 +17,7 @@ struct Name {
   bool mpirun = false;    // mpirun starts its tasks
   bool inside = false;    // may stand before the slash of a stack
   bool alone = false;     // supports a single replica only
+  bool one_task = false;  // sums within one task: a single process on a single node
   bool drifts = false;    // does not reduce, so replicas drift apart
   bool gpu_each = false;  // each replica needs its own GPU
   std::string stand_in;   // the backend that simulates its layout without GPUs
