@@ -88,7 +88,7 @@ class Expander {
     check_runs();
     name_points();
     check_names();
-    spread_over_nodes();
+    set_nodes();
     hold_cpus();
     find_hindrances();
     if (spec_.control) add_control();
@@ -139,6 +139,7 @@ class Expander {
 
   static bool names_no_cpus(const PlannedPoint& planned) {
     return !planned.parameters.find("cpus_per_task") &&
+           !planned.parameters.find("cpus_per_replica") &&
            !find_name("device", Settings(planned.parameters).text("device")).serial;
   }
 
@@ -156,43 +157,48 @@ class Expander {
     return fmt::format("{} CPUs on a node, and a node has {}", cpus, cpus_there);
   }
 
-  // After the names: they are the same on every cluster.
-  void spread_over_nodes() {
-    if (!machine_.node) return;
-    for (std::size_t i = 0; i < expansion_.points.size(); ++i) {
-      PlannedPoint& planned = expansion_.points[i];
-      const std::string excess = excess_on_node(planned, planned.layout);
-      if (excess.empty() || (!planned.parameters.find("nodes") && spread(planned))) continue;
-      throw Error(ErrorKind::usage,
-                  fmt::format("point {} needs {} ({})", planned.point.text(), excess,
-                              machine_.node->source),
-                  origins_[i],
-                  planned.parameters.find("nodes") ? "use more nodes, or leave nodes out"
-                  : spec_.programs.empty()
-                      ? "make it smaller, or use a backend that spans nodes, as mirrored/mpi does"
-                      : "make it smaller, or name its nodes if the program spans them");
-    }
-  }
-
-  // Over the fewest nodes that hold it. False: none do.
-  bool spread(PlannedPoint& planned) const {
-    const int gpus = planned.layout.gpus;
-    const auto of_a_task =
-        static_cast<int>(planned.parameters.integer("gpus_per_task").value_or(1));
+  // Over the fewest nodes that hold it, if any do. Only the layout tells, as names are the same on
+  // every cluster.
+  void spread(PlannedPoint& planned) const {
+    if (!machine_.node || planned.parameters.find("nodes")) return;
+    if (excess_on_node(planned, planned.layout).empty()) return;
     const auto processes = planned.parameters.text("processes");
     const auto backend = planned.parameters.text("backend").value_or(lone_backend());
-    if (processes ? *processes == "one" : find_name("backend", backend).one_task) return false;
-    for (int nodes = 2; nodes <= gpus / of_a_task; ++nodes) {
-      if (gpus / of_a_task % nodes != 0) continue;
+    if (processes ? *processes == "one" : find_name("backend", backend).one_task) return;
+    const auto of_a_task =
+        static_cast<int>(planned.parameters.integer("gpus_per_task").value_or(1));
+    const int tasks = planned.layout.gpus / of_a_task;
+    for (int nodes = 2; nodes <= tasks; ++nodes) {
+      if (tasks % nodes != 0) continue;
       Point parameters = planned.parameters;
       parameters.set("nodes", std::int64_t{nodes});
       const Layout layout = layout_of(parameters, spec_.where);
       if (!excess_on_node(planned, layout).empty()) continue;
-      planned.parameters = parameters;
       planned.layout = layout;
-      return true;
+      return;
     }
-    return false;
+  }
+
+  // After the names.
+  void set_nodes() {
+    if (!machine_.node) return;
+    for (std::size_t i = 0; i < expansion_.points.size(); ++i) {
+      PlannedPoint& planned = expansion_.points[i];
+      const bool given = planned.parameters.find("nodes") != nullptr;
+      if (const std::string excess = excess_on_node(planned, planned.layout); !excess.empty()) {
+        throw Error(ErrorKind::usage,
+                    fmt::format("point {} needs {} ({})", planned.point.text(), excess,
+                                machine_.node->source),
+                    origins_[i],
+                    given ? "use more nodes, or leave nodes out"
+                    : spec_.programs.empty()
+                        ? "make it smaller, or use a backend that spans nodes, as mirrored/mpi does"
+                        : "make it smaller, or name its nodes if the program spans them");
+      }
+      if (planned.layout.nodes > 1) {
+        planned.parameters.set("nodes", std::int64_t{planned.layout.nodes});
+      }
+    }
   }
 
   // Else one replica would take all cores and several a part each, and none were another's base.
@@ -275,6 +281,7 @@ class Expander {
       planned.parameters.set("processes", program.processes);
     }
     planned.layout = layout_of(planned.parameters, candidate.where);
+    spread(planned);
     planned.cannot_run = not_built_;
     planned.not_built = !not_built_.empty();
     if (candidate.point.find("cpus_per_replica")) {

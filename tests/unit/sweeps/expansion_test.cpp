@@ -239,6 +239,10 @@ TEST(Expansion, OnAClusterPointsGetTheFewestNodesThatHoldThem) {
   EXPECT_EQ(layouts_of(gpus + R"(["nccl"], "gpus": [8], "cpus_per_task": [20]})", cluster(40, 4)),
             Texts{"8 on 4: 8 of 20"})
       << "of its CPUs";
+  EXPECT_EQ(layouts_of(gpus + R"(["mirrored/nccl"], "gpus": [8], "cpus_per_replica": [5]})",
+                       cluster(40, 4)),
+            Texts{"8 on 2: 2 of 20"})
+      << "of each task's CPUs";
   EXPECT_EQ(layouts_of(gpus + R"(["nccl"], "gpus": [8], "nodes": [4]})", cluster(40, 4)),
             Texts{"8 on 4: 8 of 20"})
       << "as the spec says";
