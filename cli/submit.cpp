@@ -121,17 +121,28 @@ std::set<std::string> services_of(const Spec& spec, const TargetMachine& machine
   return services;
 }
 
-// The cores of the profile, else those that Slurm reports, else this machine's with a warning.
-TargetMachine nodes_of(const Site& site, std::string& warning) {
-  if (site.cores_per_node > 0) return {site.cores_per_node, true, {}};
-  const SlurmCommands slurm(environment_of_process());
-  if (const auto cores = cores_of_nodes(site, slurm)) return {*cores, true, {}};
+// The nodes as the profile says, else as Slurm reports them. Without either, "cores" are this
+// machine's, with a warning.
+TargetMachine nodes_of(const Site& site, bool smoke, std::string& warning) {
+  NodeCounts facts;
+  const bool asks_gpus = site.gpu_form != GpuForm::none && site.gpus_per_node == 0;
+  if (site.cores_per_node == 0 || asks_gpus) {
+    facts = count_nodes(site, SlurmCommands(environment_of_process()));
+  }
+  NodeSize node{facts.cpus, facts.gpus, smoke, "as sinfo reports"};
+  if (site.cores_per_node > 0) {
+    facts.cores = node.cpus = site.cores_per_node;
+    node.source = site.where;
+  }
+  if (site.cpus_per_node > 0) node.cpus = site.cpus_per_node;
+  if (site.gpus_per_node > 0) node.gpus = site.gpus_per_node;
+  if (facts.cores > 0) return {facts.cores, true, {}, node};
   const int here = topology_of_machine().usable_cores();
   warning = fmt::format(
       "{}: \"cores_per_node\" is missing and Slurm did not report it, so \"cores\" in the spec "
       "means {}, as on this machine; add \"cores_per_node\"",
       site.where, here);
-  return {here, false, {}};  // not the nodes': nobody gets a share of them
+  return {here, false, {}, node};  // not the nodes': nobody gets a share of them
 }
 
 // `services` are told those that a smoke test replaces.
@@ -151,7 +162,7 @@ StudyPlan plan_of(const SubmitOptions& options, Site& site, std::set<std::string
     throw Error(ErrorKind::usage, "a smoke test measures nothing", "--until-precision",
                 "leave out one of --smoke and --until-precision");
   }
-  const TargetMachine machine = nodes_of(site, warning);
+  const TargetMachine machine = nodes_of(site, options.smoke, warning);
   if (options.smoke) {
     services = services_of(plan.spec, machine);
     make_small(plan.spec, site);
@@ -310,7 +321,6 @@ class Submitter {
   void print_plan() const {
     if (!warning_.empty()) print("warning: {}\n", warning_);
     for (const std::string& note : plan_.expansion.notes) print_unbuilt(note);
-    print_too_large();
     for (const std::string& line : missing_bases(plan_.expansion.points)) {
       print("warning: {}\n", line);
     }
@@ -327,21 +337,6 @@ class Submitter {
     }
     for (const std::string& line : precision_lines_) print("{}\n", line);
     print("{}", submission_text(submission_, plan_));
-  }
-
-  void print_too_large() const {
-    std::string first;
-    std::size_t count = 0;
-    for (const PlannedPoint& planned : plan_.expansion.points) {
-      const JobShape shape = shape_of(planned.layout);
-      const int cpus = shape.tasks_per_node() * shape.cpus_per_task;
-      if (site_.cores_per_node == 0 || cpus <= site_.cores_per_node || count++ > 0) continue;
-      first = fmt::format("{} needs {} CPUs on a node", planned.point.text(), cpus);
-    }
-    if (count == 0) return;
-    print("warning: {}{}, and {} says cores_per_node {}\n", first,
-          count == 1 ? "" : fmt::format(" (and {} more are too large)", count - 1), site_.where,
-          site_.cores_per_node);
   }
 
   // Jobs that wait for hours would fail one by one.

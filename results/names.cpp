@@ -93,6 +93,7 @@ Name find_stack(std::string_view text, const std::string& where) {
     whole.needs_store = whole.needs_store || inside.tasks == "replica";
     whole.inside = false;
   }
+  whole.one_task = stack.inside.empty() && whole.tasks == "node";
   for (const std::string& wrapper : stack.wrappers) {
     add_part(whole, *find_in(names.wrappers, "wrapper", wrapper, where));
   }

@@ -19,6 +19,7 @@ struct Name {
   bool needs_store = false;  // its ranks meet in the bootstrap store
   bool sums_node = false;    // sums inside a node by itself
   bool alone = false;        // supports a single replica only
+  bool one_task = false;     // sums within one task: a single process on a single node
   bool drifts = false;       // does not reduce, so replicas drift apart
   bool gpu_each = false;     // each replica needs its own GPU
   std::string stand_in;      // the backend that simulates its layout without GPUs

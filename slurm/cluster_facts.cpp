@@ -23,6 +23,22 @@ std::vector<std::vector<std::string>> table_of(const CommandResult& result, std:
   return rows;
 }
 
+// 0 where it is no count.
+int positive(const std::string& text) {
+  const auto count = to_integer(text);
+  return count && *count > 0 && *count <= 10'000 ? static_cast<int>(*count) : 0;
+}
+
+// Of "gpu:v100:4(S:0-1),nvme:1".
+int count_gpus(const std::string& gres) {
+  int gpus = 0;
+  for (const std::string& one : split(gres, ',')) {
+    const std::vector<std::string> parts = split(one.substr(0, one.find('(')), ':');
+    if (parts.front() == "gpu") gpus += positive(parts.back());
+  }
+  return gpus;
+}
+
 std::string user_name() {
   const passwd* entry = getpwuid(geteuid());
   return entry ? entry->pw_name : std::to_string(geteuid());
@@ -116,23 +132,22 @@ class RoomFinder {
 
 }  // namespace
 
-std::optional<int> cores_of_nodes(const Site& site, const SlurmCommands& slurm) {
-  std::vector<std::string> words = {"sinfo", "-h", "-N", "-o", "%P|%X|%Y"};
+NodeCounts count_nodes(const Site& site, const SlurmCommands& slurm) {
+  std::vector<std::string> words = {"sinfo", "-h", "-N", "-o", "%P|%X|%Y|%c|%G"};
   if (!site.partition.empty()) words.insert(words.end(), {"-p", site.partition});
   const auto rows = table_of(slurm.run(words), 3);
   const bool has_default =
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row[0].ends_with('*'); });
-  std::optional<int> least;
+  NodeCounts facts;
   for (const auto& row : rows) {
     if (site.partition.empty() && has_default && !row[0].ends_with('*')) continue;
-    const auto sockets = to_integer(row[1]), cores = to_integer(row[2]);
-    if (!sockets || !cores || *sockets < 1 || *cores < 1 || *sockets > 1000 || *cores > 10000) {
-      continue;
-    }
-    const int here = static_cast<int>(*sockets * *cores);
-    least = std::min(least.value_or(here), here);
+    const int sockets = positive(row[1]), cores = positive(row[2]);
+    if (sockets == 0 || cores == 0) continue;
+    facts.cores = facts.cores == 0 ? sockets * cores : std::min(facts.cores, sockets * cores);
+    if (row.size() > 3) facts.cpus = std::max(facts.cpus, positive(row[3]));
+    if (row.size() > 4) facts.gpus = std::max(facts.gpus, count_gpus(row[4]));
   }
-  return least;
+  return facts;
 }
 
 QueueRoom ask_queue_room(const Site& site, const SlurmCommands& slurm, std::size_t wanted) {

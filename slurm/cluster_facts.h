@@ -10,9 +10,13 @@
 
 namespace paceline {
 
-// Cores (not hardware threads) of the smallest node in the profile's partitions. Empty if Slurm
-// does not answer.
-std::optional<int> cores_of_nodes(const Site& site, const SlurmCommands& slurm);
+// Of the nodes in the profile's partitions. 0: Slurm did not say.
+struct NodeCounts {
+  int cores = 0;  // not hardware threads; of the smallest node
+  int cpus = 0;   // as Slurm counts them; of the largest node
+  int gpus = 0;   // of the node with most
+};
+NodeCounts count_nodes(const Site& site, const SlurmCommands& slurm);
 
 struct QueueRoom {
   static constexpr std::size_t kUnknown = static_cast<std::size_t>(-1);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/core/error.h"
 #include "slurm/script.h"
 
@@ -38,6 +40,10 @@ std::string with_type(const Site& site, int count) {
 
 [[noreturn]] void refuse(const Site& site, const std::string& what, const std::string& fix) {
   throw Error(ErrorKind::usage, what, site.where, fix);
+}
+
+std::string memory_text(std::int64_t mb) {
+  return mb % 1024 == 0 ? fmt::format("{}G", mb / 1024) : fmt::format("{}M", mb);
 }
 
 int even_share(const Site& site, const JobShape& shape, int parts, const char* of_what) {
@@ -79,14 +85,15 @@ std::vector<std::string> memory_options(const Site& site, const JobShape& shape,
     case MemoryForm::none:
       return {};
     case MemoryForm::mem_per_cpu:
-      return {fmt::format("--mem-per-cpu={}M", share(cpus_of_node))};
+      return {"--mem-per-cpu=" +
+              memory_text(std::max(share(cpus_of_node), std::int64_t{site.gb_per_cpu} * 1024))};
     case MemoryForm::mem_per_gpu:
       if (shape.gpus_per_node() > 0) {
-        return {fmt::format("--mem-per-gpu={}M", share(shape.gpus_per_node()))};
+        return {"--mem-per-gpu=" + memory_text(share(shape.gpus_per_node()))};
       }
-      return {fmt::format("--mem={}M", memory_mb)};  // a run without GPUs
+      return {"--mem=" + memory_text(memory_mb)};  // a run without GPUs
     case MemoryForm::mem:
-      return {fmt::format("--mem={}M", memory_mb)};
+      return {"--mem=" + memory_text(memory_mb)};
   }
   return {};
 }
@@ -105,6 +112,9 @@ std::vector<std::string> array_directives(const Site& site, const JobArray& arra
   directives.add("array", fmt::format("0-{}{}", array.runs.size() - 1,
                                       site.throttle > 0 ? fmt::format("%{}", site.throttle) : ""));
   directives.add("output", file_of_array(setup.session, array.name, ".%A_%a.log").string());
+  if (site.error_file) {
+    directives.add("error", file_of_array(setup.session, array.name, ".%A_%a.err").string());
+  }
   directives.line("--open-mode=append");
   add_who(directives, site);
   directives.add("constraint", site.constraint);
@@ -134,6 +144,9 @@ std::vector<std::string> collect_directives(const Site& site, const ScriptSetup&
   Directives directives;
   directives.add("job-name", job_name("collect", setup));
   directives.add("output", file_of_array(setup.session, "collect", ".%j.log").string());
+  if (site.error_file) {
+    directives.add("error", file_of_array(setup.session, "collect", ".%j.err").string());
+  }
   add_who(directives, site);
   directives.add("nodes", "1");
   directives.add("ntasks", "1");

@@ -19,7 +19,7 @@ std::vector<std::string> collect_directives(const Site& site, const ScriptSetup&
 // express this shape.
 std::vector<std::string> gpu_options(const Site& site, const JobShape& shape);
 
-// "--mem=8000M". Empty if the site has no form for memory. `memory_mb` is per node.
+// "--mem=8000M", "--mem=8G". Empty if the site has no form for memory. `memory_mb` is per node.
 std::vector<std::string> memory_options(const Site& site, const JobShape& shape,
                                         std::int64_t memory_mb);
 

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kStartSeconds = 120, kMostMinutes = 1e6;
 constexpr double kTaskBytes = 0.5e9, kMemoryMargin = 1.5;
+constexpr double kSlurmsM = 1 << 20, kSlurmsG = 1 << 30;
 
 bool same_layout(const Layout& a, const Layout& b) {
   return a.nodes == b.nodes && a.ntasks == b.ntasks && a.cpus_per_task == b.cpus_per_task &&
@@ -100,14 +101,14 @@ void Needs::expect(Need& need, std::size_t point) const {
 
 double Needs::replica_bytes(std::size_t point) const {
   const PlannedPoint& planned = points_[point];
-  if (!planned.layout.replicas_are_cores) return site_.gb_per_replica * 1e9;
+  if (!planned.layout.replicas_are_cores) return site_.gb_per_replica * kSlurmsG;
   double bytes = 0;
   for (const Record* record : completed_) {
     if ((*record)->point != planned.point.text()) continue;
     bytes = std::max(bytes, static_cast<double>((*record)->plan.memory_bytes.total.value_or(0)));
   }
   if (bytes == 0 && planned_bytes_) bytes = planned_bytes_(point);
-  return bytes > 0 ? bytes * kMemoryMargin : site_.gb_per_replica * 1e9;
+  return bytes > 0 ? bytes * kMemoryMargin : site_.gb_per_replica * kSlurmsG;
 }
 
 Need Needs::of(std::size_t point) const {
@@ -129,8 +130,9 @@ Need Needs::of(std::size_t point) const {
       static_cast<double>(planned.parameters.integer("cache_mb").value_or(0)) * (1 << 20);
   const double replicas = static_cast<double>(layout.gpus) / layout.nodes;
   const double tasks = static_cast<double>(layout.ntasks) / layout.nodes;
-  const double bytes = replicas * replica_bytes(point) + tasks * kTaskBytes + cache;
-  need.memory_mb = static_cast<std::int64_t>(std::ceil(bytes / 1e6));
+  const double of_tasks = layout.replicas_are_cores ? tasks * kTaskBytes : 0;
+  const double bytes = replicas * replica_bytes(point) + of_tasks + cache;
+  need.memory_mb = static_cast<std::int64_t>(std::ceil(bytes / kSlurmsM));
   return need;
 }
 

@@ -20,7 +20,7 @@ enum class Expectation { none, published, records };
 
 struct Need {
   int minutes = 0;              // the time limit
-  std::int64_t memory_mb = 0;   // per node; 0: the site has no form for memory
+  std::int64_t memory_mb = 0;   // per node, in Slurm's M; 0: the site has no form for memory
   bool time_is_known = false;   // the limit is based on a record
   double expected_seconds = 0;  // expected duration; the limit if unknown
   Expectation expected_by = Expectation::none;
@@ -43,9 +43,9 @@ class Needs {
   // Time: the slowest completed run of this point, else of any point with this shape, times the
   // margin, plus two minutes to start; at least twice a limit that was too short; at most the
   // site's limit. Memory of a node: that of the replicas' plan, or of such a run, times 1.5, else
-  // the site profile's; plus half a GB per task and the point's cache. For replicas on GPUs the
-  // profile decides, because their plan is in GPU memory. Expected time: the mean of such records,
-  // else of published rows with the same number of GPUs, preferring equal CPUs.
+  // the site profile's, plus half a GB per task. For replicas on GPUs the profile decides, because
+  // their plan is in GPU memory. The point's cache is added. Expected time: the mean of such
+  // records, else of published rows with the same number of GPUs, preferring equal CPUs.
   Need of(std::size_t point) const;
 
  private:

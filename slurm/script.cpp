@@ -256,7 +256,8 @@ std::string script_text(const Site& site, const JobArray& array, const ScriptSet
                  {"services", services_of(setup)},
                  {"reference", reference_of(site, setup)},
                  {"fallback", fallback_of(setup)},
-                 {"requeue", requeue_of(site)}});
+                 {"requeue", requeue_of(site)},
+                 {"errors", site.error_file ? "${log%.log}.err" : "$log"}});
 }
 
 std::string collect_script_text(const Site& site, const ScriptSetup& setup) {

@@ -119,6 +119,7 @@ class SiteReader {
             {"hint", option_into(site_.hint)},
             {"exclusive", flag_into(site_.exclusive)},
             {"ntasks_per_node", flag_into(site_.ntasks_per_node)},
+            {"error_file", flag_into(site_.error_file)},
             {"gpus", section(gpu_keys())},
             {"memory", section(memory_keys())},
             {"time", section(time_keys())},
@@ -128,6 +129,8 @@ class SiteReader {
             {"requeue", flag_into(site_.requeue)},
             {"device", device()},
             {"cores_per_node", whole_into(site_.cores_per_node, 1, 100000)},
+            {"cpus_per_node", whole_into(site_.cpus_per_node, 1, 100000)},
+            {"gpus_per_node", whole_into(site_.gpus_per_node, 1, 1000)},
             {"node", node()},
             {"reference", flag_into(site_.reference)},
             {"modules", section(module_keys())},
@@ -149,7 +152,8 @@ class SiteReader {
 
   Keys memory_keys() {
     return {{"form", choice_into(site_.memory_form, kMemoryForms)},
-            {"gb_per_replica", real_into(site_.gb_per_replica, 0.1, 100000)}};
+            {"gb_per_replica", real_into(site_.gb_per_replica, 0.1, 100000)},
+            {"gb_per_cpu", whole_into(site_.gb_per_cpu, 1, 100000)}};
   }
 
   Keys time_keys() {

@@ -35,10 +35,12 @@ struct Site {
   std::string account, partition, qos, constraint, hint;
   bool exclusive = false;
   bool ntasks_per_node = true;
+  bool error_file = false;  // standard error goes to a file of its own
   GpuForm gpu_form = GpuForm::none;
   std::string gpu_type;
   MemoryForm memory_form = MemoryForm::none;
   double gb_per_replica = 4;              // until a record is available
+  int gb_per_cpu = 0;                     // the least that mem_per_cpu requests, in Slurm's G
   std::vector<std::string> burst_buffer;  // "#BB ...", "#DW ..."
   std::vector<std::string> extra;         // "#SBATCH ..."
 
@@ -53,6 +55,8 @@ struct Site {
 
   std::string device;           // default for specs
   int cores_per_node = 0;       // "cores" in specs; 0: use this machine's
+  int cpus_per_node = 0;        // as Slurm counts them; 0: cores_per_node
+  int gpus_per_node = 0;        // 0: unknown
   std::optional<Machine> node;  // description of the nodes; may be partial
   bool reference = true;        // each job also runs a small reference point
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "engine/core/text.h"
+#include "slurm/cluster_facts.h"
 
 namespace paceline {
 
@@ -36,6 +37,7 @@ class Checker {
     }
     check_sizes();
     check_partition();
+    check_nodes();
     check_launcher();
     check_files();
     return std::move(report_);
@@ -93,6 +95,20 @@ class Checker {
       finding(fmt::format("no GPUs of type {} there: {}", site_.gpu_type, gres),
               "choose a type that is listed, or none", true);
     }
+  }
+
+  // A profile that knows fewer spreads points over more nodes than they need; one that knows more
+  // makes jobs that never start.
+  void check_nodes() {
+    const NodeCounts facts = count_nodes(site_, slurm_);
+    const auto compare = [&](const char* key, int here, int there) {
+      if (here == 0 || there == 0 || here == there) return;
+      finding(fmt::format("{} is {}, and Slurm reports {}", key, here, there),
+              "correct it, or leave it out: then Slurm is asked", here > there);
+    };
+    compare("cores_per_node", site_.cores_per_node, facts.cores);
+    compare("cpus_per_node", site_.cpus_per_node, facts.cpus);
+    compare("gpus_per_node", site_.gpus_per_node, facts.gpus);
   }
 
   void check_launcher() {

@@ -88,6 +88,7 @@ class Expander {
     check_runs();
     name_points();
     check_names();
+    set_nodes();
     hold_cpus();
     find_hindrances();
     if (spec_.control) add_control();
@@ -138,7 +139,66 @@ class Expander {
 
   static bool names_no_cpus(const PlannedPoint& planned) {
     return !planned.parameters.find("cpus_per_task") &&
+           !planned.parameters.find("cpus_per_replica") &&
            !find_name("device", Settings(planned.parameters).text("device")).serial;
+  }
+
+  // What of a node such a point needs too much of; empty: it fits.
+  std::string excess_on_node(const PlannedPoint& planned, const Layout& layout) const {
+    const NodeSize& node = *machine_.node;
+    const int replicas = layout.gpus / layout.nodes;
+    const int cpus = layout.ntasks / layout.nodes * layout.cpus_per_task;
+    const int cpus_there = names_no_cpus(planned) ? std::min(cores_, node.cpus) : node.cpus;
+    const bool on_gpus = !layout.replicas_are_cores || node.cores_for_gpus;
+    if (on_gpus && node.gpus > 0 && replicas > node.gpus) {
+      return fmt::format("{} GPUs on a node, and a node has {}", replicas, node.gpus);
+    }
+    if (cpus_there == 0 || cpus <= cpus_there) return "";
+    return fmt::format("{} CPUs on a node, and a node has {}", cpus, cpus_there);
+  }
+
+  // Over the fewest nodes that hold it, if any do. Only the layout tells, as names are the same on
+  // every cluster.
+  void spread(PlannedPoint& planned) const {
+    if (!machine_.node || planned.parameters.find("nodes")) return;
+    if (excess_on_node(planned, planned.layout).empty()) return;
+    const auto processes = planned.parameters.text("processes");
+    const auto backend = planned.parameters.text("backend").value_or(lone_backend());
+    if (processes ? *processes == "one" : find_name("backend", backend).one_task) return;
+    const auto of_a_task =
+        static_cast<int>(planned.parameters.integer("gpus_per_task").value_or(1));
+    const int tasks = planned.layout.gpus / of_a_task;
+    for (int nodes = 2; nodes <= tasks; ++nodes) {
+      if (tasks % nodes != 0) continue;
+      Point parameters = planned.parameters;
+      parameters.set("nodes", std::int64_t{nodes});
+      const Layout layout = layout_of(parameters, spec_.where);
+      if (!excess_on_node(planned, layout).empty()) continue;
+      planned.layout = layout;
+      return;
+    }
+  }
+
+  // After the names.
+  void set_nodes() {
+    if (!machine_.node) return;
+    for (std::size_t i = 0; i < expansion_.points.size(); ++i) {
+      PlannedPoint& planned = expansion_.points[i];
+      const bool given = planned.parameters.find("nodes") != nullptr;
+      if (const std::string excess = excess_on_node(planned, planned.layout); !excess.empty()) {
+        throw Error(ErrorKind::usage,
+                    fmt::format("point {} needs {} ({})", planned.point.text(), excess,
+                                machine_.node->source),
+                    origins_[i],
+                    given ? "use more nodes, or leave nodes out"
+                    : spec_.programs.empty()
+                        ? "make it smaller, or use a backend that spans nodes, as mirrored/mpi does"
+                        : "make it smaller, or name its nodes if the program spans them");
+      }
+      if (planned.layout.nodes > 1) {
+        planned.parameters.set("nodes", std::int64_t{planned.layout.nodes});
+      }
+    }
   }
 
   // Else one replica would take all cores and several a part each, and none were another's base.
@@ -165,7 +225,8 @@ class Expander {
       return *processes == "replica" ? 1 : most;
     }
     const std::string backend = planned.parameters.text("backend").value_or(lone_backend());
-    return find_name("backend", backend).tasks == "node" ? most : 1;
+    if (find_name("backend", backend).tasks != "node") return 1;
+    return planned.parameters.find("gpus_per_task") ? layout.gpus / layout.ntasks : most;
   }
 
   void find_hindrances() {
@@ -220,6 +281,7 @@ class Expander {
       planned.parameters.set("processes", program.processes);
     }
     planned.layout = layout_of(planned.parameters, candidate.where);
+    spread(planned);
     planned.cannot_run = not_built_;
     planned.not_built = !not_built_.empty();
     if (candidate.point.find("cpus_per_replica")) {

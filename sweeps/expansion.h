@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,17 +31,26 @@ enum class Unbuilt { leave_out, keep };
 // Why a point cannot run on this machine. Empty: it can.
 using Hindrance = std::function<std::string(const PlannedPoint&)>;
 
+// What one node of a cluster holds. 0: unknown, and nothing is refused for it.
+struct NodeSize {
+  int cpus = 0, gpus = 0;
+  bool cores_for_gpus = false;  // replicas on cores stand for those on GPUs: as many on a node
+  std::string source = {};      // who says so, for errors
+};
+
 // The machine that will run the points.
 struct TargetMachine {
   int cores = 1;             // value of the name "cores" in expressions
   bool shares_cores = true;  // replicas without given CPUs divide the cores, instead of one each
   Hindrance hindrance = {};
+  std::optional<NodeSize> node = {};  // of a cluster; empty: all points run on one machine
 };
 
 // Points without given CPUs all get the same number per replica (on GPUs: per task), such that the
-// largest of them fits, because a speed-up needs a base with equal CPUs. `where` and `exclude` also
-// apply to included points. Throws input with file and line for an empty product, two equal points,
-// more than 100,000 combinations or 1,000,000 runs; usage for an impossible layout.
+// largest of them fits, because a speed-up needs a base with equal CPUs. On a cluster, points
+// without given nodes get the fewest that hold them. `where` and `exclude` also apply to included
+// points. Throws input with file and line for an empty product, two equal points, more than 100,000
+// combinations or 1,000,000 runs; usage for an impossible layout, or a point that no node holds.
 Expansion expand(const Spec& spec, const TargetMachine& machine,
                  Unbuilt unbuilt = Unbuilt::leave_out);
 Expansion expand(const Spec& spec, int cores, Unbuilt unbuilt = Unbuilt::leave_out);

@@ -159,7 +159,9 @@ Run resized(const Run& like, int gpus) {
   run.gpus = gpus;
   run.ntasks = like.ntasks;
   run.cpus_per_task = like.cpus_per_task;
-  if (like.ntasks == like.gpus) {
+  if (const auto each = like.parameters.integer("gpus_per_task"); each && *each > 1) {
+    run.ntasks = std::max(1, gpus / static_cast<int>(*each));
+  } else if (like.ntasks == like.gpus) {
     run.ntasks = gpus;
   } else if (like.replicas_are_cores && like.cpus_per_task) {
     run.cpus_per_task = *like.cpus_per_task / like.gpus * gpus;

@@ -82,7 +82,7 @@ def main():
     p.add_argument("--hidden", type=int, default=1016, help="width of the dense layer before the classifier, 0 for none")
     p.add_argument("--v1", action="store_true", help="stride in the first 1x1 (Keras ResNet50); default v1.5")
     p.add_argument("--bias", action="store_true", help="convolutions have biases, as in Keras ResNet50")
-    p.add_argument("--threads", type=int, default=2, help="of this process")
+    p.add_argument("--threads", type=int, default=2, help="of this process; 0: as TF_NUM_INTRAOP_THREADS and TF_NUM_INTEROP_THREADS say")
     p.add_argument("--steps", type=int, default=100)
     p.add_argument("--warmup", type=int, default=20)
     p.add_argument("--block", type=int, default=1, help="steps that are timed together, without waiting between them")
@@ -96,8 +96,9 @@ def main():
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import tensorflow as tf
     keras = tf.keras
-    tf.config.threading.set_intra_op_parallelism_threads(a.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(a.replicas if a.strategy == "mirrored" else 1)
+    if a.threads > 0:
+        tf.config.threading.set_intra_op_parallelism_threads(a.threads)
+        tf.config.threading.set_inter_op_parallelism_threads(a.replicas if a.strategy == "mirrored" else 1)
     tf.config.experimental.enable_tensor_float_32_execution(a.precision == "tf32")
     tf.random.set_seed(0)
     if a.precision == "bf16":

@@ -135,14 +135,40 @@ TEST_F(CliSlurm, AfterARefusalNothingIsUnclear) {
   EXPECT_FALSE(contains(status.out, "not known")) << status.out;
 }
 
-TEST_F(CliSlurm, PointsTooLargeForTheNodesAndRowsWithoutABaseAreSaid) {
-  write("small.json", R"({"name": "x", "program": "/opt/paceline", "cores_per_node": 4})");
+TEST_F(CliSlurm, PointsTooLargeForTheNodesAreRefusedAndRowsWithoutABaseAreSaid) {
+  write("small.json", R"({"name": "x", "program": "/opt/paceline", "cores_per_node": 4,
+                          "cpus_per_node": 8})");
   write("wide.json", R"({"name": "wide", "workload": "mnist-mlp", "fixed": {"device": "cpu",
       "backend": "mirrored", "cpus_per_replica": 4}, "axes": {"gpus": [2, 4]}})");
-  const Ran ran = paceline("submit wide.json --site small.json --dry-run --scripts made");
+  expect_refused("submit wide.json --site small.json --dry-run --scripts made", 64,
+                 {"wide.json", "point gpus=4", "needs 16 CPUs on a node, and a node has 8",
+                  "(small.json)", "as mirrored/mpi does"});
+  const Ran ran =
+      paceline("submit wide.json --site small.json --set gpus=2 --dry-run --scripts made");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.out, "needs 8 CPUs on a node (and 1 more are too large)")) << ran.out;
-  EXPECT_TRUE(contains(ran.out, "warning: no speed-up for gpus=2,")) << ran.out;
+  const Ran two = paceline(
+      "submit wide.json --site small.json --set backend=mirrored/mpi --dry-run --scripts made");
+  EXPECT_EQ(two.code, 0) << two.err;
+  EXPECT_TRUE(contains(two.out, "2n2t8c")) << two.out;
+  EXPECT_TRUE(contains(two.out, "warning: no speed-up for gpus=2")) << two.out;
+}
+
+// What the profile leaves out, Slurm knows.
+TEST_F(CliSlurm, GpusOfANodeAreAskedOfSlurm) {
+  write("gpus.json", R"({"name": "x", "program": "/opt/paceline", "gpus": {"form": "gres"},
+                         "device": "cuda"})");
+  write("eight.json", R"({"name": "e", "workload": "mnist-mlp", "axes": {"gpus": [8],
+                          "backend": ["nccl"]}})");
+  const std::string sinfo = with("play sinfo \"echo 'p*|2|20|40|gpu:4'\"");
+  const Ran ran =
+      shell(sinfo + "paceline submit eight.json --site gpus.json --dry-run --scripts made");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(contains(text_of(folder() / "made/2n8t10c8g.sbatch"), "#SBATCH --gres=gpu:4\n"))
+      << ran.out;
+  EXPECT_TRUE(contains(all("made", ".points"), "\"--nodes=2\"")) << ran.out;
+  const Ran smoke = shell(
+      sinfo + "paceline submit eight.json --site gpus.json --smoke --dry-run --scripts smoke");
+  EXPECT_TRUE(contains(smoke.out, "2n8t10c ")) << "the same shape on CPUs: " << smoke.out;
 }
 
 TEST_F(CliSlurm, AGpuProfileWithoutADeviceIsSaid) {

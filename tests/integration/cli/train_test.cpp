@@ -314,6 +314,35 @@ TEST_F(CliTrain, StacksThatDoNotFit) {
   expect_refused(mlp + "--backend mirrored/", 64, {"\"mirrored/\" is not a backend"});
 }
 
+// Two workers of three GPUs, as replicas on cores.
+TEST_F(CliTrain, SeveralTasksOfANodeHaveSeveralReplicasEach) {
+  if (!find_name("backend", "mpi").built) GTEST_SKIP() << "mpi is not built here";
+  const auto record = [&](const std::string& place) {
+    const Ran ran = paceline(
+        "train mnist-mlp --train-limit 960 --batch-per-replica 16 --steps 10 --evaluate none "
+        "--cpus-per-replica 1 --oversubscribe --quiet --json --gpus 6 " +
+        place);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return nlohmann::json::parse(ran.out, nullptr, false);
+  };
+  const auto two = record("--backend mirrored/mpi --gpus-per-task 3");
+  const nlohmann::json& layout = two["layout"];
+  EXPECT_EQ(layout["nodes"], 1);
+  EXPECT_EQ(layout["ntasks"], 2);
+  EXPECT_EQ(layout["gpus"], 6);
+  EXPECT_EQ(layout["cpus_per_task"], 3);
+  EXPECT_EQ(two["parameters"]["gpus_per_task"], 3);
+  EXPECT_EQ(two["timing"]["step_seconds"].size(), 6U) << "of every replica";
+  const auto one = record("--backend mirrored");
+  EXPECT_EQ(one["layout"]["ntasks"], 1);
+  const auto loss = [](const nlohmann::json& run) {
+    return run["quality"]["epochs"].back()["train_loss"].get<double>();
+  };
+  EXPECT_NEAR(loss(two), loss(one), 1e-4) << "the same samples and sums";
+  expect_refused("train mnist-mlp --gpus 6 --backend mpi --gpus-per-task 3", 64,
+                 {"backend mpi has one replica in a task, not 3", "mirrored/mpi"});
+}
+
 // As `srun -n 2` without any PMI would start them; the port is another than a busy site's.
 TEST_F(CliTrain, GlooUnderASlurmStep) {
   

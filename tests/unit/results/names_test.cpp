@@ -80,5 +80,45 @@ TEST(Names, TasksOfAStack) {
   EXPECT_EQ(tasks("mirrored+bf16", 1).ntasks, 1);
 }
 
+TEST(Names, SeveralTasksOfANodeHaveSeveralReplicasEach) {
+  const auto layout = [](const std::string& backend, std::int64_t gpus, std::int64_t each,
+                         std::int64_t nodes) {
+    Point point;
+    point.set("gpus", gpus);
+    point.set("nodes", nodes);
+    point.set("gpus_per_task", each);
+    point.set("cpus_per_replica", std::int64_t{2});
+    point.set("backend", backend);
+    return layout_of(point, "s.json:3");
+  };
+  const Layout two = layout("mirrored/mpi", 6, 3, 1);
+  EXPECT_EQ(two.ntasks, 2);
+  EXPECT_EQ(two.cpus_per_task, 6);
+  EXPECT_EQ(layout("mirrored/gloo", 12, 3, 2).ntasks, 4);
+  EXPECT_EQ(layout("mpi", 6, 1, 1).ntasks, 6);
+  EXPECT_EQ(layout("mirrored", 3, 3, 1).ntasks, 1);
+  const auto refusal = [&](const std::string& backend, std::int64_t gpus, std::int64_t each,
+                           std::int64_t nodes) {
+    try {
+      layout(backend, gpus, each, nodes);
+      return std::string("accepted");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(refusal("mpi", 6, 3, 1),
+            "s.json:3: backend mpi has one replica in a task, not 3; use mirrored within the "
+            "tasks, such as mirrored/mpi");
+  EXPECT_EQ(refusal("mirrored/mpi", 8, 3, 2),
+            "s.json:3: 4 replicas of a node cannot be tasks of 3; make gpus / nodes a multiple of "
+            "gpus_per_task");
+  EXPECT_EQ(refusal("mirrored", 6, 3, 1),
+            "s.json:3: backend mirrored sums within one task, and these are 2 on 1 node; put "
+            "another between the tasks, such as mirrored/mpi");
+  EXPECT_EQ(refusal("null", 4, 2, 2),
+            "s.json:3: backend null sums within one task, and these are 2 on 2 nodes; use one "
+            "task, or another backend (paceline list backends)");
+}
+
 }  // namespace
 }  // namespace paceline

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/support/scratch.h"
 #include "tests/unit/slurm/samples.h"
 
@@ -27,8 +29,10 @@ class ClusterFacts : public ::testing::Test {
     return ask_queue_room(site_with(keys), testing::commands_in(scratch_.path()), wanted);
   }
 
-  std::optional<int> cores(const std::string& keys) const {
-    return cores_of_nodes(site_with(keys), testing::commands_in(scratch_.path()));
+  // Cores, CPUs and GPUs.
+  std::array<int, 3> nodes(const std::string& keys) const {
+    const NodeCounts facts = count_nodes(site_with(keys), testing::commands_in(scratch_.path()));
+    return {facts.cores, facts.cpus, facts.gpus};
   }
 
   Scratch scratch_;
@@ -68,14 +72,19 @@ TEST_F(ClusterFacts, WhatARefusalIsAbout) {
   EXPECT_FALSE(is_refused_for_now("QOSMaxWallDurationPerJobLimit"));
 }
 
-TEST_F(ClusterFacts, CoresOfTheSmallestNodeOfThePartition) {
+TEST_F(ClusterFacts, WhatTheNodesOfThePartitionHave) {
+  using Counts = std::array<int, 3>;
   fake(scratch_.path(), "sinfo",
-       "case \"$*\" in *'-p gpu'*) echo 'gpu|2|24'; echo 'gpu|2|32';; "
-       "*) echo 'cpu*|2|64'; echo 'gpu|2|24';; esac");
-  EXPECT_EQ(cores(""), 128) << "of the default partition";
-  EXPECT_EQ(cores(R"("partition": "gpu")"), 48);
+       "case \"$*\" in *'-p gpu'*) echo 'gpu|2|24|48|gpu:v100:4(S:0-1),nvme:1'; "
+       "echo 'gpu|2|32|128|gpu:2';; "
+       "*) echo 'cpu*|2|64|256|(null)'; echo 'gpu|2|24|48|gpu:8';; esac");
+  EXPECT_EQ(nodes(""), (Counts{128, 256, 0})) << "of the default partition";
+  EXPECT_EQ(nodes(R"("partition": "gpu")"), (Counts{48, 128, 4}))
+      << "cores of the smallest, CPUs and GPUs that some node has";
+  fake(scratch_.path(), "sinfo", "echo 'gpu|2|4|8|gpu:a100:2,gpu:mig:1'");
+  EXPECT_EQ(nodes(""), (Counts{8, 8, 3}));
   fake(scratch_.path(), "sinfo", "echo 'sinfo: error' >&2; exit 1");
-  EXPECT_EQ(cores(""), std::nullopt);
+  EXPECT_EQ(nodes(""), (Counts{0, 0, 0}));
 }
 
 }  // namespace

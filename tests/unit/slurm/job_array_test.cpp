@@ -140,12 +140,13 @@ TEST_F(NeedsTest, MemoryOfANodeFromThePlanOfARecord) {
   EXPECT_EQ(Needs(none, points_, store_).of(0).memory_mb, 0);
   const Site site = site_with(R"("memory": {"form": "mem", "gb_per_replica": 4})");
   const Needs needs(site, points_, store_);
-  EXPECT_EQ(needs.of(index_of("gpus=2,backend=mpi")).memory_mb, 4000) << "2 x (1.5 + 0.5) GB";
-  EXPECT_EQ(needs.of(index_of("gpus=2,backend=gloo")).memory_mb, 9000) << "2 x (4 + 0.5) GB";
+  EXPECT_EQ(needs.of(index_of("gpus=2,backend=mpi")).memory_mb, 3815)
+      << "2 x (1.5 + 0.5) GB in MiB";
+  EXPECT_EQ(needs.of(index_of("gpus=2,backend=gloo")).memory_mb, 9146) << "2 x (4 GiB + 0.5 GB)";
   const Needs planned(site, points_, store_, [](std::size_t) { return 2e9; });
-  EXPECT_EQ(planned.of(index_of("gpus=2,backend=gloo")).memory_mb, 7000)
+  EXPECT_EQ(planned.of(index_of("gpus=2,backend=gloo")).memory_mb, 6676)
       << "2 x (1.5 x 2 + 0.5) GB";
-  EXPECT_EQ(planned.of(index_of("gpus=2,backend=mpi")).memory_mb, 4000) << "a record knows better";
+  EXPECT_EQ(planned.of(index_of("gpus=2,backend=mpi")).memory_mb, 3815) << "a record knows better";
 }
 
 }  // namespace

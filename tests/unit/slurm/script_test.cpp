@@ -63,6 +63,9 @@ TEST(Script, EachFormOfMemory) {
   EXPECT_EQ(memory("mem-per-gpu", shape(1, 2, 4, 2)), Lines{"--mem-per-gpu=4000M"});
   EXPECT_EQ(memory("mem-per-gpu", shape(1, 2, 4, 0)), Lines{"--mem=8000M"});
   EXPECT_EQ(memory("none", shape(1, 2, 4, 2)), Lines{});
+  const Site least = site_with(R"("memory": {"form": "mem-per-cpu", "gb_per_cpu": 8})");
+  EXPECT_EQ(memory_options(least, shape(1, 2, 1, 2), 8192), Lines{"--mem-per-cpu=8G"});
+  EXPECT_EQ(memory_options(least, shape(1, 2, 1, 2), 20000), Lines{"--mem-per-cpu=10000M"});
 }
 
 TEST(Script, TheRequestOfAnArray) {
@@ -84,6 +87,19 @@ TEST(Script, TheRequestOfAnArray) {
   }
   EXPECT_TRUE(contains(text, "scontrol requeue"));
   EXPECT_FALSE(contains(text, "{{"));
+}
+
+TEST(Script, ErrorsHaveAFileOfTheirOwnWhereTheProfileSaysSo) {
+  const std::string one = script_text(site_with(""), array_of(shape(1, 2, 1, 0)), setup());
+  EXPECT_FALSE(contains(one, "--error"));
+  EXPECT_TRUE(contains(one, "element end --exit-code \"$code\" --log \"$log\""));
+  const Site site = site_with("\"error_file\": true");
+  const std::string two = script_text(site, array_of(shape(1, 2, 1, 0)), setup());
+  EXPECT_TRUE(contains(two, "#SBATCH --error=slurm/S/1n2t1c.%A_%a.err\n")) << two;
+  EXPECT_TRUE(contains(two, "element end --exit-code \"$code\" --log \"${log%.log}.err\""))
+      << "that is where a run says why it failed";
+  EXPECT_TRUE(
+      contains(collect_script_text(site, setup()), "#SBATCH --error=slurm/S/collect.%j.err"));
 }
 
 // It starts its ranks itself, on several nodes by the job's launcher.

@@ -59,6 +59,16 @@ TEST_F(SiteCheck, WhatDoesNotFit) {
   EXPECT_EQ(findings(R"("data": "$SCRATCH/data")"), "") << "only a job knows";
 }
 
+TEST_F(SiteCheck, NodesThatHaveOtherSizes) {
+  fake(scratch_.path(), "sinfo",
+       "case \"$*\" in *%Y*) echo 'gpu|2|20|80|gpu:v100:4';; *) echo 'gpu|gpu:v100:4';; esac");
+  EXPECT_EQ(findings(R"("cores_per_node": 40, "cpus_per_node": 80, "gpus_per_node": 4)"), "");
+  EXPECT_EQ(findings(R"("cores_per_node": 20, "gpus_per_node": 8)"),
+            "cores_per_node is 20, and Slurm reports 40; correct it, or leave it out: then Slurm "
+            "is asked\ngpus_per_node is 8, and Slurm reports 4; correct it, or leave it out: then "
+            "Slurm is asked (blocks)\n");
+}
+
 TEST_F(SiteCheck, WithoutSlurm) {
   std::filesystem::remove(scratch_.path() / "sbatch");
   const SlurmCommands none({{"PATH", scratch_.path().string()}});

@@ -13,9 +13,10 @@ TEST(Site, ReadsEveryKey) {
   const Site site = parse_site("s.json", R"({
     "name": "all", "description": "d", "account": "a1@v100", "partition": "gpu", "qos": "q",
     "constraint": "a100&ib", "hint": "nomultithread", "exclusive": true, "ntasks_per_node": false,
-    "requeue": true, "device": "cuda", "cores_per_node": 40, "reference": false,
+    "requeue": true, "device": "cuda", "cores_per_node": 40,
+    "cpus_per_node": 80, "gpus_per_node": 4, "error_file": true, "reference": false,
     "gpus": {"form": "gpus-per-task", "type": "v100"},
-    "memory": {"form": "mem-per-gpu", "gb_per_replica": 2.5},
+    "memory": {"form": "mem-per-gpu", "gb_per_replica": 2.5, "gb_per_cpu": 3},
     "time": {"minutes": 5, "margin": 2, "most_minutes": 100, "signal_seconds": 0},
     "array": {"throttle": 2, "max_size": 300, "max_submit": 50},
     "modules": {"purge": true, "load": ["gcc/12", "openmpi"]},
@@ -28,10 +29,15 @@ TEST(Site, ReadsEveryKey) {
   EXPECT_EQ(site.account, "a1@v100");
   EXPECT_EQ(site.constraint, "a100&ib");
   EXPECT_TRUE(site.exclusive && !site.ntasks_per_node && site.requeue && !site.reference);
+  EXPECT_TRUE(site.error_file);
   EXPECT_EQ(site.gpu_form, GpuForm::gpus_per_task);
   EXPECT_EQ(site.gpu_type, "v100");
   EXPECT_EQ(site.memory_form, MemoryForm::mem_per_gpu);
   EXPECT_EQ(site.gb_per_replica, 2.5);
+  EXPECT_EQ(site.gb_per_cpu, 3);
+  EXPECT_EQ(site.cores_per_node, 40);
+  EXPECT_EQ(site.cpus_per_node, 80);
+  EXPECT_EQ(site.gpus_per_node, 4);
   EXPECT_EQ(site.minutes, 5);
   EXPECT_EQ(site.margin, 2);
   EXPECT_EQ(site.most_minutes, 100);

@@ -208,6 +208,73 @@ TEST(Expansion, PointsThatCannotRunHereAreLeftOutAndSaidSo) {
   expect_parts(error_of([&] { expand(large, machine); }), {"no points here", "too many"});
 }
 
+TargetMachine cluster(int cpus, int gpus, bool cores_for_gpus = false) {
+  return {cpus, true, {}, NodeSize{cpus, gpus, cores_for_gpus, "site.json"}};
+}
+
+// "8 GPUs: 2 nodes, 8 tasks of 10 CPUs" of each point.
+Texts layouts_of(const std::string& keys, const TargetMachine& machine) {
+  Texts texts;
+  for (const PlannedPoint& planned : expand(spec_with(keys), machine, Unbuilt::keep).points) {
+    const Layout& layout = planned.layout;
+    EXPECT_EQ(layout.nodes, planned.parameters.integer("nodes").value_or(1));
+    texts.push_back(std::to_string(layout.gpus) + " on " + std::to_string(layout.nodes) + ": " +
+                    std::to_string(layout.ntasks) + " of " + std::to_string(layout.cpus_per_task));
+  }
+  return texts;
+}
+
+TEST(Expansion, OnAClusterPointsGetTheFewestNodesThatHoldThem) {
+  const std::string gpus = R"("fixed": {"device": "cuda"}, "axes": {"backend": )";
+  EXPECT_EQ(layouts_of(gpus + R"(["nccl"], "gpus": [1, 4, 6, 8, 12]})", cluster(40, 4)),
+            (Texts{"1 on 1: 1 of 10", "4 on 1: 4 of 10", "6 on 2: 6 of 10", "8 on 2: 8 of 10",
+                   "12 on 3: 12 of 10"}));
+  EXPECT_EQ(layouts_of(gpus + R"(["mirrored/nccl"], "gpus": [8]})", cluster(40, 4)),
+            Texts{"8 on 2: 2 of 40"});
+  EXPECT_EQ(
+      layouts_of(R"("fixed": {"device": "cuda", "gpus_per_task": 3, "backend": "mirrored/nccl"},
+                    "axes": {"gpus": [3, 6, 12]})",
+                 cluster(40, 7)),
+      (Texts{"3 on 1: 1 of 18", "6 on 1: 2 of 18", "12 on 2: 4 of 18"}));
+  EXPECT_EQ(layouts_of(gpus + R"(["nccl"], "gpus": [8], "cpus_per_task": [20]})", cluster(40, 4)),
+            Texts{"8 on 4: 8 of 20"})
+      << "of its CPUs";
+  EXPECT_EQ(layouts_of(gpus + R"(["mirrored/nccl"], "gpus": [8], "cpus_per_replica": [5]})",
+                       cluster(40, 4)),
+            Texts{"8 on 2: 2 of 20"})
+      << "of each task's CPUs";
+  EXPECT_EQ(layouts_of(gpus + R"(["nccl"], "gpus": [8], "nodes": [4]})", cluster(40, 4)),
+            Texts{"8 on 4: 8 of 20"})
+      << "as the spec says";
+  EXPECT_EQ(layouts_of(gpus + R"(["nccl"], "gpus": [8]})", cluster(40, 0)), Texts{"8 on 1: 8 of 5"})
+      << "nobody knows how many a node has";
+  const std::string cores = R"("fixed": {"backend": "mpi"}, "axes": {"gpus": [8]})";
+  EXPECT_EQ(layouts_of(cores, cluster(40, 4)), Texts{"8 on 1: 8 of 5"});
+  EXPECT_EQ(layouts_of(cores, cluster(40, 4, true)), Texts{"8 on 2: 8 of 10"}) << "a smoke test";
+  EXPECT_EQ(layouts_of(cores, cluster(4, 0)), Texts{"8 on 2: 8 of 1"});
+  EXPECT_EQ(points_of(expand(spec_with(cores), cluster(4, 0), Unbuilt::keep)), Texts{"gpus=8"})
+      << "the same name on every cluster";
+}
+
+TEST(Expansion, WhatNoNodeHoldsIsRefused) {
+  const auto refusal = [](const std::string& axes) {
+    return error_of([&] {
+      expand(spec_with("\"fixed\": {\"device\": \"cuda\"},\n\"axes\": {" + axes + "}"),
+             cluster(40, 4), Unbuilt::keep);
+    });
+  };
+  EXPECT_EQ(
+      refusal(R"("gpus": [8], "backend": ["mirrored"])"),
+      "s.json: point gpus=8,backend=mirrored needs 8 GPUs on a node, and a node has 4 "
+      "(site.json); make it smaller, or use a backend that spans nodes, as mirrored/mpi does");
+  expect_parts(refusal(R"("gpus": [8], "backend": ["nccl"], "nodes": [1])"),
+               {"needs 8 GPUs on a node, and a node has 4", "use more nodes, or leave nodes out"});
+  expect_parts(refusal(R"("gpus": [2], "backend": ["nccl"], "cpus_per_task": [41])"),
+               {"needs 82 CPUs on a node, and a node has 40 (site.json)"});
+  expect_parts(refusal(R"("gpus": [5], "backend": ["mirrored/nccl"], "gpus_per_task": [5])"),
+               {"needs 5 GPUs on a node"});
+}
+
 std::string error_in(const std::string& keys, int cores = 8) {
   return error_of([&] { expansion_of(keys, cores); });
 }
