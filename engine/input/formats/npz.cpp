@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <memory>
 #include <new>
-#include <regex>
 #include <utility>
 
 #include "engine/core/error.h"
@@ -74,13 +73,17 @@ std::string header_of(std::string_view npy, std::size_t& begin, const std::strin
   return std::string(npy.substr(8 + digits, length));
 }
 
-std::string value_of(const std::string& header, const char* key, const std::string& where) {
-  std::smatch match;
-  const std::regex entry(fmt::format(R"('{}': *('[^']*'|\([^)]*\)|\w+))", key));
-  if (!std::regex_search(header, match, entry)) {
-    throw bad(fmt::format("its header has no {}", key), where);
-  }
-  return match[1];
+// A quoted text with its quotes, a tuple with its parentheses, or a word.
+std::string value_of(const std::string& header, const std::string& key, const std::string& where) {
+  const std::string entry = "'" + key + "': ";
+  const std::size_t found = header.find(entry);
+  const std::size_t at = found == std::string::npos ? found : found + entry.size();
+  if (at >= header.size()) throw bad("its header has no " + key, where);
+  const char first = header[at];
+  const std::size_t end = first == '\'' || first == '('
+                              ? header.find(first == '(' ? ')' : first, at + 1)
+                              : header.find(',', at) - 1;
+  return header.substr(at, end - at + 1);
 }
 
 IdxArray parse_npy(std::string_view npy, const std::string& where) {
@@ -98,7 +101,7 @@ IdxArray parse_npy(std::string_view npy, const std::string& where) {
   IdxArray array;
   std::size_t elements = 1;
   std::string shape = value_of(header, "shape", where);
-  if (!shape.starts_with('(')) throw bad("has no shape", where);
+  if (!shape.starts_with('(') || !shape.ends_with(')')) throw bad("has no shape", where);
   for (const std::string& part : split(shape.substr(1, shape.size() - 2), ',')) {
     if (trim(part).empty()) continue;  // behind the last comma
     const auto extent = to_integer(trim(part));

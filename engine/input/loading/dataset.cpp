@@ -79,19 +79,30 @@ Dataset split_of(const std::string& name, NamedArray images, const NamedArray& l
   return set;
 }
 
+// `read` is called in the order of names: images and labels to train on, and to test with.
+template <typename Read>
+DatasetPair read_splits(const std::array<const char*, 4>& names, Read read) {
+  DatasetPair pair;
+  NamedArray images = read(names[0]);
+  pair.train = split_of("mnist train", std::move(images), read(names[1]));
+  images = read(names[2]);
+  pair.test = split_of("mnist test", std::move(images), read(names[3]));
+  return pair;
+}
+
 DatasetPair read_idx_files(const fs::path& folder) {
-  const auto read = [&](std::size_t i) {
-    const fs::path file = find_file(folder, kMnistFiles[i]);
+  const auto read = [&](const char* name) {
+    const fs::path file = find_file(folder, name);
     return NamedArray{read_idx(file), file.string()};
   };
-  return {split_of("mnist train", read(0), read(1)), split_of("mnist test", read(2), read(3)), ""};
+  return read_splits(kMnistFiles, read);
 }
 
 DatasetPair read_npz(const fs::path& file) {
   const NpzFile npz(file);
-  const auto read = [&](const char* name) { return NamedArray{npz.array(name), npz.where(name)}; };
-  return {split_of("mnist train", read("x_train"), read("y_train")),
-          split_of("mnist test", read("x_test"), read("y_test")), ""};
+  return read_splits({"x_train", "y_train", "x_test", "y_test"}, [&](const char* name) {
+    return NamedArray{npz.array(name), npz.where(name)};
+  });
 }
 
 Dataset random_split(const std::string& name, const Dataset& like, std::size_t samples,
