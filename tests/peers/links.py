@@ -49,7 +49,7 @@ def on_node(i, command):
 def bench_command(args, nodes, backend):
     return [args.paceline, "bench", "allreduce", "--gpus", str(nodes), "--nodes", str(nodes),
             "--backends", backend, "--cpus-per-task", "1", "--sizes", args.sizes, "--rounds", "1",
-            "--iterations", "2", "--quiet", "--json"]
+            "--iterations", "2", "--no-baselines", "--quiet", "--json"]
 
 
 def run_by_mpirun(args, nodes, folder, backend):
