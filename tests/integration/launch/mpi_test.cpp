@@ -89,7 +89,7 @@ TEST(Spawn, StallNamesTheRankThatDidNotCome) {
 TEST(Spawn, StallBetweenNodesEndsToo) {
   const RunVerdict verdict = spawn(2, "failing", "stalls", {{"PACELINE_TEST_RANKS_PER_NODE", "1"}});
   EXPECT_EQ(verdict.exit_code, 72);
-  EXPECT_TRUE(contains(verdict.line, "rank 0: barrier: another rank did not come")) << verdict.line;
+  EXPECT_TRUE(contains(verdict.line, "rank 0: barrier: rank 1 did not come")) << verdict.line;
 }
 
 TEST(Spawn, RanksTalkAndTheirCodePasses) {

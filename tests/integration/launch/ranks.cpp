@@ -59,8 +59,8 @@ class Ranks {
     ThreadLane thread_lane;
     for (const std::size_t count : std::vector<std::size_t>{0, 1, 7, 63, 64, 65, 4097, most}) {
       auto* inside = reinterpret_cast<T*>(arena_.data());
-      if (process_.size > 1) all_reduce(inside + 3, count, type, inline_lane, one_node);
-      if (process_.size > 1) all_reduce(inside, count, type, thread_lane, one_node);
+      if (inside != nullptr) all_reduce(inside + 3, count, type, inline_lane, one_node);
+      if (inside != nullptr) all_reduce(inside, count, type, thread_lane, one_node);
       all_reduce(outside.data() + 3, count, type, thread_lane, one_node);
     }
   }
