@@ -309,6 +309,7 @@ int bench_one(const BenchArguments& arguments, const std::string& backend,
   LaunchSpec launch = launch_spec_of(place_config_of(parameters));
   launch.deadlines = deadlines_of(arguments.deadlines, environment_of_process());
   check_memory(sizes, dtype_of(arguments.dtype), launch.layout);
+  check_replicas(arguments);
   const Environment environment = environment_of_process();
   const ProcessRank process = find_process_rank(environment);
   if (process.rank == 0 && !arguments.record.empty()) check_new_record(arguments.record);
@@ -324,7 +325,6 @@ int bench_one(const BenchArguments& arguments, const std::string& backend,
 // Writes each record into the study folder `--record`, and prints them side by side.
 int bench_several(const BenchArguments& arguments, const std::vector<std::string>& backends,
                   const std::vector<std::string>& command) {
-  for (const std::string& backend : backends) check_sums(backend);
   log::Setup logging;
   if (arguments.quiet) logging.level = log::Level::warning;
   log::set_up(logging);
@@ -350,16 +350,17 @@ int bench_several(const BenchArguments& arguments, const std::vector<std::string
 
 int bench(const BenchArguments& arguments, const std::vector<std::string>& command) {
   check_counts(arguments);
-  check_replicas(arguments);
-  const std::vector<BenchSize> sizes = sizes_of(arguments, dtype_of(arguments.dtype));
-  const bool is_launched = find_process_rank(environment_of_process()).launched;
   std::vector<std::string> backends;
   if (!arguments.backends.empty()) backends = split(arguments.backends, ',');
+  for (const std::string& backend : backends) check_sums(backend);
+  const std::vector<BenchSize> sizes = sizes_of(arguments, dtype_of(arguments.dtype));
+  const bool is_launched = find_process_rank(environment_of_process()).launched;
   if (is_launched && backends.size() > 1) {
     throw Error(ErrorKind::usage, "ranks that a launcher started measure one backend a call",
                 "--backends", "call it once for each, and give the records to paceline report");
   }
-  if (is_launched || backends.size() == 1 || arguments.gpus == "1") {
+  const bool is_alone = arguments.gpus.empty() || arguments.gpus == "1";
+  if (is_launched || is_alone || backends.size() == 1) {
     return bench_one(arguments, backends.empty() ? "" : backends.front(), sizes, command);
   }
   return bench_several(arguments, backends.empty() ? backends_to_compare() : backends, command);

@@ -1,6 +1,7 @@
 // `paceline bench allreduce` as a user types it.
 #include <nlohmann/json.hpp>
 
+#include "engine/core/text.h"
 #include "results/names.h"
 #include "tests/integration/cli/paceline.h"
 
@@ -26,16 +27,20 @@ TEST_F(CliBench, TableHasTheFieldsColumns) {
   EXPECT_FALSE(contains(ran.out, "one after another")) << "no buckets here";
 }
 
-TEST_F(CliBench, EveryBackendBetweenProcessesBesideItsLibrary) {
-  for (const auto& [backend, library] :
-       {std::pair("mpi", "MPI_Allreduce"), std::pair("gloo", "gloo::allreduce")}) {
-    if (!find_name("backend", backend).built) continue;
-    const Ran ran = paceline(kShort + "--gpus 2 --json --sizes 64,64K --backend " + backend);
-    ASSERT_EQ(ran.code, 0) << ran.err;
-    const auto record = nlohmann::json::parse(ran.out);
-    EXPECT_EQ(record.at("kind"), "collective");
-    const auto& block = record.at("collective");
-    EXPECT_EQ(block.at("library"), library);
+TEST_F(CliBench, BackendsStandSideBySide) {
+  std::vector<std::string> built;
+  for (const char* backend : {"ring", "mpi", "gloo", "mirrored"}) {
+    if (find_name("backend", backend).built) built.push_back(backend);
+  }
+  const std::string options = kShort + "--gpus 2 --sizes 64,64K --backends " + join(built, ",");
+  const Ran json = paceline(options + " --json --record out");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const auto records = nlohmann::json::parse(json.out).at("collectives");
+  ASSERT_EQ(records.size(), built.size());
+  for (std::size_t i = 0; i < built.size(); ++i) {
+    EXPECT_EQ(records[i].at("provenance").at("backend_asked"), built[i]);
+    const auto& block = records[i].at("collective");
+    EXPECT_EQ(block.at("rounds"), 2);
     ASSERT_EQ(block.at("rows").size(), 2U);
     for (const auto& row : block.at("rows")) {
       EXPECT_EQ(row.at("wrong"), 0);
@@ -44,9 +49,31 @@ TEST_F(CliBench, EveryBackendBetweenProcessesBesideItsLibrary) {
       EXPECT_NEAR(algbw, row.at("bytes").get<double>() / row.at("seconds").get<double>(),
                   algbw * 1e-5);
       EXPECT_NEAR(busbw, algbw, algbw * 1e-5);  // 2 (n-1)/n is 1 for two
-      EXPECT_GT(row.at("library_seconds"), 0);
+      EXPECT_GT(row.at("memcpy_seconds"), 0);
+      EXPECT_GT(row.at("reused_seconds"), 0);
     }
   }
+  // A column each, of the records, too.
+  const Ran report = paceline("report out");
+  EXPECT_EQ(report.code, 0) << report.err;
+  for (const std::string& backend : built) {
+    EXPECT_TRUE(contains(report.out, " " + backend + " ")) << report.out;
+    EXPECT_TRUE(contains(report.out, "# " + backend + ": ")) << report.out;
+  }
+  EXPECT_TRUE(contains(report.out, "memcpy")) << report.out;
+}
+
+TEST_F(CliBench, BackendThatWasNamedAndDoesNotServeIsAnError) {
+  expect_refused(kShort + "--gpus 2 --cpus-per-task 64 --sizes 64 --backends ring,mirrored", 64,
+                 {"backend ring: ", "CPU"});
+}
+
+// A launcher's ranks are there once.
+TEST_F(CliBench, LaunchedRanksMeasureOneBackend) {
+  const Ran ran = shell("RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 paceline " + kShort +
+                        "--gpus 2 --sizes 64 --backends ring,gloo");
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_TRUE(contains(ran.err, "measure one backend a call")) << ran.err;
 }
 
 TEST_F(CliBench, BucketsOfAWorkload) {

@@ -39,9 +39,7 @@ class Consistency : public testing::Cli {
     }
   }
 
-  void SetUp() override {
-    
-  }
+  void SetUp() override {}
 };
 
 TEST_F(Consistency, ParametersAreNamedWithTheirValues) {

@@ -6,6 +6,7 @@
 #include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "results/names.h"
+#include "results/store.h"
 #include "tests/integration/cli/paceline.h"
 
 namespace paceline {
@@ -15,7 +16,7 @@ using testing::contains;
 using testing::Ran;
 
 constexpr char kTrain[] = "train mnist-mlp --steps 20 --input synthetic --evaluate none ";
-constexpr char kRanks[] = "--gpus 2 --cpus-per-task 1 --oversubscribe ";
+constexpr char kRanks[] = "--gpus 2 --cpus-per-replica 1 --oversubscribe ";
 
 constexpr const char* kAssignments[] = {"OMP_PROC_BIND=true",  "OMP_PLACES=cores",
                                         "GOMP_CPU_AFFINITY=0", "KMP_AFFINITY=compact",
@@ -46,6 +47,7 @@ class Cpus : public testing::Cli {
   Json record_of(const std::string& start, const std::string& options) const {
     const std::string file = (folder() / "run.json").string();
     std::filesystem::remove(file);
+    std::filesystem::remove(samples_file(file));
     const Ran ran =
         shell(start + " '" PACELINE_BINARY "' " + kTrain + options + "--record " + file);
     EXPECT_EQ(ran.code, 0) << ran.err;

@@ -345,7 +345,6 @@ TEST_F(CliTrain, SeveralTasksOfANodeHaveSeveralReplicasEach) {
 
 // As `srun -n 2` without any PMI would start them; the port is another than a busy site's.
 TEST_F(CliTrain, GlooUnderASlurmStep) {
-  
   const Ran ran = shell(
       "export SLURM_JOB_ID=$$ SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=0 "
       "SLURM_STEP_NUM_NODES=1 SLURM_NNODES=1 SLURM_STEP_TASKS_PER_NODE=2 "
