@@ -4,6 +4,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "results/names.h"
 #include "tests/integration/cli/paceline.h"
@@ -73,7 +74,22 @@ TEST_F(Guides, MlDistMnistRuns) {
 
 TEST_F(Guides, NerscAdagradRuns) {
   if (!find_name("backend", "mpi").built) GTEST_SKIP() << "mpi is not built here";
-  expect_study("nersc-adagrad", std::string(kFew) + kOneCpu, 2);
+  expect_study("nersc-adagrad", std::string(kFew) + kOneCpu, 4);
+}
+
+// A program in the place of Python that writes down the threads it is told.
+TEST_F(Guides, NerscThreadsReachTheProgram) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "two CPUs can be divided";
+  const Ran ran = shell(R"x(mkdir bin; cat > bin/python3 <<END
+#!/bin/sh
+[ "\$1" = frameworks/tf_train.py ] || exit 1
+echo "\$TF_NUM_INTRAOP_THREADS \$TF_NUM_INTEROP_THREADS \$OMP_NUM_THREADS" >> $PWD/threads
+echo '{"throughput": 9, "step_seconds": [1], "parameter_count": 1, "global_batch": 128, "precision": "fp32"}'
+END
+chmod +x bin/python3
+PATH=$PWD/bin:$PATH paceline sweep nersc-threads --set cpus_per_task=2 --repeats 1 --results out
+sort threads)x");
+  EXPECT_TRUE(ran.out.ends_with("1 2 1\n2 1 2\n")) << ran.out << ran.err;
 }
 
 constexpr char kOneStep[] =
@@ -221,12 +237,15 @@ TEST_F(GuideTable, NyuCassava) {
 }
 
 TEST_F(GuideTable, NerscAdagrad) {
-  EXPECT_EQ(points("nersc-adagrad",
-                   {"gpus", "steps", "optimizer", "learning_rate", "learning_rate_rule"}),
-            sorted({"1 4000 adagrad 0.01 linear", "2 4000 adagrad 0.01 linear",
-                    "4 4000 adagrad 0.01 linear", "8 4000 adagrad 0.01 linear",
-                    "2 2000 adagrad 0.01 linear", "4 1000 adagrad 0.01 linear",
-                    "8 500 adagrad 0.01 linear"}));
+  Rows rows;
+  for (const char* gpus : {"1", "2", "4", "8"}) {
+    for (const char* steps : {"500", "500/replicas"}) {
+      rows.push_back(std::string(gpus) + " " + steps + " 8 adagrad 0.01 linear");
+    }
+  }
+  EXPECT_EQ(points("nersc-adagrad", {"gpus", "steps_per_epoch", "epochs", "optimizer",
+                                     "learning_rate", "learning_rate_rule"}),
+            sorted(rows));
   plan("nersc-adagrad", "nersc-cpu");
   expect_lines("1n8t16c", {"#SBATCH --nodes=1", "#SBATCH --ntasks=8", "#SBATCH --constraint=cpu"});
   EXPECT_FALSE(contains(script("1n8t16c"), "#SBATCH --g"));
