@@ -5,6 +5,7 @@
 #include "analysis/study/comparison.h"
 #include "analysis/study/labels.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {
@@ -103,6 +104,17 @@ TEST(Study, SaysWhatIsIgnoredUnlikeOrUnfinished) {
   EXPECT_FALSE(any_note(study, "timeout"));
   EXPECT_TRUE(any_note(study, "ignored record: cut short (x)"));
   EXPECT_TRUE(any_note(study, "2 more records were ignored"));
+}
+
+// Until schema 1 `mpi` was our own sum, so such a run shares no row with one of MPI_Allreduce.
+TEST(Study, RunsOfOlderBackendNamesStandUnderWhatRan) {
+  Json before = sample_record({.gpus = 2});
+  before["schema"] = 1;
+  const auto studies = make_studies(content_of({before, sample_record({.gpus = 2})}));
+  ASSERT_EQ(studies.size(), 1U);
+  ASSERT_EQ(studies[0].rows.size(), 2U);
+  const std::string notes = join(studies[0].notes, "\n");
+  EXPECT_NE(notes.find("named by what ran: mpi is mpi-ring (1 run)"), notes.npos) << notes;
 }
 
 TEST(Study, RunsOfUnlikeMachinesShareNoRowAndNoBase) {

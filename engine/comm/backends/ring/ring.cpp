@@ -93,24 +93,21 @@ class RingBackend final : public Backend {
     sockets->all_gather(&fits, 1, fit.data());
     if (nodes.nodes() == size || std::find(fit.begin(), fit.end(), 0) != fit.end()) return nullptr;
 
+    const RankGroup node = subgroup(all, nodes.mine);
     NodeSetup setup;
-    for (const int rank : nodes.mine)
-      setup.names.push_back(all.names[static_cast<std::size_t>(rank)]);
+    setup.names = node.names;
     setup.deadlines = deadlines;
     setup.spin_microseconds = nodes.has_cpu_each ? kSpinMicroseconds : 0;
     setup.watch = [control = sockets.get()](std::string_view label) {
       control->check_connections(label);
     };
     if (nodes.nodes() > 1) {
-      const RankGroup node = subgroup(all, nodes.mine);
       setup.node = connect_sockets(node, deadlines, fmt::format("node/{}", node.names.front()));
     }
-    SocketCommunicator* const control = sockets.get();
     setup.all = std::move(sockets);
     auto shared = NodeCommunicator::make(setup);
     if (!shared) {
-      static_cast<void>(setup.all.release());
-      sockets.reset(control);
+      sockets.reset(static_cast<SocketCommunicator*>(setup.all.release()));
       return nullptr;
     }
     sum_ = fmt::format("shared memory of {}", counted(all.size(), "rank"));
