@@ -23,15 +23,23 @@ Parallel::Parallel(int threads, const std::vector<int>& cpus, std::size_t kept_b
   omp_set_dynamic(0);
   omp_set_num_threads(threads);
   std::vector<int> failed(static_cast<std::size_t>(threads), 0);
+  int team = 0;
 #pragma omp parallel num_threads(threads)
   {
     const auto thread = static_cast<std::size_t>(omp_get_thread_num());
+    if (thread == 0) team = omp_get_num_threads();
     if (thread < cpus.size()) {
       cpu_set_t set;
       CPU_ZERO(&set);
       CPU_SET(static_cast<std::size_t>(cpus[thread]), &set);
       if (sched_setaffinity(0, sizeof set, &set) != 0) failed[thread] = errno;
     }
+  }
+  if (team < threads) {  // the share of each missing thread would stay undone
+    throw Error(ErrorKind::usage,
+                "OpenMP starts only " + std::to_string(team) + " of " + std::to_string(threads) +
+                    " compute threads",
+                "", "unset the variable that limits its threads, or use fewer");
   }
   for (std::size_t i = 0; i < failed.size(); ++i) {
     if (failed[i]) {

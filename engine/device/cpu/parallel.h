@@ -12,8 +12,9 @@ namespace paceline::cpu {
 class Parallel {
  public:
   // Call on the replica's own thread, before its first parallel region. Binds the calling thread
-  // and its helpers to `cpus`, one each. Empty: no binding. A plane larger than `kept_bytes` has
-  // left the caches when it is read again; the default is half of the last-level cache.
+  // and its helpers to `cpus`, one each. Empty: no binding. Throws usage if OpenMP limits the team
+  // to fewer threads. A plane larger than `kept_bytes` has left the caches when it is read again;
+  // the default is half of the last-level cache.
   Parallel(int threads, const std::vector<int>& cpus, std::size_t kept_bytes = half_of_cache());
 
   int threads() const { return threads_; }
