@@ -132,7 +132,8 @@ void tile(const TileWork& work) {
 
 double multiply_add_pairs(std::size_t rounds) {
   constexpr std::size_t kSums = 16;  // enough to hide the latency of two units
-  Vec sums[kSums] = {};
+  Vec sums[kSums];
+  for (std::size_t k = 0; k < kSums; ++k) sums[k] = Vec{} + static_cast<float>(k);
   const __m512i ones = _mm512_set1_epi16(0x3f80);
   for (std::size_t i = 0; i < rounds; ++i) {
     for (Vec& sum : sums) {

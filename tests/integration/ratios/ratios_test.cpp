@@ -69,7 +69,7 @@ TEST_F(Ratios, AStepOfAResidualNetworkComputes) {
 
 TEST_F(Ratios, TheProbeOfARunInBf16MultipliesPairs) {
   const auto probe = [this](const std::string& precision) {
-    return training("mnist-mlp", "--gpus 1 --steps 5 --precision " + precision);
+    return training("resnet50-cifar10", "--gpus 1 --steps 2 --precision " + precision);
   };
   if (probe("bf16")["provenance"]["libraries"].get<std::string>().find("avx512bf16") ==
       std::string::npos) {
