@@ -21,7 +21,7 @@ constexpr std::size_t kEndBytes = 22, kEntryBytes = 46, kLocalBytes = 30, kLonge
 constexpr std::uint32_t kEntry = 0x02014b50, kLocal = 0x04034b50;
 constexpr unsigned kStored = 0, kDeflated = 8, kEncrypted = 1;
 
-Error bad(const std::string& what, const std::string& where) {
+Error unreadable_npz(const std::string& what, const std::string& where) {
   return {ErrorKind::input, what, where, "get the file again and compare its checksum"};
 }
 
@@ -44,7 +44,7 @@ std::uint32_t crc_of(std::string_view bytes) {
 std::string inflated(std::string_view bytes, std::size_t size, const std::string& where) {
   constexpr std::size_t kLargestRatio = 1032;  // of deflate
   if (size > kMostBytes || size / kLargestRatio > bytes.size()) {
-    throw bad("declares an absurd size", where);
+    throw unreadable_npz("declares an absurd size", where);
   }
   z_stream stream{};
   constexpr int kRawWindow = -15;
@@ -56,7 +56,7 @@ std::string inflated(std::string_view bytes, std::size_t size, const std::string
   stream.next_out = reinterpret_cast<Bytef*>(text.data());
   stream.avail_out = static_cast<uInt>(size);
   if (inflate(&stream, Z_FINISH) != Z_STREAM_END || stream.avail_out != 0) {
-    throw bad("its compressed data is damaged", where);
+    throw unreadable_npz("its compressed data is damaged", where);
   }
   return text;
 }
@@ -66,10 +66,12 @@ std::string header_of(std::string_view npy, std::size_t& begin, const std::strin
   constexpr std::string_view kMagic = "\x93NUMPY";
   constexpr std::size_t kLongest = 4096;
   const std::size_t digits = npy.size() > 6 && npy[6] == 1 ? 2 : 4;
-  if (!npy.starts_with(kMagic) || !has(npy, 8, digits)) throw bad("is not a NumPy array", where);
+  if (!npy.starts_with(kMagic) || !has(npy, 8, digits))
+    throw unreadable_npz("is not a NumPy array", where);
   const std::size_t length = little_endian(npy, 8, digits);
   begin = 8 + digits + length;
-  if (length > kLongest || begin > npy.size()) throw bad("is cut short in its header", where);
+  if (length > kLongest || begin > npy.size())
+    throw unreadable_npz("is cut short in its header", where);
   return std::string(npy.substr(8 + digits, length));
 }
 
@@ -78,7 +80,7 @@ std::string value_of(const std::string& header, const std::string& key, const st
   const std::string entry = "'" + key + "': ";
   const std::size_t found = header.find(entry);
   const std::size_t at = found == std::string::npos ? found : found + entry.size();
-  if (at >= header.size()) throw bad("its header has no " + key, where);
+  if (at >= header.size()) throw unreadable_npz("its header has no " + key, where);
   const char first = header[at];
   const std::size_t end = first == '\'' || first == '('
                               ? header.find(first == '(' ? ')' : first, at + 1)
@@ -102,21 +104,22 @@ IdxArray parse_npy(std::string_view npy, const std::string& where) {
   IdxArray array;
   std::size_t elements = 1;
   std::string shape = value_of(header, "shape", where);
-  if (!shape.starts_with('(') || !shape.ends_with(')')) throw bad("has no shape", where);
+  if (!shape.starts_with('(') || !shape.ends_with(')')) throw unreadable_npz("has no shape", where);
   for (const std::string& part : split(shape.substr(1, shape.size() - 2), ',')) {
     if (trim(part).empty()) continue;  // behind the last comma
     const auto extent = to_integer(trim(part));
     const auto most = static_cast<std::int64_t>(kMostBytes);
     if (!extent || *extent < 0 || *extent > most || array.extents.size() == 3 ||
         (*extent != 0 && elements > kMostBytes / static_cast<std::size_t>(*extent))) {
-      throw bad("has an absurd shape, " + shape, where);
+      throw unreadable_npz("has an absurd shape, " + shape, where);
     }
     array.extents.push_back(static_cast<std::uint32_t>(*extent));
     elements *= static_cast<std::size_t>(*extent);
   }
   const std::string_view values = npy.substr(begin);
   if (array.extents.empty() || values.size() != elements) {
-    throw bad(fmt::format("has {} bytes, and its shape is {}", values.size(), shape), where);
+    throw unreadable_npz(fmt::format("has {} bytes, and its shape is {}", values.size(), shape),
+                         where);
   }
   array.elements.assign(values.begin(), values.end());
   return array;
@@ -141,12 +144,13 @@ NpzFile::NpzFile(std::string bytes, std::string name)
   const std::size_t end = bytes_.rfind(mark);
   if (end == std::string::npos || end < from || !has(bytes_, end, kEndBytes)) {
     const bool begins = bytes_.starts_with("PK\x03\x04");
-    throw bad(begins ? "the archive is cut short"
-              : trim(std::string_view(bytes_).substr(0, 64)).starts_with('<')
-                  ? "is a web page, not a NumPy archive: the download failed"
-              : bytes_.starts_with("version https://git-lfs") ? "is a git-lfs pointer, not the file"
-                                                              : "is not a NumPy archive",
-              name_);
+    throw unreadable_npz(begins ? "the archive is cut short"
+                         : trim(std::string_view(bytes_).substr(0, 64)).starts_with('<')
+                             ? "is a web page, not a NumPy archive: the download failed"
+                         : bytes_.starts_with("version https://git-lfs")
+                             ? "is a git-lfs pointer, not the file"
+                             : "is not a NumPy archive",
+                         name_);
   }
   entries_ = little_endian(bytes_, end + 10, 2);
   directory_ = little_endian(bytes_, end + 16, 4);
@@ -160,11 +164,12 @@ NpzFile::Entry NpzFile::find(const std::string& file) const {
   std::size_t at = directory_;
   for (std::size_t i = 0; i < entries_; ++i) {
     if (!has(bytes_, at, kEntryBytes) || little_endian(bytes_, at, 4) != kEntry) {
-      throw bad("the archive's list of files is damaged", name_);
+      throw unreadable_npz("the archive's list of files is damaged", name_);
     }
     const std::size_t length = little_endian(bytes_, at + 28, 2);
     if (std::string_view(bytes_).substr(at + kEntryBytes).substr(0, length) == file) {
-      if (little_endian(bytes_, at + 8, 2) & kEncrypted) throw bad("is encrypted", name_);
+      if (little_endian(bytes_, at + 8, 2) & kEncrypted)
+        throw unreadable_npz("is encrypted", name_);
       return {little_endian(bytes_, at + 10, 2), little_endian(bytes_, at + 16, 4),
               little_endian(bytes_, at + 20, 4), little_endian(bytes_, at + 24, 4),
               little_endian(bytes_, at + 42, 4)};
@@ -178,19 +183,20 @@ NpzFile::Entry NpzFile::find(const std::string& file) const {
 
 std::string NpzFile::content(const Entry& entry, const std::string& where) const {
   if (!has(bytes_, entry.local, kLocalBytes) || little_endian(bytes_, entry.local, 4) != kLocal) {
-    throw bad("the archive is damaged", where);
+    throw unreadable_npz("the archive is damaged", where);
   }
   const std::size_t begin = entry.local + kLocalBytes + little_endian(bytes_, entry.local + 26, 2) +
                             little_endian(bytes_, entry.local + 28, 2);
-  if (!has(bytes_, begin, entry.packed)) throw bad("is cut short", where);
+  if (!has(bytes_, begin, entry.packed)) throw unreadable_npz("is cut short", where);
   const std::string_view packed(bytes_.data() + begin, entry.packed);
   if (entry.method != kStored && entry.method != kDeflated) {
-    throw bad(fmt::format("is packed by method {}, which is not known", entry.method), where);
+    throw unreadable_npz(fmt::format("is packed by method {}, which is not known", entry.method),
+                         where);
   }
   std::string text =
       entry.method == kStored ? std::string(packed) : inflated(packed, entry.size, where);
   if (text.size() != entry.size || crc_of(text) != entry.crc) {
-    throw bad("is damaged: its checksum differs", where);
+    throw unreadable_npz("is damaged: its checksum differs", where);
   }
   return text;
 }

@@ -6,7 +6,6 @@
 #include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "results/names.h"
-#include "results/store.h"
 #include "tests/integration/cli/paceline.h"
 
 namespace paceline {
@@ -45,15 +44,7 @@ class Cpus : public testing::Cli {
   }
 
   Json record_of(const std::string& start, const std::string& options) const {
-<<<<<<< HEAD
-    const std::string file = (folder() / "run.json").string();
-    std::filesystem::remove(file);
-    std::filesystem::remove(samples_file(file));
-    const Ran ran =
-        shell(start + " '" PACELINE_BINARY "' " + kTrain + options + "--record " + file);
-=======
     const Ran ran = shell(start + " '" PACELINE_BINARY "' " + kTrain + options + "--json");
->>>>>>> wip-cpus
     EXPECT_EQ(ran.code, 0) << ran.err;
     EXPECT_EQ(ran.err.find("set aside"), ran.err.rfind("set aside")) << "once: " << ran.err;
     return Json::parse(ran.out, nullptr, false);
