@@ -69,7 +69,8 @@ TEST_F(SweepPlan, WhatCannotRunHereIsPlannedAndSaidSo) {
   EXPECT_EQ(large.code, 0) << large.err;
   expect_parts(large.out, {"small: 2 points", "note: cannot run here: gpus=4096,",
                            "backend=mirrored  0 of 1 done; cannot run here"});
-  const Ran nodes = sweep({"--dry-run", "--set", "gpus=2", "--set", "nodes=2"});
+  const Ran nodes =
+      sweep({"--dry-run", "--set", "gpus=2", "--set", "nodes=2", "--set", "backend=ring"});
   expect_parts(nodes.out, {"2 nodes, and a sweep runs on one: paceline submit"});
   if (!is_built("nccl")) return;
   const Ran nccl = sweep({"--dry-run", "--set", "gpus=1", "--set", "backend=nccl"});
