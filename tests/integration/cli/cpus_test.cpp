@@ -14,7 +14,7 @@ namespace {
 using testing::contains;
 using testing::Ran;
 
-constexpr char kTrain[] = "train mnist-mlp --steps 20 --input synthetic --evaluate none ";
+constexpr char kShortRun[] = "train mnist-mlp --steps 20 --input synthetic --evaluate none ";
 constexpr char kRanks[] = "--gpus 2 --cpus-per-replica 1 --oversubscribe ";
 
 constexpr const char* kAssignments[] = {"OMP_PROC_BIND=true",  "OMP_PLACES=cores",
@@ -44,7 +44,7 @@ class Cpus : public testing::Cli {
   }
 
   Json record_of(const std::string& start, const std::string& options) const {
-    const Ran ran = shell(start + " '" PACELINE_BINARY "' " + kTrain + options + "--json");
+    const Ran ran = shell(start + " '" PACELINE_BINARY "' " + kShortRun + options + "--json");
     EXPECT_EQ(ran.code, 0) << ran.err;
     EXPECT_EQ(ran.err.find("set aside"), ran.err.rfind("set aside")) << "once: " << ran.err;
     return Json::parse(ran.out, nullptr, false);

@@ -2,6 +2,7 @@
 // line, what is given is in the record.
 #include <nlohmann/json.hpp>
 
+#include "engine/core/json.h"
 #include "tests/integration/cli/paceline.h"
 
 namespace paceline {
@@ -9,7 +10,6 @@ namespace {
 
 using testing::contains;
 using testing::Ran;
-using Json = nlohmann::json;
 
 const std::string kWithMnist =
     "train mnist-mlp --data '" PACELINE_SOURCE_DIR "/data/mnist' --cpus-per-task 1 ";
