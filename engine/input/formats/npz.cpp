@@ -91,11 +91,11 @@ IdxArray parse_npy(std::string_view npy, const std::string& where) {
   const std::string header = header_of(npy, begin, where);
   const std::string type = value_of(header, "descr", where);
   if (!type.ends_with("u1'")) {
-    throw Error(ErrorKind::input, "holds elements of type " + type + ", not unsigned bytes", where,
-                "save it as numpy.uint8");
+    throw Error(ErrorKind::input, "the array has elements of type " + type + ", not unsigned bytes",
+                where, "save it as numpy.uint8");
   }
   if (value_of(header, "fortran_order", where) != "False") {
-    throw Error(ErrorKind::input, "is in Fortran's order", where,
+    throw Error(ErrorKind::input, "the array is in Fortran's order", where,
                 "save it as numpy.ascontiguousarray");
   }
   IdxArray array;

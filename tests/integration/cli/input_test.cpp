@@ -194,8 +194,8 @@ TEST_F(CliInput, CheckpointsAndWeightsFollowTheClasses) {
 TEST_F(CliInput, ClassesThatDoNotFitAreRefused) {
   write_classes(folder() / "letters", 26, 28, 1);
   write_file(folder() / "letters" / "label.labels.txt", "a\nb\nc\n");
-  expect_refused("train mnist-mlp --quiet --data letters --cpus-per-task 1", 65,
-                 {"label", "is out of range", "3 classes", "record"});
+  expect_refused("train mnist-mlp --quiet --data letters --cpus-per-task 1 --batch-per-replica 8",
+                 65, {"label", "is out of range", "3 classes", "record"});
   write_classes(folder() / "same", 1, 28, 1);
   expect_refused("train mnist-mlp --quiet --data same --cpus-per-task 1", 65,
                  {"the data set has 1 class", "at least two"});
