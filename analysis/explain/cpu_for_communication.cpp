@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "analysis/study/contrast.h"
 #include "analysis/study/point_names.h"
@@ -29,26 +31,22 @@ std::optional<double> exposed_share(const Run& run) {
   return run.phase_communication / run.phase_step;
 }
 
-bool all_have(const Row& row, const RunFact& fact) {
-  for (const Run& run : row.runs) {
-    if (!fact(run)) return false;
-  }
-  return !row.runs.empty();
+// Whether every run of the row is of several replicas and knows the wait and the CPUs.
+bool is_usable(const Row& row) {
+  return !row.runs.empty() && std::all_of(row.runs.begin(), row.runs.end(), [](const Run& run) {
+    return run.kind == "measured" && run.gpus > 1 && run.cpus_per_replica() && exposed_seconds(run);
+  });
 }
 
-// Everything but the CPUs is the same.
-bool differ_in_cpus_only(const Run& few, const Run& more) {
-  if (few.backend != more.backend || few.gpus != more.gpus || few.nodes != more.nodes) return false;
-  if (few.kind != "measured" || more.kind != "measured" || few.system != more.system)
-    return false;
-  const auto cpus = few.cpus_per_replica(), more_cpus = more.cpus_per_replica();
-  if (few.gpus < 2 || !cpus || !more_cpus || *cpus >= *more_cpus) return false;
-  for (const auto& [name, value] : few.parameters.values()) {
+// All that must be equal: everything but the CPUs.
+std::string key_without_cpus(const Run& run) {
+  std::string key =
+      fmt::format("{} {} {} {}", run.system, run.backend, run.gpus, run.nodes.value_or(0));
+  for (const auto& [name, value] : run.parameters.values()) {
     if (name.starts_with("cpus_per_") || name.ends_with("_threads")) continue;
-    const auto other = more.parameters.text(name);
-    if (!other || *other != to_text(value)) return false;
+    key += fmt::format(" {}={}", name, to_text(value));
   }
-  return true;
+  return key;
 }
 
 std::string sentence(const Study& study, const Row& few, const Row& more) {
@@ -58,8 +56,8 @@ std::string sentence(const Study& study, const Row& few, const Row& more) {
   };
   return fmt::format(
       "{}, {}: a step waits {} for communication with {} a replica and {} with {}: the "
-      "communication "
-      "lacks a CPU, as it does if the library's own thread shares the CPU that computes",
+      "communication lacks a CPU, as it does if the library's own thread shares the CPU that "
+      "computes",
       few.first().backend, counted_replicas(study, few.first().gpus), format_seconds(before),
       cpus(few), format_seconds(after), cpus(more));
 }
@@ -67,23 +65,29 @@ std::string sentence(const Study& study, const Row& few, const Row& more) {
 }  // namespace
 
 std::vector<std::string> cpu_for_communication(const Study& study) {
+  std::map<std::string, std::vector<const Row*>> groups;
+  for (const Row& row : study.rows) {
+    if (is_usable(row)) groups[key_without_cpus(row.first())].push_back(&row);
+  }
+  const auto by_cpus = [](const Row* a, const Row* b) {
+    return *a->first().cpus_per_replica() < *b->first().cpus_per_replica();
+  };
   std::vector<std::string> sentences;
-  for (const Row& few : study.rows) {
-    if (!all_have(few, exposed_seconds)) continue;
+  for (auto& [key, rows] : groups) {
+    std::stable_sort(rows.begin(), rows.end(), by_cpus);
+    const Row& few = *rows.front();
+    if (mean(few, exposed_share).value_or(0) < kLeastShare) continue;
     const Row* best = nullptr;
-    for (const Row& more : study.rows) {
-      if (!differ_in_cpus_only(few.first(), more.first()) || !all_have(more, exposed_seconds))
-        continue;
+    for (const Row* more : rows) {
+      if (!by_cpus(&few, more)) continue;
       const Difference grown =
-          contrast({log_values(more, exposed_seconds), log_values(few, exposed_seconds)},
+          contrast({log_values(*more, exposed_seconds), log_values(few, exposed_seconds)},
                    [](const RowMeans& means) { return means[1][0] - means[0][0]; });
       if (!is_above(grown, kTwice)) continue;
-      if (best == nullptr || *mean(more, exposed_seconds) < *mean(*best, exposed_seconds))
-        best = &more;
+      if (best == nullptr || *mean(*more, exposed_seconds) < *mean(*best, exposed_seconds))
+        best = more;
     }
-    if (best != nullptr && mean(few, exposed_share).value_or(0) >= kLeastShare) {
-      sentences.push_back(sentence(study, few, *best));
-    }
+    if (best != nullptr) sentences.push_back(sentence(study, few, *best));
   }
   return sentences;
 }
