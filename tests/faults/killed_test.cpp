@@ -19,7 +19,9 @@ struct Way {
 
 std::string name_of(const testing::TestParamInfo<Way>& info) {
   std::string name = info.param.backend;
-  if (const auto slash = name.find('/'); slash != name.npos) name.replace(slash, 1, "_");
+  for (char& c : name) {
+    if (c == '/' || c == '-') c = '_';
+  }
   const char* const starters[] = {"", "_by_mpirun", "_by_srun"};
   return name + starters[static_cast<int>(info.param.starter)];
 }
