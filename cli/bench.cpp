@@ -53,7 +53,7 @@ back, all at once. Sizes take K, M and G (powers of 1024).)";
 struct BenchArguments {
   std::string backends, cpus_per_task, gpus, nodes;
   std::string least = "4", most = "64M", sizes, like, dtype = "f32", record;
-  double bucket_mb = 8, last_bucket_mb = 1;
+  double bucket_mb = 8, last_bucket_mb = 1, seconds = 0.25;
   std::int64_t step_factor = 4, iterations = 0, warmup = 3, rounds = 5;
   bool json = false, no_baselines = false, oversubscribe = false, quiet = false;
   DeadlineTexts deadlines;
@@ -251,6 +251,7 @@ class Bench {
     rows.push_back({"rounds", std::to_string(arguments_.rounds)});
     rows.push_back({"iterations", std::to_string(arguments_.iterations)});
     rows.push_back({"warmup", std::to_string(arguments_.warmup)});
+    rows.push_back({"seconds", std::to_string(arguments_.seconds)});
     rows.push_back({"baselines", arguments_.no_baselines ? "no" : "yes"});
     rows.push_back({"elements", join(counts, ",")});
     return rows;
@@ -261,6 +262,7 @@ class Bench {
     options.type = facts_.type;
     options.rounds = facts_.rounds;
     options.iterations = static_cast<std::size_t>(arguments_.iterations);
+    options.seconds_per_size = arguments_.seconds;
     options.warmup = static_cast<std::size_t>(arguments_.warmup);
     options.baselines = !arguments_.no_baselines;
     std::size_t most = 0;
@@ -328,8 +330,8 @@ int bench_several(const BenchArguments& arguments, const std::vector<std::string
   log::Setup logging;
   if (arguments.quiet) logging.level = log::Level::warning;
   log::set_up(logging);
-  const auto merged = bench_backends(
-      {backends, arguments.backends.empty(), command, static_cast<int>(arguments.rounds)});
+  const auto merged = bench_backends({backends, arguments.backends.empty(), command,
+                                      static_cast<int>(arguments.rounds), arguments.seconds});
   std::vector<Record> records;
   bool wrong = false;
   for (const RunRecord& record : merged) {
@@ -417,7 +419,12 @@ void add_bench(CLI::App& app, Action& action, const std::vector<std::string>& co
       ->type_name("{f32,f64,bf16,f16}")
       ->capture_default_str();
   verb->add_option("--iterations", a->iterations,
-                   "calls per round [default: as many as fit in 0.25 s]");
+                   "calls per round [default: as many as --seconds has time for]");
+  verb->add_option("--seconds", a->seconds, "time for each size, over all rounds")
+      ->type_name("S")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->take_last();
   verb->add_option("--warmup", a->warmup, "calls before the first round")->capture_default_str();
   verb->add_option("--rounds", a->rounds,
                    "rounds; backends, and all-reduce and memcpy, take turns in each")

@@ -38,6 +38,7 @@ RunRecord bench_once(const BackendsBench& bench, const std::string& backend,
   setup.command[0] = this_program().string();
   for (const std::string& word :
        {std::string("--backends"), backend, std::string("--rounds"), std::string("1"),
+        std::string("--seconds"), fmt::format("{}", bench.seconds / bench.rounds),
         std::string("--record"), file.string(), std::string("--quiet")}) {
     setup.command.push_back(word);
   }

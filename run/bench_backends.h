@@ -14,6 +14,7 @@ struct BackendsBench {
   // `paceline bench allreduce` as it was called. Options that are appended replace earlier ones.
   std::vector<std::string> command;
   int rounds = 5;
+  double seconds = 0.25;  // for each size, over all rounds
 };
 
 // Each round calls the command once for each backend, the first one in turn. Returns a record a
