@@ -5,6 +5,8 @@
 #include <cstring>
 #include <thread>
 
+#include "engine/comm/transport/shared_parts.h"
+
 namespace paceline {
 
 namespace {
@@ -20,6 +22,11 @@ ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadTeam> shared, int r
     : shared_(std::move(shared)),
       reduction_(shared_->control, rank, static_cast<int>(shared_->parts.size()), deadlines,
                  spin_for(shared_->parts.size()), std::move(names)) {}
+
+// Blocks of one size lie side by side, their size apart.
+Memory ThreadCommunicator::allocate(std::size_t bytes) {
+  return size() == 1 ? Memory() : host_memory(bytes + kBetweenParts);
+}
 
 void ThreadCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                                     std::string_view label) {

@@ -24,7 +24,8 @@ class ThreadCommunicator : public Communicator {
 
   int rank() const override { return reduction_.rank(); }
   int size() const override { return reduction_.size(); }
-  Memory allocate(std::size_t) override { return {}; }
+  // Apart from the other replicas' memory, see kBetweenParts.
+  Memory allocate(std::size_t bytes) override;
   bool reduces(MemoryKind kind) const override { return size() == 1 || kind != MemoryKind::device; }
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;

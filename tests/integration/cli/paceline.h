@@ -43,13 +43,14 @@ class Cli : public ::testing::Test {
  protected:
   const std::filesystem::path& folder() const { return scratch_.path(); }
 
-  // A line for the shell, in an empty folder; `paceline` is the program under test, or the one that
-  // PACELINE_PROGRAM names.
+  // A line for the shell, in an empty folder and without OpenMP variables; `paceline` is the
+  // program under test, or the one that PACELINE_PROGRAM names.
   Ran shell(const std::string& line) const {
     const char* other = std::getenv("PACELINE_PROGRAM");
     const std::string program = other != nullptr ? other : PACELINE_BINARY;
     std::ofstream(streams_.path() / "script")
         << "paceline() { timeout 60 '" << program << "' \"$@\"; }\n"
+        << "unset ${!OMP_@} ${!GOMP_@} ${!KMP_@}\n"
         << "cd '" << folder().string() << "'\n"
         << line << "\n";
     const std::string base = streams_.path().string();

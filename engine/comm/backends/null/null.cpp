@@ -12,6 +12,7 @@ class NullCommunicator final : public ThreadCommunicator {
  public:
   using ThreadCommunicator::ThreadCommunicator;
   bool reduces(MemoryKind) const override { return true; }
+  Memory allocate(std::size_t) override { return {}; }
   void all_reduce(void*, std::size_t, DType, Lane&, std::string_view) override {}
 };
 
