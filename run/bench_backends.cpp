@@ -16,6 +16,7 @@
 #include "results/names.h"
 #include "results/record.h"
 #include "run/bench_record.h"
+#include "run/record_parts.h"
 
 namespace paceline {
 
@@ -96,7 +97,10 @@ std::vector<RunRecord> bench_backends(const BackendsBench& bench) {
     }
   }
   std::vector<RunRecord> merged;
-  for (const std::string& backend : backends) merged.push_back(merge_rounds(records[backend]));
+  for (const std::string& backend : backends) {
+    merged.push_back(merge_rounds(records[backend]));
+    merged.back().provenance.command = build_facts(bench.command).command;  // of all rounds
+  }
   return merged;
 }
 

@@ -88,6 +88,7 @@ class HierarchicalBackend final : public Backend {
   }
 
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
+    tasks_ = membership.process.size;
     auto leaders = between_->connect(leader_of(membership));
     return connect_around(std::move(leaders.front()), membership);
   }
@@ -95,12 +96,14 @@ class HierarchicalBackend final : public Backend {
   std::string library() const override { return between_->library(); }
 
   std::string description() const override {
+    if (tasks_ == 1) return "threads of one task, shared memory; nothing between tasks";
     return "threads inside a task; between tasks " + between_->description();
   }
 
  private:
   std::unique_ptr<Backend> between_;
   std::string name_;
+  int tasks_ = 0;  // 0: not connected yet
 };
 
 }  // namespace

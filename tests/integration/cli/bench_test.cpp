@@ -39,6 +39,9 @@ TEST_F(CliBench, BackendsStandSideBySide) {
   ASSERT_EQ(records.size(), built.size());
   for (std::size_t i = 0; i < built.size(); ++i) {
     EXPECT_EQ(records[i].at("provenance").at("backend_asked"), built[i]);
+    const std::string command = records[i].at("provenance").at("command");
+    EXPECT_TRUE(contains(command, "--backends " + join(built, ","))) << command;
+    EXPECT_FALSE(contains(command, "paceline-bench")) << "a round's own: " << command;
     const auto& block = records[i].at("collective");
     EXPECT_EQ(block.at("rounds"), 2);
     ASSERT_EQ(block.at("rows").size(), 2U);

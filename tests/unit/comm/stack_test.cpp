@@ -33,6 +33,15 @@ TEST(Stack, WhatDoesNotFitIsRefused) {
   EXPECT_NE(refusal("mirrored+nonesuch").find("\"nonesuch\" is not built"), std::string::npos);
 }
 
+// One task has nothing to sum with others, whatever stands behind the slash.
+TEST(Stack, OneTaskSaysThatNothingIsBetween) {
+  const auto backend = make_backend("mirrored/ring", backend_table(), wrapper_table());
+  Membership membership;
+  membership.replicas_here = 2;
+  const auto communicators = backend->connect(membership);
+  EXPECT_NE(backend->description().find("nothing between tasks"), std::string::npos);
+}
+
 // What travels is rounded to 8 bits once, and the sum once more.
 TEST(Stack, CastRoundsWhatTravels) {
   const auto backend = make_backend("mirrored+bf16", backend_table(), wrapper_table());
