@@ -15,6 +15,7 @@
 #include "engine/core/backend_stack.h"
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/json_text.h"
 #include "engine/core/log.h"
 #include "engine/core/output.h"
@@ -330,6 +331,8 @@ int bench_several(const BenchArguments& arguments, const std::vector<std::string
   log::Setup logging;
   if (arguments.quiet) logging.level = log::Level::warning;
   log::set_up(logging);
+  if (!arguments.record.empty())
+    make_folder(arguments.record);  // fails before anything is measured
   const auto merged = bench_backends({backends, arguments.backends.empty(), command,
                                       static_cast<int>(arguments.rounds), arguments.seconds});
   std::vector<Record> records;

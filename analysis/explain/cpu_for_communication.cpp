@@ -19,14 +19,14 @@ constexpr double kLeastShare = 0.1;  // of a step
 const double kTwice = std::log(2.0);
 
 // Of a rank and step.
-std::optional<double> exposed_seconds(const Run& run) {
+std::optional<double> step_seconds_of_waiting(const Run& run) {
   if (run.phase_step <= 0 || run.phase_communication <= 0 || run.phase_ranks == 0)
     return std::nullopt;
   if (!run.steps || *run.steps <= 0) return std::nullopt;
   return run.phase_communication / run.phase_ranks / *run.steps;
 }
 
-std::optional<double> exposed_share(const Run& run) {
+std::optional<double> step_share_of_waiting(const Run& run) {
   if (run.phase_step <= 0) return std::nullopt;
   return run.phase_communication / run.phase_step;
 }
@@ -34,7 +34,8 @@ std::optional<double> exposed_share(const Run& run) {
 // Whether every run of the row is of several replicas and knows the wait and the CPUs.
 bool is_usable(const Row& row) {
   return !row.runs.empty() && std::all_of(row.runs.begin(), row.runs.end(), [](const Run& run) {
-    return run.kind == "measured" && run.gpus > 1 && run.cpus_per_replica() && exposed_seconds(run);
+    return run.kind == "measured" && run.gpus > 1 && run.cpus_per_replica() &&
+           step_seconds_of_waiting(run);
   });
 }
 
@@ -49,8 +50,9 @@ std::string key_without_cpus(const Run& run) {
   return key;
 }
 
-std::string sentence(const Study& study, const Row& few, const Row& more) {
-  const double before = *mean(few, exposed_seconds), after = *mean(more, exposed_seconds);
+std::string waiting_sentence(const Study& study, const Row& few, const Row& more) {
+  const double before = *mean(few, step_seconds_of_waiting),
+               after = *mean(more, step_seconds_of_waiting);
   const auto cpus = [](const Row& row) {
     return counted(static_cast<std::int64_t>(*row.first().cpus_per_replica()), "CPU");
   };
@@ -76,18 +78,19 @@ std::vector<std::string> cpu_for_communication(const Study& study) {
   for (auto& [key, rows] : groups) {
     std::stable_sort(rows.begin(), rows.end(), by_cpus);
     const Row& few = *rows.front();
-    if (mean(few, exposed_share).value_or(0) < kLeastShare) continue;
+    if (mean(few, step_share_of_waiting).value_or(0) < kLeastShare) continue;
     const Row* best = nullptr;
     for (const Row* more : rows) {
       if (!by_cpus(&few, more)) continue;
-      const Difference grown =
-          contrast({log_values(*more, exposed_seconds), log_values(few, exposed_seconds)},
-                   [](const RowMeans& means) { return means[1][0] - means[0][0]; });
+      const Difference grown = contrast(
+          {log_values(*more, step_seconds_of_waiting), log_values(few, step_seconds_of_waiting)},
+          [](const RowMeans& means) { return means[1][0] - means[0][0]; });
       if (!is_above(grown, kTwice)) continue;
-      if (best == nullptr || *mean(*more, exposed_seconds) < *mean(*best, exposed_seconds))
+      if (best == nullptr ||
+          *mean(*more, step_seconds_of_waiting) < *mean(*best, step_seconds_of_waiting))
         best = more;
     }
-    if (best != nullptr) sentences.push_back(sentence(study, few, *best));
+    if (best != nullptr) sentences.push_back(waiting_sentence(study, few, *best));
   }
   return sentences;
 }

@@ -146,11 +146,24 @@ def summarize(pairs):
             "share_of_peak": statistics.median(pair["limit"] / pair["ours"] for pair in ours)}
 
 
+def chosen_cells(study, names):
+    cells = STUDIES[study]["cells"]
+    if not names:
+        return cells
+    by_name = {}
+    for cell in cells:
+        by_name.setdefault(f"{cell[0]}:{cell[2]}:{cell[3]}", []).append(cell)
+    unknown = [name for name in names.split(",") if name not in by_name]
+    if unknown:
+        sys.exit(f"--cells: unknown {', '.join(unknown)}; choose from {', '.join(by_name)}")
+    return [cell for name in names.split(",") for cell in by_name[name]]
+
+
 def measure(a, study):
     """Runs all rounds of a study, and yields after each its cells, with every pair, and the versions of all programs."""
     rounds = a.rounds or STUDIES[study]["rounds"]
     cells = [{"cell": cell, "pairs": {}, "settings": {}, "losses": {}, "probes": [], "busy": 0, "runs": 0}
-             for cell in STUDIES[study]["cells"]]
+             for cell in chosen_cells(study, a.cells)]
     versions = {}
 
     def pair(c, peer, setting):
@@ -244,6 +257,7 @@ def main():
     p.add_argument("--only", choices=list(STUDIES), help="only this study")
     p.add_argument("--rounds", type=int, help="default: 5 of mnist, 3 of resnet50")
     p.add_argument("--steps", type=int, help="of a run; default: 300 of mnist, 3 of resnet50")
+    p.add_argument("--cells", help="only these: WORKLOAD:BATCH:THREADS,... (mnist-cnn:64:2)")
     p.add_argument("--within", type=float, default=2, help="leave slower peers out after the first round")
     p.add_argument("--out", default="results/comparisons", help="folder of the results")
     a = p.parse_args()

@@ -1,4 +1,5 @@
 // `paceline bench allreduce` as a user types it.
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "engine/core/text.h"
@@ -69,6 +70,12 @@ TEST_F(CliBench, BackendsStandSideBySide) {
 TEST_F(CliBench, BackendThatWasNamedAndDoesNotServeIsAnError) {
   expect_refused(kShort + "--gpus 2 --cpus-per-task 64 --sizes 64 --backends ring,mirrored", 64,
                  {"backend ring: ", "CPU"});
+}
+
+TEST_F(CliBench, RecordsOfSeveralBackendsNeedAFolder) {
+  std::ofstream(folder() / "taken") << "a file";
+  expect_refused(kShort + "--gpus 2 --sizes 64 --backends ring,mirrored --record taken", 65,
+                 {"taken"});
 }
 
 // A launcher's ranks are there once.
