@@ -20,7 +20,7 @@ const std::string kEvery = "--checkpoint-every 17steps ";
 // Replicas of each kind, on two cores.
 std::vector<std::string> layouts() {
   std::vector<std::string> all = {"--gpus 2 --backend mirrored --cpus-per-task 2 "};
-  for (const char* name : {"gloo", "mpi"}) {
+  for (const char* name : {"ring", "mpi"}) {
     if (!find_name("backend", name).built) continue;
     all.push_back(std::string("--gpus 2 --cpus-per-task 1 --backend ") + name + " ");
   }
