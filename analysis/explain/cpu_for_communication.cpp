@@ -57,9 +57,8 @@ std::string waiting_sentence(const Study& study, const Row& few, const Row& more
     return counted(static_cast<std::int64_t>(*row.first().cpus_per_replica()), "CPU");
   };
   return fmt::format(
-      "{}, {}: a step waits {} for communication with {} a replica and {} with {}: the "
-      "communication lacks a CPU, as it does if the library's own thread shares the CPU that "
-      "computes",
+      "{}, {}: a step waits {} for communication with {} a replica and {} with {}, as if "
+      "communication shared a CPU with the computation",
       few.first().backend, counted_replicas(study, few.first().gpus), format_seconds(before),
       cpus(few), format_seconds(after), cpus(more));
 }

@@ -26,9 +26,9 @@ struct Run {
   std::string source, time_is, rate_is;  // published: the source, and the meaning of its numbers
   std::vector<std::pair<std::string, std::string>> origin;  // see origin.h
   std::string command, started_at;
-  bool has_probe = false;   // the machine's speed was measured beside the run
+  bool has_probe = false;       // the machine's speed was measured beside the run
   std::string renamed_backend;  // its backend's name in a record of an earlier version
-  bool by_program = false;  // of workload command: somebody's own program measured itself
+  bool by_program = false;      // of workload command: somebody's own program measured itself
   Point parameters;
   int repeat = 1, attempt = 1, round = 0;
   bool resumed = false, oversubscribed = false, throttled = false, synthetic = false;

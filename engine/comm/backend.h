@@ -80,8 +80,8 @@ class Backend {
   // Name and version of the library that it calls, which must be equal on all ranks. Empty: no
   // library or unknown. Call after connect().
   virtual std::string library() const { return ""; }
-  // The transport in use ("Open MPI v4.1.4, 2 ranks on 1 node, MPI_Allreduce of component tuned"), for the record. Complete
-  // after the first sum.
+  // The transport in use ("Open MPI v4.1.4, 2 ranks on 1 node, MPI_Allreduce of component tuned"),
+  // for the record. Complete after the first sum.
   virtual std::string description() const = 0;
 };
 

@@ -108,7 +108,8 @@ TEST_P(Stopped, IsNamedWithinTheDeadline) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Stopped,
-                         testing::Values(Way{"mpi", Starter::us}, Way{"ring", Starter::us}), name_of);
+                         testing::Values(Way{"mpi", Starter::us}, Way{"ring", Starter::us}),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(DISABLED_AlsoOf, Stopped,
                          testing::Values(Way{"gloo", Starter::us}, Way{"mpi", Starter::mpirun},
                                          Way{"mpi-ring", Starter::mpirun},

@@ -166,10 +166,9 @@ class GuideTable : public testing::Cli {
 using Rows = std::vector<std::string>;
 
 TEST_F(GuideTable, Sigma2FirstExample) {
-  EXPECT_EQ(points("sigma2-mnist",
-                   {"gpus", "batch_per_replica", "epochs", "train_limit", "test_limit", "optimizer",
-                    "learning_rate", "evaluate", "checkpoint_every", "save_weights_only",
-                    "double_softmax"}),
+  EXPECT_EQ(points("sigma2-mnist", {"gpus", "batch_per_replica", "epochs", "train_limit",
+                                    "test_limit", "optimizer", "learning_rate", "evaluate",
+                                    "checkpoint_every", "save_weights_only", "double_softmax"}),
             (Rows{"1 32 50 1000 1000 adam 0.001 epoch 1epoch true false",
                   "1 32 50 1000 1000 adam 0.001 epoch 1epoch true true"}));
   plan("sigma2-mnist", "saga");

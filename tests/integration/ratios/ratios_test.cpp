@@ -82,7 +82,8 @@ TEST_F(Ratios, TheProbeOfARunInBf16MultipliesPairs) {
 }
 
 TEST_F(Ratios, TwoReplicasAreAsFastAsThoseThatDoNotSum) {
-  const std::map<std::string, double> bounds = {{"mirrored", 0.55}, {"ring", 0.5}, {"mpi-ring", 0.5}};
+  const std::map<std::string, double> bounds = {
+      {"mirrored", 0.55}, {"ring", 0.5}, {"mpi-ring", 0.5}};
   for (const auto& [name, bound] : bounds) {
     const std::string backend = name;
     if (!find_name("backend", backend).built) continue;
