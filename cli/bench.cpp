@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -333,11 +334,16 @@ int bench_several(const BenchArguments& arguments, const std::vector<std::string
   log::set_up(logging);
   if (!arguments.record.empty())
     make_folder(arguments.record);  // fails before anything is measured
-  const auto merged = bench_backends({backends, arguments.backends.empty(), command,
-                                      static_cast<int>(arguments.rounds), arguments.seconds});
+  const BackendsOutcome outcome =
+      bench_backends({backends, arguments.backends.empty(), command,
+                      static_cast<int>(arguments.rounds), arguments.seconds});
+  if (outcome.stopped_by != 0) {
+    print_note("paceline: stopped by {}; nothing is recorded\n", strsignal(outcome.stopped_by));
+    return 128 + outcome.stopped_by;
+  }
   std::vector<Record> records;
   bool wrong = false;
-  for (const RunRecord& record : merged) {
+  for (const RunRecord& record : outcome.records) {
     const Json json = to_json(record);
     if (!arguments.record.empty()) {
       Point point;

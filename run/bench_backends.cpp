@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <map>
-#include <optional>
 
 #include "engine/core/child.h"
 #include "engine/core/error.h"
@@ -31,9 +30,14 @@ std::string last_line(std::string_view output) {
   return std::string(output);
 }
 
+struct Round {
+  RunRecord record;
+  int stopped_by = 0;  // a signal: there is no record
+};
+
 // One round of one backend, whose own processes are started by the called program.
-RunRecord bench_once(const BackendsBench& bench, const std::string& backend,
-                     const std::filesystem::path& file) {
+Round bench_once(const BackendsBench& bench, const std::string& backend,
+                 const std::filesystem::path& file) {
   ChildSetup setup;
   setup.command = bench.command;
   setup.command[0] = this_program().string();
@@ -47,10 +51,7 @@ RunRecord bench_once(const BackendsBench& bench, const std::string& backend,
   setup.capture_output = true;
   std::string output;
   const Watch watch = watch_child(setup, [&](std::string_view text) { output += text; });
-  if (watch.stopped_by != 0) {
-    throw Error(ErrorKind::usage, "interrupted", fmt::format("backend {}", backend),
-                "call it again");
-  }
+  if (watch.stopped_by != 0) return {{}, watch.stopped_by};
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) {
     const std::string last = last_line(output);
@@ -58,7 +59,7 @@ RunRecord bench_once(const BackendsBench& bench, const std::string& backend,
                 last.empty() ? fmt::format("exit code {}", watch.end.exit_code) : last,
                 fmt::format("backend {}", backend), "leave it out of --backends");
   }
-  return *read_record(file);
+  return {*read_record(file), 0};
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ std::vector<std::string> backends_to_compare() {
   return names;
 }
 
-std::vector<RunRecord> bench_backends(const BackendsBench& bench) {
+BackendsOutcome bench_backends(const BackendsBench& bench) {
   const ScratchFolder folder("paceline-bench");
   std::vector<std::string> backends = bench.backends;
   std::map<std::string, std::vector<RunRecord>> records;
@@ -84,7 +85,9 @@ std::vector<RunRecord> bench_backends(const BackendsBench& bench) {
       log::info("round {} of {}: {}", round + 1, bench.rounds, backend);
       const std::string file = fmt::format("{}-{}.json", round, i);
       try {
-        records[backend].push_back(bench_once(bench, backend, folder.path() / file));
+        const Round one = bench_once(bench, backend, folder.path() / file);
+        if (one.stopped_by != 0) return {{}, one.stopped_by};
+        records[backend].push_back(one.record);
       } catch (const Error& error) {
         if (!bench.may_skip || round > 0) throw;
         log::warning("{} is left out: {}", backend, error.what());
@@ -96,12 +99,13 @@ std::vector<RunRecord> bench_backends(const BackendsBench& bench) {
       throw Error(ErrorKind::usage, "no backend serves here", "", "see: paceline doctor");
     }
   }
-  std::vector<RunRecord> merged;
+  BackendsOutcome outcome;
   for (const std::string& backend : backends) {
-    merged.push_back(merge_rounds(records[backend]));
-    merged.back().provenance.command = build_facts(bench.command).command;  // of all rounds
+    outcome.records.push_back(merge_rounds(records[backend]));
+    outcome.records.back().provenance.command =
+        build_facts(bench.command).command;  // of all rounds
   }
-  return merged;
+  return outcome;
 }
 
 }  // namespace paceline

@@ -17,9 +17,14 @@ struct BackendsBench {
   double seconds = 0.25;  // for each size, over all rounds
 };
 
-// Each round calls the command once for each backend, the first one in turn. Returns a record a
-// backend, in the given order. Throws the error of a call that fails, or of all if none serves.
-std::vector<RunRecord> bench_backends(const BackendsBench& bench);
+struct BackendsOutcome {
+  std::vector<RunRecord> records;  // one a backend, in the given order
+  int stopped_by = 0;              // the signal that interrupted it, before all rounds: no records
+};
+
+// Each round calls the command once for each backend, the first one in turn. Throws the error of a
+// call that fails, or of all if none serves.
+BackendsOutcome bench_backends(const BackendsBench& bench);
 
 // The backends that sum between replicas on CPUs and are built.
 std::vector<std::string> backends_to_compare();

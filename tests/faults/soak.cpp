@@ -32,8 +32,8 @@ struct Round {
 };
 
 std::vector<std::pair<std::string, Starter>> ways() {
-  std::vector<std::pair<std::string, Starter>> ways{{"mirrored", Starter::us}};
-  if (find_name("backend", "ring").built) ways.emplace_back("ring", Starter::us);
+  std::vector<std::pair<std::string, Starter>> ways{{"mirrored", Starter::us},
+                                                    {"ring", Starter::us}};
   if (!find_name("backend", "mpi").built) return ways;
   ways.emplace_back("mpi", Starter::us);
   ways.emplace_back("mpi", Starter::mpirun);

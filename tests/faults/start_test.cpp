@@ -3,7 +3,6 @@
 
 #include <csignal>
 
-#include "results/names.h"
 #include "tests/faults/victim.h"
 
 namespace paceline::faults {
@@ -13,9 +12,6 @@ constexpr double kPatience = 60;  // far above the deadline, for a busy machine
 
 class Start : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!find_name("backend", "ring").built) GTEST_SKIP() << "gloo is not built here";
-  }
   static void expect_missing(Victim& run, const End& end) {
     EXPECT_TRUE(end.in_time);
     EXPECT_TRUE(end.code == 71 || end.code == 72) << end.code << end.err;

@@ -69,8 +69,8 @@ TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
       R"("requeue": true, "reference": false, "launcher_options": ["--mpi=pmix", "--wait=5"])");
   write("cut.json", R"({"name": "cut", "workload": "mnist-mlp",
     "fixed": {"device": "cpu", "gpus": 2, "cpus_per_task": 1, "input": "synthetic",
-              "steps": 4000, "evaluate": "none"},
-    "axes": {"backend": ["mpi", "gloo"], "seed": [1, 2]}, "order": "sequential"})");
+              "steps": 6000, "evaluate": "none"},
+    "axes": {"backend": ["mpi", "ring"], "seed": [1, 2]}, "order": "sequential"})");
   const std::string submit =
       "paceline submit cut.json --site requeue.json --results results --yes --no-collect";
   ASSERT_EQ(shell(submit).code, 0);
@@ -82,7 +82,7 @@ TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
   };
   const std::string job = "$(squeue -h -r -o %F | head -n 1)";
 
-  // In the order of the points file: mpi 1, mpi 2, gloo 1, gloo 2.
+  // In the order of the points file: mpi 1, mpi 2, ring 1, ring 2.
   ASSERT_TRUE(soon([&] { return job_is_running(0); }, 60));
   EXPECT_EQ(shell("scancel " + job + "_0").code, 0);
   ASSERT_TRUE(soon([&] { return !ranks("--backend=mpi .*--seed=2").empty(); }, 60));
@@ -90,9 +90,9 @@ TEST_F(SlurmStudy, InterruptedRunsAreMadeOnceAfterOneResubmission) {
                   " train .*--backend=mpi .*--seed=2.*results/cut' | tail -n 1)")
                 .code,
             0);
-  ASSERT_TRUE(soon([&] { return !ranks("--backend=gloo .*--seed=1").empty(); }, 60));
+  ASSERT_TRUE(soon([&] { return !ranks("--backend=ring .*--seed=1").empty(); }, 60));
   EXPECT_EQ(shell("scancel --signal=KILL $(squeue -s -h -o %i | grep _2 | grep -v batch)").code, 0);
-  ASSERT_TRUE(soon([&] { return !ranks("--backend=gloo .*--seed=2").empty(); }, 60));
+  ASSERT_TRUE(soon([&] { return !ranks("--backend=ring .*--seed=2").empty(); }, 60));
   EXPECT_EQ(shell("scontrol requeue " + job + "_3 && sleep 1 && scontrol update jobid=" + job +
                   "_3 starttime=now")
                 .code,
@@ -162,7 +162,7 @@ TEST_F(SlurmStudy, OpenMpVariablesTakeNoCpus) {
   write("bound.json", R"({"name": "bound", "workload": "mnist-mlp",
     "fixed": {"device": "cpu", "gpus": 2, "cpus_per_task": 1, "input": "synthetic", "steps": 20,
               "evaluate": "none"},
-    "axes": {"backend": ["gloo"]}})");
+    "axes": {"backend": ["ring"]}})");
   const Ran sent =
       shell("paceline submit bound.json --site bound.site --results results --yes --no-collect");
   ASSERT_EQ(sent.code, 0) << sent.out;

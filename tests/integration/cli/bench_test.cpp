@@ -72,6 +72,28 @@ TEST_F(CliBench, BackendThatWasNamedAndDoesNotServeIsAnError) {
                  {"backend ring: ", "CPU"});
 }
 
+TEST_F(CliBench, InterruptionEndsAsItsSignalSays) {
+  const Ran ran =
+      shell("timeout --preserve-status -s INT 1 '" PACELINE_BINARY
+            "' bench allreduce --gpus 2 --backends ring,mirrored --sizes 64 --seconds 60 "
+            "--record out");
+  EXPECT_EQ(ran.code, 130) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "stopped by Interrupt; nothing is recorded")) << ran.err;
+  EXPECT_EQ(paceline("report out").code, 65);
+}
+
+TEST_F(CliBench, MoreSecondsAreMoreCalls) {
+  const auto samples = [&](const char* seconds) {
+    const Ran ran = paceline(
+        "bench allreduce --gpus 2 --backend mirrored --sizes 16M --rounds 1 "
+        "--no-baselines --quiet --json --seconds " +
+        std::string(seconds));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return nlohmann::json::parse(ran.out).at("collective").at("rows")[0].at("samples").get<int>();
+  };
+  EXPECT_GT(samples("0.4"), 2 * samples("0.02"));
+}
+
 TEST_F(CliBench, RecordsOfSeveralBackendsNeedAFolder) {
   std::ofstream(folder() / "taken") << "a file";
   expect_refused(kShort + "--gpus 2 --sizes 64 --backends ring,mirrored --record taken", 65,
